@@ -26,7 +26,7 @@ import os
 import random
 import sqlite3
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ class Day:
 
     def __init__(self, service: "Daemon", time_: Leaping, deeds: list[Deed], hours: float) -> None:
         self.looks: Counter[str] = Counter()
-        self.looking: Counter[str] = Counter()
+        self.looking = defaultdict[str, float](float)
         self.deeds: Counter[str] = Counter()
         self.traffic = 0.0
         self._service = service

@@ -62,37 +62,39 @@ def user_file(path: Path | None, environment: Mapping[str, str]) -> Path | None:
 
 def context_window(path: Path | None, environment: Mapping[str, str], default: int) -> int:
     """Return `dream.context_window` alone. Raise ConfigError if it is no whole number."""
-    merged, origins = layers(path, environment)
-    section = merged.get("dream")
-    value = section.get("context_window", default) if isinstance(section, dict) else default
+    value, origin = _one(layers(path, environment), "dream", "context_window", default)
     if isinstance(value, bool) or not isinstance(value, int):
-        origin = origins.get("dream.context_window", "the configuration")
         raise ConfigError(f"{origin}: dream.context_window is {value!r}, but it is a number of tokens")
     return value
 
 
 def redaction(path: Path | None, environment: Mapping[str, str]) -> Redaction:
     """Return `secrets` alone. Raise ConfigError if it is not what `daemon.config.settings` takes."""
-    merged, origins = layers(path, environment)
-    section = merged.get("secrets", {})
-    on, allow = (section.get("redact", True), section.get("allow", ())) if isinstance(section, dict) else (None, ())
+    read = layers(path, environment)
+    on, origin = _one(read, "secrets", "redact", default=True)
     if not isinstance(on, bool):
-        origin = origins.get("secrets.redact") or origins.get("secrets", "the configuration")
         raise ConfigError(f"{origin}: secrets.redact is {on!r}, but it is true or false")
+    allow, origin = _one(read, "secrets", "allow", ())
     if not isinstance(allow, list | tuple) or not all(isinstance(text, str) for text in allow):
-        origin = origins.get("secrets.allow", "the configuration")
-        raise ConfigError(
-            f"{origin}: secrets.allow is {allow!r}, but it is a list of texts", "mend the configuration"
-        )
+        raise ConfigError(f"{origin}: secrets.allow is {allow!r}, but it is a list of texts")
     return Redaction(on, (*allow, *allowed(environment)))
 
 
 def transcripts(path: Path | None, environment: Mapping[str, str]) -> tuple[str, ...] | None:
     """Return `sources.transcripts` alone; None if it is not set, or is no list of texts (the next dream says so)."""
-    section = layers(path, environment)[0].get("sources")
-    globs = section.get("transcripts") if isinstance(section, dict) else None
+    globs, _ = _one(layers(path, environment), "sources", "transcripts", None)
     is_list = isinstance(globs, list) and all(isinstance(glob, str) for glob in globs)
-    return tuple(globs) if is_list and globs is not None else None
+    return tuple(globs) if is_list else None
+
+
+def _one(
+    read: tuple[Mapping[str, Any], Mapping[str, str]], section: str, key: str, default: object
+) -> tuple[Any, str]:
+    """Return one value, and where it comes from. A section that is no table is its own wrong value."""
+    merged, origins = read
+    keys = merged.get(section, {})
+    origin = origins.get(f"{section}.{key}") or origins.get(section, "the configuration")
+    return keys.get(key, default) if isinstance(keys, dict) else keys, origin
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -34,10 +34,6 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-def _without(given: object, *removed: str) -> object:
-    return {key: one for key, one in given.items() if key not in removed} if isinstance(given, dict) else given
-
-
 class ModelSection(_Section):
     """Which model synthesizes."""
 
@@ -47,43 +43,26 @@ class ModelSection(_Section):
     max_output_tokens: int = Field(default=4000, ge=256)
     on_failure: Literal["keep", "extractive"] = "keep"
 
-    @model_validator(mode="before")
-    @classmethod
-    def _without_removed_key(cls, given: object) -> object:
-        """Read a configuration of an earlier release, which had a process that waited for the next dream."""
-        return _without(given, "idle_minutes")
 
-
-Word = Literal["auto", "ask", "never"]
+Word = Annotated[Approval, Field(strict=False)]
 
 
 class SectionApproval(_Section):
     """What becomes of operations on one section that cite nothing of the owner's; one word is for all but adds."""
 
-    add: Word = "auto"
-    revise: Word = "auto"
-    merge: Word = "auto"
-    evict: Word = "auto"
+    add: Word = Approval.AUTO
+    revise: Word = Approval.AUTO
+    merge: Word = Approval.AUTO
+    evict: Word = Approval.AUTO
 
-
-def _sections(value: object) -> object:
-    """Read the sections as they were given; one word is for whatever removes or changes."""
-    if not isinstance(value, dict):
-        raise _wrong("it is a table of sections, each with auto, ask or never")
-    names, words = [name.value for name in SectionName], [approval.value for approval in Approval]
-    for name, given in value.items():
-        if name not in names:
-            raise _wrong(f"there is no section {str(name)!r:.60}; there are {', '.join(names)}")
-        if given not in words if isinstance(given, str) else not isinstance(given, dict | SectionApproval):
-            raise _wrong(
-                f"for {name} it is {', '.join(words)}, or a table of add, revise, merge, evict: not {given!r:.60}"
-            )
-    changing = ("revise", "merge", "evict")
-    return {n: dict.fromkeys(changing, one) if isinstance(one, str) else one for n, one in value.items()}
-
-
-def _wrong(what: str) -> PydanticCustomError:
-    return PydanticCustomError("approval", "{what}", {"what": what})
+    @model_validator(mode="before")
+    @classmethod
+    def _from_one_word(cls, given: object) -> object:
+        if isinstance(given, dict | SectionApproval):
+            return given
+        if given not in [one.value for one in Approval]:
+            raise PydanticCustomError("approval", "it is auto, ask, never, or a table of add, revise, merge, evict")
+        return dict.fromkeys(("revise", "merge", "evict"), given)
 
 
 class ApproveSection(_Section):
@@ -93,30 +72,12 @@ class ApproveSection(_Section):
     of the memory at once waits whatever the rules say.
     """
 
-    add: Word = "auto"
-    revise: Word = "auto"
-    merge: Word = "auto"
-    evict: Word = "auto"
-    by_hand: Word = "ask"
-    sections: Annotated[dict[str, SectionApproval], BeforeValidator(_sections)] = {}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_removed_keys(cls, given: object) -> object:
-        """Read a configuration of an earlier release: what these two keys asked for does not exist any more."""
-        return _without(given, "doubtful", "ask_newer")
-
-    def policy(self, heard: Heard, *, asks_all: bool) -> Policy:
-        """Return these rules as a policy, with what becomes of what was heard."""
-        add, revise, merge, evict, by_hand = map(
-            Approval, (self.add, self.revise, self.merge, self.evict, self.by_hand)
-        )
-        sections = tuple(
-            SectionRule(SectionName(name), action, Approval(getattr(rules, action.value)))
-            for name, rules in self.sections.items()
-            for action in RULED
-        )
-        return Policy(add, revise, merge, evict, by_hand, sections, heard, asks_all)
+    add: Word = Approval.AUTO
+    revise: Word = Approval.AUTO
+    merge: Word = Approval.AUTO
+    evict: Word = Approval.AUTO
+    by_hand: Word = Approval.ASK
+    sections: dict[Annotated[SectionName, Field(strict=False)], SectionApproval] = {}
 
 
 class DreamSection(_Section):
@@ -127,14 +88,21 @@ class DreamSection(_Section):
     context_window: int = Field(default=200_000, ge=1_000)
     mode: Literal["auto", "propose"] = "auto"
     approve: ApproveSection = ApproveSection()
-    heard: Literal["mark", "ask", "leave"] = "mark"
+    heard: Annotated[Heard, Field(strict=False)] = Heard.MARK
     approve_days: int = Field(default=14, ge=1, le=3_650)
     idle_minutes: float = Field(default=20, gt=0)
 
     @property
     def policy(self) -> Policy:
         """What becomes of each operation of a dream."""
-        return self.approve.policy(Heard(self.heard), asks_all=self.mode == "propose")
+        said = self.approve
+        sections = tuple(
+            SectionRule(name, action, getattr(rules, action.value))
+            for name, rules in said.sections.items()
+            for action in RULED
+        )
+        kinds = (said.add, said.revise, said.merge, said.evict, said.by_hand)
+        return Policy(*kinds, sections, self.heard, asks_all=self.mode == "propose")
 
 
 class LimitsSection(_Section):

@@ -1,4 +1,4 @@
-"""Jobs: the daemon's work on one workspace: a dream, a consolidation pass, ingestion, session maintenance."""
+"""Jobs: the daemon's work on one workspace: a dream, a consolidation pass, session maintenance, a skip."""
 
 import sqlite3
 import threading
@@ -48,24 +48,18 @@ class Jobs:
 
         Raise StoppedError after a node when the daemon stops: its next start goes on from there.
         """
-        log = logs.get(workspace=keeper.name, reason=reason.value)
-        began = time.monotonic()
+        log, began = logs.get(workspace=keeper.name, reason=reason.value), time.monotonic()
         keeper.dreaming = "a dream begins now"
         try:
             with keeper.exclusive() as store:
                 log.info("dream_started", mode=mode.value)
-                since = utc_now()
-                try:
-                    with _settling_session(store, is_real=mode is not Mode.DRY):
-                        outcome = self._dreamt(keeper, store, reason, mode, self._steps(keeper, on_step))
-                finally:
-                    for notice in store.notices:
-                        log.warning("dream_noticed", problem=notice)
-                    if store.unread is not None:
-                        keeper.unread_transcripts = unread_problems(store.unread)
-                    # Failed and refused calls were paid for as well. An unreadable ledger fails the dream itself.
-                    with suppress(sqlite3.Error):
-                        self._metrics.paid(keeper.name, store.ledger.spent(since=since))
+                with self._told(keeper, store), _settling_session(store, is_real=mode is not Mode.DRY):
+                    on_node = self._steps(keeper, on_step)
+                    if store.config.model.name is None:
+                        outcome = dream_now(store, reason, mode, on_node)
+                    else:  # in a process of its own
+                        keeper.written += 1
+                        outcome = dream_beside(store, reason, mode, on_node, discreetly=self._discreet)
         except BaseException as error:
             self._record_failure(keeper, reason, mode, error, time.monotonic() - began)
             raise
@@ -75,36 +69,36 @@ class Jobs:
         self._record_dream(keeper, reason, outcome, time.monotonic() - began)
         return outcome
 
-    def _dreamt(
-        self, keeper: Keeper, store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step], None]
-    ) -> Outcome:
-        """Dream in this thread without a model, in a process of its own with one."""
-        if store.config.model.name is None:
-            return dream_now(store, reason, mode, on_step)
-        keeper.written += 1  # by that process
-        return dream_beside(store, reason, mode, on_step, discreetly=self._discreet)
-
-    def _turn(self) -> Callable[[], bool]:
-        """Return a function that tells whether the time of a turn is over, or the daemon stops."""
-        until = time.monotonic() + _TURN_SECONDS
-        return lambda: self._stopping.is_set() or time.monotonic() >= until
+    @contextmanager
+    def _told(self, keeper: Keeper, store: Store) -> Iterator[None]:
+        """Tell what a dream leaves behind, also one that fails: its notices, and what was paid."""
+        since = utc_now()
+        try:
+            yield
+        finally:
+            for notice in store.notices:
+                logs.get(workspace=keeper.name).warning("dream_noticed", problem=notice)
+            if store.unread is not None:
+                keeper.unread_transcripts = unread_problems(store.unread)
+            # Failed and refused calls were paid for as well. An unreadable ledger fails the dream itself.
+            with suppress(sqlite3.Error):
+                self._metrics.paid(keeper.name, store.ledger.spent(since=since))
 
     def maintain(self, keeper: Keeper, store: Store, now: datetime) -> None:
         """Expire, evict and promote what is due in the sessions' working memory."""
         done = maintain(store, now)
         if done.changed:
             keeper.changed = True
-            figures = asdict(done)
-            logs.get(workspace=keeper.name).info("sessions_maintained", **figures)
+            logs.get(workspace=keeper.name).info("sessions_maintained", **asdict(done))
 
     def consolidate(self, keeper: Keeper, reason: Reason | None, now: datetime) -> None:
         """Run one consolidation pass. Raise BusyError while somebody else is at work, such as a dream."""
-        log = logs.get(workspace=keeper.name)
-        began = time.monotonic()
+        log, began = logs.get(workspace=keeper.name), time.monotonic()
         try:
             with keeper.exclusive(wait=False) as store:
                 keeper.changed = False
-                done = consolidate(store, now, self._turn())
+                until = time.monotonic() + _TURN_SECONDS
+                done = consolidate(store, now, lambda: self._stopping.is_set() or time.monotonic() >= until)
                 keeper.last_copy = now
                 store.notices.clear()
                 store.copy_if_due(now, DAY)
@@ -157,15 +151,16 @@ class Jobs:
         return report
 
     def _record_dream(self, keeper: Keeper, reason: Reason, outcome: Outcome, seconds: float) -> None:
-        dream, usage = outcome.dream, outcome.dream.usage
+        dream, usage, log = outcome.dream, outcome.dream.usage, logs.get(workspace=keeper.name)
         ended = "dry" if outcome.mode is Mode.DRY else "committed"
+        event = f"dream_{ended}"
         self._metrics.dreamed(keeper.name, reason.value, ended, seconds=seconds)
         for problem in dream.problems:
-            logs.get(workspace=keeper.name).warning("dream_noticed", problem=problem)
+            log.warning("dream_noticed", problem=problem)
         for refusal in outcome.refused:
             self._metrics.refused(refusal.guard)
-        logs.get(workspace=keeper.name).info(
-            f"dream_{ended}",
+        log.info(
+            event,
             dream=dream.id,
             version=dream.number,
             reason=dream.reason,
@@ -191,25 +186,27 @@ class Jobs:
             log.info("dream_skipped", why=str(error))
         elif isinstance(error, StoppedError | FencedError):
             log.warning("dream_interrupted", why=str(error))
-        elif isinstance(error, RejectedError):
-            _count_failure(keeper, error)
-            self._metrics.dreamed(keeper.name, reason.value, "rejected", seconds=seconds)
-            log.warning("dream_rejected", why=str(error))
         elif isinstance(error, BusyError):
             log.info("dream_held_up", why=str(error))
         else:
-            _count_failure(keeper, error)
-            self._metrics.dreamed(keeper.name, reason.value, "failed", seconds=seconds)
-            log.error("dream_failed", error=error, mode=mode.value)
+            # The next try waits, longer after each failure, also when the ledger could not be written.
+            keeper.dream_problem = replace(Problem.of(error), deed="dream")
+            keeper.last_look = keeper.failed_at = utc_now()
+            keeper.failures += 1
+            is_refused = isinstance(error, RejectedError)
+            self._metrics.dreamed(keeper.name, reason.value, "rejected" if is_refused else "failed", seconds=seconds)
+            if is_refused:
+                log.warning("dream_rejected", why=str(error))
+            else:
+                log.error("dream_failed", error=error, mode=mode.value)
 
 
 def unread_problems(problems: Sequence[str]) -> tuple[Problem, ...]:
     """Return unreadable parts of transcripts as the status shows them: the first few, and how many more."""
-    first = tuple(Problem(" ".join(problem.split())) for problem in problems[:MOST_UNREAD])
-    if len(problems) <= MOST_UNREAD:
-        return first
-    more = Problem(f"{len(problems) - MOST_UNREAD} more parts of transcripts could not be read", "the log names them")
-    return (*first, more)
+    first = [Problem(" ".join(problem.split())) for problem in problems[:MOST_UNREAD]]
+    if more := len(problems) - len(first):
+        first.append(Problem(f"{more} more parts of transcripts could not be read", "the log names them"))
+    return tuple(first)
 
 
 @contextmanager
@@ -232,10 +229,3 @@ def _settling_session(store: Store, *, is_real: bool) -> Iterator[None]:
                 with transaction(store.crystals.connection) as connection:
                     if Meta(connection).get(SESSION_ENDED) == ended:
                         Meta(connection).remove(SESSION_ENDED)
-
-
-def _count_failure(keeper: Keeper, error: BaseException) -> None:
-    """Have the next try wait, longer after each failure, also when the ledger could not be written."""
-    keeper.dream_problem = replace(Problem.of(error), deed="dream")
-    keeper.last_look = keeper.failed_at = utc_now()
-    keeper.failures += 1

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 # An open ChromaDB holds some nine threads, twenty descriptors and megabytes; to open it takes a second.
 IDLE_SECONDS = 120.0
-_POLL_SECONDS = 0.02
 # What is short has ended by then.
 _SHORT_SECONDS = 2.0
 
@@ -198,6 +197,8 @@ class Keeper:
                     self.written += store.crystals.connection.total_changes != changes
         finally:
             self._work.release()
+            with self._idle:
+                self._idle.notify_all()
 
     @property
     def exclusive_busy(self) -> bool:
@@ -206,9 +207,8 @@ class Keeper:
 
     def wait_for_pass(self, seconds: float) -> None:
         """Wait until nobody uses the stores through `exclusive`, or until it is a dream that does."""
-        deadline = time.monotonic() + seconds
-        while self._work.locked() and not self.dreaming and time.monotonic() < deadline:
-            time.sleep(_POLL_SECONDS)
+        with self._idle:
+            self._idle.wait_for(lambda: self.dreaming or not self._work.locked(), seconds)
 
     def wait_until_idle(self, seconds: float) -> bool:
         """Wait until nobody uses the stores; return whether nobody does."""
@@ -219,17 +219,10 @@ class Keeper:
         """Close ChromaDB when nobody has used it for a while; where a search does without, as soon as it was told."""
         with self._idle:
             old, lock = self._indexing, self._lock
-            seconds = 0.0 if self._is_small else IDLE_SECONDS
-            if (
-                old is None
-                or lock is None
-                or not old.is_open
-                or self._users
-                or time.monotonic() - self._used < seconds
-            ):
-                return
-            old.close()
-            self._indexing = self._new_indexing(lock)
+            is_idle = time.monotonic() - self._used >= (0.0 if self._is_small else IDLE_SECONDS)
+            if old is not None and lock is not None and old.is_open and is_idle and not self._users:
+                old.close()
+                self._indexing = self._new_indexing(lock)
 
     @contextmanager
     def _opened(self) -> Iterator[Store]:

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from sqlite3 import Connection, OperationalError
+from sqlite3 import OperationalError
 
 from daemon.config.settings import Config
 from daemon.workspace.vector_index import Embedding, Index
@@ -30,7 +30,6 @@ from state.stores.database.connection import (
 )
 from state.stores.database.copies import copies_of, is_copy_due, make_copy, next_number, number_of
 from state.stores.database.meta import Meta
-from state.stores.disk.disk import Disk
 from state.stores.disk.lock import Lock, acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import is_unfinished
@@ -93,36 +92,53 @@ class Asked:
     most: Call
 
 
-@dataclass(slots=True)
 class Store:
-    """The open stores of one workspace. `notices` are messages for a person."""
+    """The open stores of one workspace, which whoever opens them closes. `notices` are messages for a person.
 
-    workspace: Workspace
-    config: Config
-    disk: Disk
-    crystals: Crystals
-    lineage: Lineage
-    ledger: Ledger
-    steps: Steps
-    acts: Acts
-    changes: Changes
-    feelings: Feelings
-    questions: Questions
-    notes: Notes
-    memory: Memory
-    check: Callable[[], None]
-    owned: bool
-    embedding: Embedding
-    indexing: Index
-    notices: list[str] = field(default_factory=list)
-    # The transcripts that the last reading of all of them could not read; None: there was none yet.
-    unread: tuple[str, ...] | None = None
-    # Of this process, or shared with its parent; None where nobody dreams with these stores.
-    lock: Lock | None = None
-    # Told of each call of a model before it is made, and of None when it is recorded.
-    asking: Callable[["Asked | None"], None] = lambda _: None
-    # What is raised in place of a model's error.
-    hide: Callable[[ModelError], ModelError] = lambda error: error
+    `check` raises when this process owns the workspace no longer; `embedding` and `indexing` may be shared with other
+    stores of it.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        config: Config,
+        check: Callable[[], None],
+        embedding: Embedding,
+        indexing: Index,
+        *,
+        owned: bool,
+    ) -> None:
+        self.workspace, self.config, self.check, self.owned = workspace, config, check, owned
+        self.embedding, self.indexing = embedding, indexing
+        self.notices: list[str] = []
+        # The transcripts that the last reading of all of them could not read; None: there was none yet.
+        self.unread: tuple[str, ...] | None = None
+        # Of this process, or shared with its parent; None where nobody dreams with these stores.
+        self.lock: Lock | None = None
+        # Told of each call of a model before it is made, and of None when it is recorded.
+        self.asking: Callable[[Asked | None], None] = lambda _: None
+        # What is raised in place of a model's error.
+        self.hide: Callable[[ModelError], ModelError] = lambda error: error
+        self.disk = workspace.disk()
+        opens = open_database if owned or may_write(workspace.database) else open_reading
+        connection = opens(workspace.database)
+        self.crystals = Crystals(connection, indexing.vectors)
+        self.crystals.vectors.may_write = owned
+        indexing.prepare(self.crystals)
+        levels, redaction = config.hormones, config.secrets.redaction
+        baselines = Baselines(levels.dopamine_baseline, levels.cortisol_baseline, levels.oxytocin_baseline)
+        self.lineage = Lineage(connection)
+        self.ledger, self.steps = Ledger(connection, redaction), Steps(connection, redaction)
+        self.acts, self.changes = Acts(connection), Changes(connection)
+        self.feelings, self.questions = Feelings(connection, baselines), Questions(connection)
+        self.notes = Notes(NoteInbox(workspace, self.disk), connection)
+        self.memory = Memory(workspace, self.disk, self.crystals, self.lineage, self.notes, check, now=utc_now)
+        self.memory.is_checkout = partial(is_checkout, workspace, connection)
+        self.memory.is_forgetting = partial(is_unfinished, connection)
+        if owned and full_text.is_behind(connection):
+            full_text.rebuild(connection)
+            self.notice("the word index was rebuilt from state.db")
 
     def embedder(self) -> Embedder | None:
         """Return the embedding model, loaded at the first call; None when there is none (a notice says so)."""
@@ -162,18 +178,19 @@ class Store:
 
         Of the receipts of bootstraps the last ones stay. Files that nobody waits for any more go each time.
         """
-        self.notes.sweep(now)
         workspace = self.workspace
+        self.notes.sweep(now)
         for folder in (workspace.root, workspace.scratch.parent, workspace.state, workspace.index):
             self.disk.remove_leftovers(folder, (now - _LEFTOVER_AGE).timestamp())
-        try:
-            keep_last(self.workspace, self.disk)
-        except DreamdError as error:
-            self.notice(f"the receipts of bootstraps were not shortened ({error})")
-        try:
-            Originals(self.workspace, self.disk).sweep(now)
-        except DreamdError as error:
-            self.notice(f"old originals of redacted texts were not removed ({error})")
+        sweeps = {
+            "the receipts of bootstraps were not shortened": partial(keep_last, workspace, self.disk),
+            "old originals of redacted texts were not removed": partial(Originals(workspace, self.disk).sweep, now),
+        }
+        for failed, sweep in sweeps.items():
+            try:
+                sweep()
+            except DreamdError as error:
+                self.notice(f"{failed} ({error})")
         keep, connection = self.config.retention, self.crystals.connection
         meta = Meta(connection)
         swept = meta.get(_SWEPT)
@@ -241,7 +258,7 @@ def open_readonly(workspace: Workspace, config: Config, embedding: Embedding | N
         raise BusyError(f"{workspace.root} is open for reading only", "nothing was written")
 
     embedding, indexing = embedding or _embedding(config), Index(workspace, refuse_write)
-    with closing(_opened(workspace, config, refuse_write, embedding, indexing, owned=False)) as store:
+    with closing(Store(workspace, config, refuse_write, embedding, indexing, owned=False)) as store:
         yield store
 
 
@@ -255,7 +272,7 @@ def open_owned(
     disk = workspace.disk()
     for folder in folders(workspace):  # a copy of a workspace may lack them: copying tools leave empty ones out
         disk.make_folder(folder)
-    return _opened(workspace, config, check, embedding, indexing, owned=True)
+    return Store(workspace, config, check, embedding, indexing, owned=True)
 
 
 def recover(store: Store) -> None:
@@ -286,52 +303,3 @@ def _embedding(config: Config) -> Embedding:
 def folders(workspace: Workspace) -> tuple[Path, ...]:
     """Return the folders that an owner writes in, parents first."""
     return (workspace.scratch.parent, workspace.index, workspace.checkpoints)
-
-
-def _database(workspace: Workspace, *, owned: bool) -> Connection:
-    is_open = owned or may_write(workspace.database)
-    return open_database(workspace.database) if is_open else open_reading(workspace.database)
-
-
-def _opened(
-    workspace: Workspace,
-    config: Config,
-    check: Callable[[], None],
-    embedding: Embedding,
-    indexing: Index,
-    *,
-    owned: bool,
-) -> Store:
-    disk = workspace.disk()
-    connection = _database(workspace, owned=owned)
-    crystals, lineage = Crystals(connection, indexing.vectors), Lineage(connection)
-    crystals.vectors.may_write = owned
-    indexing.prepare(crystals)
-    notes = Notes(NoteInbox(workspace, disk), connection)
-    levels = config.hormones
-    baselines = Baselines(levels.dopamine_baseline, levels.cortisol_baseline, levels.oxytocin_baseline)
-    store = Store(
-        workspace=workspace,
-        config=config,
-        disk=disk,
-        crystals=crystals,
-        lineage=lineage,
-        ledger=Ledger(connection, config.secrets.redaction),
-        steps=Steps(connection, config.secrets.redaction),
-        acts=Acts(connection),
-        changes=Changes(connection),
-        feelings=Feelings(connection, baselines),
-        questions=Questions(connection),
-        notes=notes,
-        memory=Memory(workspace, disk, crystals, lineage, notes, check, now=utc_now),
-        check=check,
-        owned=owned,
-        embedding=embedding,
-        indexing=indexing,
-    )
-    store.memory.is_checkout = partial(is_checkout, workspace, connection)
-    store.memory.is_forgetting = partial(is_unfinished, connection)
-    if owned and full_text.is_behind(connection):
-        full_text.rebuild(connection)
-        store.notice("the word index was rebuilt from state.db")
-    return store

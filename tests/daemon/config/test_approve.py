@@ -62,9 +62,12 @@ def test_a_section_may_say_it_one_by_one(tmp_path: Path) -> None:
         ('dream: {approve: {sections: {"The Bnd": ask}}}', ("dream.approve.sections", "'The Bnd'", "The Bond")),
         (
             'dream: {approve: {sections: {"The Bond": yes}}}',
-            ("dream.approve.sections", "for The Bond it is auto, ask, never", "True"),
+            ("dream.approve.sections.The Bond is True, but it is auto, ask, never",),
         ),
-        ('dream: {approve: {sections: {"The Bond": maybe}}}', ("dream.approve.sections", "for The Bond", "'maybe'")),
+        (
+            'dream: {approve: {sections: {"The Bond": maybe}}}',
+            ("dream.approve.sections.The Bond is 'maybe'", "ask, never"),
+        ),
         (
             'dream: {approve: {sections: {"The Bond": {evict: maybe}}}}',
             ("dream.approve.sections.The Bond.evict is 'maybe'",),
@@ -73,7 +76,7 @@ def test_a_section_may_say_it_one_by_one(tmp_path: Path) -> None:
             'dream: {approve: {sections: {"The Bond": {delete: ask}}}}',
             ("The Bond.delete", "add, evict, merge, revise"),
         ),
-        ("dream: {approve: {sections: [ask]}}", ("dream.approve.sections", "a table of sections")),
+        ("dream: {approve: {sections: [ask]}}", ("dream.approve.sections is ['ask']", "a valid dictionary")),
         ("dream: {approve_days: 0}", ("dream.approve_days is 0",)),
     ],
 )
