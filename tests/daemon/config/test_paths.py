@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from daemon.config.paths import (
+    is_everybodys,
     make_private_folder,
     program,
     read_or_make_token,
@@ -23,6 +24,7 @@ from state.errors import ConfigError, StorageError
 from tests.support.running import ROOT
 
 HEAVY = ("asyncio", "socket", "pydantic", "yaml", "json", "sqlite3", "secrets", "ctypes", "logging", "subprocess")
+HOME = {"HOME": "/home/ada"}
 
 
 @pytest.fixture(autouse=True)
@@ -32,39 +34,44 @@ def usual_umask() -> Iterator[None]:
     os.umask(before)
 
 
-def test_the_state_folder_is_the_one_of_xdg_or_below_home() -> None:
-    assert state_folder({"HOME": "/home/ada"}) == Path("/home/ada/.local/state/dreamd")
-    assert state_folder({"HOME": "/home/ada", "XDG_STATE_HOME": "/var/s"}) == Path("/var/s/dreamd")
-    assert state_folder({"HOME": "/home/ada", "XDG_STATE_HOME": "s"}) == Path("/home/ada/.local/state/dreamd")
-    assert state_folder({"HOME": "/home/ada", "XDG_STATE_HOME": ""}) == Path("/home/ada/.local/state/dreamd")
-    assert registry_path({"XDG_STATE_HOME": "/var/s"}) == Path("/var/s/dreamd/workspaces")
-    assert token_path({"XDG_STATE_HOME": "/var/s"}) == Path("/var/s/dreamd/token")
+def test_state_is_where_xdg_says_or_below_home() -> None:
+    for xdg, folder in (("/var/s", "/var/s"), ("s", "/home/ada/.local/state"), ("", "/home/ada/.local/state")):
+        environment = {**HOME, "XDG_STATE_HOME": xdg}
+        assert state_folder(environment) == Path(folder) / "dreamd"
+        assert registry_path(environment) == Path(folder) / "dreamd" / "workspaces"
+        assert token_path(environment) == Path(folder) / "dreamd" / "token"
+    assert state_folder(HOME) == Path("/home/ada/.local/state/dreamd")
 
 
-def test_the_socket_is_in_the_runtime_folder_when_there_is_one(tmp_path: Path) -> None:
-    environment = {"XDG_STATE_HOME": "/var/s", "XDG_RUNTIME_DIR": str(tmp_path)}
-    assert socket_path(environment) == tmp_path / "dreamd" / "dreamd.sock"
+def test_the_socket_is_where_the_variable_says_or_in_the_runtime_folder(tmp_path: Path) -> None:
+    environment = {"XDG_STATE_HOME": "/var/s", "XDG_RUNTIME_DIR": str(tmp_path), "DREAMD_SOCKET": "/run/d.sock"}
+    assert socket_path(environment) == Path("/run/d.sock")
+    assert socket_path({**environment, "DREAMD_SOCKET": ""}) == tmp_path / "dreamd" / "dreamd.sock"
     for runtime in (str(tmp_path / "none"), os.path.relpath(tmp_path)):
-        assert socket_path({**environment, "XDG_RUNTIME_DIR": runtime}) == Path("/var/s/dreamd/dreamd.sock")
+        without = {**environment, "DREAMD_SOCKET": "", "XDG_RUNTIME_DIR": runtime}
+        assert socket_path(without) == Path("/var/s/dreamd/dreamd.sock")
     usual = Path(f"/run/user/{os.geteuid()}")
     folder = usual / "dreamd" if usual.is_dir() else Path("/var/s/dreamd")
     assert socket_path({"XDG_STATE_HOME": "/var/s"}) == folder / "dreamd.sock"
 
 
-def test_the_variable_decides_where_the_socket_is(tmp_path: Path) -> None:
-    environment = {"XDG_RUNTIME_DIR": str(tmp_path), "DREAMD_SOCKET": "/run/d.sock"}
-    assert socket_path(environment) == Path("/run/d.sock")
-    assert socket_path({**environment, "DREAMD_SOCKET": ""}) == tmp_path / "dreamd" / "dreamd.sock"
-    with pytest.raises(ConfigError, match="give an absolute path"):
-        socket_path({**environment, "DREAMD_SOCKET": "d.sock"})
-
-
-def test_a_socket_that_the_kernel_would_cut_is_refused_with_what_to_do() -> None:
+def test_a_socket_that_cannot_be_one_is_refused_with_what_to_do() -> None:
     fits = "/" + "s" * 106
     assert socket_path({"DREAMD_SOCKET": fits}) == Path(fits)
     for too_long in (fits + "s", "/" + "ä" * 54):
         with pytest.raises(ConfigError, match="set DREAMD_SOCKET to a shorter one"):
             socket_path({"DREAMD_SOCKET": too_long})
+    with pytest.raises(ConfigError, match="give an absolute path"):
+        socket_path({"DREAMD_SOCKET": "d.sock"})
+
+
+def test_home_and_all_above_it_are_everybodys_and_what_is_below_is_not(tmp_path: Path) -> None:
+    environment = {"HOME": str(tmp_path / "home")}
+    (tmp_path / "home").mkdir()
+    for folder in (tmp_path / "home", tmp_path, *map(Path, ("/", "/tmp", "/etc", "/tmp/../tmp/", "/usr/local"))):  # noqa: S108
+        assert is_everybodys(folder, environment)
+    for folder in (tmp_path / "home" / "project", tmp_path / "homely", Path("/app")):
+        assert not is_everybodys(folder, environment)
 
 
 def test_a_token_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
@@ -76,6 +83,9 @@ def test_a_token_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
     assert {path.parent.stat().st_mode & 0o777, path.parent.parent.stat().st_mode & 0o777} == {0o700}
     assert [file.name for file in path.parent.iterdir()] == ["token"]
     assert read_or_make_token(tmp_path / "other") != made
+    assert token({"XDG_STATE_HOME": str(tmp_path / "state")}) == made
+    assert token({"XDG_STATE_HOME": str(tmp_path), "DREAMD_TOKEN": "a-token-of-my-own"}) == "a-token-of-my-own"
+    assert not token_path({"XDG_STATE_HOME": str(tmp_path)}).exists()
 
 
 def test_processes_that_make_a_token_at_once_agree_on_one(tmp_path: Path) -> None:
@@ -112,21 +122,10 @@ def test_a_token_that_is_too_short_is_refused(tmp_path: Path, content: str) -> N
         token({"DREAMD_TOKEN": content.strip()})
 
 
-def test_what_is_no_file_is_no_token_and_is_not_waited_for(tmp_path: Path) -> None:
+def test_what_is_no_file_is_no_token_and_a_folder_of_others_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "token", 0o600)
-    with pytest.raises(StorageError, match="no regular file"):
+    with pytest.raises(StorageError, match="no regular file"):  # which is not waited for
         read_or_make_token(tmp_path / "token")
-
-
-def test_the_variable_comes_before_the_file(tmp_path: Path) -> None:
-    environment = {"XDG_STATE_HOME": str(tmp_path), "DREAMD_TOKEN": "a-token-of-my-own"}
-    assert token(environment) == "a-token-of-my-own"
-    assert not token_path(environment).exists()
-    del environment["DREAMD_TOKEN"]
-    assert token(environment) == token_path(environment).read_text().strip()
-
-
-def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "dreamd"
     folder.mkdir()
     make_private_folder(folder)  # readable for others: its files have modes of their own

@@ -11,11 +11,19 @@ from state.dream import Reason
 
 NOON = datetime(2026, 3, 28, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
+SOON = NOON + SECOND  # when what is due a second later fires
 USUAL = Thresholds()
+DREAM, PASS, SKIP, WAIT = Action.DREAM, Action.PASS, Action.SKIP, Action.WAIT
+# What is decided; of a decision its action and reason, or its action alone; or until when it waits.
+Expected = Decision | tuple[Action, Reason | None] | Action | datetime
 
 
 def ago(minutes: float) -> datetime:
     return NOON - timedelta(minutes=minutes)
+
+
+def after(minutes: float) -> datetime:
+    return NOON + timedelta(minutes=minutes)
 
 
 def quiet(**changes: Any) -> History:
@@ -31,197 +39,206 @@ def some(notes: int = 0, **changes: Any) -> Pending:
     return replace(usual, **changes)
 
 
-def now(history: History, pending: Pending, thresholds: Thresholds = USUAL) -> Decision:
-    return due(NOON, history, pending, thresholds)
+def assert_decided(one: Decision, expected: Expected) -> None:
+    if isinstance(expected, datetime):
+        assert (one.action, one.at) == (WAIT, expected)
+    elif isinstance(expected, Action):
+        assert one.action is expected
+    elif isinstance(expected, tuple):
+        assert (one.action, one.reason) == expected
+    else:
+        assert one == expected
 
 
-def fires(history: History, pending: Pending) -> tuple[Action, Reason | None]:
-    one = now(history, pending)
-    return one.action, one.reason
+LONG = quiet(last_look=ago(120), awake_since=ago(20_000))
+FRESH = History(awake_since=ago(119), last_pass=ago(1))
+MISSED = quiet(last_look=ago(300), awake_since=ago(3))
+UNBORN = quiet(schema=False, last_dream=None)
+OLD_NOTE = some(1, oldest=ago(1440), latest=ago(1440))
+ODD = some(1, oldest=datetime(1970, 1, 1, tzinfo=UTC))
+SPIKE = some(dopamine=0.71)
+STARTED = quiet(last_pass=None, awake_since=NOON)
+RUN_OUT = quiet(last_look=ago(120), last_pass=ago(30))
+ENDED = some(session_ended=ago(0.5), changed=True)
+HELD = quiet(ceiling_until=after(720), last_look=ago(300))
+FULL = some(20, oldest=ago(2000), session_ended=ago(10))
+BUSY = some(20, session_ended=NOON, latest=NOON)
+AHEAD = some(1, oldest=after(432_000), latest=after(432_000))
+YEAR = after(525_600)
+BEHIND = quiet(
+    awake_since=YEAR,
+    failures=3,
+    failed_at=YEAR,
+    ceiling_until=YEAR,
+    **dict.fromkeys(("last_look", "last_dream", "last_pass", "last_spike_pass"), YEAR),
+)
 
-
-def opens(history: History, pending: Pending) -> datetime:
-    """When the next dream comes, if nothing changes."""
-    one = upcoming(NOON, history, pending, USUAL)
-    assert one.action is Action.DREAM
-    return one.at
-
-
-WAIT = Action.WAIT
-
-
-def test_nothing_is_due_in_a_quiet_workspace() -> None:
-    assert now(quiet(), some()) == Decision(WAIT, Reason.INTERVAL, "nothing is pending", NOON + timedelta(minutes=60))
-
-
-@pytest.mark.parametrize("minutes", [120, 120.5, 10_000])
-def test_the_interval_runs_out_and_five_new_ones_are_dreamt(minutes: float) -> None:
-    history = quiet(last_look=ago(minutes), awake_since=ago(20_000))
-    assert now(history, some(5)) == Decision(Action.DREAM, Reason.INTERVAL, "5 new", NOON)
-
-
-def test_a_second_before_the_interval_runs_out_it_waits() -> None:
-    history = quiet(last_look=ago(120) + SECOND)
-    assert now(history, some(5)) == Decision(WAIT, Reason.INTERVAL, "interval", NOON + SECOND)
-
-
-@pytest.mark.parametrize(("new", "detail"), [(0, "0 new, 5 wanted"), (1, "1 new, 5 wanted"), (4, "4 new, 5 wanted")])
-def test_what_is_not_ready_when_the_interval_runs_out_is_skipped_with_its_figures(new: int, detail: str) -> None:
-    assert now(quiet(last_look=ago(120)), some(new)) == Decision(Action.SKIP, Reason.INTERVAL, detail, NOON)
-
-
-def test_crystals_without_a_note_make_a_workspace_ready_as_well() -> None:
-    assert fires(quiet(last_look=ago(120)), some(new=5)) == (Action.DREAM, Reason.INTERVAL)
-
-
-def test_a_workspace_that_was_never_looked_at_has_its_interval_from_the_start_of_the_daemon() -> None:
-    fresh = History(awake_since=ago(119), last_pass=ago(1))
-    assert now(fresh, some(5)).at == NOON + timedelta(minutes=1)
-    assert fires(replace(fresh, awake_since=ago(120)), some(5)) == (Action.DREAM, Reason.INTERVAL)
-
-
-def test_the_jitter_is_at_most_a_tenth_of_the_interval() -> None:
-    late = quiet(last_look=ago(126), phase=0.5)
-    assert fires(late, some(5)) == (Action.DREAM, Reason.INTERVAL)
-    assert now(replace(late, last_look=ago(126) + SECOND), some(5)).at == NOON + SECOND
-    assert fires(quiet(last_look=ago(132), phase=0.999), some(5)) == (Action.DREAM, Reason.INTERVAL)
-
-
-def test_an_interval_that_ran_out_while_nobody_watched_is_caught_up_spread_by_the_jitter() -> None:
-    missed = quiet(last_look=ago(300), awake_since=ago(3))
-    assert fires(missed, some(5)) == (Action.DREAM, Reason.CATCH_UP)
-    assert now(missed, some(4)) == Decision(Action.SKIP, Reason.CATCH_UP, "4 new, 5 wanted", NOON)
-    spread = replace(missed, phase=0.5)
-    assert now(spread, some(5)) == Decision(
-        WAIT, Reason.CATCH_UP, "catch-up after downtime", NOON + timedelta(minutes=3)
-    )
-    assert fires(quiet(last_look=ago(123), awake_since=ago(3)), some(5)) == (Action.DREAM, Reason.INTERVAL)
-    assert fires(quiet(last_look=ago(123) - SECOND, awake_since=ago(3)), some(5)) == (Action.DREAM, Reason.CATCH_UP)
-
-
-def test_one_new_note_is_enough_at_the_end_of_a_session() -> None:
-    assert fires(quiet(), some(1, session_ended=ago(1))) == (Action.DREAM, Reason.SESSION_END)
-    assert fires(quiet(), some(session_ended=ago(1)))[0] is WAIT
-
-
-def test_a_session_that_ended_before_the_last_dream_began_is_over() -> None:
-    assert fires(quiet(last_dream=ago(60)), some(1, session_ended=ago(60)))[0] is WAIT
-    assert fires(quiet(last_dream=ago(60)), some(1, session_ended=ago(59)))[0] is Action.DREAM
-
-
-def test_a_session_that_ended_with_its_words_unread_is_read_first_and_once() -> None:
-    ended = some(session_ended=ago(0.5), changed=True)
-    assert fires(quiet(), ended) == (Action.PASS, Reason.SESSION_END)
-    assert fires(quiet(last_pass=NOON), ended)[0] is WAIT
-    assert fires(quiet(), replace(ended, new=1)) == (Action.DREAM, Reason.SESSION_END)
-
-
-@pytest.mark.parametrize(("notes", "characters", "fired"), [(5, 5, True), (4, 499, False), (1, 500, True)])
-def test_first_breath_comes_with_five_notes_or_five_hundred_characters(
-    notes: int, characters: int, *, fired: bool
-) -> None:
-    pending = some(notes, characters=characters)
-    expected = (Action.DREAM, Reason.FIRST_BREATH)
-    assert (fires(quiet(schema=False, last_dream=None), pending) == expected) is fired
-    assert fires(quiet(last_dream=None), pending)[0] is WAIT
+CASES: list[tuple[str, History, Pending, Expected]] = [
+    ("quiet", quiet(), some(), Decision(WAIT, Reason.INTERVAL, "nothing is pending", after(60))),
+    ("interval", LONG, some(5), Decision(DREAM, Reason.INTERVAL, "5 new", NOON)),
+    ("interval, long past", replace(LONG, last_look=ago(10_000)), some(5), (DREAM, Reason.INTERVAL)),
+    (
+        "interval, a second early",
+        quiet(last_look=ago(120) + SECOND),
+        some(5),
+        Decision(WAIT, Reason.INTERVAL, "interval", SOON),
+    ),
+    *(
+        (f"not ready, {new}", LONG, some(new), Decision(SKIP, Reason.INTERVAL, f"{new} new, 5 wanted", NOON))
+        for new in (0, 1, 4)
+    ),
+    ("crystals without a note", LONG, some(new=5), (DREAM, Reason.INTERVAL)),
+    ("never looked at, early", FRESH, some(5), after(1)),
+    ("never looked at", replace(FRESH, awake_since=ago(120)), some(5), (DREAM, Reason.INTERVAL)),
+    ("jitter", quiet(last_look=ago(126), phase=0.5), some(5), (DREAM, Reason.INTERVAL)),
+    ("jitter, early", quiet(last_look=ago(126) + SECOND, phase=0.5), some(5), SOON),
+    ("jitter, at most a tenth", quiet(last_look=ago(132), phase=0.999), some(5), (DREAM, Reason.INTERVAL)),
+    ("catch-up", MISSED, some(5), (DREAM, Reason.CATCH_UP)),
+    ("catch-up, not ready", MISSED, some(4), Decision(SKIP, Reason.CATCH_UP, "4 new, 5 wanted", NOON)),
+    (
+        "catch-up, spread",
+        replace(MISSED, phase=0.5),
+        some(5),
+        Decision(WAIT, Reason.CATCH_UP, "catch-up after downtime", after(3)),
+    ),
+    (
+        "ran out as it woke",
+        quiet(last_look=ago(123) - SECOND, awake_since=ago(3)),
+        some(5),
+        (DREAM, Reason.CATCH_UP),
+    ),
+    ("ran out awake", quiet(last_look=ago(123), awake_since=ago(3)), some(5), (DREAM, Reason.INTERVAL)),
+    ("session end", quiet(), some(1, session_ended=ago(1)), (DREAM, Reason.SESSION_END)),
+    ("session end, nothing new", quiet(), some(session_ended=ago(1)), WAIT),
+    ("session dreamt of", quiet(last_dream=ago(60)), some(1, session_ended=ago(60)), WAIT),
+    ("session not dreamt of", quiet(last_dream=ago(60)), some(1, session_ended=ago(59)), DREAM),
+    ("session end, unread", quiet(), ENDED, (PASS, Reason.SESSION_END)),
+    ("session end, read once", quiet(last_pass=NOON), ENDED, WAIT),
+    ("session end, unread and new", quiet(), replace(ENDED, new=1), (DREAM, Reason.SESSION_END)),
+    ("first breath, 5 notes", UNBORN, some(5, characters=5), (DREAM, Reason.FIRST_BREATH)),
+    ("first breath, 500 characters", UNBORN, some(1, characters=500), (DREAM, Reason.FIRST_BREATH)),
+    ("first breath, too little", UNBORN, some(4, characters=499), WAIT),
+    ("first breath, with sections", quiet(last_dream=None), some(5, characters=500), WAIT),
+    ("pressure, 20 notes", quiet(), some(20, bytes=400), (DREAM, Reason.PRESSURE)),
+    ("pressure, 8 KiB", quiet(), some(1, bytes=8192), (DREAM, Reason.PRESSURE)),
+    ("pressure, too little", quiet(), some(19, bytes=8191), WAIT),
+    ("floor", quiet(last_dream=ago(2000)), OLD_NOTE, (DREAM, Reason.FLOOR)),
+    (
+        "floor, a second early",
+        quiet(last_dream=ago(2000)),
+        replace(OLD_NOTE, oldest=ago(1440) + SECOND),
+        Decision(WAIT, Reason.FLOOR, "the floor: the oldest note has then waited 24 hours", SOON),
+    ),
+    (
+        "floor, stamp before a dream that failed",
+        quiet(last_dream=ago(180), failures=1, failed_at=ago(179)),
+        ODD,
+        (DREAM, Reason.FLOOR),
+    ),
+    ("idle", quiet(last_look=ago(25)), some(5, latest=ago(20)), (DREAM, Reason.IDLE)),
+    ("idle, a second early", quiet(last_look=ago(25)), some(5, latest=ago(20) + SECOND), SOON),
+    ("idle, not ready", quiet(last_look=ago(25)), some(4, latest=ago(20)), WAIT),
+    ("idle, without a note", quiet(last_look=ago(25)), some(new=5), WAIT),
+    ("spike of dopamine", quiet(), SPIKE, (PASS, Reason.SPIKE)),
+    ("spike of cortisol", quiet(), some(cortisol=0.81), (PASS, Reason.SPIKE)),
+    ("spike, ten minutes later", quiet(last_spike_pass=ago(10)), SPIKE, (PASS, Reason.SPIKE)),
+    ("spike, a second early", quiet(last_spike_pass=ago(10) + SECOND), SPIKE, SOON),
+    ("no spike", quiet(), some(dopamine=0.7, cortisol=0.8), WAIT),
+    ("pass", quiet(last_pass=ago(5)), some(changed=True), (PASS, None)),
+    (
+        "pass, a second early",
+        quiet(last_pass=ago(5) + SECOND),
+        some(changed=True),
+        Decision(WAIT, None, "a consolidation pass", SOON),
+    ),
+    ("pass, nothing changed", quiet(last_pass=ago(3000)), some(), WAIT),
+    ("first pass", STARTED, some(changed=True), (PASS, None)),
+    ("first pass, spread", replace(STARTED, phase=0.5), some(changed=True), after(6)),
+    ("dream before pass", RUN_OUT, some(5, changed=True, dopamine=1.0), DREAM),
+    ("pass before skip", RUN_OUT, some(4, changed=True), PASS),
+    ("skip", RUN_OUT, some(4), SKIP),
+    (
+        "nothing new",
+        replace(UNBORN, last_look=ago(300)),
+        some(50, new=0, oldest=ago(5000), latest=ago(40), session_ended=ago(30)),
+        Decision(SKIP, Reason.INTERVAL, "0 new, 5 wanted", NOON),
+    ),
+    ("failed before a success", quiet(failed_at=ago(1), last_dream=ago(6)), some(20), (DREAM, Reason.PRESSURE)),
+    ("few notes failed", quiet(failures=1, failed_at=ago(59)), some(new=4), after(60)),
+    (
+        "failed, then came to nothing",
+        quiet(failures=1, failed_at=ago(59), last_look=NOON, last_dream=ago(60)),
+        some(new=5),
+        after(5),
+    ),
+    (
+        "ceiling",
+        HELD,
+        FULL,
+        Decision(WAIT, Reason.SESSION_END, "session end, held by a ceiling until 00:00 UTC", after(720)),
+    ),
+    ("ceiling, passes go on", HELD, replace(FULL, changed=True, dopamine=0.9), PASS),
+    ("ceiling, a day ahead", replace(HELD, ceiling_until=after(1440)), some(5), WAIT),
+    ("ceiling of another clock", replace(HELD, ceiling_until=after(1440) + SECOND), some(5), DREAM),
+    ("five minutes apart", quiet(last_look=ago(5), last_dream=ago(5)), BUSY, (DREAM, Reason.SESSION_END)),
+    (
+        "not five minutes apart",
+        quiet(last_look=ago(5), last_dream=ago(5) + SECOND),
+        BUSY,
+        Decision(WAIT, Reason.SESSION_END, "session end, after a pause", SOON),
+    ),
+    *(
+        (f"came to nothing, {number}", quiet(last_look=NOON, last_dream=ago(3000)), pending, after(5))
+        for number, pending in enumerate((some(20), some(1, session_ended=ago(10)), some(1, oldest=ago(2000))))
+    ),
+    ("clock set back, ready", BEHIND, some(5), (DREAM, Reason.INTERVAL)),
+    ("clock set back, not ready", BEHIND, some(0), (SKIP, Reason.INTERVAL)),
+    ("clock set back, changed", BEHIND, some(changed=True), PASS),
+    ("clock set back, spike", BEHIND, some(dopamine=0.9), (PASS, Reason.SPIKE)),
+    ("clock set back, acted", replace(BEHIND, last_look=NOON), some(0), after(120)),
+    ("clock set back, noticed", replace(BEHIND, awake_since=ago(5)), some(0), after(115)),
+    ("note of the future", quiet(last_dream=None, awake_since=ago(100)), AHEAD, (DREAM, Reason.FLOOR)),
+]
 
 
 @pytest.mark.parametrize(
-    ("notes", "size", "fired"),
-    [(20, 400, True), (19, 8191, False), (19, 8192, True), (1, 8192, True), (1, 8191, False)],
+    ("history", "pending", "expected"), [one[1:] for one in CASES], ids=[one[0] for one in CASES]
 )
-def test_pressure_is_twenty_notes_or_eight_kibibytes(notes: int, size: int, *, fired: bool) -> None:
-    assert (fires(quiet(), some(notes, bytes=size)) == (Action.DREAM, Reason.PRESSURE)) is fired
+def test_what_is_done_now(history: History, pending: Pending, expected: Expected) -> None:
+    assert_decided(due(NOON, history, pending, USUAL), expected)
 
 
-def test_a_note_is_dreamt_when_it_has_waited_for_24_hours_however_few_there_are() -> None:
-    waits = some(1, oldest=ago(1440), latest=ago(1440))
-    history = quiet(last_dream=ago(2000))
-    assert fires(history, waits) == (Action.DREAM, Reason.FLOOR)
-    soon = now(history, replace(waits, oldest=ago(1440) + SECOND))
-    assert soon == Decision(WAIT, Reason.FLOOR, "the floor: the oldest note has then waited 24 hours", NOON + SECOND)
-    patient = replace(USUAL, interval=timedelta(days=7), min_chunks=1000, pressure_notes=1000, idle=timedelta(days=7))
-    assert now(history, waits, patient).reason is Reason.FLOOR
-
-
-def test_a_note_with_a_stamp_from_before_the_last_dream_waits_since_that_dream() -> None:
-    odd = some(1, oldest=datetime(1970, 1, 1, tzinfo=UTC))
-    assert opens(quiet(last_dream=ago(180)), odd) == ago(180) + timedelta(hours=24)
-    assert fires(quiet(last_dream=ago(180), failures=1, failed_at=ago(179)), odd) == (Action.DREAM, Reason.FLOOR)
-
-
-def test_idle_is_twenty_minutes_without_a_note_when_five_are_new() -> None:
-    history = quiet(last_look=ago(25))
-    assert fires(history, some(5, latest=ago(20))) == (Action.DREAM, Reason.IDLE)
-    assert now(history, some(5, latest=ago(20) + SECOND)).at == NOON + SECOND
-    assert fires(history, some(4, latest=ago(20)))[0] is WAIT
-    assert fires(history, some(new=5))[0] is WAIT
-
-
-@pytest.mark.parametrize("levels", [{"dopamine": 0.71}, {"cortisol": 0.81}, {"dopamine": 1.0, "cortisol": 1.0}])
-def test_a_spike_is_a_pass_and_at_most_one_in_ten_minutes(levels: dict[str, Any]) -> None:
-    spike = replace(some(), **levels)
-    assert fires(quiet(), spike) == (Action.PASS, Reason.SPIKE)
-    assert fires(quiet(last_spike_pass=ago(10)), spike) == (Action.PASS, Reason.SPIKE)
-    assert now(quiet(last_spike_pass=ago(10) + SECOND), spike).at == NOON + SECOND
-
-
-@pytest.mark.parametrize("levels", [{"dopamine": 0.7}, {"cortisol": 0.8}])
-def test_a_level_at_its_line_is_no_spike(levels: dict[str, Any]) -> None:
-    assert fires(quiet(), replace(some(), **levels))[0] is WAIT
-
-
-def test_a_pass_comes_every_five_minutes_when_something_changed() -> None:
-    changed = some(changed=True)
-    assert fires(quiet(last_pass=ago(5)), changed) == (Action.PASS, None)
-    assert now(quiet(last_pass=ago(5) + SECOND), changed) == Decision(
-        WAIT, None, "a consolidation pass", NOON + SECOND
-    )
-    assert fires(quiet(last_pass=ago(3000)), some())[0] is WAIT
-
-
-def test_the_first_pass_comes_soon_after_a_start_spread_by_the_jitter() -> None:
-    fresh = quiet(last_pass=None, awake_since=NOON)
-    assert fires(fresh, some(changed=True)) == (Action.PASS, None)
-    assert now(replace(fresh, phase=0.5), some(changed=True)).at == NOON + timedelta(minutes=6)
-
-
-def test_a_dream_comes_before_a_pass_and_a_pass_before_a_skip() -> None:
-    run_out = quiet(last_look=ago(120), last_pass=ago(30))
-    assert fires(run_out, some(5, changed=True, dopamine=1.0))[0] is Action.DREAM
-    assert fires(run_out, some(4, changed=True))[0] is Action.PASS
-    assert fires(run_out, some(4))[0] is Action.SKIP
+@pytest.mark.parametrize(
+    ("history", "pending", "at"),
+    [
+        (quiet(last_dream=ago(180)), ODD, ago(180)),
+        (quiet(last_dream=ago(180)), AHEAD, ago(180)),
+        # Local time, said to be UTC.
+        (quiet(last_dream=None, awake_since=ago(100)), some(1, oldest=after(120)), ago(100)),
+    ],
+)
+def test_a_note_with_a_wrong_stamp_waits_a_day_at_most(history: History, pending: Pending, at: datetime) -> None:
+    foreseen = upcoming(NOON, history, pending, USUAL)
+    assert (foreseen.action, foreseen.at) == (DREAM, at + timedelta(hours=24))
 
 
 def test_of_several_reasons_the_first_in_the_order_is_named() -> None:
-    history = quiet(schema=False, last_look=ago(300), last_dream=None, awake_since=ago(3))
-    everything = some(20, oldest=ago(1500), latest=ago(30), session_ended=ago(30))
-    found = [fires(history, everything)[1]]
-    found.append(fires(history, replace(everything, session_ended=None))[1])
-    history = replace(history, schema=True)
-    found.append(fires(history, replace(everything, session_ended=None))[1])
-    everything = replace(everything, session_ended=None, oldest=ago(60))
-    found.append(fires(history, everything)[1])
-    everything = replace(everything, notes=19)
-    found.append(fires(history, everything)[1])
-    found.append(fires(replace(history, awake_since=ago(1500)), everything)[1])
-    found.append(fires(replace(history, last_look=ago(60)), everything)[1])
-    assert found == [
-        Reason.SESSION_END,
-        Reason.FIRST_BREATH,
-        Reason.FLOOR,
-        Reason.PRESSURE,
-        Reason.CATCH_UP,
-        Reason.INTERVAL,
-        Reason.IDLE,
-    ]
-
-
-def test_with_nothing_new_nothing_dreams() -> None:
-    history = quiet(schema=False, last_look=ago(300), last_dream=None)
-    full = some(50, new=0, oldest=ago(5000), latest=ago(40), session_ended=ago(30))
-    assert now(history, full) == Decision(Action.SKIP, Reason.INTERVAL, "0 new, 5 wanted", NOON)
-    assert upcoming(NOON, history, full, USUAL).detail == "nothing is pending"
+    history, pending = replace(UNBORN, last_look=ago(300), awake_since=ago(3)), some(20)
+    pending = replace(pending, oldest=ago(1500), latest=ago(30), session_ended=ago(30))
+    found = [due(NOON, history, pending, USUAL).reason]
+    for changes in (
+        {"session_ended": None},
+        {"schema": True},
+        {"oldest": ago(60)},
+        {"notes": 19},
+        {"awake_since": ago(1500)},
+        {"last_look": ago(60)},
+    ):
+        history = replace(history, **{name: one for name, one in changes.items() if hasattr(history, name)})
+        pending = replace(pending, **{name: one for name, one in changes.items() if hasattr(pending, name)})
+        found.append(due(NOON, history, pending, USUAL).reason)
+    order = "SESSION_END FIRST_BREATH FLOOR PRESSURE CATCH_UP INTERVAL IDLE"
+    assert found == [Reason[name] for name in order.split()]
 
 
 @pytest.mark.parametrize(
@@ -232,104 +249,43 @@ def test_a_failed_dream_is_tried_again_after_five_minutes_doubled_for_each_failu
 ) -> None:
     for pending in (some(20), some(new=5), some(1, oldest=ago(2000)), some(1, session_ended=ago(130))):
         failed = quiet(failures=failures, failed_at=ago(minutes), last_look=ago(119), last_dream=ago(119))
-        assert now(failed, pending).action is Action.DREAM
-        waiting = now(replace(failed, failed_at=ago(minutes) + SECOND), pending)
-        assert (waiting.action, waiting.at) == (WAIT, NOON + SECOND)
+        assert_decided(due(NOON, failed, pending, USUAL), DREAM)
+        waiting = due(NOON, replace(failed, failed_at=ago(minutes) + SECOND), pending, USUAL)
+        assert_decided(waiting, SOON)
         assert waiting.detail.endswith(", after a failed try")
 
 
-def test_a_failure_before_a_success_holds_nothing() -> None:
-    assert fires(quiet(failed_at=ago(1), last_dream=ago(6)), some(20)) == (Action.DREAM, Reason.PRESSURE)
-
-
-def test_what_few_notes_failed_at_is_not_skipped_early() -> None:
-    failed = quiet(failures=1, failed_at=ago(59))
-    assert now(failed, some(new=4)).at == NOON + timedelta(minutes=60)
-
-
-def test_a_failed_dream_that_came_to_nothing_is_not_tried_again_at_once() -> None:
-    failed = quiet(failures=1, failed_at=ago(59), last_look=NOON, last_dream=ago(60))
-    assert now(failed, some(new=5)).at == NOON + timedelta(minutes=5)
-
-
-def test_an_open_ceiling_holds_every_dream_until_it_closes_and_no_pass() -> None:
-    midnight = NOON + timedelta(hours=12)
-    held = quiet(ceiling_until=midnight, last_look=ago(300))
-    full = some(20, oldest=ago(2000), session_ended=ago(10))
-    assert now(held, full) == Decision(
-        WAIT, Reason.SESSION_END, "session end, held by a ceiling until 00:00 UTC", midnight
-    )
-    assert due(midnight, held, full, USUAL).action is Action.DREAM
-    assert now(held, replace(full, changed=True, dopamine=0.9)).action is Action.PASS
-
-
-def test_a_ceiling_that_another_clock_set_more_than_a_day_ahead_holds_nothing() -> None:
-    held = quiet(ceiling_until=NOON + timedelta(days=1), last_look=ago(300))
-    assert fires(held, some(5))[0] is WAIT
-    assert fires(replace(held, ceiling_until=NOON + timedelta(days=1) + SECOND), some(5))[0] is Action.DREAM
-
-
-def test_dreams_begin_five_minutes_apart() -> None:
-    pending = some(20, session_ended=NOON, latest=NOON)
-    assert fires(quiet(last_look=ago(5), last_dream=ago(5)), pending) == (Action.DREAM, Reason.SESSION_END)
-    early = now(quiet(last_look=ago(5), last_dream=ago(5) + SECOND), pending)
-    assert early == Decision(WAIT, Reason.SESSION_END, "session end, after a pause", NOON + SECOND)
-
-
-def test_neither_pause_nor_backoff_is_longer_than_the_interval() -> None:
-    brief = replace(USUAL, interval=timedelta(minutes=1))
-    assert now(quiet(last_look=ago(1), last_dream=ago(1)), some(20), brief).action is Action.DREAM
-    assert now(quiet(last_look=ago(9), failures=3, failed_at=ago(1)), some(20), brief).action is Action.DREAM
-
-
-def test_with_figures_of_nought_nothing_follows_itself_at_the_same_moment() -> None:
+def test_other_thresholds_hold_as_well() -> None:
+    brief = replace(USUAL, interval=timedelta(minutes=1))  # neither pause nor backoff is longer than the interval
+    assert_decided(due(NOON, quiet(last_look=ago(1), last_dream=ago(1)), some(20), brief), DREAM)
+    failed = quiet(last_look=ago(9), failures=3, failed_at=ago(1))
+    assert_decided(due(NOON, failed, some(20), brief), DREAM)
+    week = timedelta(days=7)
+    patient = replace(USUAL, interval=week, min_chunks=1000, pressure_notes=1000, idle=week)
+    assert_decided(due(NOON, quiet(last_dream=ago(2000)), OLD_NOTE, patient), (DREAM, Reason.FLOOR))
     none = timedelta(0)
     nought = Thresholds(none, 0, none, 0, 0, none, 0, 0, none, none, 0, 0, none, none)
     full = some(20, session_ended=ago(3), changed=True, dopamine=1.0)
     acted = quiet(last_look=NOON, last_dream=NOON, last_pass=NOON, last_spike_pass=NOON)
     for history in (acted, replace(acted, failures=1, failed_at=NOON), replace(acted, last_dream=None)):
         for pending in (full, replace(full, new=0), replace(full, session_ended=None)):
-            assert now(history, pending, nought).at == NOON + SECOND
+            assert_decided(due(NOON, history, pending, nought), SOON)  # nothing follows itself at the same moment
 
 
-def test_a_dream_that_came_to_nothing_is_not_asked_for_again_at_once() -> None:
-    for pending in (some(20), some(1, session_ended=ago(10)), some(1, oldest=ago(2000))):
-        assert now(quiet(last_look=NOON, last_dream=ago(3000)), pending).at == NOON + timedelta(minutes=5)
-
-
-def test_what_a_person_is_told_of_the_next_dream() -> None:
-    def told(history: History, pending: Pending) -> str:
-        return upcoming(NOON, history, pending, USUAL).detail
-
-    assert told(quiet(), some(new=2)) == "interval, if 3 more notes come"
-    assert told(quiet(), some(new=4)) == "interval, if 1 more note comes"
-    assert told(quiet(), some(2)) == "the floor: the oldest note has then waited 24 hours"
-    assert told(quiet(), some(5)) == "idle: nothing has then been appended for 20 minutes"
-    assert told(quiet(), some(23)) == "pressure: 23 notes, 1380 bytes"
-    assert told(quiet(schema=False), some(6)) == "first breath: 6 notes, 300 characters"
-    assert now(quiet(), some(2)).detail == "interval, if 3 more notes come"
-
-
-def test_a_clock_set_back_by_a_year_makes_one_early_look_at_most() -> None:
-    later = NOON + timedelta(days=365)
-    stamps = {"last_look": later, "last_dream": later, "last_pass": later, "last_spike_pass": later}
-    behind = quiet(awake_since=later, failures=3, failed_at=later, ceiling_until=later, **stamps)
-    assert fires(behind, some(5)) == (Action.DREAM, Reason.INTERVAL)
-    assert fires(behind, some(0)) == (Action.SKIP, Reason.INTERVAL)
-    assert fires(behind, some(changed=True))[0] is Action.PASS
-    assert fires(behind, some(dopamine=0.9)) == (Action.PASS, Reason.SPIKE)
-    acted = replace(behind, last_look=NOON)
-    assert now(acted, some(0)).at == NOON + timedelta(minutes=120)
-    noticed = replace(behind, awake_since=ago(5))
-    assert now(noticed, some(0)).at == NOON + timedelta(minutes=115)
-
-
-def test_a_note_from_the_future_waits_a_day_from_the_last_dream_at_most() -> None:
-    ahead = some(1, oldest=NOON + timedelta(days=300), latest=NOON + timedelta(days=300))
-    assert opens(quiet(last_dream=ago(180)), ahead) == ago(180) + timedelta(hours=24)
-    assert fires(quiet(last_dream=None, awake_since=ago(100)), ahead) == (Action.DREAM, Reason.FLOOR)
-    zone = some(1, oldest=NOON + timedelta(hours=2))  # local time, said to be UTC
-    assert opens(quiet(last_dream=None, awake_since=ago(100)), zone) == ago(100) + timedelta(hours=24)
+@pytest.mark.parametrize(
+    ("history", "pending", "told"),
+    [
+        (quiet(), some(new=2), "interval, if 3 more notes come"),
+        (quiet(), some(new=4), "interval, if 1 more note comes"),
+        (quiet(), some(2), "the floor: the oldest note has then waited 24 hours"),
+        (quiet(), some(5), "idle: nothing has then been appended for 20 minutes"),
+        (quiet(), some(23), "pressure: 23 notes, 1380 bytes"),
+        (quiet(schema=False), some(6), "first breath: 6 notes, 300 characters"),
+        (quiet(schema=False, last_look=ago(300)), some(50, new=0), "nothing is pending"),
+    ],
+)
+def test_what_a_person_is_told_of_the_next_dream(history: History, pending: Pending, told: str) -> None:
+    assert upcoming(NOON, history, pending, USUAL).detail == told
 
 
 def test_the_night_of_summer_time_has_the_length_of_any_other() -> None:

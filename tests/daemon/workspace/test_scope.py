@@ -5,39 +5,30 @@ from pathlib import Path
 
 import pytest
 
-from daemon.config.paths import is_everybodys
-from daemon.workspace.adoption import (
-    find_workspace,
-    init_workspace,
-    require_project,
-    shared_folder,
-)
+from daemon.workspace.adoption import find_workspace, init_workspace, require_project, shared_folder
 from state.errors import UsageError
 from tests.stores.disk.test_worktree import git, repository
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    (tmp_path / "home").mkdir()
-    return {"HOME": str(tmp_path / "home"), "XDG_STATE_HOME": str(tmp_path / "state")}
+def main(tmp_path: Path) -> Path:
+    """The main checkout, whose linked worktree is beside it."""
+    main = repository(tmp_path / "main")
+    git(main, "worktree", "add", "--detach", tmp_path / "tree")
+    return main
 
 
 def test_the_nearest_workspace_above_is_found(tmp_path: Path) -> None:
-    outer = init_workspace(tmp_path / "a")
-    inner = init_workspace(tmp_path / "a" / "b" / "c")
+    with pytest.raises(UsageError, match="dreamd init"):
+        find_workspace(tmp_path)
+    outer, inner = init_workspace(tmp_path / "a"), init_workspace(tmp_path / "a" / "b" / "c")
     (inner.root / "d" / "e").mkdir(parents=True)
     assert find_workspace(inner.root / "d" / "e") == inner
     assert find_workspace(tmp_path / "a" / "b") == outer
 
 
-def test_no_workspace_above_is_an_error_that_says_init(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="dreamd init"):
-        find_workspace(tmp_path)
-
-
-def test_a_worktree_has_the_workspace_of_the_corresponding_folder(tmp_path: Path) -> None:
-    main, tree = repository(tmp_path / "main"), tmp_path / "tree"
-    git(main, "worktree", "add", "--detach", tree)
+def test_a_worktree_has_the_workspace_of_the_corresponding_folder(main: Path, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
     for folder in (main, tree):
         (folder / "part" / "deep").mkdir(parents=True)
     with pytest.raises(UsageError):
@@ -56,15 +47,13 @@ def test_a_worktree_has_the_workspace_of_the_corresponding_folder(tmp_path: Path
     assert shared_folder(main / "part" / "deep") is None
 
 
-def test_a_worktree_has_also_what_is_above_the_main_checkout(tmp_path: Path) -> None:
-    main, tree = repository(tmp_path / "work" / "main"), tmp_path / "away" / "tree"
-    git(main, "worktree", "add", "--detach", tree)
-    work = init_workspace(tmp_path / "work")
-    assert find_workspace(tree) == work
+def test_a_worktree_has_also_what_is_above_the_main_checkout(main: Path, tmp_path: Path) -> None:
+    git(main, "worktree", "add", "--detach", tmp_path / "away" / "tree")
+    above = init_workspace(tmp_path)
+    assert find_workspace(tmp_path / "away" / "tree") == above
 
 
-def test_a_submodule_is_a_folder_like_any_other(tmp_path: Path) -> None:
-    main = repository(tmp_path / "main")
+def test_a_submodule_is_a_folder_like_any_other(main: Path, tmp_path: Path) -> None:
     git(main, "submodule", "add", repository(tmp_path / "other"), "part")
     whole, other = init_workspace(main), init_workspace(tmp_path / "other")
     assert find_workspace(main / "part") == whole
@@ -73,9 +62,8 @@ def test_a_submodule_is_a_folder_like_any_other(tmp_path: Path) -> None:
     assert find_workspace(main / "part") == own != other
 
 
-def test_a_worktree_shares_nothing_that_this_user_has_not_adopted(tmp_path: Path) -> None:
-    main, tree = repository(tmp_path / "main"), tmp_path / "tree"
-    git(main, "worktree", "add", "--detach", tree)
+def test_a_worktree_shares_nothing_that_this_user_has_not_adopted(main: Path, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
     shutil.copytree(init_workspace(tmp_path / "elsewhere").state, main / ".dreamd")
     with pytest.raises(UsageError, match=str(tree)):
         find_workspace(tree)
@@ -85,54 +73,32 @@ def test_a_worktree_shares_nothing_that_this_user_has_not_adopted(tmp_path: Path
         find_workspace(tree)
 
 
-def test_a_link_in_the_main_checkout_leads_to_no_other_workspace(tmp_path: Path) -> None:
-    main, tree, private = repository(tmp_path / "main"), tmp_path / "tree", init_workspace(tmp_path / "private")
-    git(main, "worktree", "add", "--detach", tree)
+def test_a_link_in_the_main_checkout_leads_to_no_other_workspace(main: Path, tmp_path: Path) -> None:
+    private = init_workspace(tmp_path / "private")
     (main / "part").symlink_to(private.root)
     (main / "up").symlink_to(tmp_path)
     for name in ("part", "up/private"):
-        (tree / name).mkdir(parents=True)
-        assert shared_folder(tree / name) == main
+        (tmp_path / "tree" / name).mkdir(parents=True)
+        assert shared_folder(tmp_path / "tree" / name) == main
         with pytest.raises(UsageError):
-            find_workspace(tree / name)
+            find_workspace(tmp_path / "tree" / name)
 
 
-def test_a_folder_that_claims_to_be_a_worktree_gets_no_workspace(tmp_path: Path) -> None:
-    private = repository(tmp_path / "private")
-    init_workspace(private)
-    git(private, "worktree", "add", "--detach", tmp_path / "tree")
+def test_a_folder_that_claims_to_be_a_worktree_gets_no_workspace(main: Path, tmp_path: Path) -> None:
+    init_workspace(main)
     hostile = tmp_path / "hostile"
     hostile.mkdir()
-    for pointer in ("private/.git/worktrees/tree", "private/.git"):
+    for pointer in ("main/.git/worktrees/tree", "main/.git"):
         (hostile / ".git").write_text(f"gitdir: {tmp_path}/{pointer}\n", encoding="utf-8")
         with pytest.raises(UsageError):
             find_workspace(hostile)
 
 
-def test_a_worktree_whose_main_checkout_is_the_home_folder_has_its_own(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
-    home = tmp_path / "home"
-    home.rmdir()
-    repository(home)
-    git(home, "worktree", "add", "--detach", tmp_path / "tree")
+def test_a_worktree_whose_main_checkout_is_the_home_folder_has_its_own(main: Path, tmp_path: Path) -> None:
+    environment = {"HOME": str(main), "XDG_STATE_HOME": str(tmp_path / "state")}
     assert shared_folder(tmp_path / "tree", environment) is None
-    init_workspace(home, environment)
+    init_workspace(main, environment)
     with pytest.raises(UsageError):
         find_workspace(tmp_path / "tree", environment)
-
-
-@pytest.mark.parametrize("folder", ["/", "/tmp", "/etc", "/home", "/tmp/../tmp/", "/usr/local"])  # noqa: S108
-def test_a_folder_of_the_system_is_no_project(folder: str, environment: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="--here"):
-        require_project(Path(folder), environment)
-
-
-def test_home_and_all_above_it_are_no_project_and_what_is_below_is(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
-    assert is_everybodys(tmp_path / "home", environment)
-    assert is_everybodys(tmp_path, environment)
-    assert not is_everybodys(tmp_path / "home" / "project", environment)
-    assert not is_everybodys(tmp_path / "homely", environment)
-    assert not is_everybodys(Path("/app"), environment)
+        require_project(main, environment)
