@@ -15,7 +15,6 @@ from daemon.workspace import scan
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.scan import Change, Watched, files
 from state.stores.disk.workspace import Workspace
-from state.stores.history.inbox import HEAD, NoteInbox
 from tests.support.long_variants import examples
 
 PARTS = st.sampled_from(["a", "b", "*", "**", "?", "x.md", "*.md", ".dreamd", ".h", "[ab]"])
@@ -83,7 +82,7 @@ ACTS: dict[str, tuple[Change, Callable[[Workspace], object]]] = {
     "an append to the log": (Change.SCRATCH, lambda one: append(one.scratch)),
     "a log that is written anew": (
         Change.SCRATCH,
-        lambda one: NoteInbox(one).show_anew(HEAD, 0, time.monotonic_ns()),
+        lambda one: one.disk().write_atomic(one.scratch, str(time.monotonic_ns()).encode(), 0o644),
     ),
     "a document that is replaced": (Change.DOCUMENT, lambda one: append(one.document.rename(one.root / "old"))),
     "a document of the same length and time": (Change.DOCUMENT, rewrite_with_the_same_stamp),
@@ -105,6 +104,8 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     monkeypatch.setattr(scan, "_SHARE", float("inf"))  # the next look may follow at once
     workspace = init_workspace(tmp_path / "here")
     workspace.document.write_text("# Memory\n")
+    workspace.scratch.parent.mkdir(exist_ok=True)
+    workspace.scratch.write_text("- a line\n")
     (workspace.root / "transcripts").mkdir()
     return workspace
 
@@ -125,7 +126,6 @@ def test_whatever_is_written_is_told_once_each_time(workspace: Workspace, act: s
 
 def test_what_goes_is_told_and_what_comes_where_nothing_was(workspace: Workspace) -> None:
     watched, globs = Watched(workspace.root), ["chats/*/days/**/*.md"]
-    append(workspace.scratch)
     watched.look(globs)
     day = workspace.root / "chats" / "ada" / "days" / "2026-03-01" / "talk.md"
     append(day)
