@@ -1,6 +1,6 @@
 """WorkspaceAccess: what an operation may do with its workspace during one call, in the daemon or without one.
 
-An operation does not know which it has: `service.keeper_access.DaemonAccess`, whose stores are open already and
+An operation does not know which it has: `service.keeper.DaemonAccess`, whose stores are open already and
 beside which a dream may run, or `LocalAccess`, which takes the workspace's lock on demand until the call ends.
 """
 

@@ -76,7 +76,9 @@ def global_root(environment: Mapping[str, str]) -> Path:
 
 def is_global(root: Path, environment: Mapping[str, str]) -> bool:
     """Tell whether this is the folder of the person's global workspace."""
-    return str(root) == os.path.realpath(global_root(environment))
+    with suppress(ConfigError):
+        return str(root) == os.path.realpath(global_root(environment))
+    return False
 
 
 def is_everybodys(folder: Path, environment: Mapping[str, str]) -> bool:

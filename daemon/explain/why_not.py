@@ -14,13 +14,13 @@ from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 
-from daemon.config.paths import global_root, registry_path
+from daemon.config.paths import global_root, is_global, registry_path
 from daemon.config.registry import known
 from daemon.explain.why import LineHistory, Removal, why
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.document import document_of, lines_with, read_document, without_lines
 from daemon.workspace.redaction import shown_of
-from daemon.workspace.session_start import global_memory, is_global, session
+from daemon.workspace.session_start import global_memory, session
 from daemon.workspace.stores import Store, utc_now
 from state.agents import Reader
 from state.bootstrap import BUDGETS, LEAST_BUDGET, budget_for, rows_given
@@ -111,7 +111,7 @@ def why_not(store: Store, text: str, session: str = "") -> Answer:
         asked = _Asked(store, wanted, text.strip(), receipt)
         order = list(Absence)
         found = sorted(asked.reasons(), key=lambda one: order.index(one.code))
-    if is_global(store.workspace, os.environ):
+    if is_global(store.workspace.root, os.environ):
         found = [replace(one, advice=_COMMAND.sub(r"'\1 --global'", one.advice)) for one in found]
     return Answer(tuple(found[:MOST_REASONS]), len(found[MOST_REASONS:]), receipt)
 
@@ -306,7 +306,7 @@ class _Asked:
 
     def _everywhere(self) -> Iterator[Reason]:
         """Yield what the global workspace says; from within it, nothing."""
-        if is_global(self.store.workspace, os.environ):
+        if is_global(self.store.workspace.root, os.environ):
             return
         with suppress(DreamdError, OSError):  # a bootstrap says why it cannot be read
             memory, own = global_memory(os.environ)

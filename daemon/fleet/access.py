@@ -26,7 +26,7 @@ from daemon.fleet.arrivals import require_room, require_size
 from daemon.fleet.disclosure import told, told_advice, told_value, unknown
 from daemon.fleet.held import Held
 from daemon.observability import logs
-from daemon.service.keeper_access import DaemonAccess
+from daemon.service.keeper import DaemonAccess
 from daemon.workspace.status import BY_FLEET, NO_DAEMON, Status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason

@@ -26,8 +26,7 @@ from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.observability.metrics import Metrics, WorkspaceGauges
 from daemon.service.jobs import Jobs
-from daemon.service.keeper import Keeper
-from daemon.service.keeper_access import DaemonAccess
+from daemon.service.keeper import DaemonAccess, Keeper
 from daemon.service.roster import ManagedWorkspace, Roster, Wish
 from daemon.service.schedule import Action, phase, upcoming
 from daemon.service.scheduler import Scheduler

@@ -1,7 +1,8 @@
 """Keeper: one workspace in this process's keeping: its lock, which is held all the time, and its stores.
 
 Stores are opened for each use and closed after it, which takes two milliseconds; so a workspace at rest costs a
-descriptor. What is short works beside a dream, at a connection of its own: SQLite puts writers in order.
+descriptor. What is short works beside a dream, at a connection of its own: SQLite puts writers in order. A client's
+call on it is a `DaemonAccess`.
 """
 
 import sqlite3
@@ -9,15 +10,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from daemon.api.access import LockedWorkspace, ReplyT
 from daemon.api.dispatch import KEEPER
 from daemon.config.settings import Config
+from daemon.dream.progress import Step
+from daemon.dream.run import Mode, Outcome
 from daemon.service.facts import SESSION_ENDED, Facts, read_facts
-from daemon.workspace.stores import Store, open_owned, recover
+from daemon.workspace.status import Problem, ServiceStatus
+from daemon.workspace.stores import Store, open_owned, open_readonly, recover, utc_now
 from daemon.workspace.vector_index import Embedding, Index
-from state.errors import BusyError, DreamdError, FencedError
+from state.dream import Reason
+from state.errors import BusyError, DreamdError, FencedError, NotKeptError
 from state.stores.crystals.nearest import SCANNED_UP_TO
 from state.stores.database.connection import to_text, transaction
 from state.stores.database.meta import Meta
@@ -25,12 +32,17 @@ from state.stores.disk.lock import Lock, acquire
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
-    from daemon.workspace.status import Problem
+    from concurrent.futures import Future
+
+    from daemon.api.operations.operation import Operation
+    from daemon.api.operations.request import Request
 
 # An open ChromaDB holds some nine threads, twenty descriptors and megabytes; to open it takes a second.
 IDLE_SECONDS = 120.0
-# What is short has ended by then.
+# What is short has ended by then, and a pass within seconds (`daemon.service.jobs`).
 _SHORT_SECONDS = 2.0
+_PASS_SECONDS = 10.0
+_RELEASE_SECONDS = 5.0  # until the keeper's lock is free
 
 
 class Keeper:
@@ -76,7 +88,7 @@ class Keeper:
         self._is_small = True  # it is searched without ChromaDB
 
     @property
-    def problems(self) -> "tuple[Problem | None, ...]":
+    def problems(self) -> tuple[Problem | None, ...]:
         """What went wrong in the background, until it is mended."""
         return (self.dream_problem, self.pass_problem, *self.unread_transcripts)
 
@@ -172,13 +184,18 @@ class Keeper:
     def store(self) -> Iterator[Store]:
         """Open the stores for work that takes little time and runs beside a dream."""
         with self._opened() as store:
-            changes, newest = store.crystals.connection.total_changes, store.crystals.newest()
+            newest, written = store.crystals.newest(), self.written
             try:
-                yield store
+                with self._counting(store):
+                    yield store
             finally:
                 # Stores that fail at this have failed their user as well, who was told.
                 with suppress(sqlite3.Error, DreamdError):
-                    self._note_use(store, changes, newest)
+                    if self.written != written:  # a pass looks at crystals that came, such as a promoted item
+                        now, vectors = store.crystals.newest(), store.crystals.vectors
+                        self._is_small = now <= SCANNED_UP_TO
+                        is_behind = bool(vectors.model()) and vectors.are_few()  # a pass makes a lost index anew
+                        self.changed |= now > newest or is_behind
 
     @contextmanager
     def exclusive(self, *, wait: bool = True) -> Iterator[Store]:
@@ -189,12 +206,8 @@ class Keeper:
         if not self._work.acquire(blocking=wait):
             raise BusyError("something long is under way in this workspace, such as a dream", "try again")
         try:
-            with self._opened() as store:
-                changes = store.crystals.connection.total_changes
-                try:
-                    yield store
-                finally:
-                    self.written += store.crystals.connection.total_changes != changes
+            with self._opened() as store, self._counting(store):
+                yield store
         finally:
             self._work.release()
             with self._idle:
@@ -205,7 +218,7 @@ class Keeper:
         """Whether somebody uses the stores through `exclusive`."""
         return self._work.locked()
 
-    def wait_for_pass(self, seconds: float) -> None:
+    def wait_for_pass(self, seconds: float = _PASS_SECONDS) -> None:
         """Wait until nobody uses the stores through `exclusive`, or until it is a dream that does."""
         with self._idle:
             self._idle.wait_for(lambda: self.dreaming or not self._work.locked(), seconds)
@@ -246,15 +259,14 @@ class Keeper:
                 self._users, self._used = self._users - 1, time.monotonic()
                 self._idle.notify_all()
 
-    def _note_use(self, store: Store, changes: int, newest: int) -> None:
-        """Count a use that has written, and have a pass look at crystals that came, such as a promoted item."""
-        if store.crystals.connection.total_changes == changes:
-            return
-        self.written += 1
-        now, vectors = store.crystals.newest(), store.crystals.vectors
-        self._is_small = now <= SCANNED_UP_TO
-        is_behind = bool(vectors.model()) and vectors.are_few()  # the index was lost: a pass makes it anew
-        self.changed |= now > newest or is_behind
+    @contextmanager
+    def _counting(self, store: Store) -> Iterator[None]:
+        """Count this use of the stores if it writes."""
+        before = store.crystals.connection.total_changes
+        try:
+            yield
+        finally:
+            self.written += store.crystals.connection.total_changes != before
 
     def _new_indexing(self, lock: Lock) -> Index:
         return Index(self.workspace, lock.check, background=True, failed=lambda e: self._on_failure("index", e))
@@ -270,3 +282,109 @@ class Keeper:
         """Remember that a session ended and a dream is due for it; durable when this returns."""
         with self.store() as store, transaction(store.crystals.connection) as connection:
             Meta(connection).put(SESSION_ENDED, to_text(now))
+
+
+@dataclass(slots=True)
+class DaemonAccess:
+    """One client's call on a workspace that the daemon keeps: `WorkspaceAccess` with the keeper's stores.
+
+    `submit` asks for a dream, `wake` makes the scheduler look at once, `service_status` is what `service` returns,
+    `acquire` takes up a workspace that was released.
+    """
+
+    keeper: Keeper
+    config: Config
+    on_step: Callable[[Step], None]
+    submit: "Callable[[Keeper, Reason, Mode, Callable[[Step], None] | None], Future[Outcome]]"
+    wake: Callable[[Keeper], None]
+    service_status: Callable[[Keeper], ServiceStatus]
+    acquire: Callable[[], object]
+    notices: list[str] = field(default_factory=list)
+
+    @property
+    def workspace(self) -> Workspace:
+        """The keeper's."""
+        return self.keeper.workspace
+
+    def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
+        """Run the operation in this process."""
+        return operation.answer(self, request)
+
+    def read(self) -> AbstractContextManager[Store]:
+        """Open the stores, as for `write`; to read only while another process has the workspace."""
+        if not self.keeper.holds_lock:
+            return self._noticing(open_readonly(self.workspace, self.config))
+        return self._noticing(self.keeper.store())
+
+    def write(self) -> AbstractContextManager[Store]:
+        """Open the stores, also while a dream runs."""
+        return self._noticing(self._kept().store())
+
+    def exclusive(self, *, wait: bool = False) -> AbstractContextManager[Store]:
+        """Use the stores, one user at a time. Raise BusyError while a dream runs, or waits for it with `wait`.
+
+        A pass, which takes seconds, is always waited for. Retries instead of `wait` would come too late when dreams
+        follow each other.
+        """
+        keeper = self._kept()
+        if not wait:
+            keeper.wait_for_pass()
+        return self._noticing(keeper.exclusive(wait=wait))
+
+    @contextmanager
+    def offline(self) -> Iterator[LockedWorkspace]:
+        """Release the workspace and lock it for this call alone; the keeper acquires it again afterwards."""
+        keeper = self._kept()
+        keeper.wait_for_pass()
+        try:
+            with keeper.offline(), acquire(self.workspace, KEEPER, _RELEASE_SECONDS) as lock:
+                yield LockedWorkspace(lock.check, keeper.embedding)
+        finally:
+            self.acquire()
+
+    def dream(self, reason: Reason, mode: Mode) -> Outcome:
+        """Have it dreamt before those that nobody waits for, and wait for it. Raise BusyError while one runs."""
+        if self.keeper.dreaming:
+            raise BusyError(f"{self.keeper.dreaming}", "wait for it, 'dreamd status' shows when it is done")
+        return self.submit(self._kept(), reason, mode, self.report).result()
+
+    def dream_soon(self, reason: Reason) -> bool:
+        """Ask for a dream; a session's end is made durable, and the schedule decides when it is dreamt for."""
+        if reason is Reason.SESSION_END:
+            self._kept().record_session_end(utc_now())
+            self.wake(self.keeper)
+        else:
+            self.submit(self._kept(), reason, Mode.AUTO, None)
+        return True
+
+    def service(self) -> ServiceStatus:
+        """Return the daemon's part of this workspace's status."""
+        return self.service_status(self.keeper)
+
+    def report(self, step: Step) -> None:
+        """Report the step to the client."""
+        self.on_step(step)
+
+    def mark_changed(self) -> None:
+        """Have the scheduler look at once: a note was written."""
+        self.keeper.changed = True
+        self.wake(self.keeper)
+
+    def _kept(self) -> Keeper:
+        """Return the keeper, if it holds the lock. Raise BusyError while it is offline, else NotKeptError."""
+        if self.keeper.offline_reason:
+            raise self.keeper.unkept()
+        if not self.keeper.holds_lock:
+            why = next(
+                iter(self.service().problems), Problem("the daemon is still opening this workspace", "try again")
+            )
+            raise NotKeptError(f"{self.workspace.root} is not in the daemon's keeping: {why.what}", why.advice)
+        return self.keeper
+
+    @contextmanager
+    def _noticing(self, using: AbstractContextManager[Store]) -> Iterator[Store]:
+        with using as store:
+            try:
+                yield store
+            finally:
+                self.notices += store.notices

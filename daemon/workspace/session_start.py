@@ -13,7 +13,7 @@ from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from daemon.config.paths import global_root
+from daemon.config.paths import is_global
 from daemon.workspace.adoption import has_global_workspace, open_global_workspace
 from state.agents import Reader
 from state.bootstrap import Bootstrap, bootstrap, budget_for, digest_of, room_taken
@@ -113,13 +113,6 @@ def project_budget(
     return budget_for(window) - room_taken(bootstrap("", (), window, redacted=redaction.of, everywhere=everywhere))
 
 
-def is_global(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether this is the person's global workspace."""
-    with suppress(DreamdError):
-        return str(workspace.root) == os.path.realpath(global_root(environment))
-    return False
-
-
 def global_memory(environment: Mapping[str, str] = os.environ) -> tuple[str, Workspace | None]:
     """Return MEMORY.md of the person's global workspace, and that workspace; without one, nothing.
 
@@ -135,7 +128,7 @@ def _everywhere(
     workspace: Workspace, environment: Mapping[str, str], notices: list[str]
 ) -> tuple[str, Workspace | None]:
     """Return what the global workspace says in every other one, and which it is; add a notice if it is unreadable."""
-    if is_global(workspace, environment):
+    if is_global(workspace.root, environment):
         return "", None
     try:
         return global_memory(environment)

@@ -226,16 +226,19 @@ def test_of_several_reasons_the_first_in_the_order_is_named() -> None:
     history, pending = replace(UNBORN, last_look=ago(300), awake_since=ago(3)), some(20)
     pending = replace(pending, oldest=ago(1500), latest=ago(30), session_ended=ago(30))
     found = [due(NOON, history, pending, USUAL).reason]
-    for changes in (
-        {"session_ended": None},
-        {"schema": True},
-        {"oldest": ago(60)},
-        {"notes": 19},
-        {"awake_since": ago(1500)},
-        {"last_look": ago(60)},
-    ):
-        history = replace(history, **{name: one for name, one in changes.items() if hasattr(history, name)})
-        pending = replace(pending, **{name: one for name, one in changes.items() if hasattr(pending, name)})
+    changes: list[tuple[str, Any]] = [
+        ("session_ended", None),
+        ("schema", True),
+        ("oldest", ago(60)),
+        ("notes", 19),
+        ("awake_since", ago(1500)),
+        ("last_look", ago(60)),
+    ]
+    for name, value in changes:
+        if hasattr(history, name):
+            history = replace(history, **{name: value})
+        else:
+            pending = replace(pending, **{name: value})
         found.append(due(NOON, history, pending, USUAL).reason)
     order = "SESSION_END FIRST_BREATH FLOOR PRESSURE CATCH_UP INTERVAL IDLE"
     assert found == [Reason[name] for name in order.split()]
