@@ -29,7 +29,6 @@ from daemon.service.jobs import MOST_UNREAD, unread_problems
 from daemon.service.roster import ManagedWorkspace
 from daemon.upkeep.examine import Finding
 from daemon.workspace.adoption import init_workspace, open_workspace
-from daemon.workspace.scan import Change
 from daemon.workspace.status import Problem, status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
@@ -430,20 +429,10 @@ def test_a_released_workspace_is_free_even_when_it_was_about_to_be_looked_at(hou
         house.service.reload()  # all are looked at
         house.service.unregister(name)
         acquire(workspace, "test").release()
+        with pytest.raises(UnknownWorkspaceError):
+            house.service.unregister(name)
         house.service.register(workspace.root)
         assert [one.problem for one in house.service.info().workspaces] == [None] * len(kept)
-
-
-def test_who_is_not_there_cannot_be_let_go(quiet: House) -> None:
-    name, workspace = quiet.workspace()
-    quiet.service.start()
-    for gone in ("nobody", name, name):
-        if gone == name and quiet.service.keeps(name):
-            quiet.service.unregister(name)
-            acquire(workspace, "test").release()
-        else:
-            with pytest.raises(UnknownWorkspaceError):
-                quiet.service.unregister(gone)
 
 
 def test_a_workspace_never_stands_in_for_another_one_of_its_name(
@@ -515,19 +504,6 @@ def test_a_forgetting_that_the_daemon_does_is_no_problem_while_it_runs(house: Ho
         intend(store.crystals.connection, Erasure((Target(("miez",)),), Cut.WORDS))
         assert "forgetting has not ended" not in problems()
     until(lambda: "forgetting has not ended" in problems())  # of a pass nobody knows that it is none
-
-
-def test_what_stirs_while_it_is_taken_in_is_not_lost() -> None:
-    managed = ManagedWorkspace("agent", Path("/agent"))
-    watched = managed.changes  # the watcher's thread has it in hand
-    managed.mark_changed(Change.SCRATCH)
-    assert managed.take_changes() == {Change.SCRATCH}
-    watched.add(Change.TRANSCRIPT)
-    assert managed.take_changes() == {Change.TRANSCRIPT}
-    assert managed.take_changes() == set()
-
-
-# --- a configuration that changes
 
 
 def test_what_the_configuration_names_no_longer_is_let_go(quiet: House) -> None:

@@ -1,7 +1,6 @@
 """A keeper keeps one workspace: who may be at it, and what becomes of whoever is when it goes."""
 
 import os
-import sqlite3
 import sys
 import threading
 import time
@@ -12,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from daemon.config.settings import Config, DreamSection
+from daemon.config.settings import Config
 from daemon.ingest.notes import absorb_notes
 from daemon.service.facts import Facts
 from daemon.service.keeper import Keeper
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
-from state.errors import BusyError, DreamdError, FencedError
+from state.errors import BusyError, FencedError
 from state.scratch import HEADER, Note
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
@@ -104,15 +103,6 @@ def test_what_is_soon_done_goes_on_beside_what_takes_long_and_at_rest_nothing_is
     assert met == []
 
 
-def test_a_kept_workspace_is_nobody_elses(kept: Kept, workspace: Workspace) -> None:
-    with pytest.raises(BusyError, match="dreamd serve"):
-        Kept(workspace).keeper.acquire()
-    kept.keeper.release()
-    acquire(workspace, "test").release()
-    with pytest.raises(BusyError, match="not in this daemon's keeping"), kept.keeper.store():
-        pass
-
-
 def test_who_is_at_work_when_it_is_left_is_fenced_and_ends_before_it_is_taken_up_again(kept: Kept) -> None:
     with at_work(kept.keeper) as met:
         kept.keeper.release()
@@ -122,25 +112,6 @@ def test_who_is_at_work_when_it_is_left_is_fenced_and_ends_before_it_is_taken_up
     kept.keeper.acquire()
     with kept.keeper.exclusive() as store:
         store.check()
-
-
-def test_a_workspace_whose_lock_was_replaced_is_let_go(kept: Kept, workspace: Workspace) -> None:
-    workspace.lock.unlink()  # as when the folder was deleted and made again
-    with pytest.raises(FencedError), kept.keeper.store():
-        pass
-    assert not kept.keeper.holds_lock
-    kept.keeper.acquire()
-    with kept.keeper.store() as store:
-        store.check()
-
-
-def test_a_workspace_that_cannot_be_opened_is_not_held(workspace: Workspace) -> None:
-    workspace.database.write_bytes(b"this is no database, " * 500)
-    keeper = Kept(workspace).keeper
-    with pytest.raises((DreamdError, sqlite3.Error), match="not a database"):
-        keeper.acquire()
-    assert not keeper.holds_lock
-    acquire(workspace, "test").release()
 
 
 @pytest.mark.full
@@ -180,13 +151,6 @@ def test_who_comes_while_it_is_released_to_be_repaired_is_told_so_and_nobody_is_
             thread.join(PATIENCE_SECONDS)
     assert met == []
     assert repairs == 20
-
-
-def test_a_new_configuration_is_whose_who_comes_next(kept: Kept) -> None:
-    with at_work(kept.keeper):
-        kept.config = Config(dream=DreamSection(mode="propose"))
-    with kept.keeper.exclusive() as store:
-        assert store.config.dream.mode == "propose"
 
 
 def test_writing_the_log_anew_is_no_appending_to_it(kept: Kept, workspace: Workspace) -> None:
