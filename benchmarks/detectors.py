@@ -16,7 +16,7 @@ from state.forgetting.known import Known, Target, known_of
 from state.scratch import parse_notes
 from state.secrets.redaction import redact
 from state.signals.curiosity import questions_in
-from state.signals.event_lexicon import feelings_in
+from state.signals.felt import feelings_in
 from state.text.chunks import chunk
 from state.text.line import as_line
 from state.text.words import content_terms

@@ -16,7 +16,7 @@ from state.crystals.supersession import Supersession
 from state.errors import StorageError
 from state.scratch import Note
 from state.signals.curiosity import Cause, questions_in
-from state.signals.event_lexicon import feelings_in
+from state.signals.felt import feelings_in
 from state.signals.hormones import valence
 from state.stores.crystals.neighbours import heard_before
 from state.stores.crystals.supersessions import Supersessions

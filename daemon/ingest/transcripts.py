@@ -18,7 +18,7 @@ from state.crystals.crystal import Crystal, Kind, Origin
 from state.crystals.salience import Salience, salience
 from state.errors import ConfigError, DocumentError, DreamdError
 from state.secrets.policy import DEFAULT, Redaction
-from state.signals.event_lexicon import feelings_in
+from state.signals.felt import feelings_in
 from state.stores.database.connection import transaction
 from state.stores.disk.disk import leads_elsewhere
 from state.stores.disk.syscalls import storage_errors

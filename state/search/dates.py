@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
 from itertools import islice
-from operator import attrgetter
 
-from state.text.languages.loader import languages, table, table_of
-from state.text.languages.tables import Phrases, Times
+from state.text.languages.loader import languages, months, phrases, words
 
 _YEAR = r"(?:19|20)\d\d"
 _NUMBER = "1[0-2]|0?[1-9]"
@@ -47,7 +45,7 @@ class Period:
 def periods_in(text: str, now: datetime) -> tuple[Period, ...]:
     """Return what a text names, as dates or relative to now ("yesterday", "last month"; a week is seven days)."""
     found = [period for _, period in _named(text)]
-    spoken = [(there.start(), row) for row in _ROWS if (there := _phrases(row).search(text))]
+    spoken = [(there.start(), row) for row in _ROWS if (there := phrases(row).search(text))]
     relative = _relative(now) if spoken else {}
     return tuple(dict.fromkeys((*found, *(period for _, row in sorted(spoken) for period in relative[row]))))
 
@@ -72,7 +70,7 @@ def _named(text: str) -> Iterator[tuple[re.Match[str], Period]]:
     """Yield each date of the text with what it names."""
     for match in _dates().finditer(text):
         said = {group[0]: value for group, value in match.groupdict().items() if value}
-        month = int(said["n"]) if "n" in said else _months()[said["m"].casefold()] if "m" in said else None
+        month = int(said["n"]) if "n" in said else months()[said["m"].casefold()] if "m" in said else None
         yield match, Period(int(said["y"]) if "y" in said else None, month, int(said["d"]) if "d" in said else None)
 
 
@@ -85,7 +83,7 @@ def _calendar_day(year: int, period: Period) -> date | None:
 
 
 def _relative(now: datetime) -> dict[str, list[Period]]:
-    """Return what the rows of `Times` mean that speak of a time in relation to now."""
+    """Return what the rows mean that speak of a time in relation to now."""
     monday, last_month = now - timedelta(days=now.weekday()), now.replace(day=1) - timedelta(days=1)
     return {
         "today": [_day(now)],
@@ -100,26 +98,16 @@ def _relative(now: datetime) -> dict[str, list[Period]]:
 
 
 @cache
-def _phrases(row: str) -> re.Pattern[str]:
-    said: Phrases = attrgetter(row)(table(Times))
-    return re.compile(said.pattern, re.IGNORECASE)
-
-
-@cache
-def _months() -> dict[str, int]:
-    """Return the number of each month's name, however it is inflected."""
-    known = (enumerate(table_of(language, Times).months, 1) for language in languages())
-    return {form: number for months in known for number, forms in months for form in forms}
-
-
-@cache
 def _dates() -> re.Pattern[str]:
-    known, names = table(Times), sorted(_months(), key=len, reverse=True)
+    names = sorted(months(), key=len, reverse=True)
     han = "|".join(name for name in names if name.endswith("月"))
     month = _any_of([name for name in names if not name.endswith("月")])
     # Alone, some months are written with a capital: "may" and "march" are verbs too.
-    alone = {name for name in known.month_names if not name.endswith("月")}
-    alone = {name.title() for name in alone} | alone - {*known.capital}
+    whole = (
+        form for rows in languages() for forms in rows.get("months", ()) for form in forms[:1] + _inflected(forms)
+    )
+    alone = {name for name in whole if not name.endswith("月")}
+    alone = {name.title() for name in alone} | alone - words("capital")
     return re.compile(
         rf"\b(?:(?P<y1>{_YEAR})-(?P<n1>0[1-9]|1[0-2])(?:-(?P<d1>\d\d))?"
         rf"|(?P<d0>[0-3]?\d)\.(?P<n0>[01]?\d)\.(?P<y0>{_YEAR})"
@@ -133,6 +121,11 @@ def _dates() -> re.Pattern[str]:
         rf"|(?<!\d)(?P<n8>{_NUMBER})月(?:(?P<d8>\d{{1,2}})[日号號])?|(?P<m9>{han})",
         re.IGNORECASE,
     )
+
+
+def _inflected(forms: Sequence[str]) -> list[str]:
+    """Return the forms of a month that are no abbreviations of its name."""
+    return [form for form in forms if not forms[0].startswith(form)]
 
 
 def _any_of(names: Sequence[str]) -> str:

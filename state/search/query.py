@@ -4,14 +4,10 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 
 from state.search.dates import Period, periods_in
-from state.text.languages.loader import table
-from state.text.languages.lookup import Lookup
-from state.text.languages.tables import Statements
-from state.text.sentences import ends_as_question
-from state.text.words import content_terms, search_form, stop_words, terms
+from state.text.languages.loader import inside, words
+from state.text.words import content_terms, ends_as_question, search_form, stop_words, terms
 from state.trust import AGENT_NAMES
 
 _NAME = re.compile(r"\b[^\W\d_a-z][^\W\d_]+\b")
@@ -48,7 +44,7 @@ def read_question(text: str, speakers: Collection[str], now: datetime) -> Questi
         topic=topic,
         names=frozenset(speakers),
         periods=periods_in(text, now),
-        asks_reply=_agent().is_in(search_form(text), terms(text)),
+        asks_reply=_is_to_agent(text),
     )
 
 
@@ -70,8 +66,7 @@ def names_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_NAME.findall(text)))
 
 
-@cache
-def _agent() -> Lookup:
-    """The names of agents, and the words by which one is spoken to."""
-    spoken_to = (word for group in table(Statements).persons if group[0] == "you" for word in group)
-    return Lookup((*AGENT_NAMES, *spoken_to))
+def _is_to_agent(text: str) -> bool:
+    """Return whether a text names an agent, or has a word by which one is spoken to."""
+    is_named = not (AGENT_NAMES | words("you")).isdisjoint(terms(text))
+    return is_named or (not text.isascii() and bool(inside("you").search(search_form(text))))

@@ -4,15 +4,12 @@ The newer one stands directly before the older one; when the past is asked for, 
 out.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from state.crystals.crystal import Crystal
 from state.search.dates import Period
-from state.text.languages.loader import table
-from state.text.languages.tables import Statements
+from state.text.languages.loader import phrases
 from state.text.words import search_form
 
 
@@ -52,12 +49,7 @@ class Wanted:
 
 def wanted_by(question: str, periods: Sequence[Period] = ()) -> Wanted:
     """What a question wants. Words such as "used to", "previously", "früher" ask for the value before."""
-    return Wanted(not periods and _former().search(search_form(question)) is not None, tuple(periods))
-
-
-@cache
-def _former() -> re.Pattern[str]:
-    return re.compile(table(Statements).former.pattern)
+    return Wanted(not periods and phrases("former").search(search_form(question)) is not None, tuple(periods))
 
 
 def in_order(

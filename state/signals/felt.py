@@ -1,17 +1,26 @@
-"""Felt: what was felt since the last dream, and how much a text counts that tells of it."""
+"""Felt: the events (`Feeling`) that a text tells of, and what was felt since the last dream.
 
+A small lexicon, read clause by clause: "this does not work" is an error, "no errors" is nothing, "fixed the bug" is
+a reward, and a question, a condition or a plan is no event. One that is missed costs a nuance of the mood.
+"""
+
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
-from state.signals.event_lexicon import feelings_in
-from state.signals.hormones import BASELINES, Feeling, Hormone, Hormones
+from state.signals.hormones import BASELINES, RAISES, Feeling, Hormone, Hormones
+from state.text.languages.loader import alternatives, phrases, words
+from state.text.words import search_form
 
-RAISED_BY = {
-    Feeling.REWARD: (Hormone.DOPAMINE,),
-    Feeling.ACHIEVEMENT: (Hormone.DOPAMINE, Hormone.OXYTOCIN),
-    Feeling.ERROR: (Hormone.CORTISOL,),
-    Feeling.URGENCY: (Hormone.CORTISOL,),
-    Feeling.SOCIAL: (Hormone.OXYTOCIN,),
-}
+_CODE = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]*`|\b\w{1,20}://\S+|(?<!\S)\S{1,120}\.(?:py|js|ts|go|rs|md|txt|log|json|ya?ml)\b",
+    re.DOTALL,
+)
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_BEFORE, _BEHIND = 5, 3  # words about a phrase in which a negation is meant for it
+# These have to have happened; thanks and haste may stand in a question.
+_HAPPENED = frozenset({Feeling.REWARD, Feeling.ERROR, Feeling.ACHIEVEMENT})
 _RESTING = dict(zip(Hormone, BASELINES.levels, strict=True))
 
 
@@ -26,5 +35,74 @@ class Felt:
         """Return how much a text counts now, from 1 to 2: more when it tells of what was felt most."""
         if not self.events:
             return 1.0
-        raised = {hormone for feeling in feelings_in(text) for hormone in RAISED_BY[feeling]}
+        raised = {
+            hormone
+            for feeling in feelings_in(text)
+            for hormone, rise in zip(Hormone, RAISES[feeling], strict=True)
+            if rise
+        }
         return 1.0 + max((max(0.0, self.height.level(one) - _RESTING[one]) for one in raised), default=0.0)
+
+
+def feelings_in(text: str) -> tuple[Feeling, ...]:
+    """Return the events that a text tells of, each once, in the order of `Feeling`; code is not read."""
+    rows = "\n".join(search_form(row) for row in _CODE.sub(" ", text).splitlines())
+    found = {feeling for clause in _clause_end().split(rows) for feeling in _felt_in(clause)}
+    return tuple(feeling for feeling in Feeling if feeling in found)
+
+
+def _felt_in(clause: str) -> Iterator[Feeling]:
+    asked, clause = clause.rstrip().endswith(("?", "？")), _spelt_out(clause)
+    for feeling in Feeling:
+        for told in phrases(feeling.value).finditer(clause):
+            before, behind = _around(clause, told)
+            is_told = not _denied(before, behind) and not (feeling is Feeling.ERROR and _mended(before, behind))
+            if is_told and not (feeling in _HAPPENED and (asked or _is_unreal(clause, before))):
+                yield feeling
+    for told in phrases("denied").finditer(clause):
+        before, behind = _around(clause, told)
+        is_so = words("unreal").isdisjoint(before) and not asked and before[:1] not in _ORDERS
+        if is_so and _denied(before, behind):
+            yield Feeling.ERROR
+
+
+_ORDERS = (["do"], ["never"], ["please"], ["bitte"])
+
+
+def _around(clause: str, told: re.Match[str]) -> tuple[list[str], list[str]]:
+    """Return the words before a phrase and behind it."""
+    return _WORD.findall(clause[: told.start()]), _WORD.findall(clause[told.end() :])
+
+
+def _denied(before: list[str], behind: list[str]) -> bool:
+    is_before = not words("negators").isdisjoint(before[-_BEFORE:])
+    return is_before or not words("after").isdisjoint(behind[:_BEHIND])
+
+
+def _mended(before: list[str], behind: list[str]) -> bool:
+    return not words("mended").isdisjoint((*before[-_BEFORE:], *behind[:_BEHIND]))
+
+
+def _is_unreal(clause: str, before: list[str]) -> bool:
+    """Return whether it is a condition, or a plan."""
+    is_planned = before[-1:] == ["to"] or before[-2:] == ["to", "be"]
+    return is_planned or not words("unreal").isdisjoint(before) or bool(_unspaced_unreal().search(clause))
+
+
+def _spelt_out(clause: str) -> str:
+    clause = clause.replace("’", "'").replace("can't", "can not").replace("won't", "will not")
+    return re.sub(r"(?<=[a-z])n't\b", " not", clause).replace("qu'", "").replace("n'", "ne ")
+
+
+@cache
+def _clause_end() -> re.Pattern[str]:
+    parting = "|".join(sorted(words("but") | words("scope_ends")))
+    return re.compile(
+        r"(?<![.!;:\n。！；：，,])[.!;:\n。！；：,，]+(?:\s+|$)|(?<=[。！；：，])|(?<=[?？])\s*|"
+        rf"(?<!\s)\s+(?:{parting})\s+|\s[–—-]\s"
+    )
+
+
+@cache
+def _unspaced_unreal() -> re.Pattern[str]:
+    return re.compile(alternatives("unreal")[1])

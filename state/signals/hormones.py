@@ -42,7 +42,7 @@ class Feeling(StrEnum):
     URGENCY = "urgency"
 
 
-_RAISES = {
+RAISES = {
     Feeling.REWARD: (0.3, 0.0, 0.0),
     Feeling.ERROR: (0.0, 0.3, 0.0),
     Feeling.SOCIAL: (0.0, 0.0, 0.3),
@@ -133,7 +133,7 @@ def felt(
 ) -> Hormones:
     """Return the levels now, after these events: each added and clamped to [0, 1]."""
     dopamine, cortisol, oxytocin = (
-        min(1.0, max(0.0, level + sum(_RAISES[feeling][i] for feeling in feelings)))
+        min(1.0, max(0.0, level + sum(RAISES[feeling][i] for feeling in feelings)))
         for i, level in enumerate(decayed(hormones, now, baselines).levels)
     )
     return Hormones(dopamine, cortisol, oxytocin, now)
@@ -191,7 +191,7 @@ def spike_note(hormone: Hormone, level: float, feelings: Sequence[Feeling], exce
     It names the events that raised the hormone, and quotes the text that they were read from.
     """
     index = list(Hormone).index(hormone)
-    counted = Counter(feeling for feeling in feelings if _RAISES[feeling][index] > 0)
+    counted = Counter(feeling for feeling in feelings if RAISES[feeling][index] > 0)
     causes = " and ".join(feeling.value + (f" ×{n}" if n > 1 else "") for feeling, n in counted.items())
     quoted = as_line(excerpt, _EXCERPT_CHARACTERS).replace('"', "'")
     raised = f"Raised to {level:.2f}" + (f" by {causes}" if causes else "") + (f': "{quoted}"' if quoted else ".")

@@ -8,8 +8,7 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
-from state.text.languages.loader import table
-from state.text.languages.tables import Contrasts
+from state.text.languages.loader import words
 from state.text.line import as_line
 from state.text.words import content_terms, normalise, stem
 
@@ -101,8 +100,7 @@ def _subject(text: str) -> frozenset[str]:
 @cache
 def _moments() -> frozenset[str]:
     """Return the names of days and months, and words such as "every", stemmed."""
-    known = table(Contrasts)
-    return frozenset(stem(word) for group in (*known.calendar, known.moments) for word in group)
+    return frozenset(map(stem, words("moments")))
 
 
 def _stars(likeness: "NDArray[np.float32]", lengths: Sequence[int]) -> Iterator[tuple[int, list[int]]]:

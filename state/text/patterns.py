@@ -8,7 +8,7 @@ from typing import Any, cast
 
 
 def late_pattern(source: str, flags: int = 0) -> re.Pattern[str]:
-    """What `re.compile` returns, but for when that happens: a source that is no expression fails at its first use."""
+    """Return what `re.compile` does, but compiled at its first use."""
     return cast("re.Pattern[str]", _Late(source, flags))
 
 

@@ -115,10 +115,9 @@ def stop_words() -> frozenset[str]:
     Negations are content ("does not work" is not "works"), and so are words that mean something in English
     although another language uses them as articles (die, war, man).
     """
-    from state.text.languages.loader import table
-    from state.text.languages.tables import Common  # a short command compares no texts
+    from state.text.languages.loader import words  # a short command compares no texts
 
-    return frozenset(table(Common).stop)
+    return words("stop")
 
 
 @lru_cache(maxsize=2_048)
@@ -137,6 +136,11 @@ def stem(term: str) -> str:
         term = term[:-1]
     term = _without_suffix(term)
     return term[:-1] if len(term) > 3 and term.endswith("e") else term
+
+
+def ends_as_question(text: str) -> bool:
+    """Return whether a text ends with a question mark; such a text seldom answers."""
+    return text.rstrip(" \n\t\"'”’)]*_").endswith(("?", "？", "؟"))
 
 
 def numbers(text: str) -> tuple[str, ...]:

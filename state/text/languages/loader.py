@@ -1,57 +1,75 @@
-"""Loader of languages: reads the tables of words of one language or of all, each table once, when first asked for.
+"""Loader of languages: the rows of words in the files of this folder, read when they are first asked for.
 
-A text may be in any language, and in several: who compares texts asks for the rows of all languages together.
+A file is a language, a row a list of words or, for `phrases`, of regular expressions; a language that does not part
+its words by spaces says `"spaced": false`, and one that has only some rows `"partial": true`. A text may be in any
+language, and in several: who reads one asks for the words of all languages together.
 """
 
 import json
+import re
+from collections.abc import Iterable
 from functools import cache
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import Any
 
-from state.text.languages.tables import Groups, Phrases, Words
+from state.text.words import UNSPACED
 
-Table = TypeVar("Table")
-
-_FOLDER = Path(__file__).parent
-_tables: dict[type, object] = {}
-
-
-@cache
-def languages() -> tuple[str, ...]:
-    """Return the codes of all languages, English first."""
-    return tuple(sorted((file.stem for file in _FOLDER.glob("*.json")), key=lambda code: (code != "en", code)))
+FOLDER = Path(__file__).parent
 
 
 @cache
 def rows_of(file: Path) -> dict[str, Any]:
-    """Return the rows of words in a file. That they are what their tables say, a test has seen."""
+    """Return the rows of words in a file. That they are what their readers expect, a test has seen."""
     rows: dict[str, Any] = json.loads(file.read_bytes())
     return rows
 
 
-def table_of(language: str, kind: type[Table]) -> Table:
-    """Return one table of one language; a row that the language lacks is empty."""
-    file = rows_of(_FOLDER / f"{language}.json")
-    rows, name = file.get(kind.__name__.lower(), {}), "spaced" if file.get("spaced", True) else "unspaced"
-    return kind(**{row: _typed(rows.get(row, ()), hint, name) for row, hint in get_type_hints(kind).items()})
+@cache
+def languages() -> tuple[dict[str, Any], ...]:
+    """Return the rows of each language, English first."""
+    files = sorted(FOLDER.glob("*.json"), key=lambda file: (file.stem != "en", file.stem))
+    return tuple(map(rows_of, files))
 
 
-def table(kind: type[Table]) -> Table:
-    """Return one table with the words of all languages, each word once."""
-    if kind not in _tables:
-        known = [table_of(language, kind) for language in languages()]
-        _tables[kind] = kind(**{name: _together(list(map(attrgetter(name), known))) for name in get_type_hints(kind)})
-    return cast("Table", _tables[kind])
+@cache
+def words(row: str) -> frozenset[str]:
+    """Return the words of this row in all languages."""
+    return frozenset(word for rows in languages() for word in rows.get(row, ()))
 
 
-def _typed(words: Any, hint: object, name: str) -> Words | Groups | Phrases:  # noqa: ANN401 - of JSON
-    if hint == Groups:
-        return tuple(map(tuple, words))
-    return tuple(words) if hint == Words else Phrases(**{name: tuple(words)})
+@cache
+def months() -> dict[str, int]:
+    """Return the number of each month's name, in all its forms."""
+    named = (enumerate(rows.get("months", ()), 1) for rows in languages())
+    return {form: number for language in named for number, forms in language for form in forms}
 
 
-def _together(rows: list[Any]) -> Words | Groups | Phrases:
-    if isinstance(rows[0], Phrases):
-        return Phrases(*(_together([getattr(row, name) for row in rows]) for name in ("spaced", "unspaced")))  # type: ignore[arg-type]
-    return tuple(dict.fromkeys(word for row in rows for word in row))
+@cache
+def phrases(*rows: str) -> re.Pattern[str]:
+    """Return a regular expression for any phrase of these rows; whole words where there are spaces."""
+    spaced, unspaced = alternatives(*rows)
+    whole = rf"(?<!\w)(?:{spaced})(?!\w)" if spaced else ""
+    return re.compile("|".join(filter(None, (whole, unspaced))) or "(?!)", re.IGNORECASE)
+
+
+def alternatives(*rows: str) -> tuple[str, str]:
+    """Return expressions for any phrase of these rows: of languages with spaces between words, of those without."""
+    found: dict[bool, list[str]] = {True: [], False: []}
+    for language in languages():
+        found[language.get("spaced", True)] += [phrase for row in rows for phrase in language.get(row, ())]
+    return either(found[True]), "|".join(dict.fromkeys(found[False]))
+
+
+def either(options: Iterable[str]) -> str:
+    """Return a regular expression for any of these, tried together where they begin with one letter."""
+    begun: dict[str, list[str]] = {}
+    for phrase in dict.fromkeys(options):
+        plain = phrase[0].isalpha() and phrase[1:2] not in tuple("?*+{|")
+        begun.setdefault(phrase[0] if plain else phrase, []).append(phrase[1:] if plain else "")
+    return "|".join(f"{letter}(?:{'|'.join(rest)})" if any(rest) else letter for letter, rest in begun.items())
+
+
+@cache
+def inside(row: str) -> re.Pattern[str]:
+    """Return an expression for the words of this row that are written without spaces, wherever they stand."""
+    return re.compile("|".join(filter(re.compile(f"[{UNSPACED}]").match, sorted(words(row)))) or "(?!)")

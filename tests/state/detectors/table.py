@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
 from daemon.pages.templates import prose
 from graphs.extractive import condensed
-from state.crystals.salience import is_question, salience
+from state.crystals.salience import salience
 from state.document.document import parse, render
 from state.document.pointer import candidates, parse_pointer, topic_of
 from state.forgetting.cutting import Cut, sentences
@@ -17,7 +17,7 @@ from state.search.query import content_words, names_in, read_question
 from state.secrets.policy import is_plain
 from state.secrets.redaction import redact
 from state.signals.curiosity import gap_of_search, questions_in
-from state.signals.event_lexicon import feelings_in
+from state.signals.felt import feelings_in
 from state.signals.skills import short_name
 from state.text.chunks import chunk, tokens
 from state.text.escapes import unescaped
@@ -45,7 +45,6 @@ DETECTORS: Mapping[str, Detector] = {
     "without_count": without_count,
     "questions_in": questions_in,
     "missed": gap_of_search,
-    "is_question": is_question,
     "feelings_in": feelings_in,
     "salience": lambda text: salience(text, Trust.OWNER),
     "spans": lambda text: spans(text, [_SHORT, _PHRASE, _WHOLE]),

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.signals.event_lexicon import feelings_in
+from state.signals.felt import feelings_in
 from state.signals.hormones import Feeling
 from tests.support.cases import cases
 
