@@ -162,7 +162,7 @@ def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
     superseded, by, over = _values(store, key, row.survivor or key, names)
     before, after = said_around(store.crystals.connection, key, NEIGHBOURS)
     known = {one.id: one for one in store.crystals.get(crystal.parents[:MOST])}
-    parents = names.first("parents", (crystal.parents, len(crystal.parents)))
+    parents = names.first("parents", _counted(crystal.parents))
     return CrystalDetails(
         id=row.id,
         text=shown(crystal.text),
@@ -187,14 +187,14 @@ def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
         superseded=superseded,
         occurrences=tuple(
             SaidAt(str(one.source or ""), shown(one.session), one.position, one.at)
-            for one in names.first("occurrences", listing.occurrences(key, MOST))
+            for one in names.first("occurrences", _counted(store.crystals.sources(row.id)))
         ),
         parents=tuple(names.name(known[one]) if one in known else CrystalName(one, "") for one in parents),
-        children=names.of(names.first("children", listing.children(row.id, MOST))),
+        children=names.of(names.first("children", _counted(listing.children(row.id)))),
         superseded_by=by,
         supersedes=over,
         merged_into=next(iter(names.of([row.survivor])), None) if row.survivor else None,
-        merged_from=names.of(names.first("merged_from", listing.duplicates(key, MOST))),
+        merged_from=names.of(names.first("merged_from", _counted(listing.duplicates(key)))),
         lines=_lines(store, row.id, names),
         pointers=tuple(
             PointerTo(shown(one.topic), shown(one.keywords), standing, one.uses)
@@ -204,6 +204,10 @@ def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
         after=names.of(after),
         more=names.more,
     )
+
+
+def _counted(rows: Sequence[RowT]) -> tuple[Sequence[RowT], int]:
+    return rows, len(rows)
 
 
 def _whole(store: Store, listing: CrystalList, id_: str) -> Crystal:
@@ -228,7 +232,7 @@ def _values(
             if end in mine and other not in mine:
                 rest = (pair.cause.value, pair.trust.value, pair.at, pair.version, undone_at)
                 found += [OtherValue(name, *rest) for name in names.of([other])]
-    first = (names.first(name, (found, len(found))) for name, found in (("superseded_by", by), ("supersedes", over)))
+    first = (names.first(name, _counted(found)) for name, found in (("superseded_by", by), ("supersedes", over)))
     return survivor in values.current, tuple(next(first)), tuple(next(first))
 
 

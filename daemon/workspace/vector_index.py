@@ -1,19 +1,19 @@
 """Vector index: the embedding model of the process, and the index of one workspace.
 
-The model is loaded once for all workspaces. ChromaDB's folder is opened once in a process, whoever asks: two clients
-of one folder lose hits.
+The model is loaded once for all workspaces, and keeps the vectors of the texts that it embedded last: a line that
+leaves MEMORY.md is embedded while its pointer is tried, and again when the dream is committed. ChromaDB's folder is
+opened once in a process, whoever asks: two clients of one folder lose hits.
 """
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from daemon.workspace.cached_embedder import CachedEmbedder
-from state.crystals.crystal import Crystal
 from state.errors import StoppedError, StorageError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.nearest import LATEST
@@ -25,7 +25,13 @@ from state.stores.vectors.chroma import VectorIndex
 from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder
 from state.stores.vectors.index_folder import delete, drop_builds, has_build, new_build, sync
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 _RETRY_SECONDS = 60.0
+# Texts whose vectors are kept: at 384 numbers each 800 KB.
+REMEMBERED_TEXTS = 512
 # The folder of the index of state.db up to schema 12.
 _OF_SCHEMA_12 = "crystals"
 # Who closes an index that is being built waits for so long at most: for its batch, a second or two.
@@ -37,6 +43,39 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     named = Path(environment.get("XDG_CACHE_HOME", ""))
     # Of the XDG specification: a path that is not absolute is ignored.
     return (named if named.is_absolute() else Path.home() / ".cache") / "dreamd"
+
+
+class CachedEmbedder:
+    """An embedder that caches the vectors of another one; several threads may use it."""
+
+    def __init__(self, inner: Embedder, texts: int = REMEMBERED_TEXTS) -> None:
+        self._inner = inner
+        self._most = texts
+        self._known: OrderedDict[tuple[str, bool], NDArray[np.float32]] = OrderedDict()
+        self._lock = Lock()
+        self.name, self.width = inner.name, inner.width
+
+    def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":
+        """Return one row per text, in order; only texts that are not cached are computed, each once."""
+        import numpy as np
+
+        with self._lock:
+            found = {text: self._known[text, questions] for text in texts if (text, questions) in self._known}
+        new = [text for text in dict.fromkeys(texts) if text not in found]
+        if new:
+            found |= zip(new, self._inner.embed(new, questions=questions), strict=True)
+            with self._lock:
+                # A copy: a row would keep the whole batch.
+                self._known |= {(text, questions): found[text].copy() for text in new[-self._most :]}
+                while len(self._known) > self._most:
+                    self._known.popitem(last=False)
+        rows = [found[text] for text in texts]
+        return np.stack(rows) if rows else np.empty((0, self.width), dtype=np.float32)
+
+    def forget(self) -> None:
+        """Clear the cache."""
+        with self._lock:
+            self._known.clear()
 
 
 class Embedding:
@@ -116,8 +155,7 @@ class Index:
         self._opening = Lock()
         self._writing = Lock()
         self._builder: Thread | None = None
-        self._closed = False
-        self._dropping = False
+        self._is_given_up = False  # it is closed, or about to be dropped
         self.vectors = workspace.index / NAME
 
     def prepare(self, crystals: Crystals) -> None:
@@ -140,12 +178,10 @@ class Index:
     def ready(self, crystals: Crystals) -> VectorIndex | None:
         """ChromaDB, if it is open. Else it is opened, or built, in the background, for the next ones who ask."""
         with self._opening:
-            if self._index is not None and (
-                self._index.failed or self._index.build.name != index_state(crystals.connection).build
-            ):
-                self._release_index()
-            may_build = self._background and not self._closed and not self._dropping
-            if self._index is None and may_build and not self._is_building():
+            index = self._index
+            if index is not None and (index.failed or index.build.name != index_state(crystals.connection).build):
+                self._release()
+            if self._index is None and self._background and not self._is_given_up and not self._is_building():
                 self._builder = Thread(target=self._build, name="index", daemon=True)
                 self._builder.start()
             return self._index
@@ -158,16 +194,13 @@ class Index:
 
         Not in a transaction on state.db. What ChromaDB fails with is reported, and it is built anew.
         """
-        index = self.ready(crystals)
-        if index is None:
+        if (index := self.ready(crystals)) is None:
             return
         try:
-            self._told(index, crystals, stop)
+            self._tell(index, crystals, stop)
         except StorageError as error:
             index.failed = True
-            if self._failed is None:
-                raise
-            self._failed(error)
+            self._report(error)
 
     def wait(self) -> VectorIndex | None:
         """ChromaDB, after what is done in the background has ended; None if it failed."""
@@ -181,17 +214,15 @@ class Index:
         Of vectors.db the rows of such crystals are overwritten. Both are made anew by whoever needs them next. Not
         in a transaction on state.db.
         """
-        with self._opening:
-            self._dropping = True
+        was_given_up, self._is_given_up = self._is_given_up, True
         try:
-            if self._builder is not None:
-                self._builder.join()
+            self.wait()
             with self._opening:
-                self._release_index()
+                self._release()
                 crystals.vectors.drop()
                 drop_builds(self._workspace.index)
         finally:
-            self._dropping = False
+            self._is_given_up = was_given_up
 
     def close(self) -> None:
         """Release the files; a build in progress is given up, and started again by whoever opens the index next.
@@ -199,21 +230,21 @@ class Index:
         Wait for the builder: another process may write into the folder as soon as this returns.
         """
         with self._opening:
-            self._closed = True
-            self._release_index()
+            self._is_given_up = True
+            self._release()
         if self._builder is not None:
             self._builder.join(_GIVING_UP_SECONDS)
 
-    def _release_index(self) -> None:
+    def _release(self) -> None:
         if self._index is not None:
             with self._writing, suppress(StorageError):  # it may refuse even this; whoever opens it finds it torn
                 self._index.close()
             self._index = None
 
-    def _check_open(self) -> None:
-        if self._closed or self._dropping:
-            raise StoppedError("the index was closed while it was built", "who opens it next builds it")
-        self._check()
+    def _report(self, error: Exception) -> None:
+        if self._failed is None:
+            raise error
+        self._failed(error)
 
     def _build(self) -> None:
         try:
@@ -222,32 +253,28 @@ class Index:
                 with closing(crystals.vectors):
                     index = self._opened(crystals)
                     try:
-                        self._told(index, crystals, lambda: False)
+                        self._tell(index, crystals, lambda: False)
                     except BaseException:
                         index.close()
                         raise
         except StoppedError:
-            return
-        except Exception as error:
-            # Searches work without the index; the error is reported, and the next call tries again.
-            if self._failed is None:
-                raise
-            self._failed(error)
-            return
-        with self._opening:
-            if self._closed or self._dropping:
-                index.close()
-            else:
-                self._index = index
+            pass
+        except Exception as error:  # noqa: BLE001 - searches work without the index, and the next call tries again
+            self._report(error)
+        else:
+            with self._opening:
+                if self._is_given_up:
+                    index.close()
+                else:
+                    self._index = index
 
     def _opened(self, crystals: Crystals) -> VectorIndex:
         """ChromaDB as it was left, if that is whole; else an empty one, which is told everything."""
         folder, vectors, state = self._workspace.index, crystals.vectors, index_state(crystals.connection)
-        self._check_open()
         if state.clean and has_build(folder, state.build):
             with suppress(StorageError), self._changing(crystals, folder / state.build):
                 index = VectorIndex(folder / state.build)
-                if self._is_whole(index, vectors):
+                if _is_whole(index, vectors):
                     return index
                 index.close()
         vectors.settle()
@@ -258,16 +285,7 @@ class Index:
             vectors.index_anew()
             return VectorIndex(build)
 
-    @staticmethod
-    def _is_whole(index: VectorIndex, vectors: CrystalVectors) -> bool:
-        """Tell whether it has all records that it was told; one is asked for, which reads what may kill a process."""
-        count, wanted, (_, waiting) = index.count(), vectors.vector_count(), vectors.waiting()
-        _, sample = vectors.read([vectors.newest()])
-        if sample is not None:
-            index.nearest(sample[0], 1)
-        return wanted - waiting <= count <= wanted
-
-    def _told(self, index: VectorIndex, crystals: Crystals, stop: Callable[[], bool]) -> None:
+    def _tell(self, index: VectorIndex, crystals: Crystals, stop: Callable[[], bool]) -> None:
         with self._writing:
             while not stop():
                 keys, vectors = crystals.vectors.unindexed()
@@ -276,19 +294,26 @@ class Index:
                 there = crystals.by_keys(keys)
                 rows = [row for row, key in enumerate(keys) if key in there]
                 known = [there[keys[row]] for row in rows]
+                about = [
+                    {
+                        "origin": one.origin.value,
+                        "kind": one.kind.value,
+                        "speaker": one.speaker,
+                        "session": one.session,
+                        "created_at": to_text(one.created_at),
+                    }
+                    for one in known
+                ]
                 with self._changing(crystals, index.build):
-                    index.add(
-                        [one.id for one in known],
-                        vectors[rows],
-                        [one.text for one in known],
-                        [_metadata(one) for one in known],
-                    )
+                    index.add([one.id for one in known], vectors[rows], [one.text for one in known], about)
                 crystals.vectors.indexed(keys, [key for key in keys if key not in there])
 
     @contextmanager
     def _changing(self, crystals: Crystals, build: Path) -> Iterator[None]:
         """While the context lasts state.db says that these files may be torn; and for good if it fails."""
-        self._check_open()
+        if self._is_given_up:
+            raise StoppedError("the index was closed while it was built", "who opens it next builds it")
+        self._check()
         self._mark(crystals, build.name, clean=False)
         yield
         sync(build)
@@ -304,11 +329,10 @@ class Index:
             put_index_state(connection, state._replace(clean=clean))
 
 
-def _metadata(crystal: Crystal) -> dict[str, str]:
-    return {
-        "origin": crystal.origin.value,
-        "kind": crystal.kind.value,
-        "speaker": crystal.speaker,
-        "session": crystal.session,
-        "created_at": to_text(crystal.created_at),
-    }
+def _is_whole(index: VectorIndex, vectors: CrystalVectors) -> bool:
+    """Tell whether it has all records that it was told; one is asked for, which reads what may kill a process."""
+    count, wanted, (_, waiting) = index.count(), vectors.vector_count(), vectors.waiting()
+    _, sample = vectors.read([vectors.newest()])
+    if sample is not None:
+        index.nearest(sample[0], 1)
+    return wanted - waiting <= count <= wanted

@@ -3,12 +3,18 @@
 A crystal is never deleted by decay. Its importance is kept as given; its strength is computed when it is
 read. Its id is random and says nothing; its digest comes from its origin and its text, so writing it twice is writing
 it once.
+
+    generated --access--> activated --dream, or 5 accesses--> consolidated --fades--> archived --access--> activated
+
+`frozen` never moves. A pass writes down what has faded since the last one.
 """
 
 import hashlib
 import math
 import unicodedata
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -21,6 +27,8 @@ ACCESS_RATE = 0.2
 VALENCE_HOLD = 0.5
 HALF_LIFE_DAYS = 16.0
 FADED_STRENGTH = 0.01
+# Used so often, a crystal is settled without a dream.
+SETTLED_ACCESSES = 5
 _DAY_SECONDS = 86_400.0
 
 
@@ -57,6 +65,10 @@ class Lifecycle(StrEnum):
     CONSOLIDATED = "consolidated"
     ARCHIVED = "archived"
     FROZEN = "frozen"
+
+
+# What a dream that takes it in makes of a crystal; others stay what they are.
+DREAMT = {Lifecycle.GENERATED: Lifecycle.CONSOLIDATED, Lifecycle.ACTIVATED: Lifecycle.CONSOLIDATED}
 
 
 def new_id() -> str:
@@ -189,3 +201,38 @@ def lifecycle(crystal: Crystal, now: datetime) -> Lifecycle:
     if crystal.lifecycle is Lifecycle.CONSOLIDATED:
         return Lifecycle.CONSOLIDATED
     return Lifecycle.ACTIVATED if crystal.accesses else Lifecycle.GENERATED
+
+
+def fades_at(crystal: Crystal) -> datetime | None:
+    """Return the first moment at which the crystal is too weak, were it not frozen; None: never."""
+    since = crystal.last_accessed_at or crystal.created_at
+    return faded_at(crystal.importance, crystal.accesses, crystal.valence, since)
+
+
+def accessed(crystal: Crystal, now: datetime) -> Crystal:
+    """Return the crystal after one more access. A clock that was set back does not make it older than it is."""
+    stage = lifecycle(crystal, now)
+    if Lifecycle.ARCHIVED in (crystal.lifecycle, stage):
+        stage = Lifecycle.ACTIVATED
+    elif stage not in (Lifecycle.FROZEN, Lifecycle.CONSOLIDATED):
+        is_settled = crystal.accesses + 1 >= SETTLED_ACCESSES
+        stage = Lifecycle.CONSOLIDATED if is_settled else Lifecycle.ACTIVATED
+    last = max(crystal.last_accessed_at or now, now)
+    return replace(crystal, accesses=crystal.accesses + 1, last_accessed_at=last, lifecycle=stage)
+
+
+def mix_kinds(crystals: Iterable[Crystal], limit: int) -> list[Crystal]:
+    """Return at most `limit` of these, most important first, with no kind starved by the number of another.
+
+    Half of the places are shared out equally among the kinds that are present (one each at least, while places
+    last), the others go by importance alone. With limit >= 9 every kind that is present is represented.
+    Equally important crystals keep their order.
+    """
+    ranked = sorted(crystals, key=lambda crystal: -crystal.importance)
+    by_kind: dict[Kind, list[int]] = defaultdict(list)
+    for place, crystal in enumerate(ranked):
+        by_kind[crystal.kind].append(place)
+    share = max(1, limit // (2 * max(1, len(by_kind))))
+    reserved = [place for places in by_kind.values() for place in places[:share]]
+    rest = sorted(set(range(len(ranked))) - set(reserved))
+    return [ranked[place] for place in sorted([*sorted(reserved), *rest][:limit])]

@@ -27,19 +27,24 @@ def same_memory(one: Crystal, other: Crystal) -> bool:
 
 
 def canonical(one: Crystal, other: Crystal, kept: Collection[str]) -> tuple[Crystal, Crystal] | None:
-    """(the visible one, the hidden one) of two crystals that are one memory; None when neither may be hidden.
+    """Return the visible one and the hidden one of two crystals that are one memory; None when neither may be hidden.
 
     What is in `kept` (ids) or frozen does not. Else the one that is trusted more stays, then the more important one,
     then the elder.
     """
-    stays, leaves = sorted((one, other), key=lambda crystal: (not _is_kept(crystal, kept), *_weakness(crystal)))
-    if _is_kept(leaves, kept) or leaves.trust.rank > stays.trust.rank:
-        return None
-    return stays, leaves
+
+    def is_kept(crystal: Crystal) -> bool:
+        return crystal.id in kept or crystal.lifecycle is Lifecycle.FROZEN
+
+    def weakness(crystal: Crystal) -> tuple[float, ...]:
+        return -crystal.trust.rank, -crystal.importance, crystal.created_at.timestamp(), int(crystal.id, 16)
+
+    stays, leaves = sorted((one, other), key=lambda crystal: (not is_kept(crystal), *weakness(crystal)))
+    return None if is_kept(leaves) or leaves.trust.rank > stays.trust.rank else (stays, leaves)
 
 
 def with_duplicate(stays: Crystal, leaves: Crystal) -> Crystal:
-    """The visible crystal with what it takes over from its duplicate.
+    """Return the visible crystal with what it takes over from its duplicate.
 
     From a twin of the same trust: a parent, the higher importance, the accesses, the later time of use. From one
     that is trusted less but vouched for (the agent's echo of its owner): the same, but no parent, for it is not
@@ -60,13 +65,5 @@ def with_duplicate(stays: Crystal, leaves: Crystal) -> Crystal:
 
 
 def asked_word_for_word(query: str, text: str) -> bool:
-    """Whether the query holds the text word for word."""
+    """Return whether the query holds the text word for word."""
     return normalise(text) in normalise(query)
-
-
-def _is_kept(crystal: Crystal, kept: Collection[str]) -> bool:
-    return crystal.id in kept or crystal.lifecycle is Lifecycle.FROZEN
-
-
-def _weakness(crystal: Crystal) -> tuple[float, ...]:
-    return -crystal.trust.rank, -crystal.importance, crystal.created_at.timestamp(), int(crystal.id, 16)

@@ -85,7 +85,7 @@ class Filters:
     trust: Trust | None = None
 
     def let(self, crystal: Crystal) -> bool:
-        """Whether it passes, by what the crystal says of itself."""
+        """Return whether it passes, by what the crystal says of itself."""
         return (
             self.origin in (None, crystal.origin)
             and self.kind in (None, crystal.kind)
@@ -148,13 +148,13 @@ class Signals:
 
 
 def relevance(signals: Signals) -> float:
-    """How well a candidate matches the query, in [0, 1]: the sum of its signals as a share of the most it can be."""
+    """Return how well a candidate matches, in [0, 1]: the sum of its signals as a share of the most it can be."""
     total: float = sum(map(mul, WEIGHTS.values(), _WEIGHED(signals)))
     return min(1.0, max(0.0, total / _FULL))
 
 
 def contributions(signals: Signals) -> tuple[tuple[str, float, float], ...]:
-    """(name, value, share) of each signal: what it adds to the relevance, or takes off."""
+    """Return (name, value, share) of each signal: what it adds to the relevance, or takes off."""
     values: tuple[float, ...] = tuple(map(float, _WEIGHED(signals)))
     return tuple(
         (name, value, weight * value / _FULL) for (name, weight), value in zip(WEIGHTS.items(), values, strict=True)
@@ -162,13 +162,13 @@ def contributions(signals: Signals) -> tuple[tuple[str, float, float], ...]:
 
 
 def unrelated(cosines: Iterable[float]) -> float:
-    """The mean cosine of what a search looks at and is not near to the query in meaning."""
+    """Return the mean cosine of what a search looks at and is not near to the query in meaning."""
     others = sorted(cosines, reverse=True)[_RELATED : _RELATED + CANDIDATES]
     return math.fsum(others) / len(others) if others else _USUAL
 
 
 def score(signals: Signals, usual: float | None) -> float:
-    """How likely the text answers the query, in [0, 1], by what it says itself: the same for a note and for a turn.
+    """Return how likely the text answers the query, in [0, 1], by what it says itself: the same for note and turn.
 
     `usual` is the cosine of `unrelated` texts; None: there was no embedder.
     """
@@ -177,28 +177,23 @@ def score(signals: Signals, usual: float | None) -> float:
     return 1.0 / (1.0 + math.exp(-STEEP[by_meaning] * (closeness - MIDDLE[by_meaning])))
 
 
-def rarity(count: int, total: int) -> float:
-    """What a word tells that stands in `count` of `total` texts: BM25's inverse document frequency, above 0."""
-    return math.log(1.0 + (max(total, count) - count + 0.5) / (count + 0.5))
-
-
 def shares(counts: Sequence[int], total: int) -> list[float]:
-    """The rarity of each word of a query as a share of them all.
+    """Return what each word of a query tells as a share of them all: its rarity, BM25's inverse document frequency.
 
-    A word that stands nowhere has its share: it is what was not found.
+    `counts` says in how many of `total` texts each stands. One that stands nowhere has its share: it was not found.
     """
-    rarities = [rarity(count, total) for count in counts]
+    rarities = [math.log(1.0 + (max(total, count) - count + 0.5) / (count + 0.5)) for count in counts]
     whole = sum(rarities)
     return [one / whole for one in rarities]
 
 
 def nearby_weight(length: int) -> float:
-    """Weight of a word in a neighbour of so many characters, in (0, 1]: a long one holds words of many things."""
+    """Return the weight of a word in a neighbour of this length, in (0, 1]: a long one holds words of many things."""
     return min(1.0, _SHORT / max(1, length))
 
 
 def word_weight(length: int, covered: float) -> float:
-    """Weight of a matched word in (0, 1]: BM25 length normalisation, relaxed as the text covers more of the query.
+    """Return the weight of a matched word in (0, 1]: by BM25, relaxed as the text covers more of the query.
 
     A long text holds some words of any query by chance, but hardly all of them.
     """
@@ -207,7 +202,7 @@ def word_weight(length: int, covered: float) -> float:
 
 
 def coverage(shares: Sequence[float], window: Sequence[tuple[int, float]]) -> float:
-    """Share of the query's words in a window of neighbouring texts, in [0, 1].
+    """Return the share of the query's words in a window of neighbouring texts, in [0, 1].
 
     `window` is (matching words, weight of a word there); bit i of the matching words stands for the word of
     shares[i]. Of several places of a word the one where it counts most counts.
@@ -225,40 +220,37 @@ def coverage(shares: Sequence[float], window: Sequence[tuple[int, float]]) -> fl
     return found
 
 
-def boost(crystal: Crystal, hormones: "Hormones", now: datetime) -> float:
-    """By how much the hormones favour a crystal, in [1, 1.56].
-
-    (1 + 0.2 dopamine * importance) * (1 + 0.3 cortisol * 2^(-age / 16 d)).
-    """
-    fresh = math.pow(2.0, -age_days(crystal, now) / HALF_LIFE_DAYS)
-    by_importance = 1.0 + IMPORTANCE_BOOST * hormones.dopamine * crystal.importance
-    return by_importance * (1.0 + RECENCY_BOOST * hormones.cortisol * fresh)
-
-
 def age_days(crystal: Crystal, now: datetime) -> float:
-    """Days since the crystal's creation; a clock set back counts as 0."""
+    """Return the days since the crystal's creation; a clock set back counts as 0."""
     return max(0.0, (now - crystal.created_at).total_seconds() / _DAY_SECONDS)
 
 
 def lift(crystal: Crystal, hormones: "Hormones | None", now: datetime) -> float:
-    """The factor by which the hormones move a crystal's match, in [1, 1.17]."""
-    return 1.0 + (boost(crystal, hormones, now) - 1.0) * TIE_SHARE if hormones else 1.0
+    """Return the factor by which the hormones move a crystal's match, in [1, 1.17].
+
+    They favour it by (1 + 0.2 dopamine * importance) * (1 + 0.3 cortisol * 2^(-age / 16 d)), of which a share counts.
+    """
+    if hormones is None:
+        return 1.0
+    fresh = math.pow(2.0, -age_days(crystal, now) / HALF_LIFE_DAYS)
+    by_importance = 1.0 + IMPORTANCE_BOOST * hormones.dopamine * crystal.importance
+    return 1.0 + (by_importance * (1.0 + RECENCY_BOOST * hormones.cortisol * fresh) - 1.0) * TIE_SHARE
 
 
 def fading(crystal: Crystal, now: datetime) -> float:
-    """The factor by which having faded moves a crystal's match."""
+    """Return the factor by which having faded moves a crystal's match."""
     return FADED if lifecycle(crystal, now) is Lifecycle.ARCHIVED else 1.0
 
 
 def order(
     matches: Iterable[tuple[Crystal, float]], now: datetime, hormones: "Hormones | None" = None
 ) -> list[tuple[Crystal, float]]:
-    """(crystal, score), first the best: by relevance, in near ties by what the hormones favour.
+    """Return (crystal, score), first the best: by relevance, in near ties by what the hormones favour.
 
     Archived crystals stand after the live ones that match about as well, and before those that match clearly worse:
     a memory that has faded is still the answer when nothing else is. Of equal scores the newer comes first.
     """
-    scored = []
-    for crystal, match in matches:
-        scored.append((crystal, min(1.0, match * lift(crystal, hormones, now) * fading(crystal, now))))
+    scored = [
+        (crystal, min(1.0, match * lift(crystal, hormones, now) * fading(crystal, now))) for crystal, match in matches
+    ]
     return sorted(scored, key=lambda pair: (-pair[1], -pair[0].created_at.timestamp(), pair[0].id))

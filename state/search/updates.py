@@ -4,30 +4,13 @@ The newer one stands directly before the older one; when the past is asked for, 
 out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from state.crystals.crystal import Crystal
 from state.search.dates import Period
 from state.text.languages.loader import phrases
 from state.text.words import search_form
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """A result with its score, and the one that supersedes it, if any does."""
-
-    crystal: Crystal
-    score: float
-    superseded_by: Crystal | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """Two results of which the newer one supersedes the older one, or is near to it and was said later."""
-
-    older: Crystal
-    newer: Crystal
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +21,7 @@ class Wanted:
     periods: tuple[Period, ...] = ()
 
     def is_newer(self, older: Crystal, newer: Crystal) -> bool:
-        """Whether it wants the newer one rather than the one that it supersedes.
+        """Return whether it wants the newer one rather than the one that it supersedes.
 
         A time that was over before either was said is not when the older one held, but what both speak of.
         """
@@ -48,42 +31,33 @@ class Wanted:
 
 
 def wanted_by(question: str, periods: Sequence[Period] = ()) -> Wanted:
-    """What a question wants. Words such as "used to", "previously", "früher" ask for the value before."""
+    """Return what a question wants. Words such as "used to", "previously", "früher" ask for the value before."""
     return Wanted(not periods and phrases("former").search(search_form(question)) is not None, tuple(periods))
 
 
-def in_order(
-    ranked: Sequence[tuple[Crystal, float]],
-    updates: Sequence[Update],
-    current: Mapping[str, Crystal],
-    wanted: Wanted,
-) -> list[Ranked]:
-    """The results in the order that is wanted.
+def in_order(ranked: Sequence[Crystal], updates: Sequence[tuple[Crystal, Crystal]], wanted: Wanted) -> list[Crystal]:
+    """Return the results in the order that is wanted.
 
-    `current` says of each superseded one, by its id, which crystal holds now; `updates` stand in the order in which
-    the newer ones were said.
+    Of each update the newer crystal, the second one, supersedes the older one, or is near to it and was said later;
+    they stand in the order in which the newer ones were said.
     """
-    scores = {crystal.id: score for crystal, score in ranked}
+    ids = {crystal.id for crystal in ranked}
     first_of: dict[str, list[Crystal]] = {}
-    for pair in updates:
-        if pair.older.id not in scores or pair.newer.id not in scores:
-            continue
-        if wanted.is_newer(pair.older, pair.newer):
-            first_of.setdefault(pair.older.id, []).insert(0, pair.newer)
-        else:
-            first_of.setdefault(pair.newer.id, []).append(pair.older)
-    placed: dict[str, Ranked] = {}
+    for older, newer in updates:
+        if {older.id, newer.id} <= ids and wanted.is_newer(older, newer):
+            first_of.setdefault(older.id, []).insert(0, newer)
+        elif {older.id, newer.id} <= ids:
+            first_of.setdefault(newer.id, []).append(older)
+    placed: list[Crystal] = []
     begun = set[str]()
 
-    def place(crystal: Crystal, least: float) -> None:
-        if crystal.id in begun:
-            return
-        begun.add(crystal.id)
-        score = max(scores[crystal.id], least)
-        for before in first_of.get(crystal.id, ()):
-            place(before, score)
-        placed[crystal.id] = Ranked(crystal, score, current.get(crystal.id))
+    def place(crystal: Crystal) -> None:
+        if crystal.id not in begun:
+            begun.add(crystal.id)
+            for before in first_of.get(crystal.id, ()):
+                place(before)
+            placed.append(crystal)
 
-    for crystal, score in ranked:
-        place(crystal, score)
-    return list(placed.values())
+    for crystal in ranked:
+        place(crystal)
+    return placed

@@ -53,7 +53,7 @@ class Economics(_Model):
 
 
 def parse_feed(text: str) -> Economics:
-    """The feed in this text. Raises DocumentError, one line that names the field and what is wrong with it."""
+    """Return the feed in this text. Raise DocumentError, one line that names the field and what is wrong with it."""
     if len(text) > MAX_BYTES:
         raise DocumentError(f"memory/economics.json has {len(text):,} characters", f"keep it under {MAX_BYTES:,}.")
     try:
@@ -65,7 +65,7 @@ def parse_feed(text: str) -> Economics:
 
 
 def niche_lines(economics: Economics | None) -> tuple[str, ...]:
-    """The lines of The Niche, each known by the words before its colon; without a feed the one that says so."""
+    """Return the lines of The Niche, each known by the words before its colon; one that says so without a feed."""
     if economics is None:
         return (NO_FEED,)
     buyers = _counted(economics.unique_buyers, "unique buyer")
@@ -88,7 +88,7 @@ def _skill(skill: SkillEarning) -> str:
 
 
 def _trend(days: tuple[DayEarning, ...]) -> str:
-    """The sum of the latest seven days, and how the second half of them compares with the first."""
+    """Return the sum of the latest seven days, and how the second half of them compares with the first."""
     week = sorted(days, key=lambda day: day.date)[-7:]
     total = f"{_usdc(sum(day.amount_usdc for day in week))} from {week[0].date} to {week[-1].date}"
     half = len(week) // 2

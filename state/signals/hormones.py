@@ -4,7 +4,6 @@
 levels weigh the sections of MEMORY.md, colour new crystals, and one that rises above .7 leaves a note.
 """
 
-import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -16,16 +15,13 @@ from state.text.line import as_line
 
 HALF_LIFE_MINUTES = (30.0, 60.0, 45.0)
 SPIKE_LEVEL = 0.7
-BALANCED_SPREAD = 0.15
-DOMINANT_LEVEL = 0.6
-DOMINANT_SPREAD = 0.1
 _EXCERPT_CHARACTERS = 160
 _AUTOMATIC = "Hormonal event: "
 _NAMED = re.compile(r"\b(?:hormon\w*|dopamine|cortisol|oxytocin)\b", re.IGNORECASE)
 
 
 class Hormone(StrEnum):
-    """The three, in the order in which mood and attention name them."""
+    """The three, in the order in which the mood names them."""
 
     DOPAMINE = "dopamine"
     CORTISOL = "cortisol"
@@ -98,21 +94,6 @@ class Hormones:
         return self.levels[list(Hormone).index(hormone)]
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """What a synthesis looks at first. Nothing dominant: balanced."""
-
-    dominant: tuple[Hormone, ...] = ()
-
-    @property
-    def balanced(self) -> bool:
-        """Whether no hormone leads."""
-        return not self.dominant
-
-    def __str__(self) -> str:
-        return "balanced" if self.balanced else ", ".join(self.dominant)
-
-
 def resting(now: datetime, baselines: Baselines = BASELINES) -> Hormones:
     """Return the levels of a workspace in which nothing has happened."""
     return Hormones(*baselines.levels, at=now)
@@ -121,10 +102,8 @@ def resting(now: datetime, baselines: Baselines = BASELINES) -> Hormones:
 def decayed(hormones: Hormones, now: datetime, baselines: Baselines = BASELINES) -> Hormones:
     """Return the levels now. A clock that was set back counts as no time passed."""
     minutes = max(0.0, (now - hormones.at).total_seconds() / 60.0)
-    dopamine, cortisol, oxytocin = (
-        base + (level - base) * math.pow(2.0, -minutes / half_life)
-        for level, base, half_life in zip(hormones.levels, baselines.levels, HALF_LIFE_MINUTES, strict=True)
-    )
+    each = zip(hormones.levels, baselines.levels, HALF_LIFE_MINUTES, strict=True)
+    dopamine, cortisol, oxytocin = (base + (level - base) * 2.0 ** (-minutes / half) for level, base, half in each)
     return Hormones(dopamine, cortisol, oxytocin, now)
 
 
@@ -132,10 +111,9 @@ def felt(
     hormones: Hormones, feelings: Sequence[Feeling], now: datetime, baselines: Baselines = BASELINES
 ) -> Hormones:
     """Return the levels now, after these events: each added and clamped to [0, 1]."""
-    dopamine, cortisol, oxytocin = (
-        min(1.0, max(0.0, level + sum(RAISES[feeling][i] for feeling in feelings)))
-        for i, level in enumerate(decayed(hormones, now, baselines).levels)
-    )
+    levels = decayed(hormones, now, baselines).levels
+    raised = (level + sum(RAISES[feeling][i] for feeling in feelings) for i, level in enumerate(levels))
+    dopamine, cortisol, oxytocin = (min(1.0, max(0.0, level)) for level in raised)
     return Hormones(dopamine, cortisol, oxytocin, now)
 
 
@@ -153,23 +131,6 @@ def mood(hormones: Hormones) -> str:
 def valence(hormones: Hormones) -> float:
     """(dopamine + oxytocin - cortisol) / 2, in [-.5, 1]: the colour of what is remembered now."""
     return (hormones.dopamine + hormones.oxytocin - hormones.cortisol) / 2.0
-
-
-def attention(hormones: Hormones) -> Attention:
-    """Return which hormones lead, the highest first.
-
-    Levels within .15 of each other are balanced; otherwise those that are at least .6 and within .1 of the highest.
-    """
-    highest = max(hormones.levels)
-    if _at_most(highest - min(hormones.levels), BALANCED_SPREAD):
-        return Attention()
-    leading = [
-        hormone
-        for hormone in Hormone
-        if _at_most(DOMINANT_LEVEL, hormones.level(hormone))
-        and _at_most(highest - hormones.level(hormone), DOMINANT_SPREAD)
-    ]
-    return Attention(tuple(sorted(leading, key=lambda hormone: -hormones.level(hormone))))
 
 
 def spikes(
@@ -206,8 +167,3 @@ def is_hormone_event(text: str) -> bool:
 def asks_for_hormones(query: str) -> bool:
     """Return whether a query names hormones, or one of the three."""
     return _NAMED.search(query) is not None
-
-
-def _at_most(a: float, b: float) -> bool:
-    # .85 - .70 is a little more than .15 in binary.
-    return a <= b + 1e-9

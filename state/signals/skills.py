@@ -51,12 +51,11 @@ class EmergingSkill:
 
 
 def emerging(patterns: Sequence[TaskPattern]) -> list[EmergingSkill]:
-    """Like tasks of at least two sessions, the most confident first; independent of the order of the input.
+    """Return like tasks of at least two sessions, the most confident first; independent of the order of the input.
 
     Tasks are alike when their vectors' cosine is at least .6, or, where one has no vector, when they share two fifths
     of their words. A cluster is the task with the most like ones, and those; it gives the name. Tasks without a
-    session count as one session. Of more than 1,000 tasks the latest are looked at; a text that
-    orders the agent about is no task.
+    session count as one session. Of more than 1,000 tasks the latest are looked at.
     """
     tasks = _distinct(patterns)
     if not tasks:
@@ -73,7 +72,7 @@ def emerging(patterns: Sequence[TaskPattern]) -> list[EmergingSkill]:
 
 
 def confidence(occurrences: int, cohesion: float) -> float:
-    """(1 - e^(-occurrences/3)) · (1 + cohesion)/2, in [0, 1): grows with both; .59 for three loose tasks of .85.
+    """Return (1 - e^(-occurrences/3)) · (1 + cohesion)/2, in [0, 1): .59 for three loose tasks of .85.
 
     `cohesion` is the mean likeness of the tasks to the central one, in [0, 1].
     """
@@ -81,7 +80,7 @@ def confidence(occurrences: int, cohesion: float) -> float:
 
 
 def short_name(text: str, others: Sequence[str] = ()) -> str:
-    """The clause of a task's text that shares most words with the tasks like it, cut at a word, without an arrow.
+    """Return the clause of a task that shares most words with the tasks like it, cut at a word, without an arrow.
 
     What says only when ("Every week:") is no name. Among equals, and without such tasks, it is the first one.
     """
@@ -93,8 +92,8 @@ def short_name(text: str, others: Sequence[str] = ()) -> str:
 
 
 def _subject(text: str) -> frozenset[str]:
-    """The words of a text that say what it is about: not those that say when."""
-    return frozenset(content_terms(text)) - _moments()
+    """Return the words of a text that say what it is about: not those that say when."""
+    return content_terms(text) - _moments()
 
 
 @cache
@@ -104,7 +103,7 @@ def _moments() -> frozenset[str]:
 
 
 def _stars(likeness: "NDArray[np.float32]", lengths: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    """Each task in one cluster at most: a central task and those like it, the largest cluster first.
+    """Yield each task in one cluster at most: a central task and those like it, the largest cluster first.
 
     Among tasks with as many like ones, the one that is more alike, then the one that is said shorter, is central.
     """
@@ -126,7 +125,7 @@ def _stars(likeness: "NDArray[np.float32]", lengths: Sequence[int]) -> Iterator[
 
 
 def _distinct(patterns: Sequence[TaskPattern]) -> list[TaskPattern]:
-    """The latest tasks, one of each text in a session, in an order of their own."""
+    """Return the latest tasks, one of each text in a session, in an order of their own."""
     once = {
         (task.session, normalise(task.text)): task
         for task in sorted(patterns, key=lambda task: task.at, reverse=True)
@@ -136,7 +135,7 @@ def _distinct(patterns: Sequence[TaskPattern]) -> list[TaskPattern]:
 
 
 def _likeness(tasks: Sequence[TaskPattern]) -> "NDArray[np.float32]":
-    """(n, n) likeness in [0, 1]; 0 where two tasks are not alike."""
+    """Return (n, n) likeness in [0, 1]; 0 where two tasks are not alike."""
     import numpy as np
 
     terms = [content_terms(task.text) for task in tasks]

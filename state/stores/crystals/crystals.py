@@ -8,30 +8,35 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, new_id
-from state.crystals.lifecycle import DREAMT, accessed, fades_at
-from state.crystals.selection import mix_kinds
-from state.stores.crystals import full_text, skills
-from state.stores.crystals.rows import (
-    Occurrence,
-    crystal_in,
-    is_of_another,
-    joined_heard,
-    joined_trust,
-    source_in,
+from state.crystals.crystal import (
+    DREAMT,
+    Crystal,
+    Kind,
+    Lifecycle,
+    Origin,
+    Source,
+    accessed,
+    crystal_digest,
+    fades_at,
+    mix_kinds,
+    new_id,
 )
+from state.stores.crystals import full_text, skills
 from state.stores.crystals.vectors import CrystalVectors
 from state.stores.database.connection import from_text, optional_text, to_text, transaction
 from state.stores.database.meta import Meta
 from state.stores.database.tables import CrystalRow, OccurrenceRow
 from state.stores.database.tombstones import TombstoneStore
 from state.text.words import normalise
-from state.trust import Trust
+from state.trust import Trust, least_heard, least_trust
 
+# Texts that somebody said, rather than what a dream or a session made of them.
+_SAID = {Origin.SCRATCH, Origin.SESSION, Origin.SEED}
 # What a dream takes in. Its own output is not its input, and neither is what a page or a tool said.
 INPUT_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING)
 _INPUTS = (
@@ -45,11 +50,21 @@ BACKLOG_IMPORTANCE = 0.5
 _MOST_COUNTED = 1_000
 # In `meta`: the row of the last crystal that there was when the last dream read.
 _SEEN_UPTO = "seen_upto"
-_KEYS = "SELECT value FROM json_each(?)"
+_LISTED = "IN (SELECT value FROM json_each(?))"
 _ID = re.compile("[0-9a-f]{8,64}")
 # So many of the shortest texts that hold some words are looked at.
 _MOST_NAMED = 100
 _AFTER_A_DREAM = " ".join(f"WHEN {before.value!r} THEN {after.value!r}" for before, after in DREAMT.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One place where a crystal's text was met; `source` is None when it came from no file."""
+
+    session: str
+    position: int
+    at: datetime
+    source: Source | None
 
 
 class Crystals:
@@ -63,35 +78,39 @@ class Crystals:
         self.vectors = CrystalVectors(connection, vectors)
         self.forgotten = TombstoneStore(connection)
 
+    # ------------------------------------------------------------ writing
+
     def upsert(self, crystals: Iterable[Crystal]) -> int:
-        """Write all of these or none; returns how many were new.
+        """Write all of these or none; return how many were new.
 
         A crystal that is there already keeps its text, context and lifecycle, gains the occurrence, and has the
         higher importance, the higher trust of a text that was said, else the lower one, and the parents of both. The
         same words of two people are two crystals; what a tool or page echoes is one with what it echoes. Writing the
         same again changes nothing. Whoever writes it: what is forgotten is left out of each, with its sentence.
         """
-        new = 0
-        first: int | None = None
-        with transaction(self.connection) as connection:
+        new: list[int] = []
+        with transaction(self.connection):
             for given in self.forgotten.crystals_without(crystals):
                 crystal, row = self._met(given)
                 if row is None:
-                    key = self._insert(crystal)
-                    first = key if first is None else min(first, key)
-                    new += 1
+                    new.append(key := self._insert(crystal))
                 else:
                     key = int(row["key"])
                     self._join(crystal, row)
                 self._occur(key, crystal)
-            if first is not None and first <= self.seen_upto():  # the row of one that was forgotten is given again
-                Meta(connection).put(_SEEN_UPTO, str(first - 1))
-        return new
+            self._is_news(min(new, default=None))  # the row of one that was forgotten may be given again
+        return len(new)
 
     def _met(self, crystal: Crystal) -> tuple[Crystal, sqlite3.Row | None]:
-        """Return the crystal, distinct if somebody else said its words, and its row if it was written before."""
+        """Return the crystal, distinct if somebody else said its words, and its row if it was written before.
+
+        Somebody else is who speaks for themselves: an echo is nobody's own.
+        """
         row = self._row(crystal.digest)
-        if row is None or not is_of_another(crystal, row):
+        if row is None or crystal.distinct or Trust.AGENT.rank > min(crystal.trust.rank, Trust(row["trust"]).rank):
+            return crystal, row
+        there, here = row["speaker"].strip().casefold(), crystal.speaker.strip().casefold()
+        if not there or not here or there == here:
             return crystal, row
         crystal = replace(crystal, distinct=True)
         return crystal, self._row(crystal.digest)
@@ -100,6 +119,81 @@ class Crystals:
         query = "SELECT * FROM crystals WHERE digest = ?"
         row: sqlite3.Row | None = self.connection.execute(query, (digest,)).fetchone()
         return row
+
+    def _insert(self, crystal: Crystal) -> int:
+        more = {"pairs": full_text.pairs(crystal.indexed_text), "fades_at": fades_at(crystal)}
+        try:
+            added = CrystalRow.table.add(self.connection, crystal, **more)
+        except sqlite3.IntegrityError:  # another text has its id
+            added = CrystalRow.table.add(self.connection, crystal, **more, id=new_id())
+        key = int(added.lastrowid or 0)
+        full_text.add(self.connection, key)
+        for queue in ("to_embed", "to_compare"):
+            self.connection.execute(f"INSERT INTO {queue} (crystal) VALUES (?)", (key,))
+        return key
+
+    def _join(self, crystal: Crystal, row: sqlite3.Row) -> None:
+        """Give the crystal in this row what it gains by being met again."""
+        known = _crystal(row, None)
+        # An echo lowers nobody's trust; what was derived has the least of what it was derived from, each time.
+        is_said = known.origin in _SAID and not (known.parents or crystal.parents)
+        both = (known.trust, crystal.trust)
+        trust = max(both, key=lambda one: one.rank) if is_said else least_trust(both)
+        importance = max(known.importance, crystal.importance)
+        joined = replace(
+            known,
+            importance=importance,
+            trust=trust,
+            heard=least_heard((known.heard, crystal.heard)) if trust is Trust.AGENT else "",
+            parents=tuple(dict.fromkeys((*known.parents, *crystal.parents))),
+        )
+        if importance > known.importance and known.lifecycle is Lifecycle.ARCHIVED and not row["merged_into"]:
+            joined = replace(joined, lifecycle=Lifecycle.ACTIVATED)  # still faded, the next pass archives it again
+        if joined != known:
+            self.write(int(row["key"]), joined)
+
+    def write(self, key: int, crystal: Crystal) -> None:
+        """Write what may change of a crystal into its row; in the caller's transaction."""
+        CrystalRow.table.change(
+            self.connection,
+            "key = ?",
+            key,
+            importance=crystal.importance,
+            trust=crystal.trust,
+            heard=crystal.heard,
+            parents=crystal.parents,
+            accesses=crystal.accesses,
+            last_accessed_at=crystal.last_accessed_at,
+            lifecycle=crystal.lifecycle,
+            fades_at=fades_at(crystal),
+        )
+
+    def _occur(self, key: int, crystal: Crystal) -> None:
+        at = {"session": crystal.session, "position": crystal.position, "at": crystal.created_at}
+        how = "INSERT OR IGNORE"
+        occurred = OccurrenceRow.table.add(self.connection, crystal.source, how, crystal=key, **at)
+        if occurred.rowcount and crystal.kind is Kind.TASK_PATTERN:
+            skills.expect_more(self.connection)
+
+    def remove(self, ids: Iterable[str]) -> list[str]:
+        """Delete these crystals from every table and from the full-text index; return the ids that existed.
+
+        Their hidden duplicates are deleted with them. The caller drops the vector index. The full-text index is built
+        anew, so that its old segments do not keep the words; the bytes leave the file with `PRAGMA secure_delete` and
+        VACUUM.
+        """
+        wanted = json.dumps(list(ids))
+        with transaction(self.connection) as connection:
+            gone = connection.execute(
+                f"DELETE FROM crystals WHERE id {_LISTED} OR merged_into IN"
+                f" (SELECT key FROM crystals WHERE id {_LISTED}) RETURNING id",
+                (wanted, wanted),
+            ).fetchall()
+            if gone:
+                full_text.rebuild(connection)
+        return [row["id"] for row in gone]
+
+    # ------------------------------------------------------------ by name, id, row
 
     def known(self, crystals: Iterable[Crystal]) -> list[Crystal]:
         """Return these crystals with the ids that they have once they are written: equal ones have one."""
@@ -112,20 +206,33 @@ class Crystals:
 
     def ids_of(self, digests: Iterable[str]) -> dict[str, str]:
         """Return the ids of the crystals with these digests, by them; unknown ones are left out."""
-        query = f"SELECT digest, id FROM crystals WHERE digest IN ({_KEYS})"
-        return dict(map(tuple, self.connection.execute(query, (json.dumps(list(digests)),))))
+        return dict(self._pairs(f"SELECT digest, id FROM crystals WHERE digest {_LISTED}", digests))
+
+    def keys(self, ids: Iterable[str]) -> dict[str, int]:
+        """Return the rows of these crystals, by id; of a hidden duplicate the row of the crystal that it became."""
+        return dict(self._pairs(f"SELECT id, coalesce(merged_into, key) FROM crystals WHERE id {_LISTED}", ids))
+
+    def said_last(self, keys: Iterable[int], until: datetime | None = None) -> dict[int, datetime]:
+        """Return when the texts in these rows were met last, before `until`."""
+        query = f"SELECT crystal, max(at) FROM occurrences WHERE crystal {_LISTED} AND at < ? GROUP BY crystal"
+        return {key: from_text(at) for key, at in self._pairs(query, keys, optional_text(until) or "~")}
 
     def get(self, ids: Iterable[str]) -> list[Crystal]:
         """Return the crystals with these ids, in this order; unknown ids are left out."""
         wanted = list(ids)
-        found = {crystal.id: crystal for crystal in self._read(f"id IN ({_KEYS})", (json.dumps(wanted),))}
+        found = {crystal.id: crystal for crystal in self._read(f"id {_LISTED}", json.dumps(wanted))}
         return [found[id_] for id_ in wanted if id_ in found]
+
+    def by_keys(self, keys: Iterable[int]) -> dict[int, Crystal]:
+        """Return the crystals in these rows, by row; rows that are gone are left out."""
+        rows = self._rows(f"key {_LISTED}", json.dumps(list(keys)))
+        return dict(zip((int(row["key"]) for row in rows), self._built(rows), strict=True))
 
     def named(self, name: str) -> list[Crystal]:
         """Return the crystals that this may mean: by an id or its beginning, a text, or words of it."""
         if _ID.fullmatch(name):
             condition = "key IN (SELECT key FROM crystals WHERE id >= ? AND id < ? LIMIT 2)"
-            if by_id := self._read(condition, (name, f"{name}g")):
+            if by_id := self._read(condition, name, f"{name}g"):
                 return by_id
         holding, wanted = full_text.holding(name), normalise(name)
         if not holding:
@@ -134,39 +241,8 @@ class Crystals:
             "key IN (SELECT key FROM crystals WHERE merged_into IS NULL AND key IN"
             " (SELECT rowid FROM words WHERE words MATCH ?) ORDER BY length(text) LIMIT ?)"
         )
-        by_words = [one for one in self._read(condition, (holding, _MOST_NAMED)) if wanted in normalise(one.text)]
+        by_words = [one for one in self._read(condition, holding, _MOST_NAMED) if wanted in normalise(one.text)]
         return [one for one in by_words if normalise(one.text) == wanted] or by_words
-
-    def by_keys(self, keys: Iterable[int]) -> dict[int, Crystal]:
-        """Return the crystals in these rows, by row; rows that are gone are left out."""
-        rows = self._rows(f"key IN ({_KEYS})", (json.dumps(list(keys)),))
-        return dict(zip((int(row["key"]) for row in rows), self._built(rows), strict=True))
-
-    def keys(self, ids: Iterable[str]) -> dict[str, int]:
-        """Return the rows of these crystals, by id; of a hidden duplicate the row of the crystal that it became."""
-        rows = self.connection.execute(
-            f"SELECT id, coalesce(merged_into, key) FROM crystals WHERE id IN ({_KEYS})", (json.dumps(list(ids)),)
-        )
-        return {row[0]: int(row[1]) for row in rows}
-
-    def said_last(self, keys: Iterable[int], until: datetime | None = None) -> dict[int, datetime]:
-        """Return when the texts in these rows were met last, before `until`."""
-        rows = self.connection.execute(
-            f"SELECT crystal, max(at) FROM occurrences WHERE crystal IN ({_KEYS}) AND at < ? GROUP BY crystal",
-            (json.dumps(list(keys)), optional_text(until) or "~"),
-        )
-        return {int(row[0]): from_text(row[1]) for row in rows}
-
-    def lengths(self, keys: Iterable[int]) -> dict[int, int]:
-        """Return how many characters the texts in these rows have; rows that are gone are left out."""
-        statement = f"SELECT key, length(text) FROM crystals WHERE key IN ({_KEYS})"
-        return {
-            int(key): int(length) for key, length in self.connection.execute(statement, (json.dumps(list(keys)),))
-        }
-
-    def count(self) -> int:
-        """Return how many crystals there are, archived ones included."""
-        return int(self.connection.execute("SELECT count(*) FROM crystals").fetchone()[0])
 
     def sources(self, id_: str) -> list[Occurrence]:
         """Return every place where this crystal's text was met, oldest first; none for an unknown id."""
@@ -175,7 +251,17 @@ class Crystals:
             " ORDER BY o.at, o.session, o.position, o.file, o.first_line",
             (id_,),
         )
-        return [OccurrenceRow.table.value(Occurrence, row, source=source_in(row)) for row in rows]
+        return [OccurrenceRow.table.value(Occurrence, row, source=_source(row)) for row in rows]
+
+    def count(self) -> int:
+        """Return how many crystals there are, archived ones included."""
+        return self._number("SELECT count(*) FROM crystals")
+
+    def newest(self) -> int:
+        """Return the highest row number; 0 when there are no crystals."""
+        return self._number("SELECT coalesce(max(key), 0) FROM crystals")
+
+    # ------------------------------------------------------------ what a dream takes in
 
     def undreamt(self, limit: int = 50, upto: int | None = None) -> list[Crystal]:
         """Return what no dream has taken in, at most `limit`: what is new since the last one, then the backlog.
@@ -189,31 +275,28 @@ class Crystals:
         backlog = self._best(f"key <= ? AND importance >= {BACKLOG_IMPORTANCE}", seen, left) if left else []
         return [*news, *backlog]
 
-    def _best(self, condition: str, value: int, limit: int) -> list[Crystal]:
+    def _best(self, condition: str, seen: int, limit: int) -> list[Crystal]:
         best = (
             "key IN (SELECT key FROM (SELECT key, row_number() OVER (PARTITION BY kind ORDER BY importance DESC, key)"
             f" AS place FROM crystals WHERE {_INPUTS} AND {condition} AND {_NOT_PENDING}) WHERE place <= ?)"
         )
-        return mix_kinds(self._read(best, (value, limit)), limit)
+        return mix_kinds(self._read(best, seen, limit), limit)
 
     def undreamt_count(self) -> int:
         """Count the crystals that are new since the last dream, up to a thousand, without pending notes.
 
         What is older is not looked at, so that this takes no longer the more is stored.
         """
-        query = (
-            "SELECT count(*) FROM (SELECT 1 FROM crystals NOT INDEXED"
-            f" WHERE key > ? AND {_INPUTS} AND {_NOT_PENDING} LIMIT {_MOST_COUNTED})"
+        new = (
+            f"SELECT 1 FROM crystals NOT INDEXED WHERE key > ? AND {_INPUTS} AND {_NOT_PENDING} LIMIT {_MOST_COUNTED}"
         )
-        return int(self.connection.execute(query, (self.seen_upto(),)).fetchone()[0])
+        return self._number(f"SELECT count(*) FROM ({new})", self.seen_upto())
 
     def place_among_undreamt(self, key: int) -> tuple[int, int]:
         """Count the crystals that no dream has taken in: those that come before the one in this row, and all."""
-        query = """SELECT (SELECT count(*) FROM crystals WHERE dreamt_in IS NULL AND importance > c.importance)
-            + (SELECT count(*) FROM crystals WHERE dreamt_in IS NULL AND importance = c.importance AND key < c.key),
-            (SELECT count(*) FROM crystals WHERE dreamt_in IS NULL) FROM crystals c WHERE key = ?"""
-        row = self.connection.execute(query, (key,)).fetchone()
-        return (int(row[0]), int(row[1])) if row else (0, 0)
+        before = "dreamt_in IS NULL AND (importance, -key) > (SELECT importance, -key FROM crystals WHERE key = ?)"
+        table = CrystalRow.table
+        return table.count(self.connection, before, key), table.count(self.connection, "dreamt_in IS NULL")
 
     def seen_upto(self) -> int:
         """Return the row of the last crystal that there was when the last dream read; 0 before the first one."""
@@ -224,8 +307,11 @@ class Crystals:
 
         They are no input: that text stands in MEMORY.md itself.
         """
-        query = "SELECT id FROM crystals WHERE dreamt_in IS NULL AND origin = ?"
-        return [row["id"] for row in self.connection.execute(query, (Origin.SEED.value,))]
+        return self._ids("dreamt_in IS NULL AND origin = ?", Origin.SEED.value)
+
+    def dreamt_in(self, version: int) -> list[str]:
+        """Return the ids of the crystals that the dream of this version consumed."""
+        return self._ids("dreamt_in = ? ORDER BY key", version)
 
     def mark_dreamt(self, ids: Iterable[str], version: int, newest: int = 0) -> None:
         """Mark these crystals as consumed by the dream of this version, unless an earlier dream consumed them.
@@ -234,153 +320,89 @@ class Crystals:
         """
         change = f"dreamt_in = ?, lifecycle = CASE lifecycle {_AFTER_A_DREAM} ELSE lifecycle END"
         with transaction(self.connection):
-            self._change(change, "dreamt_in IS NULL", (version,), ids)
+            self._change(change, version, ids, "AND dreamt_in IS NULL")
             if newest > self.seen_upto():
                 Meta(self.connection).put(_SEEN_UPTO, str(newest))
 
     def undream(self, ids: Iterable[str]) -> None:
         """Make these crystals input again, and news."""
         listed = json.dumps(list(ids))
-        with transaction(self.connection) as connection:
-            connection.execute(f"UPDATE crystals SET dreamt_in = NULL WHERE id IN ({_KEYS})", (listed,))
-            query = f"SELECT min(key) FROM crystals WHERE id IN ({_KEYS}) AND {_INPUTS}"
-            first = connection.execute(query, (listed,)).fetchone()[0]
-            if first is not None and first <= self.seen_upto():
-                Meta(connection).put(_SEEN_UPTO, str(first - 1))
+        with transaction(self.connection):
+            self.connection.execute(f"UPDATE crystals SET dreamt_in = NULL WHERE id {_LISTED}", (listed,))
+            first = f"SELECT coalesce(min(key), 0) FROM crystals WHERE id {_LISTED} AND {_INPUTS}"
+            self._is_news(self._number(first, listed))
 
-    def dreamt_in(self, version: int) -> list[str]:
-        """Return the ids of the crystals that the dream of this version consumed."""
-        found = self.connection.execute("SELECT id FROM crystals WHERE dreamt_in = ? ORDER BY key", (version,))
-        return [row["id"] for row in found]
+    def _is_news(self, first: int | None) -> None:
+        """Let the next dream see this row, and those behind it, as news."""
+        if first and first <= self.seen_upto():
+            Meta(self.connection).put(_SEEN_UPTO, str(first - 1))
+
+    # ------------------------------------------------------------ its life
 
     def touch(self, ids: Iterable[str], now: datetime) -> None:
         """Count one more access to each of these crystals, which may change its lifecycle.
 
         A hidden duplicate stays archived.
         """
-        with transaction(self.connection) as connection:
-            rows = self._rows(f"id IN ({_KEYS})", (json.dumps(list(ids)),))
-            for row in rows:
-                used = accessed(crystal_in(row, None), now)
-                stage = used.lifecycle if row["merged_into"] is None else Lifecycle(row["lifecycle"])
-                CrystalRow.table.change(
-                    connection,
-                    "key = ?",
-                    row["key"],
-                    accesses=used.accesses,
-                    last_accessed_at=used.last_accessed_at,
-                    lifecycle=stage,
-                    fades_at=fades_at(used),
-                )
+        with transaction(self.connection):
+            for row in self._rows(f"id {_LISTED}", json.dumps(list(ids))):
+                used = accessed(known := _crystal(row, None), now)
+                if row["merged_into"] is not None:
+                    used = replace(used, lifecycle=known.lifecycle)
+                self.write(int(row["key"]), used)
 
     def set_lifecycle(self, ids: Iterable[str], lifecycle: Lifecycle) -> None:
         """Set the lifecycle of these crystals."""
-        self._change("lifecycle = ?", "TRUE", (lifecycle.value,), ids)
+        self._change("lifecycle = ?", lifecycle.value, ids)
 
     def archive_faded(self, now: datetime, limit: int = 500) -> tuple[int, int]:
-        """Archive up to `limit` crystals that have faded by now; returns how many were archived, and frozen.
+        """Archive up to `limit` crystals that have faded by now; return how many were archived, and frozen.
 
         A crystal that a pointer of MEMORY.md names is frozen instead: a search for the pointer has to find it.
         """
-        with transaction(self.connection) as connection:
-            rows = connection.execute(
-                "SELECT id, EXISTS (SELECT 1 FROM pointers WHERE crystal = id AND standing = 1) AS pointed"
-                " FROM crystals WHERE fades_at <= ? AND lifecycle NOT IN ('archived', 'frozen')"
-                " ORDER BY fades_at LIMIT ?",
-                (to_text(now), limit),
-            ).fetchall()
-            pointed = [row["id"] for row in rows if row["pointed"]]
-            faded = [row["id"] for row in rows if not row["pointed"]]
+        which = "fades_at <= ? AND lifecycle NOT IN ('archived', 'frozen') ORDER BY fades_at LIMIT ?"
+        with transaction(self.connection):
+            faded = self._ids(which, to_text(now), limit)
+            query = f"SELECT DISTINCT crystal, 0 FROM pointers WHERE crystal {_LISTED} AND standing = 1"
+            pointed = dict(self._pairs(query, faded)).keys()
             self.set_lifecycle(pointed, Lifecycle.FROZEN)
-            self.set_lifecycle(faded, Lifecycle.ARCHIVED)
-        return len(faded), len(pointed)
+            self.set_lifecycle(set(faded) - pointed, Lifecycle.ARCHIVED)
+        return len(faded) - len(pointed), len(pointed)
 
-    def newest(self) -> int:
-        """Return the highest row number; 0 when there are no crystals."""
-        return int(self.connection.execute("SELECT coalesce(max(key), 0) FROM crystals").fetchone()[0])
+    # ------------------------------------------------------------ SQL
 
-    def remove(self, ids: Iterable[str]) -> list[str]:
-        """Delete these crystals from every table and from the full-text index; returns the ids that existed.
-
-        Their hidden duplicates are deleted with them. The caller drops the vector index. The
-        full-text index is built anew, so that its old segments do not keep the words; the bytes leave the file with
-        `PRAGMA secure_delete` and VACUUM.
-        """
-        wanted = json.dumps(list(ids))
+    def _change(self, change: str, value: object, ids: Iterable[str], more: str = "") -> None:
         with transaction(self.connection) as connection:
-            gone = connection.execute(
-                f"DELETE FROM crystals WHERE id IN ({_KEYS}) OR merged_into IN"
-                f" (SELECT key FROM crystals WHERE id IN ({_KEYS})) RETURNING id",
-                (wanted, wanted),
-            ).fetchall()
-            if gone:
-                full_text.rebuild(connection)
-        return [row["id"] for row in gone]
+            statement = f"UPDATE crystals SET {change} WHERE id {_LISTED} {more}"
+            connection.execute(statement, (value, json.dumps(list(ids))))
 
-    def _insert(self, crystal: Crystal) -> int:
-        more = {"pairs": full_text.pairs(crystal.indexed_text), "fades_at": fades_at(crystal)}
-        try:
-            added = CrystalRow.table.add(self.connection, crystal, **more)
-        except sqlite3.IntegrityError:  # another text has its id
-            added = CrystalRow.table.add(self.connection, crystal, **more, id=new_id())
-        key = int(added.lastrowid or 0)
-        full_text.add(self.connection, key)
-        self.connection.execute("INSERT INTO to_embed (crystal) VALUES (?)", (key,))
-        self.connection.execute("INSERT INTO to_compare (crystal) VALUES (?)", (key,))
-        return key
+    def _number(self, query: str, *values: object) -> int:
+        return int(self.connection.execute(query, values).fetchone()[0])
 
-    def _join(self, crystal: Crystal, row: sqlite3.Row) -> None:
-        known = crystal_in(row, None)
-        both = replace(
-            known,
-            importance=max(known.importance, crystal.importance),
-            trust=joined_trust(known, crystal),
-            heard=joined_heard(known, crystal),
-            parents=(*known.parents, *(parent for parent in crystal.parents if parent not in known.parents)),
-        )
-        if both != known:
-            CrystalRow.table.change(
-                self.connection,
-                "key = ?",
-                row["key"],
-                importance=both.importance,
-                trust=both.trust,
-                heard=both.heard,
-                parents=both.parents,
-                fades_at=fades_at(both),
-            )
-        if both.importance > known.importance and known.lifecycle is Lifecycle.ARCHIVED and not row["merged_into"]:
-            self.set_lifecycle([known.id], Lifecycle.ACTIVATED)  # still faded, the next pass archives it again
+    def _ids(self, which: str, *values: object) -> list[str]:
+        return [row[0] for row in self.connection.execute(f"SELECT id FROM crystals WHERE {which}", values)]
 
-    def _occur(self, key: int, crystal: Crystal) -> None:
-        occurred = OccurrenceRow.table.add(
-            self.connection,
-            crystal.source,
-            "INSERT OR IGNORE",
-            crystal=key,
-            session=crystal.session,
-            position=crystal.position,
-            at=crystal.created_at,
-        )
-        if occurred.rowcount and crystal.kind is Kind.TASK_PATTERN:
-            skills.expect_more(self.connection)
+    def _pairs(self, query: str, among: Iterable[object], *values: object) -> list[tuple[Any, Any]]:
+        return [(row[0], row[1]) for row in self.connection.execute(query, (json.dumps(list(among)), *values))]
 
-    def _change(self, change: str, condition: str, values: tuple[object, ...], ids: Iterable[str]) -> None:
-        with transaction(self.connection) as connection:
-            statement = f"UPDATE crystals SET {change} WHERE {condition} AND id IN ({_KEYS})"
-            connection.execute(statement, (*values, json.dumps(list(ids))))
+    def _read(self, condition: str, *values: object) -> list[Crystal]:
+        return self._built(self._rows(condition, *values))
 
-    def _read(self, condition: str, values: tuple[object, ...]) -> list[Crystal]:
-        return self._built(self._rows(condition, values))
-
-    def _rows(self, condition: str, values: tuple[object, ...]) -> list[sqlite3.Row]:
+    def _rows(self, condition: str, *values: object) -> list[sqlite3.Row]:
         return self.connection.execute(f"SELECT * FROM crystals WHERE {condition} ORDER BY key", values).fetchall()
 
     def _built(self, rows: Sequence[sqlite3.Row]) -> list[Crystal]:
-        keys = json.dumps([row["key"] for row in rows])
-        occurrences = self.connection.execute(
-            f"SELECT * FROM occurrences WHERE crystal IN ({_KEYS}) AND file <> '' ORDER BY at DESC",
-            (keys,),
-        )
-        first = {int(row["crystal"]): source_in(row) for row in occurrences}
-        return [crystal_in(row, first.get(int(row["key"]))) for row in rows]
+        query = f"SELECT * FROM occurrences WHERE crystal {_LISTED} AND file <> '' ORDER BY at DESC"
+        met = self.connection.execute(query, (json.dumps([row["key"] for row in rows]),))
+        first = {int(row["crystal"]): _source(row) for row in met}
+        return [_crystal(row, first.get(int(row["key"]))) for row in rows]
+
+
+def _source(row: sqlite3.Row) -> Source | None:
+    return OccurrenceRow.table.value(Source, row) if row["file"] else None
+
+
+def _crystal(row: sqlite3.Row, source: Source | None) -> Crystal:
+    speaker = row["speaker"]
+    distinct = bool(speaker) and row["digest"] == crystal_digest(Origin(row["origin"]), row["text"], speaker)
+    return CrystalRow.table.value(Crystal, row, source=source, distinct=distinct)

@@ -18,7 +18,6 @@ from state.text.words import search_form, terms
 MAX_POSTINGS = 8_000
 # The format of FTS5's index without 'secure-delete' (fts5Int.h: FTS5_CURRENT_VERSION).
 _FORMAT = 4
-_OPTIMIZE = "INSERT INTO words (words) VALUES ('optimize')"
 _WHOLE_WORD = re.compile(r"[^\W_]+")
 
 
@@ -104,10 +103,8 @@ def holding(text: str) -> str:
 
 def is_behind(connection: sqlite3.Connection) -> bool:
     """Return whether the index and the table differ in length. Cheap enough for every opening."""
-    indexed, rows = connection.execute(
-        "SELECT (SELECT count(*) FROM words_docsize), (SELECT count(*) FROM crystals)"
-    ).fetchone()
-    return bool(indexed != rows)
+    differ = "SELECT (SELECT count(*) FROM words_docsize) <> (SELECT count(*) FROM crystals)"
+    return bool(connection.execute(differ).fetchone()[0])
 
 
 def is_torn(connection: sqlite3.Connection, index: str = "words") -> bool:
@@ -130,7 +127,8 @@ def remove(connection: sqlite3.Connection, key: int) -> None:
 
 def compact(connection: sqlite3.Connection) -> None:
     """Merge the index into one piece, so that nothing of it keeps the words of what was taken out."""
-    connection.execute("INSERT INTO words (words) VALUES ('rebuild')" if is_behind(connection) else _OPTIMIZE)
+    command = "rebuild" if is_behind(connection) else "optimize"
+    connection.execute("INSERT INTO words (words) VALUES (?)", (command,))
 
 
 def rebuild(connection: sqlite3.Connection, index: str = "words") -> None:

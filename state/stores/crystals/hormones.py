@@ -14,7 +14,6 @@ from state.stores.database.tombstones import TombstoneStore
 
 # Nobody has asked so long, and it is no open question any more.
 QUESTION_DAYS = 14
-_LISTED = "SELECT value FROM json_each(?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +41,10 @@ class Feelings:
     def feel(self, feelings: Sequence[Feeling], cause: str, now: datetime) -> tuple[Hormones, tuple[Hormone, ...]]:
         """Apply these events; returns the new levels and the hormones that have just risen above 0.7."""
         with transaction(self._connection):
-            stored = self._stored()
-            armed = stored[1] if stored else ALL_ARMED
-            before = decayed(stored[0], now, self.baselines) if stored else resting(now, self.baselines)
+            stored, before = self._stored(), self.levels(now)
             after = felt(before, feelings, now, self.baselines)
-            spiked, armed = spikes(before, after, armed)
-            armed_now = tuple(sorted(armed))
-            LevelsRow.table.add(self._connection, after, "INSERT OR REPLACE", one=1, armed=armed_now)
+            spiked, armed = spikes(before, after, stored[1] if stored else ALL_ARMED)
+            LevelsRow.table.add(self._connection, after, "INSERT OR REPLACE", one=1, armed=tuple(sorted(armed)))
             for feeling in feelings:
                 FeelingRow.table.add(self._connection, after, at=now, event=feeling, cause=cause)
         return after, spiked
@@ -60,37 +56,26 @@ class Feelings:
         """
         if not moments:
             return []
-        times = [to_text(moment) for moment in moments]
-        before = self._connection.execute(
-            "SELECT key FROM feelings NOT INDEXED WHERE at <= ? ORDER BY key DESC LIMIT 1", (times[0],)
-        ).fetchone()
-        later = iter(
-            self._connection.execute(
-                "SELECT at, key FROM feelings WHERE at > ? AND at <= ? ORDER BY at", (times[0], times[-1])
-            ).fetchall()
-        )
-        last, following = int(before[0]) if before else 0, next(later, None)
-        lasts = []
-        for time in times:
-            while following is not None and following["at"] <= time:
-                last, following = max(last, int(following["key"])), next(later, None)
-            lasts.append(last)
-        events = {event.key: event for event in self._events(f"key IN ({_LISTED})", json.dumps(sorted(set(lasts))))}
-        begun = self._stored()
-        return [
-            decayed(events[key].after, moment, self.baselines)
-            if key in events
-            else decayed(begun[0], moment, self.baselines)
-            if begun and not events and begun[0].at <= moment
-            else resting(moment, self.baselines)
-            for key, moment in zip(lasts, moments, strict=True)
-        ]
+        begun, found = self._stored(), list[Hormones]()
+        before = self._events("at <= ? ORDER BY key DESC LIMIT 1", to_text(moments[0]))
+        span = to_text(moments[0]), to_text(moments[-1])
+        later = self._events("at > ? AND at <= ? ORDER BY at DESC, key DESC", *span)
+        # Where no event is left from before, nothing has happened since the levels that are stored.
+        is_quiet = begun is not None and not before and not later
+        last = before[0] if before else None
+        for moment in moments:
+            while later and later[-1].after.at <= moment:
+                event = later.pop()
+                last = max(filter(None, (last, event)), key=lambda one: one.key)
+            after = last.after if last else begun[0] if begun and is_quiet and begun[0].at <= moment else None
+            found.append(decayed(after, moment, self.baselines) if after else resting(moment, self.baselines))
+        return found
 
     def events(self, since: datetime, until: datetime, limit: int) -> tuple[list[Felt], int]:
         """Return the events between these moments, the latest first, at most `limit`; and how many there are."""
-        span = (to_text(since), to_text(until))
-        count = self._connection.execute("SELECT count(*) FROM feelings WHERE at > ? AND at <= ?", span).fetchone()[0]
-        return self._events("at > ? AND at <= ? ORDER BY at DESC, key DESC LIMIT ?", *span, limit), int(count)
+        which, span = "at > ? AND at <= ?", (to_text(since), to_text(until))
+        found = self._events(f"{which} ORDER BY at DESC, key DESC LIMIT ?", *span, limit)
+        return found, FeelingRow.table.count(self._connection, which, *span)
 
     def _events(self, which: str, *values: object) -> list[Felt]:
         rows = self._connection.execute(f"SELECT * FROM feelings WHERE {which}", values)

@@ -15,20 +15,14 @@ from typing import NamedTuple
 from state.crystals.crystal import Lifecycle
 from state.search.ranking import Filters
 from state.stores.crystals import full_text
-from state.stores.crystals.rows import Occurrence, source_in
-from state.stores.crystals.search import condition
+from state.stores.crystals.search import EVERYTHING, condition
 from state.stores.database.connection import optional_moment, to_text
-from state.stores.database.tables import CrystalRow, OccurrenceRow
+from state.stores.database.tables import CrystalRow
 
 MOST_COUNTED = 10_000
-_LISTED = "SELECT value FROM json_each(?)"
+_LISTED = "IN (SELECT value FROM json_each(?))"
 # What is archived once the next pass has seen it is shown as archived now.
 _STAGE = "CASE WHEN lifecycle <> 'frozen' AND fades_at <= ? THEN 'archived' ELSE lifecycle END"
-_NEVER = "~"  # sorts after every moment
-_FADES_AT = f"CASE WHEN lifecycle = 'frozen' THEN '{_NEVER}' ELSE coalesce(fades_at, '{_NEVER}') END"
-
-
-ANY = Filters()
 
 
 class Sort(StrEnum):
@@ -42,16 +36,13 @@ class Sort(StrEnum):
     @property
     def kind(self) -> type:
         """What its values are."""
-        return _KINDS.get(self, str)
+        return {Sort.IMPORTANCE: float, Sort.ACCESSES: int}.get(self, str)
 
-
-_KINDS = {Sort.IMPORTANCE: float, Sort.ACCESSES: int}
-_VALUES = {
-    Sort.CREATED_AT: "crystals.created_at",
-    Sort.IMPORTANCE: "crystals.importance",
-    Sort.ACCESSES: "crystals.accesses",
-    Sort.FADES_AT: _FADES_AT,
-}
+    @property
+    def sql(self) -> str:
+        """The value in SQL; what never fades comes after every moment."""
+        never = "CASE WHEN lifecycle = 'frozen' THEN '~' ELSE coalesce(fades_at, '~') END"
+        return never if self is Sort.FADES_AT else f"crystals.{self}"
 
 
 class Place(NamedTuple):
@@ -69,7 +60,7 @@ class Chosen:
     meant. With `superseded`, the rows whose value holds no longer: only these when `is_superseded`, else all others.
     """
 
-    filters: Filters = ANY
+    filters: Filters = EVERYTHING
     lifecycle: Lifecycle | None = None
     words: str = ""
     superseded: frozenset[int] | None = None
@@ -116,31 +107,22 @@ class CrystalList:
     def part(self, chosen: Chosen, limit: int, now: datetime, after: Place | None = None) -> list[ListedCrystal]:
         """Return the next rows, at most `limit`, after this place."""
         where, values = _where(chosen, now)
-        value, way, beyond = _VALUES[chosen.sort], *(("DESC", "<") if chosen.descending else ("ASC", ">"))
+        value, way, beyond = chosen.sort.sql, *(("DESC", "<") if chosen.descending else ("ASC", ">"))
         if after is not None:
             where += f" AND ({value}, crystals.key) {beyond} (?, ?)"
             values += (*after,)
-        return self._listed(
-            f"SELECT *, {value} AS sorted, {_STAGE} AS stage FROM crystals WHERE {where}"
-            f" ORDER BY {value} {way}, crystals.key {way} LIMIT ?",
-            (to_text(now), *values, limit),
-        )
+        rest = f"{where} ORDER BY {value} {way}, crystals.key {way} LIMIT ?"
+        return self._listed(value, rest, (to_text(now), *values, limit))
 
     def rows(self, ids: Iterable[str], now: datetime) -> dict[str, ListedCrystal]:
         """Return the rows of these crystals by their ids; unknown ids are left out."""
-        found = self._listed(
-            f"SELECT *, created_at AS sorted, {_STAGE} AS stage FROM crystals WHERE id IN ({_LISTED})",
-            (to_text(now), json.dumps(list(ids))),
-        )
+        found = self._listed("created_at", f"id {_LISTED}", (to_text(now), json.dumps(list(ids))))
         return {row.id: row for row in found}
 
     def ids(self, beginning: str, limit: int) -> list[str]:
         """Return the ids that begin so, which are hexadecimal digits."""
-        rows = self._connection.execute(
-            "SELECT id FROM crystals WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
-            (beginning, f"{beginning}g", limit),
-        )
-        return [str(row[0]) for row in rows]
+        query = "SELECT id FROM crystals WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
+        return [str(row[0]) for row in self._connection.execute(query, (beginning, f"{beginning}g", limit))]
 
     def count(self, chosen: Chosen, now: datetime) -> int:
         """Return how many rows there are; counting stops above MOST_COUNTED."""
@@ -148,36 +130,25 @@ class CrystalList:
         counting = f"SELECT count(*) FROM (SELECT 1 FROM crystals WHERE {where} LIMIT {MOST_COUNTED + 1})"
         return int(self._connection.execute(counting, values).fetchone()[0])
 
-    def children(self, id_: str, limit: int) -> tuple[list[int], int]:
-        """Return the rows of the first crystals that were derived from this one, and how many there are."""
+    def children(self, id_: str) -> list[int]:
+        """Return the rows of the crystals that were derived from this one."""
         # An id stands in the list between quotes, as nothing else does.
-        return self._some("parents <> '[]' AND instr(parents, ?)", f'"{id_}"', limit)
+        return self._keys("parents <> '[]' AND instr(parents, ?)", f'"{id_}"')
 
-    def duplicates(self, key: int, limit: int) -> tuple[list[int], int]:
-        """Return the rows of the first hidden duplicates for which this row stands, and how many there are."""
-        return self._some("merged_into = ?", key, limit)
-
-    def occurrences(self, key: int, limit: int) -> tuple[list[Occurrence], int]:
-        """Return the first places where the text of this row was met, and how many there are."""
-        rows = self._connection.execute(
-            "SELECT *, count(*) OVER () AS together FROM occurrences WHERE crystal = ?"
-            " ORDER BY at, session, position, file, first_line LIMIT ?",
-            (key, limit),
-        ).fetchall()
-        found = [OccurrenceRow.table.value(Occurrence, row, source=source_in(row)) for row in rows]
-        return found, int(rows[0]["together"]) if rows else 0
+    def duplicates(self, key: int) -> list[int]:
+        """Return the rows of the hidden duplicates for which this row stands."""
+        return self._keys("merged_into = ?", key)
 
     def has_vector(self, key: int) -> bool:
         """Return whether it is found by meaning too."""
-        return self._connection.execute("SELECT 1 FROM to_embed WHERE crystal = ?", (key,)).fetchone() is None
+        return not self._keys("key IN (SELECT crystal FROM to_embed WHERE crystal = ?)", key)
 
-    def _some(self, which: str, value: object, limit: int) -> tuple[list[int], int]:
-        rows = self._connection.execute(
-            f"SELECT key, count(*) OVER () FROM crystals WHERE {which} ORDER BY key LIMIT ?", (value, limit)
-        ).fetchall()
-        return [int(row[0]) for row in rows], int(rows[0][1]) if rows else 0
+    def _keys(self, which: str, value: object) -> list[int]:
+        found = self._connection.execute(f"SELECT key FROM crystals WHERE {which} ORDER BY key", (value,))
+        return [int(row[0]) for row in found]
 
-    def _listed(self, statement: str, values: tuple[object, ...]) -> list[ListedCrystal]:
+    def _listed(self, value: str, rest: str, values: tuple[object, ...]) -> list[ListedCrystal]:
+        statement = f"SELECT *, {value} AS sorted, {_STAGE} AS stage FROM crystals WHERE {rest}"
         return [
             CrystalRow.table.value(
                 ListedCrystal,
@@ -199,7 +170,7 @@ def _where(chosen: Chosen, now: datetime) -> tuple[str, tuple[object, ...]]:
         wanted.append((f"{_STAGE} = ?", (to_text(now), chosen.lifecycle.value)))
     if chosen.superseded is not None:
         negated = "" if chosen.is_superseded else "NOT "
-        survivor = f"coalesce(crystals.merged_into, crystals.key) {negated}IN ({_LISTED})"
+        survivor = f"coalesce(crystals.merged_into, crystals.key) {negated}{_LISTED}"
         wanted.append((survivor, (json.dumps(sorted(chosen.superseded)),)))
     if chosen.words:
         holding = full_text.holding(chosen.words)

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -75,7 +75,9 @@ def surroundings(
     cursor.row_factory = None
     for session, positions in spans.items():
         there: dict[int, list[int]] = defaultdict(list)
-        for first, last in _runs(positions):
+        for _, run in groupby(enumerate(sorted(positions)), lambda pair: pair[1] - pair[0]):
+            together = [position for _, position in run]
+            first, last = together[0], together[-1]
             for position, crystal in cursor.execute(
                 "SELECT position, crystal FROM occurrences WHERE session = ? AND position BETWEEN ? AND ? LIMIT ?",
                 (session, first, last, (last - first + 1) * _SHARERS),
@@ -148,13 +150,3 @@ def read_rows(
         (json.dumps(list(keys)), *values),
     )
     return {key: Row(session, position, speaker, at) for key, session, position, speaker, at in found}
-
-
-def _runs(positions: Collection[int]) -> Iterator[tuple[int, int]]:
-    """(first, last) of each run of consecutive positions."""
-    ordered = sorted(positions)
-    first = ordered[0]
-    for one, following in zip(ordered, [*ordered[1:], None], strict=True):
-        if following is None or following > one + 1:
-            yield first, one
-            first = following if following is not None else one

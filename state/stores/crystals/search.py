@@ -7,10 +7,11 @@ not follow the size of the store. Nothing is written.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Self
+from itertools import combinations
+from typing import TYPE_CHECKING
 
 from state.crystals.crystal import Crystal
 from state.crystals.duplicates import asked_word_for_word
@@ -35,14 +36,14 @@ from state.search.ranking import (
     unrelated,
     word_weight,
 )
-from state.search.updates import Ranked, wanted_by
+from state.search.updates import Wanted, in_order, wanted_by
 from state.signals.hormones import Hormones, asks_for_hormones, is_hormone_event
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.current_values import CurrentValues
 from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.nearest import ChromaIndex
-from state.stores.crystals.neighbours import Surroundings, surroundings
+from state.stores.crystals.neighbours import Row, Surroundings, surroundings
+from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import memory_database, optional_text
 from state.stores.vectors.embedder import Embedder
 from state.trust import AGENT_NAMES, Trust
@@ -54,8 +55,13 @@ if TYPE_CHECKING:
 # So many of them are read: a little more than is shown, for duplicates are hidden and near ties decided by the text.
 SHORTLIST = 40
 EVERYTHING = Filters()
-_NOTHING = (0, 0.0, 0.0)
+# Of two of the first results that are so near each other, and of which the worse one has so much of the better one's
+# score, the one that was said later stands directly above.
+LOOKED_AT = 16
+NEAR = 0.6
+NEARLY = 0.6
 _LISTED = "IN (SELECT value FROM json_each(?))"
+_Found = dict[str, tuple[Crystal, Signals, float]]
 
 
 class Beside:
@@ -78,6 +84,40 @@ class Beside:
         self.connection.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question, the words of it that are searched for, the weight of each of its words, and its vector.
+
+    The weights of the words that are sought come first, then those of words that occur nowhere.
+    """
+
+    question: Question
+    sought: Sequence[str]
+    shares: Sequence[float]
+    vector: "NDArray[np.float32] | None"
+
+    def signals(
+        self,
+        said: Crystal | Row,
+        near: float,
+        cosine: float,
+        beside: float | None = None,
+        session: float | None = None,
+    ) -> Signals:
+        """Return the signals of a text; without `beside` and `session` it stands alone."""
+        question, speaker = self.question, said.speaker
+        return Signals(
+            cosine=cosine,
+            near=near,
+            beside=ALONE * cosine if beside is None else beside,
+            session=ALONE * near if session is None else session,
+            speaker=bool(question.names) and speaker.partition(" ")[0] in question.names,
+            period=max((period.fit(said.created_at) for period in question.periods), default=0.0),
+            # An agent says it, and is not asked about what an agent said.
+            reply=not question.asks_reply and speaker.casefold() in AGENT_NAMES,
+        )
+
+
 class Searcher:
     """Searches one workspace. Reads only: the access count of a hit is raised by `Crystals.touch`.
 
@@ -94,7 +134,6 @@ class Searcher:
         self._crystals = crystals
         self._beside = beside
         self._connection = crystals.connection
-        self._duplicates = HiddenDuplicates(crystals)
         self._embedder = embedder
         self._index = index
 
@@ -114,120 +153,92 @@ class Searcher:
         brought in if the query's words do not find it. But whoever asks for a text in its own words wants that one.
         Events of hormones are then found by a query that names these alone.
         """
-        question = read_question(query, self._speakers(names_in(query)), now)
-        vector = self._vector(question)
-        words = self._words(question)
-        crystals, signals, usual = self._read(question, vector, words, limit, filters)
-        matches = {key: relevance(known) for key, known in signals.items()}
-        shown = self._without_duplicates(query, crystals, matches)
+        asked = self._asked(query, now)
+        crystals, signals, usual = self._read(asked, limit, filters)
+        shown = self._without_duplicates(query, crystals, {key: relevance(one) for key, one in signals.items()})
         found = {crystals[key].id: (crystals[key], signals[key], match) for key, match in shown.items()}
         if self._beside is not None:
-            found = self._matches_beside(self._beside, question, words, vector) | found
+            found = _found_beside(self._beside, asked) | found
         if by_value and not asks_for_hormones(query):
-            found = {key: one for key, one in found.items() if not is_hormone_event(one[0].text)}
+            found = {id_: one for id_, one in found.items() if not is_hormone_event(one[0].text)}
         found = _answers_first(query, found, usual)
         ranked = order(((crystal, match) for crystal, _, match in found.values()), now, hormones)
-        if not by_value or (ranked and asked_word_for_word(query, ranked[0][0].text)):
-            current = [Ranked(crystal, score) for crystal, score in ranked]
-        else:
+        best, current = [crystal for crystal, _ in ranked], dict[str, Crystal]()
+        if by_value and not (ranked and asked_word_for_word(query, best[0].text)):
             keys = {crystal.id: key for key, crystal in crystals.items()}
-            asked = wanted_by(query, question.periods)
-            first = ranked[:limit]  # what is known to hold is brought in, and nothing else pushes a result out
-            current = CurrentValues(self._crystals).in_order(first, keys, asked, filters)
-        hits = []
+            # What is known to hold is brought in, and nothing else pushes a result out.
+            wanted = wanted_by(query, asked.question.periods)
+            best, current = self._by_value(ranked[:limit], keys, wanted, filters)
+        hits: list[Hit] = []
         likely = 0.0
-        for one in reversed(current[:limit]):  # who stands before another is at least as likely an answer
-            known, match = found[one.crystal.id][1:] if one.crystal.id in found else (None, 0.0)
+        for crystal in reversed(best[:limit]):  # who stands before another is at least as likely an answer
+            known, match = found[crystal.id][1:] if crystal.id in found else (None, 0.0)
             likely = max(likely, score(known, usual) if known else 0.0)
-            hits.append(Hit(one.crystal, likely, age_days(one.crystal, now), one.superseded_by, known, match))
-        arms = ("lexical",) if vector is None else ("lexical", "dense")
+            hits.append(Hit(crystal, likely, age_days(crystal, now), current.get(crystal.id), known, match))
+        arms = ("lexical",) if asked.vector is None else ("lexical", "dense")
         return Findings(tuple(reversed(hits)), likely >= GOOD, arms, usual)
 
     def candidates(self, query: str, now: datetime) -> list[tuple[Crystal, Signals]]:
         """Return what a search looks at, each with its signals, without duplicates being hidden."""
-        question = read_question(query, self._speakers(names_in(query)), now)
-        words = self._words(question)
-        crystals, signals, _ = self._read(question, self._vector(question), words, CANDIDATES, EVERYTHING)
+        crystals, signals, _ = self._read(self._asked(query, now), CANDIDATES, EVERYTHING)
         return [(crystal, signals[key]) for key, crystal in crystals.items()]
-
-    def _read(
-        self,
-        question: Question,
-        vector: "NDArray[np.float32] | None",
-        words: "_Words",
-        limit: int,
-        filters: Filters,
-    ) -> tuple[Mapping[int, Crystal], dict[int, Signals], float | None]:
-        """Return the candidates that match best, by row, their signals, and the cosine of unrelated ones."""
-        wanted = max(CANDIDATES, limit)
-        allowed = condition(filters)
-        by_words = full_text.nearest(self._connection, words.sought, wanted, *allowed)
-        by_meaning = [] if vector is None else self._nearest(vector, wanted, *allowed)
-        about = surroundings(self._connection, {*by_words, *by_meaning}, *allowed)
-        signals = self._signals(question, about, _word_matches(self._crystals, words, about.all_keys()), vector)
-        shortlist = sorted(signals, key=lambda key: -relevance(signals[key]))[: max(SHORTLIST, 4 * limit)]
-        crystals = self._crystals.by_keys(shortlist)
-        usual = None if vector is None else unrelated(known.cosine for known in signals.values())
-        return crystals, {key: signals[key] for key in crystals}, usual
 
     def rank_of(self, keywords: str, crystal_id: str, now: datetime, within: int = 10) -> int | None:
         """Return the place (from 1) at which a search for these keywords finds the crystal; None beyond `within`."""
         hits = self.search(keywords, now, limit=within, by_value=False).hits
         return next((place for place, hit in enumerate(hits, 1) if hit.crystal.id == crystal_id), None)
 
-    def _vector(self, question: Question) -> "NDArray[np.float32] | None":
-        embedder = self._embedder
-        known = self._crystals.vectors
-        if embedder is None or not question.words or known.model() != embedder.name or known.are_few():
-            return None
-        vectors = embedder.embed([question.topic], questions=True)
-        return vectors.reshape(-1)
-
-    def _speakers(self, names: Iterable[str]) -> list[str]:
-        """Return which of these words are the name of a speaker, or its first word."""
-        # "!" follows the blank, so only names that go on with a blank lie between.
-        statement = "SELECT 1 FROM crystals WHERE speaker <> '' AND speaker BETWEEN ?1 AND ?1 || '!' LIMIT 1"
-        return [name for name in names if self._connection.execute(statement, (name,)).fetchone()]
-
-    def _nearest(self, vector: "NDArray[np.float32]", k: int, condition: str, values: Sequence[object]) -> list[int]:
-        """Return the rows nearest in meaning."""
-        (found,) = self._crystals.vectors.nearest.to(vector.reshape(1, -1), k, condition, values, self._index)
-        return list(found)
-
     def frequency(self, words: Sequence[str]) -> dict[str, int]:
         """In how many of the searched crystals each of these words occurs; see `full_text.frequency`."""
         counts = full_text.frequency(self._connection, words)
-        if self._beside is None:
-            return counts
-        more = full_text.frequency(self._beside.connection, words)
-        return {word: count + more[word] for word, count in counts.items()}
+        more = full_text.frequency(self._beside.connection, words) if self._beside else {}
+        return {word: count + more.get(word, 0) for word, count in counts.items()}
 
-    def _words(self, question: Question) -> "_Words":
-        more = len(self._beside.keys) if self._beside else 0
-        return _Words.of(self.frequency(question.words), self._crystals.newest() + more)
+    def _asked(self, query: str, now: datetime) -> _Asked:
+        # Of the words that may be names, those of a speaker. "!" follows the blank, so only names that go on with a
+        # blank lie between.
+        statement = "SELECT 1 FROM crystals WHERE speaker <> '' AND speaker BETWEEN ?1 AND ?1 || '!' LIMIT 1"
+        speakers = [name for name in names_in(query) if self._connection.execute(statement, (name,)).fetchone()]
+        question = read_question(query, speakers, now)
+        embedder, known, vector = self._embedder, self._crystals.vectors, None
+        if embedder is not None and question.words and known.model() == embedder.name and not known.are_few():
+            vector = embedder.embed([question.topic], questions=True).reshape(-1)
+        counts = self.frequency(question.words)
+        sought = full_text.within_budget(counts)
+        every = [counts[word] for word in sought] + [0 for count in counts.values() if not count]
+        total = self._crystals.newest() + (len(self._beside.keys) if self._beside else 0)
+        return _Asked(question, sought, shares(every, total), vector)
 
-    def _matches_beside(
-        self, beside: Beside, question: Question, words: "_Words", vector: "NDArray[np.float32] | None"
-    ) -> dict[str, tuple[Crystal, Signals, float]]:
-        """Return the crystals beside the stored ones, by id, with signals and relevance by the same measures."""
-        crystals, cosines = beside.crystals.by_keys(beside.keys), dict[int, float]()
+    def _read(
+        self, asked: _Asked, limit: int, filters: Filters
+    ) -> tuple[Mapping[int, Crystal], dict[int, Signals], float | None]:
+        """Return the candidates that match best, by row, their signals, and the cosine of unrelated ones."""
+        wanted, vector, usual = max(CANDIDATES, limit), asked.vector, None
+        allowed = condition(filters)
+        found = set(full_text.nearest(self._connection, asked.sought, wanted, *allowed))
         if vector is not None:
-            cosines = beside.crystals.vectors.cosines(vector, crystals)
-        held_words = _word_matches(beside.crystals, words, crystals)
+            found.update(*self._crystals.vectors.nearest.to(vector.reshape(1, -1), wanted, *allowed, self._index))
+        signals = self._signals(asked, surroundings(self._connection, found, *allowed))
+        if vector is not None:
+            usual = unrelated(known.cosine for known in signals.values())
+        shortlist = sorted(signals, key=lambda key: -relevance(signals[key]))[: max(SHORTLIST, 4 * limit)]
+        crystals = self._crystals.by_keys(shortlist)
+        return crystals, {key: signals[key] for key in crystals}, usual
+
+    def _signals(self, asked: _Asked, about: Surroundings) -> dict[int, Signals]:
+        """Return the signals of each candidate, which do not need its text."""
+        held = _HeldWords.of(self._crystals, asked, about.all_keys())
+        by_session = held.by_session(about)
+        rings = {key: about.window(key) for key in about.rows}
+        near = {key: held.near(key, ring) for key, ring in rings.items()}
+        cosines = near if asked.vector is None else self._crystals.vectors.cosines(asked.vector, about.rows)
         found = {}
-        for key, crystal in crystals.items():
-            near = coverage(words.shares, held_words.window(key, ()))
-            cosine = near if vector is None else cosines.get(key, 0.0)
-            signals = Signals(
-                cosine=cosine,
-                near=near,
-                beside=ALONE * cosine,
-                session=ALONE * near,
-                speaker=crystal.speaker.partition(" ")[0] in question.names,
-                reply=_is_reply(question, crystal.speaker),
-                period=max((period.fit(crystal.created_at) for period in question.periods), default=0.0),
-            )
-            found[crystal.id] = (crystal, signals, relevance(signals))
+        for key, row in about.rows.items():
+            beside = session = None
+            if ring := rings[key]:  # of its direct neighbours the better one counts
+                beside = max((cosines.get(other, 0.0) for other, offset in ring if offset in (-1, 1)), default=0.0)
+                session = by_session.get(row.session, 0.0)
+            found[key] = asked.signals(row, near[key], cosines.get(key, 0.0), beside, session)
         return found
 
     def _without_duplicates(
@@ -239,43 +250,69 @@ class Searcher:
         shown.
         """
         shown = dict(matches)
-        for duplicate, canonical in self._duplicates.survivors(matches).items():
+        for duplicate, canonical in HiddenDuplicates(self._crystals).survivors(matches).items():
             shown[duplicate] *= FADED
             is_covered = shown[duplicate] <= matches.get(canonical, -1.0)
             if is_covered and not asked_word_for_word(query, crystals[duplicate].text):
                 del shown[duplicate]
         return shown
 
-    def _signals(
-        self,
-        question: Question,
-        about: Surroundings,
-        held_words: "_WordMatches",
-        vector: "NDArray[np.float32] | None",
-    ) -> dict[int, Signals]:
-        """Return the signals of each candidate that do not need its text."""
-        by_session = held_words.by_session(about)
-        rings = {key: about.window(key) for key in about.rows}
-        near = {key: coverage(held_words.shares, held_words.window(key, ring)) for key, ring in rings.items()}
-        cosines = near if vector is None else self._crystals.vectors.cosines(vector, about.rows)
-        found = {}
-        for key, row in about.rows.items():
-            cosine, ring, speaker = cosines.get(key, 0.0), rings[key], row.speaker
-            found[key] = Signals(
-                cosine=cosine,
-                near=near[key],
-                beside=_beside(ring, cosines) if ring else ALONE * cosine,
-                session=by_session.get(row.session, 0.0) if ring else ALONE * near[key],
-                speaker=bool(question.names) and speaker.partition(" ")[0] in question.names,
-                period=max(period.fit(row.created_at) for period in question.periods) if question.periods else 0.0,
-                reply=_is_reply(question, speaker),
-            )
-        return found
+    def _by_value(
+        self, ranked: Sequence[tuple[Crystal, float]], keys: Mapping[str, int], wanted: Wanted, filters: Filters
+    ) -> tuple[list[Crystal], dict[str, Crystal]]:
+        """Return the results in the order that is wanted, joined by the values that hold, and what holds by id.
+
+        Of what the filters leave out nothing is told, and "now" is the moment up to which they let crystals pass.
+        """
+        shown = {keys[crystal.id]: crystal for crystal, _ in ranked if crystal.id in keys}
+        known = Supersessions(self._crystals).among(shown, filters.until)
+        pairs = [(pair.older, pair.newer) for pair in known.pairs]
+        named = self._crystals.by_keys({row for pair in pairs for row in pair} - shown.keys())
+        every = shown | {key: crystal for key, crystal in named.items() if filters.let(crystal)}
+        pairs = [pair for pair in pairs if every.keys() >= {*pair}]
+        scores = {crystal.id: score for crystal, score in ranked}
+        # What was not found stands beside what was, in whose place it holds, or held at the time that is asked for.
+        missing = [(now, old) for old, now in known.current.items() if {now, old} <= every.keys()]
+        missing = [(now, old) for now, old in missing if wanted.is_newer(every[old], every[now])]
+        missing += [(old, new) for old, new in pairs if not wanted.is_newer(every[old], every[new])]
+        joined = dict(scores)
+        for key, beside in missing:
+            if key not in shown and beside in shown:
+                joined[every[key].id] = max(joined.get(every[key].id, 0.0), scores[shown[beside].id])
+        crystals = [crystal for crystal, _ in ranked]
+        crystals += [one for key, one in every.items() if key not in shown and one.id in joined]
+        near = [
+            pair for pair in self._near(shown, scores, filters.until) if pair not in pairs and pair[::-1] not in pairs
+        ]
+        updates = [(every[old], every[new]) for old, new in (*pairs, *near)]
+        current = {shown[key].id: every[now] for key, now in known.current.items() if key in shown and now in every}
+        return in_order(sorted(crystals, key=lambda one: -joined[one.id]), updates, wanted), current
+
+    def _near(
+        self, shown: Mapping[int, Crystal], scores: Mapping[str, float], until: datetime | None
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the pairs of results that are near each other and answer nearly as well, the earlier one first."""
+        cosines = self._crystals.vectors.between(list(shown)[:LOOKED_AT])
+        said = self._crystals.said_last({key for pair in cosines for key in pair}, until)
+        for older, newer in combinations(sorted(said, key=lambda key: (said[key], key)), 2):
+            worse, better = sorted((scores[shown[older].id], scores[shown[newer].id]))
+            if said[older] < said[newer] and cosines[older, newer] >= NEAR and worse >= NEARLY * better:
+                yield older, newer
 
 
-def _answers_first(
-    query: str, found: dict[str, tuple[Crystal, Signals, float]], usual: float | None
-) -> dict[str, tuple[Crystal, Signals, float]]:
+def _found_beside(beside: Beside, asked: _Asked) -> _Found:
+    """Return the crystals beside the stored ones, by id, with signals and relevance by the same measures."""
+    crystals, held = beside.crystals.by_keys(beside.keys), _HeldWords.of(beside.crystals, asked, beside.keys)
+    near = {key: held.near(key, ()) for key in crystals}
+    cosines = near if asked.vector is None else beside.crystals.vectors.cosines(asked.vector, crystals)
+    found = {}
+    for key, crystal in crystals.items():
+        signals = asked.signals(crystal, near[key], cosines.get(key, 0.0))
+        found[crystal.id] = (crystal, signals, relevance(signals))
+    return found
+
+
+def _answers_first(query: str, found: _Found, usual: float | None) -> _Found:
     """Return the same, with a text that merely asks the query again behind all that answers it well.
 
     Whoever asks the same in every session would find the question in place of the answer.
@@ -288,47 +325,33 @@ def _answers_first(
     return found | {key: (*found[key][:2], min(found[key][2], behind)) for key in again}
 
 
-def _beside(ring: Iterable[tuple[int, int]], cosines: Mapping[int, float]) -> float:
-    """Return the better cosine of the direct neighbours."""
-    return max([cosines.get(other, 0.0) for other, offset in ring if offset in (-1, 1)], default=0.0)
-
-
-def _is_reply(question: Question, speaker: str) -> bool:
-    """Return whether an agent says it, and is not asked about what an agent said."""
-    return not question.asks_reply and speaker.casefold() in AGENT_NAMES
-
-
 @dataclass(frozen=True, slots=True)
-class _Words:
-    """The words of a query: those that are searched for, then those that occur nowhere, with the weight of each."""
-
-    sought: Sequence[str]
-    shares: Sequence[float]
-
-    @classmethod
-    def of(cls, counts: Mapping[str, int], total: int) -> Self:
-        """Return the words, each in so many of `total` texts. One that occurs nowhere counts as not found."""
-        sought = full_text.within_budget(counts)
-        count = [counts[word] for word in (*sought, *(word for word, count in counts.items() if not count))]
-        return cls(sought, shares(count, total))
-
-
-@dataclass(frozen=True, slots=True)
-class _WordMatches:
+class _HeldWords:
     """The weight of each word; by row, which words it holds (as bits), their factor there and in its neighbours."""
 
     shares: Sequence[float]
     rows: Mapping[int, tuple[int, float, float]]
 
-    def window(self, key: int, others: Iterable[tuple[int, int]]) -> list[tuple[int, float]]:
-        """(words, weight) of a row and of its neighbours, as far as they hold any word."""
+    @classmethod
+    def of(cls, crystals: Crystals, asked: _Asked, keys: Iterable[int]) -> "_HeldWords":
+        """Return which of the words occur in which of these rows."""
+        held = full_text.matching_words(crystals.connection, asked.sought, keys)
+        lengths = f"SELECT key, length(text) FROM crystals WHERE key {_LISTED}"
+        rows = {}
+        for key, length in crystals.connection.execute(lengths, (json.dumps(list(held)),)):
+            factor = word_weight(length, coverage(asked.shares, [(held[key], 1.0)]))
+            rows[key] = (held[key], factor, factor * nearby_weight(length))
+        return cls(asked.shares, rows)
+
+    def near(self, key: int, others: Iterable[tuple[int, int]]) -> float:
+        """Return how much of the words stands in a row and in its neighbours, (row, offset)."""
         rows = self.rows
-        about = [
+        window = [
             (there[0], there[2] * CONTEXT_WEIGHTS[offset])
             for other, offset in others
             if (there := rows.get(other)) is not None
         ]
-        return [*about, rows[key][:2]] if key in rows else about
+        return coverage(self.shares, [*window, rows[key][:2]] if key in rows else window)
 
     def by_session(self, about: Surroundings) -> dict[str, float]:
         """Return how much of the query's words the candidates of each session hold together.
@@ -338,22 +361,11 @@ class _WordMatches:
         held: dict[str, int] = defaultdict(int)
         for key, row in about.rows.items():
             if row.session:
-                held[row.session] |= self.rows.get(key, _NOTHING)[0]
+                held[row.session] |= self.rows[key][0] if key in self.rows else 0
         weights = shares(
             [sum(words >> bit & 1 for words in held.values()) for bit in range(len(self.shares))], len(held)
         )
         return {session: coverage(weights, [(words, 1.0)]) for session, words in held.items()}
-
-
-def _word_matches(crystals: Crystals, words: _Words, keys: Iterable[int]) -> _WordMatches:
-    """Return which words occur in which of these rows."""
-    held_words = full_text.matching_words(crystals.connection, words.sought, keys)
-    lengths = crystals.lengths(held_words)
-    rows = {}
-    for key, length in lengths.items():
-        factor = word_weight(length, coverage(words.shares, [(held_words[key], 1.0)]))
-        rows[key] = (held_words[key], factor, factor * nearby_weight(length))
-    return _WordMatches(words.shares, rows)
 
 
 def condition(filters: Filters) -> tuple[str, tuple[object, ...]]:

@@ -2,8 +2,7 @@
 
 A vector counts if its crystal is there and does not wait in `to_embed`; so what state.db commits is right at once,
 and a row too many in vectors.db harms nobody. state.db names the vectors.db that it means by a token and by how often
-it was written. With any other file, an older one or none, both are compared by the digests of the crystals: what
-differs goes, and what is missing waits to be embedded again.
+it was written. Any other file, an older one or a torn one, is deleted, and everything waits to be embedded again.
 """
 
 import json
@@ -18,7 +17,7 @@ from state.errors import StorageError
 from state.stores.crystals.nearest import ChromaIndex, Nearest, cosines, matrix
 from state.stores.database.connection import explained, transaction
 from state.stores.database.meta import Meta
-from state.stores.database.vector_database import SIDES, open_vectors
+from state.stores.database.vector_database import SIDES, about, open_vectors
 from state.stores.disk.syscalls import storage_errors
 from state.stores.vectors.embedder import Embedder
 from state.stores.vectors.index_folder import delete
@@ -26,6 +25,8 @@ from state.stores.vectors.index_folder import delete
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    Found = tuple[list[int], NDArray[np.float32] | None]
 
 Answer = TypeVar("Answer")
 
@@ -37,10 +38,7 @@ SELECT key, digest, context, text FROM crystals
 WHERE key IN (SELECT * FROM (SELECT crystal FROM to_embed ORDER BY crystal DESC LIMIT ?))
    OR key IN (SELECT * FROM (SELECT crystal FROM to_embed ORDER BY crystal LIMIT ?))
 """
-_LISTED = "SELECT value FROM json_each(?)"
-_DIGESTS = f"SELECT key, digest FROM crystals WHERE key IN ({_LISTED})"
-_UNTOLD = "SELECT key, vector FROM vectors WHERE key IN (SELECT key FROM to_index ORDER BY key LIMIT ?)"
-_PUT = "INSERT OR REPLACE INTO vectors (key, model, digest, vector) VALUES (?, ?, ?, ?)"
+_LISTED = "IN (SELECT value FROM json_each(?))"
 # Errors of SQLite's that say nothing about the file.
 _OF_THE_MOMENT = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
 # The token of a vectors.db that was found torn: whoever may write makes another one.
@@ -48,7 +46,7 @@ _TORN = "torn"
 
 
 class IndexState(NamedTuple):
-    """What state.db says about its index; see `index_state` in the schema."""
+    """What state.db says about its index; see `IndexStateRow`."""
 
     vectors: str = ""
     written: int = 0
@@ -94,121 +92,101 @@ class CrystalVectors:
         wanted = index_state(self._connection).vectors
         try:
             for _ in range(2):
-                if self._file is None:
-                    self._file = open_vectors(self._path, create=False) if self._path else None
-                if self._file is not None and _about(self._file)[0] == wanted:
+                if self._file is None and self._path is not None:
+                    self._file = open_vectors(self._path, create=False)
+                if self._file is not None and about(self._file)[0] == wanted:
                     return ask(self._file)
-                if self._path is None:
-                    break
-                self.close()  # another one may lie there by now
-        except sqlite3.DatabaseError as error:
-            self._torn(error)
-        except (ValueError, StorageError):  # of another width, or no vector at all; a link, or a folder
-            self._tear()
+                if self._path is not None:
+                    self.close()  # another one may lie there by now
+        except (
+            sqlite3.DatabaseError,
+            ValueError,
+            StorageError,
+        ) as error:  # torn; of several widths; a link, a folder
+            self._found_torn(error)
         return None
 
-    def _torn(self, error: sqlite3.DatabaseError) -> None:
+    def _found_torn(self, error: Exception) -> None:
         """Raise what is the disk's fault; what is the file's is mended by whoever owns the workspace."""
-        if self._path is not None and _is_of_the_moment(error):
+        if self._path is not None and isinstance(error, sqlite3.DatabaseError) and _is_of_the_moment(error):
             raise explained(error, self._path) from error
-        self._tear()
-
-    def _tear(self) -> None:
         self.close()
         if self.may_write:
             put_index_state(self._connection, index_state(self._connection)._replace(vectors=_TORN, clean=False))
 
     def settle(self) -> None:
-        """Bring vectors.db and the queue of what waits for a vector into line, if they are not."""
-        try:
-            is_none = not (index_state(self._connection).vectors or (self._path and os.path.lexists(self._path)))
-            if self._agrees() or (is_none and not (self.wait() and self.model())):
-                return
-        except sqlite3.DatabaseError as error:
-            self._torn(error)
-        with transaction(self._connection):
-            self._settled()
+        """Begin a new vectors.db, and queue all crystals, unless the one that lies there is as state.db means it."""
+        is_none = not (index_state(self._connection).vectors or (self._path and os.path.lexists(self._path)))
+        if not (is_none and not (self.wait() and self.model())) and not self._agrees():
+            with transaction(self._connection):
+                self._settled()
 
     def _agrees(self) -> bool:
-        """Return whether the open file is the one that state.db means, and as new."""
-        if self._file is None or (self._path is not None and not self._path.exists()):
-            return False
-        state, (token, written) = index_state(self._connection), _about(self._file)
-        return token == state.vectors != "" and written - state.written in (0, 1)
-
-    def _settled(self) -> sqlite3.Connection:
-        """Return vectors.db, which agrees with state.db then; in the caller's transaction on that one."""
-        if index_state(self._connection).vectors == _TORN:
-            self._remove()
+        """Return whether the file is the one that state.db means, and as new."""
         try:
-            return self._agreeing()
+            if self._path is not None and (self._file is None or not self._path.exists()):
+                self.close()
+                self._file = open_vectors(self._path, create=False)
+            if self._file is None:
+                return False
+            state, (token, written) = index_state(self._connection), about(self._file)
         except sqlite3.DatabaseError as error:
             if _is_of_the_moment(error):
                 raise
         except StorageError:  # a link, or a folder
             pass
-        self._remove()
-        return self._agreeing()
+        else:
+            return token == state.vectors != "" and written - state.written in (0, 1)
+        return False
 
-    def _agreeing(self) -> sqlite3.Connection:
+    def _settled(self) -> sqlite3.Connection:
+        """Return vectors.db, which agrees with state.db then; in the caller's transaction on that one."""
         if not self._agrees():
-            if self._path is not None:
-                self.close()  # another one may lie there by now
-                with storage_errors(self._path.parent):
-                    self._path.parent.mkdir(mode=0o700, exist_ok=True)  # no workspace is made anew by this
-            self._file = self._file or open_vectors(self._path, create=True)
+            self.close()  # another one may lie there by now
             if not self._agrees():
-                self._compare()
+                self._begin()
         assert self._file is not None
         return self._file
 
-    def _compare(self) -> None:
-        """Drop what is no vector of these crystals, and queue those without one; ChromaDB is built anew."""
-        file, connection, model, token = self._file, self._connection, self.model(), token_hex(16)
-        assert file is not None
-        wanted = {int(key): str(of) for key, of in connection.execute("SELECT key, digest FROM crystals")}
-        rows = file.execute("SELECT key, model, digest FROM vectors INDEXED BY vectors_by_digest").fetchall()
-        gone = [(key,) for key, of, digest in rows if of != model or wanted.get(key) != digest]
-        held = {int(key) for key, *_ in rows}.difference(key for (key,) in gone)
-        with transaction(file):
-            file.executemany("DELETE FROM vectors WHERE key = ?", gone)
-            file.execute("DELETE FROM to_index")
-            file.execute("UPDATE about SET token = ?, written = 0", (token,))
-        if gone:
-            file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.execute(f"DELETE FROM to_embed WHERE crystal IN ({_LISTED})", (json.dumps(list(held)),))
-        lost = [(key,) for key in wanted.keys() - held]
-        connection.executemany("INSERT OR IGNORE INTO to_embed (crystal) VALUES (?)", lost)
-        put_index_state(connection, IndexState(token))
-
-    def _remove(self) -> None:
+    def _begin(self) -> None:
+        """Begin a new vectors.db, for which every crystal waits; ChromaDB is built anew."""
         self.close()
         if self._path is not None:
             with storage_errors(self._path):
+                self._path.parent.mkdir(mode=0o700, exist_ok=True)  # no workspace is made anew by this
                 for side in SIDES:
                     delete(self._path.with_name(f"{self._path.name}{side}"))
+        file, token = open_vectors(self._path, create=True), token_hex(16)
+        assert file is not None
+        self._file = file
+        file.execute("UPDATE about SET token = ?", (token,))
+        self._connection.execute("INSERT OR IGNORE INTO to_embed (crystal) SELECT key FROM crystals")
+        put_index_state(self._connection, IndexState(token))
 
     def drop(self) -> None:
         """Leave no vector of what is gone from state.db, or has another text there: their bytes are overwritten."""
         with transaction(self._connection) as connection:
-            put_index_state(connection, IndexState())
-            if self._path is None or os.path.lexists(self._path):
-                self._settled()
-            else:
-                connection.execute("INSERT OR IGNORE INTO to_embed SELECT key FROM crystals")
+            file = self._settled()
+            wanted = {int(key): str(of) for key, of in connection.execute("SELECT key, digest FROM crystals")}
+            rows = file.execute("SELECT key, digest FROM vectors INDEXED BY vectors_by_digest").fetchall()
+            gone = [(key,) for key, digest in rows if wanted.get(key) != digest]
+            with transaction(file):
+                file.executemany("DELETE FROM vectors WHERE key = ?", gone)
+                file.execute("DELETE FROM to_index")
+            file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            lost = wanted.keys() - {key for key, _ in rows}
+            connection.executemany("INSERT OR IGNORE INTO to_embed (crystal) VALUES (?)", [(key,) for key in lost])
+            put_index_state(connection, index_state(connection)._replace(build="", clean=False))
 
     # ------------------------------------------------------------ filling it
 
     def use_model(self, name: str) -> bool:
-        """From now on vectors are of this model; those of another are dropped and queued to be embedded again.
-
-        True when the model is not the one of before.
-        """
+        """From now on vectors are of this model; those of another are dropped, and wait. Return whether it is new."""
         if self.model() == name:
             return False
-        with transaction(self._connection) as connection:
+        with transaction(self._connection):
             self._meta.put(MODEL, name)
-            put_index_state(connection, IndexState())
+            put_index_state(self._connection, IndexState())
             self._settled()
         return True
 
@@ -217,7 +195,7 @@ class CrystalVectors:
         return self._meta.get(MODEL) or ""
 
     def embed_pending(self, embedder: Embedder, limit: int = BATCH) -> int:
-        """Embed up to `limit` crystals that have no vector; returns how many were embedded.
+        """Embed up to `limit` crystals that have no vector; return how many were embedded.
 
         The newest are asked for first. Of each batch a quarter are the oldest, so that none waits for ever while
         more is written than is embedded.
@@ -240,8 +218,8 @@ class CrystalVectors:
         """Store the vectors of these crystals, given by row and digest, as far as they are still there."""
         with transaction(self._connection) as connection:
             file = self._settled()
-            keys = json.dumps([key for key, _ in crystals])
-            there = dict(map(tuple, connection.execute(_DIGESTS, (keys,))))
+            digests = f"SELECT key, digest FROM crystals WHERE key {_LISTED}"
+            there = dict(map(tuple, connection.execute(digests, (json.dumps([key for key, _ in crystals]),))))
             kept = [
                 (key, model, digest, vector.astype("<f4").tobytes())
                 for (key, digest), vector in zip(crystals, vectors, strict=True)
@@ -251,32 +229,29 @@ class CrystalVectors:
             done = [(key,) for key, *_ in kept]
             # First here: what state.db counts as embedded is. The lock of state.db keeps other writers away.
             with transaction(file):
-                file.executemany(_PUT, kept)
+                file.executemany(
+                    "INSERT OR REPLACE INTO vectors (key, model, digest, vector) VALUES (?, ?, ?, ?)", kept
+                )
                 file.executemany("INSERT OR IGNORE INTO to_index VALUES (?)", done)
                 file.execute("UPDATE about SET written = written + 1")
             connection.executemany("DELETE FROM to_embed WHERE crystal = ?", done)
-            put_index_state(connection, index_state(connection)._replace(written=_about(file)[1]))
+            put_index_state(connection, index_state(connection)._replace(written=about(file)[1]))
 
     # ------------------------------------------------------------ ChromaDB
 
-    def unindexed(self, limit: int = 4 * BATCH) -> "tuple[list[int], NDArray[np.float32] | None]":
+    def unindexed(self, limit: int = 4 * BATCH) -> "Found":
         """Return the rows of up to `limit` vectors that ChromaDB was not told yet, with these."""
-
-        def ask(file: sqlite3.Connection) -> "tuple[list[int], NDArray[np.float32] | None]":
-            rows = file.execute(_UNTOLD, (limit,)).fetchall()
-            return [int(key) for key, _ in rows], matrix([vector for _, vector in rows]) if rows else None
-
-        return self.reading(ask) or ([], None)
+        return self._vectors("key IN (SELECT key FROM to_index ORDER BY key LIMIT ?)", limit)
 
     def indexed(self, keys: Iterable[int], gone: Iterable[int]) -> None:
         """Note that ChromaDB holds these, but for those whose crystals are gone."""
 
-        def ask(file: sqlite3.Connection) -> None:
+        def note(file: sqlite3.Connection) -> None:
             with transaction(file):
                 file.executemany("DELETE FROM vectors WHERE key = ?", [(key,) for key in gone])
                 file.executemany("DELETE FROM to_index WHERE key = ?", [(key,) for key in keys])
 
-        self.reading(ask)
+        self.reading(note)
 
     def index_anew(self) -> None:
         """Note that ChromaDB was told nothing."""
@@ -311,16 +286,18 @@ class CrystalVectors:
     def _number(self, query: str) -> int:
         return self.reading(lambda file: int(file.execute(query).fetchone()[0])) or 0
 
-    def read(self, keys: Iterable[int]) -> "tuple[list[int], NDArray[np.float32] | None]":
+    def read(self, keys: Iterable[int]) -> "Found":
         """Return the vectors of these rows with their keys; those without one are left out."""
         listed = json.dumps(list(keys))
-        waiting = f"SELECT crystal FROM to_embed WHERE crystal IN ({_LISTED})"
-        late = {int(key) for (key,) in map(tuple, self._connection.execute(waiting, (listed,)))}
+        waiting = self._connection.execute(f"SELECT crystal FROM to_embed WHERE crystal {_LISTED}", (listed,))
+        late = {int(key) for (key,) in map(tuple, waiting)}
+        return self._vectors(f"key {_LISTED}", listed, late)
 
-        def ask(file: sqlite3.Connection) -> "tuple[list[int], NDArray[np.float32] | None]":
-            query = f"SELECT key, vector FROM vectors WHERE key IN ({_LISTED})"
-            rows = [row for row in file.execute(query, (listed,)) if row[0] not in late]
-            return [int(key) for key, _ in rows], matrix([vector for _, vector in rows]) if rows else None
+    def _vectors(self, where: str, value: object, late: frozenset[int] | set[int] = frozenset()) -> "Found":
+        def ask(file: sqlite3.Connection) -> "Found":
+            rows = file.execute(f"SELECT key, vector FROM vectors WHERE {where}", (value,))
+            found = [(int(key), vector) for key, vector in rows if key not in late]
+            return [key for key, _ in found], matrix([vector for _, vector in found]) if found else None
 
         return self.reading(ask) or ([], None)
 
@@ -328,13 +305,6 @@ class CrystalVectors:
         """Return how near these rows are to this vector; rows without a vector are left out."""
         found, vectors = self.read(keys)
         return {} if vectors is None else dict(zip(found, cosines(vectors, vector).tolist(), strict=True))
-
-    def of(self, ids: Iterable[str]) -> "dict[str, NDArray[np.float32]]":
-        """Return the vectors of these crystals; those without one are left out."""
-        query = f"SELECT key, id FROM crystals WHERE id IN ({_LISTED})"
-        names = {int(key): str(id_) for key, id_ in self._connection.execute(query, (json.dumps(list(ids)),))}
-        found, vectors = self.read(names)
-        return {} if vectors is None else {names[key]: vector for key, vector in zip(found, vectors, strict=True)}
 
     def between(self, keys: Iterable[int]) -> dict[tuple[int, int], float]:
         """Return how near each of these rows is to each other one, by both in either order."""
@@ -347,9 +317,7 @@ class CrystalVectors:
     def neighbours(self, keys: Sequence[int], k: int, index: ChromaIndex | None) -> dict[int, dict[int, float]]:
         """Return for each of these rows that has a vector the k others nearest to it, with their cosines."""
         known, vectors = self.read(keys)
-        if vectors is None:
-            return {}
-        near = self.nearest.to(vectors, k + 1, index=index)
+        near = [] if vectors is None else self.nearest.to(vectors, k + 1, index=index)
         return {
             key: dict([(other, cosine) for other, cosine in found.items() if other != key][:k])
             for key, found in zip(known, near, strict=True)
@@ -358,8 +326,3 @@ class CrystalVectors:
 
 def _is_of_the_moment(error: sqlite3.DatabaseError) -> bool:
     return getattr(error, "sqlite_errorname", "").startswith(_OF_THE_MOMENT)
-
-
-def _about(file: sqlite3.Connection) -> tuple[str, int]:
-    token, written = file.execute("SELECT token, written FROM about").fetchone() or ("", 0)
-    return str(token), int(written)

@@ -38,10 +38,16 @@ _PRAGMAS = (
 SIDES = ("", "-wal", "-shm", "-journal")
 
 
+def about(file: sqlite3.Connection) -> tuple[str, int]:
+    """Return its token, and how often it was written."""
+    token, written = file.execute("SELECT token, written FROM about").fetchone() or ("", 0)
+    return str(token), int(written)
+
+
 def open_vectors(path: Path | None, *, create: bool) -> sqlite3.Connection | None:
     """Open vectors.db, or one in memory where there is no path; None when there is none and none is to be made.
 
-    The connection is in autocommit mode. Raises StorageError for a link and when the disk refuses,
+    The connection is in autocommit mode. Raise StorageError for a link and when the disk refuses,
     sqlite3.DatabaseError for a file that is no such database.
     """
     if path is not None and not create and not path.exists():
@@ -53,9 +59,8 @@ def open_vectors(path: Path | None, *, create: bool) -> sqlite3.Connection | Non
             connection.execute(f"PRAGMA {pragma}")
         if create:
             connection.execute("PRAGMA journal_mode = WAL")
-        if create and not things(connection):
             with transaction(connection):
-                if not things(connection):  # another thread was not faster
+                if not things(connection):
                     for statement in _SCHEMA:
                         connection.execute(statement)
                     connection.execute("INSERT INTO about VALUES (1, '', 0)")
@@ -66,22 +71,18 @@ def open_vectors(path: Path | None, *, create: bool) -> sqlite3.Connection | Non
 
 
 def _connected(path: Path | None, *, create: bool) -> sqlite3.Connection:
-    if path is None:
-        return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    if create:
-        make_private(path)
-        return sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    if path is None or create:
+        if path is not None:
+            make_private(path)
+        return sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False)
     file = f"file:{quote(str(path))}"
     connection = sqlite3.connect(f"{file}?mode=rw", uri=True, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("SELECT 1 FROM sqlite_schema")
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         connection.close()
         # Where this process may make no file for the log, and there is none, the file stays as it is.
         if error.sqlite_errorname != "SQLITE_CANTOPEN" or os.path.lexists(f"{path}-wal"):
             raise
         return sqlite3.connect(f"{file}?immutable=1", uri=True, isolation_level=None, check_same_thread=False)
-    except BaseException:
-        connection.close()
-        raise
     return connection

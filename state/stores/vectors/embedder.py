@@ -12,9 +12,8 @@ import importlib.util
 import json
 import os
 import tarfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
@@ -23,15 +22,14 @@ from state.stores.disk.disk import Disk
 from state.stores.vectors import weights
 from state.stores.vectors.bert import GRAPH_VERSION, MAX_TOKENS, Bert, build_graph, read_safetensors
 from state.stores.vectors.e5 import MOST_TOKENS, NEUTRAL, Packed
-from state.stores.vectors.weights import KNOWN, MODEL, MULTILINGUAL, PACKAGE, PACKED, TOKENIZER, WEIGHTS
+from state.stores.vectors.weights import KNOWN, MODEL, MULTILINGUAL, PACKAGE, PACKED, TOKENIZER, WEIGHTS, Pinned
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Of the archive that ChromaDB downloads; chromadb 1.5.9 pins the same.
-ARCHIVE_SHA256 = "913d7300ceae3b2dbc2c50d1de4baacab4be7b9380491c27fab7418616a16ec3"
-ARCHIVE = "onnx.tar.gz"
+# What ChromaDB downloads; chromadb 1.5.9 pins the same digest, and no size.
+ARCHIVE = Pinned("onnx.tar.gz", 0, "913d7300ceae3b2dbc2c50d1de4baacab4be7b9380491c27fab7418616a16ec3")
 MISSING = "no embedding model: run 'dreamd models install'; until then, search is by words only"
 
 DEFAULT_THREADS = 2
@@ -83,6 +81,21 @@ class Place:
     wrong: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A folder that may hold a known model: its pinned files, whose first one names it, and what loads them."""
+
+    folder: Path
+    model: str
+    files: tuple[Pinned, ...]
+    load: "Callable[[Path, _Cache, int], Embedder]"
+
+    def check(self, cache: "_Cache") -> None:
+        """Raise ValueError or OSError unless the files are those that are pinned."""
+        for one in self.files:
+            cache.check(self.folder / one.name, one.sha256)
+
+
 def installed_sources() -> Sources:
     """Return where this installation would keep the model; the folders need not exist."""
     spec = importlib.util.find_spec(PACKAGE)
@@ -93,64 +106,48 @@ def installed_sources() -> Sources:
 
 def is_there(model: Path | None = None) -> bool:
     """Return whether any source has the files of a model, by their names alone."""
-    places = installed_sources()
-    has_files = bool(_packed_folders(places) or _whole_folders(places))
-    return model is not None or has_files or (places.chroma / ARCHIVE).exists()
+    return model is not None or bool(_candidates(installed_sources(), None))
 
 
-def places(cache: Path, sources: Sources | None = None, model: Path | None = None) -> tuple[Place, ...]:
-    """Return the models on the disk in the order in which they are tried; the first with nothing wrong is used."""
-    store, found = _Cache(cache), _wanted(sources or installed_sources(), model)
-    if _is_own(model):
-        return (_own_place(model.expanduser()),)
-    both = {WEIGHTS.name: WEIGHTS.sha256, TOKENIZER.name: TOKENIZER.sha256}
-    pinned = [(folder, MULTILINGUAL.name, {PACKED.name: PACKED.sha256}) for folder in _packed_folders(found)]
-    pinned += [(folder, MODEL, both) for folder in _whole_folders(found)]
-    if (found.chroma / ARCHIVE).exists():
-        pinned.append((found.chroma, MODEL, {ARCHIVE: ARCHIVE_SHA256}))
-    return tuple(_place(folder, name, digests, store) for folder, name, digests in pinned)
+def _candidates(sources: Sources, model: Path | None) -> list[_Candidate]:
+    """Return the folders with the files of known models, whatever is in them; of one model alone if it is named."""
+    found = []
+    if str(model) != "english":
+        there = [one for one in sources.multilingual if weights.is_there(one, MULTILINGUAL)]
+        found += [_Candidate(one, MULTILINGUAL.name, MULTILINGUAL.files, _from_packed) for one in there]
+    if str(model) != "multilingual":
+        there = [one for one in sources.installed if weights.is_there(one)]
+        there += [sources.package] if sources.package is not None else []
+        found += [_Candidate(one, MODEL, (WEIGHTS, TOKENIZER), _from_weights) for one in there]
+        if (sources.chroma / ARCHIVE.name).exists():
+            found.append(_Candidate(sources.chroma, MODEL, (ARCHIVE,), _from_archive))
+    return found
 
 
 def _is_own(model: Path | None) -> TypeGuard[Path]:
     return model is not None and str(model) not in KNOWN
 
 
-def _wanted(sources: Sources, model: Path | None) -> Sources:
-    """Return the sources of the known model of this name alone; all of them without one."""
-    if str(model) == "multilingual":
-        return replace(sources, package=None, installed=(), chroma=Path(os.devnull))
-    return replace(sources, multilingual=()) if str(model) == "english" else sources
-
-
-def _packed_folders(sources: Sources) -> tuple[Path, ...]:
-    return tuple(one for one in sources.multilingual if weights.is_there(one, MULTILINGUAL))
-
-
-def _whole_folders(sources: Sources) -> tuple[Path, ...]:
-    """Return the folders with both files, whatever is in them; the package's is one while it is installed."""
-    there = tuple(one for one in sources.installed if weights.is_there(one))
-    return (*there, sources.package) if sources.package is not None else there
-
-
-def _own_place(folder: Path) -> Place:
-    try:
-        graph, tokenizer = _own_files(folder)
-        size = graph.stat().st_size + tokenizer.stat().st_size
-    except (OSError, ValueError) as error:
-        return Place(folder.name, folder, 0, " ".join(str(error).split()))
-    return Place(folder.name, folder, size, "")
-
-
-def _place(folder: Path, model: str, digests: Mapping[str, str], store: "_Cache") -> Place:
-    """Return a place; its first file tells the model from others of that name."""
-    size, wrong = 0, ""
-    for name, sha256 in digests.items():
+def places(cache: Path, sources: Sources | None = None, model: Path | None = None) -> tuple[Place, ...]:
+    """Return the models on the disk in the order in which they are tried; the first with nothing wrong is used."""
+    store = _Cache(cache)
+    if _is_own(model):
+        folder = model.expanduser()
         try:
-            size += (folder / name).stat().st_size
-            store.check(folder / name, sha256)
+            size = sum(path.stat().st_size for path in _own_files(folder))
+        except (OSError, ValueError) as error:
+            return (Place(folder.name, folder, 0, _said(error)),)
+        return (Place(folder.name, folder, size, ""),)
+    found = []
+    for one in _candidates(sources or installed_sources(), model):
+        paths, wrong = [one.folder / file.name for file in one.files], ""
+        try:
+            one.check(store)
         except (OSError, ValueError, StorageError) as error:
-            wrong = wrong or " ".join(str(error).split())
-    return Place(f"{model}@{next(iter(digests.values()))[:12]}", folder, size, wrong)
+            wrong = _said(error)
+        size = sum(path.stat().st_size for path in paths if path.exists())
+        found.append(Place(f"{one.model}@{one.files[0].sha256[:12]}", one.folder, size, wrong))
+    return tuple(found)
 
 
 def open_embedder(
@@ -168,66 +165,57 @@ def open_embedder(
     used only with `download`, by ChromaDB's own code, and only when no other source is usable. With a `model`, a
     folder of the user's own or the name of a known one, only that is tried: vectors of two are not to be compared.
     """
+    store, faults = _Cache(cache), []
+    # The tools raise classes of their own without a common base, and no failure here may stop a search by words.
     if _is_own(model):
         try:
-            return _from_folder(model.expanduser(), _Cache(cache), threads)
-        # As below: whatever is wrong with the files, a search by words still works.
+            return _from_folder(model.expanduser(), store, threads)
         except Exception as error:  # noqa: BLE001
-            said = " ".join(str(error).split())
-            return Unavailable(f"embeddings.model {model}: {said}; until that is mended, search is by words only")
-    found = _wanted(sources or installed_sources(), model)
-    store = _Cache(cache)
-    archive = found.chroma / ARCHIVE
-    attempts: list[tuple[str, Callable[[], Embedder]]] = [
-        (str(folder), partial(_from_packed, folder, store, threads)) for folder in _packed_folders(found)
-    ]
-    attempts += [(str(folder), partial(_from_weights, folder, store, threads)) for folder in _whole_folders(found)]
-    if archive.exists():
-        attempts.append((str(archive), lambda: _from_archive(archive, ARCHIVE_SHA256, store, threads)))
-    if download and str(model) != "multilingual":
-        attempts.append(("download", lambda: _from_download(found.chroma, store, threads)))
-    faults = []
-    for source, attempt in attempts:
-        try:
-            return attempt()
-        # The tools raise classes of their own without a common base, and no failure here may stop a search by words.
-        except Exception as error:  # noqa: BLE001
-            faults.append(f"{source}: {' '.join(str(error).split())}")
-    if faults:
-        return Unavailable(f"{'; '.join(faults)}; until that is mended, search is by words only")
-    return Unavailable(MISSING)
+            faults.append(f"embeddings.model {model}: {_said(error)}")
+    else:
+        found = sources or installed_sources()
+        for one in _candidates(found, model):
+            try:
+                one.check(store)
+                return one.load(one.folder, store, threads)
+            except Exception as error:  # noqa: BLE001
+                faults.append(f"{one.folder}: {_said(error)}")
+        if download and str(model) != "multilingual":
+            try:
+                return _from_download(found.chroma, store, threads)
+            except Exception as error:  # noqa: BLE001
+                faults.append(f"download: {_said(error)}")
+    return Unavailable(f"{'; '.join(faults)}; until that is mended, search is by words only" if faults else MISSING)
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _from_packed(folder: Path, cache: "_Cache", threads: int) -> Embedder:
     import numpy as np
 
-    cache.check(folder / PACKED.name, PACKED.sha256)
     packed = Packed(folder / PACKED.name)
     stem = f"{MULTILINGUAL.name}-{PACKED.sha256[:12]}-{GRAPH_VERSION}"
     graph = cache.derived(f"{stem}.onnx", lambda: build_graph(packed.weights(), most_tokens=MOST_TOKENS))
     tokenizer = cache.derived(f"{stem}.json", lambda: packed.tokenizer().encode())
-    load = partial(Bert, f"{MULTILINGUAL.name}@{PACKED.sha256[:12]}", graph, tokenizer, threads=threads)
-    model = load(most_tokens=MOST_TOKENS, form=packed.form())
-    means = cache.derived(f"{stem}.means", lambda: _means(model))
-    text, question = np.frombuffer(means.read_bytes(), dtype="<f4").reshape(2, -1)
-    model.form = replace(model.form, mean_text=text, mean_question=question)
+    name, form = f"{MULTILINGUAL.name}@{PACKED.sha256[:12]}", packed.form()
+    model = Bert(name, graph, tokenizer, threads=threads, most_tokens=MOST_TOKENS, form=form)
+
+    def means() -> bytes:  # of texts, and of questions, about nothing in particular
+        both = [model.embed(NEUTRAL, questions=questions).mean(axis=0) for questions in (False, True)]
+        return b"".join(one.astype("<f4").tobytes() for one in both)
+
+    kept = cache.derived(f"{stem}.means", means).read_bytes()
+    text, question = np.frombuffer(kept, dtype="<f4").reshape(2, -1)
+    model.form = replace(form, mean_text=text, mean_question=question)
     return model
 
 
-def _means(model: Bert) -> bytes:
-    """Return the mean vectors of texts, and of questions, about nothing in particular."""
-    both = [model.embed(NEUTRAL, questions=questions).mean(axis=0) for questions in (False, True)]
-    return b"".join(one.astype("<f4").tobytes() for one in both)
-
-
 def _from_weights(folder: Path, cache: "_Cache", threads: int) -> Embedder:
-    tensors, tokenizer = folder / WEIGHTS.name, folder / TOKENIZER.name
-    cache.check(tensors, WEIGHTS.sha256)
-    cache.check(tokenizer, TOKENIZER.sha256)
-
     stem = f"{MODEL}-{WEIGHTS.sha256[:12]}-{GRAPH_VERSION}"
-    graph = cache.derived(f"{stem}.onnx", lambda: build_graph(read_safetensors(tensors)))
-    return Bert(f"{MODEL}@{WEIGHTS.sha256[:12]}", graph, tokenizer, threads=threads)
+    graph = cache.derived(f"{stem}.onnx", lambda: build_graph(read_safetensors(folder / WEIGHTS.name)))
+    return Bert(f"{MODEL}@{WEIGHTS.sha256[:12]}", graph, folder / TOKENIZER.name, threads=threads)
 
 
 def _from_folder(folder: Path, cache: "_Cache", threads: int) -> Embedder:
@@ -254,21 +242,20 @@ def _settings(path: Path) -> dict[str, Any]:
     return dict(json.loads(path.read_bytes())) if path.is_file() else {}
 
 
-def _from_archive(archive: Path, sha256: str, cache: "_Cache", threads: int) -> Embedder:
+def _from_archive(folder: Path, cache: "_Cache", threads: int) -> Embedder:
     """Load the model out of ChromaDB's archive; what lies unpacked beside it has no digest and is not used."""
-    cache.check(archive, sha256)
 
     def member(name: str) -> bytes:
-        with tarfile.open(archive, "r:gz") as tar:
+        with tarfile.open(folder / ARCHIVE.name, "r:gz") as tar:
             file = tar.extractfile(f"onnx/{name}")
             if file is None:
                 raise ValueError(f"onnx/{name} is not a file")
             return file.read()
 
-    stem = f"{MODEL}-{sha256[:12]}"
-    graph = cache.derived(f"{stem}.onnx", lambda: member("model.onnx"))
-    tokenizer = cache.derived(f"{stem}.json", lambda: member("tokenizer.json"))
-    return Bert(f"{MODEL}@{sha256[:12]}", graph, tokenizer, threads=threads)
+    digest = ARCHIVE.sha256[:12]
+    graph = cache.derived(f"{MODEL}-{digest}.onnx", lambda: member("model.onnx"))
+    tokenizer = cache.derived(f"{MODEL}-{digest}.json", lambda: member("tokenizer.json"))
+    return Bert(f"{MODEL}@{digest}", graph, tokenizer, threads=threads)
 
 
 def _from_download(folder: Path, cache: "_Cache", threads: int) -> Embedder:
@@ -279,7 +266,8 @@ def _from_download(folder: Path, cache: "_Cache", threads: int) -> Embedder:
     # The class keeps its folder as an attribute and offers no argument for it.
     function.DOWNLOAD_PATH = folder
     function._download_model_if_not_exists()  # noqa: SLF001
-    return _from_archive(folder / ARCHIVE, ARCHIVE_SHA256, cache, threads)
+    cache.check(folder / ARCHIVE.name, ARCHIVE.sha256)
+    return _from_archive(folder, cache, threads)
 
 
 class _Cache:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from daemon.workspace.cached_embedder import CachedEmbedder
+from daemon.workspace.vector_index import CachedEmbedder
 
 TEXTS = st.lists(st.sampled_from("abcdefgh"), max_size=6)
 

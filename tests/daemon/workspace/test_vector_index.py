@@ -164,7 +164,8 @@ def test_a_drop_leaves_nothing_of_what_is_gone(workspace: Workspace, *, backgrou
             daemons.close()
         index = daemons if background else Index(workspace, lambda: None)
         (text,) = (one.text for one in crystals.by_keys([7]).values())
-        (vector,) = crystals.vectors.of([one.id for one in crystals.by_keys([7]).values()]).values()
+        vector = crystals.vectors.read([7])[1]
+        assert vector is not None
         inside = [path for path in workspace.index.rglob("*") if path.is_file()]
         assert any(text.encode() in path.read_bytes() for path in inside)
         crystals.remove([one.id for one in crystals.by_keys([7]).values()])

@@ -3,8 +3,17 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.crystals.crystal import FADED_STRENGTH, Crystal, Lifecycle, Origin, lifecycle, strength
-from state.crystals.lifecycle import SETTLED_ACCESSES, accessed, fades_at
+from state.crystals.crystal import (
+    FADED_STRENGTH,
+    SETTLED_ACCESSES,
+    Crystal,
+    Lifecycle,
+    Origin,
+    accessed,
+    fades_at,
+    lifecycle,
+    strength,
+)
 
 NOW = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)

@@ -3,8 +3,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.crystals.crystal import Crystal, Kind, Origin
-from state.crystals.selection import mix_kinds
+from state.crystals.crystal import Crystal, Kind, Origin, mix_kinds
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 

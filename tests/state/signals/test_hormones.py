@@ -10,7 +10,6 @@ from state.signals.hormones import (
     Feeling,
     Hormone,
     Hormones,
-    attention,
     decayed,
     felt,
     resting,
@@ -50,22 +49,6 @@ def test_feelings_add_up_from_what_is_left_of_the_earlier_ones_and_stop_at_one()
     later = felt(first, [Feeling.REWARD], minutes(30))
     assert later.dopamine == pytest.approx(0.15 + 0.2 + 0.3)
     assert felt(resting(NOW), [Feeling.REWARD] * 5, NOW).dopamine == 1.0
-
-
-@pytest.mark.parametrize(
-    ("state", "dominant"),
-    [
-        ((0.70, 0.85, 0.75), ()),  # within .15 of each other
-        ((0.15, 0.02, 0.20), ()),
-        ((0.15, 0.59, 0.20), ()),  # uneven, yet none reaches .6
-        ((0.15, 0.60, 0.20), (Hormone.CORTISOL,)),
-        ((0.80, 0.90, 0.20), (Hormone.CORTISOL, Hormone.DOPAMINE)),
-        ((0.79, 0.90, 0.20), (Hormone.CORTISOL,)),
-    ],
-)
-def test_attention_goes_to_what_leads(state: tuple[float, float, float], dominant: tuple[Hormone, ...]) -> None:
-    assert attention(levels(*state)).dominant == dominant
-    assert attention(levels(*state)).balanced == (dominant == ())
 
 
 def test_a_rise_above_the_line_spikes_once_until_it_has_fallen_again() -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
 from state.stores.crystals import full_text
-from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.rows import Occurrence
+from state.stores.crystals.crystals import Crystals, Occurrence
 from state.stores.database.connection import open_database
 from state.trust import Trust
 from tests.support.in_memory import BagOfWords

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from state.crystals.crystal import Crystal, Lifecycle, Origin
-from state.crystals.lifecycle import fades_at
+from state.crystals.crystal import Crystal, Lifecycle, Origin, fades_at
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database, to_text
 

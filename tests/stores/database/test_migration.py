@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from state.budget import Spend
-from state.crystals.crystal import Crystal, Lifecycle, Origin
-from state.crystals.lifecycle import fades_at
+from state.crystals.crystal import Crystal, Lifecycle, Origin, fades_at
 from state.errors import StorageError
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target

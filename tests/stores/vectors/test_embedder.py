@@ -13,7 +13,7 @@ import pytest
 
 from state.stores.vectors import embedder as embeddings
 from state.stores.vectors.embedder import Embedder, Sources, Unavailable, installed_sources, open_embedder
-from state.stores.vectors.weights import PACKAGE
+from state.stores.vectors.weights import PACKAGE, Pinned
 
 SENTENCE = "This is an example sentence"
 MODEL = installed_sources().package
@@ -101,13 +101,16 @@ def test_without_a_model_the_reason_says_what_to_run(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_chromadbs_archive_serves_when_the_package_does_not(
-    cache: Path, embedder: Embedder, model: Path, tmp_path: Path
+    cache: Path, embedder: Embedder, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (graph,) = cache.glob("*.onnx")
+    sources = Sources(None, tmp_path)
     archive = archived(tmp_path / "onnx.tar.gz", graph.read_bytes(), (model / "tokenizer.json").read_bytes())
+    assert "SHA-256" in refusal(open_embedder(tmp_path / "cache", sources))
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    monkeypatch.setattr(embeddings, "ARCHIVE", Pinned(archive.name, archive.stat().st_size, digest))
     for _ in range(2):  # unpacked, then from the cache
-        other = embeddings._from_archive(archive, digest, embeddings._Cache(tmp_path / "cache"), 1)
+        other = opened(open_embedder(tmp_path / "cache", sources))
         assert np.abs(other.embed([SENTENCE]) - embedder.embed([SENTENCE])).max() < 1e-5
         assert other.name == f"all-MiniLM-L6-v2@{digest[:12]}"
 

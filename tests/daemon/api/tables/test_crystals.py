@@ -19,8 +19,7 @@ from daemon.explain.crystal import CrystalDetails
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store
 from daemon.workspace.vector_index import Embedding
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
-from state.crystals.lifecycle import fades_at
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, fades_at
 from state.crystals.supersession import Cause, Supersession
 from state.document.document import SectionName
 from state.dream import Dream

@@ -1,0 +1,99 @@
+"""A one-shot command, which reads vectors.db, and the daemon, which asks ChromaDB, find the same for a query."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.api.search import search
+from daemon.config.settings import Config
+from daemon.workspace.stores import Store, open_exclusive, open_owned, open_readonly
+from daemon.workspace.vector_index import Embedding, Index
+from state.crystals.crystal import Crystal, Kind, Origin
+from state.search.ranking import Filters
+from state.stores.disk.workspace import Workspace, contained, init_workspace
+from state.trust import Trust
+from tests.support.in_memory import BagOfWords
+from tests.support.long_variants import examples
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+SUBJECTS = ("canary", "cluster", "ferry", "harbour", "invoice", "compost", "quartz", "replica")
+DEEDS = ("drained", "painted", "moved", "sold", "measured", "lost")
+PLACES = ("noon", "the north gate", "the old mill", "Lyon", "the attic")
+SPEAKERS = ("Mira", "assistant", "")
+EMBEDDING = Embedding.given(BagOfWords(width=32))
+
+
+def said(number: int) -> Crystal:
+    subject, deed, place = (
+        words[number // by % len(words)] for words, by in ((SUBJECTS, 1), (DEEDS, 8), (PLACES, 48))
+    )
+    speaker = SPEAKERS[number % 3]
+    return Crystal(
+        f"The {subject} was {deed} at {place}, says page {number}",
+        Origin.SESSION if speaker else Origin.SCRATCH,
+        NOW - timedelta(hours=number),
+        kind=(Kind.FACT, Kind.GOAL)[number % 7 == 0],
+        trust=(Trust.OWNER, Trust.AGENT)[number % 2],
+        speaker=speaker,
+        session=f"session {number // 40}" if speaker else "",
+        position=number % 40,
+    )
+
+
+@contextmanager
+def daemons(workspace: Workspace) -> Iterator[Store]:
+    """The stores of the daemon, which holds ChromaDB open."""
+    with (
+        closing(Index(workspace, lambda: None, background=True)) as indexing,
+        closing(open_owned(workspace, Config(), lambda: None, EMBEDDING, indexing)) as store,
+    ):
+        indexing.tell(store.crystals)
+        assert (index := indexing.wait()) is not None
+        assert index.count() == store.crystals.count()
+        yield store
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Store]]:
+    """The stores of a command, and of the daemon, which asks as it does in a workspace of many thousands."""
+    workspace = init_workspace(contained(tmp_path_factory.mktemp("kept") / "agent"))
+    with open_exclusive(workspace, Config(), "test", embedding=EMBEDDING) as store:
+        store.crystals.upsert(map(said, range(720)))
+        store.embed()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("state.stores.crystals.nearest", "daemon.workspace.stores"):
+            patch.setattr(f"{module}.SCANNED_UP_TO", 0)
+        patch.setattr("state.stores.crystals.nearest._RARE", 0)
+        with daemons(workspace) as daemon, open_readonly(workspace, Config(), EMBEDDING) as command:
+            yield command, daemon
+
+
+moments = st.none() | st.integers(0, 720).map(lambda hours: NOW - timedelta(hours=hours))
+filters = st.builds(
+    Filters,
+    origin=st.none() | st.sampled_from([Origin.SESSION, Origin.SCRATCH]),
+    kind=st.none() | st.sampled_from([Kind.FACT, Kind.GOAL]),
+    session=st.none() | st.integers(0, 18).map(lambda number: f"session {number}"),
+    speaker=st.none() | st.sampled_from(["Mira", "assistant"]),
+    since=moments,
+    until=moments,
+    trust=st.none() | st.sampled_from(Trust),
+)
+queries = st.lists(st.sampled_from((*SUBJECTS, *DEEDS, *PLACES, "Mira", "77", "nobody")), min_size=1, max_size=4)
+
+
+@examples(150)
+@given(words=queries, filters=filters, limit=st.integers(1, 20))
+def test_a_command_and_the_daemon_find_the_same(
+    both: tuple[Store, Store], words: list[str], filters: Filters, limit: int
+) -> None:
+    mine, theirs = (search(store, " ".join(words), limit, filters) for store in both)
+    assert both[1].index() is not None
+    assert not both[1].index().failed  # type: ignore[union-attr]
+    assert [hit.crystal.id for hit in mine.hits] == [hit.crystal.id for hit in theirs.hits]
+    assert [hit.score for hit in mine.hits] == pytest.approx([hit.score for hit in theirs.hits], abs=1e-3)
+    assert all(filters.let(hit.crystal) for hit in mine.hits)
