@@ -48,13 +48,6 @@ class Session:
         return self.digest[:8]
 
 
-class Opened(NamedTuple):
-    """A new session's id, for the cookie, and where its link leads."""
-
-    id: str
-    destination: str
-
-
 class _Link(NamedTuple):
     until: float
     destination: str
@@ -88,11 +81,12 @@ class Logins:
             self._links[self._digest("link", code)] = _Link(now + LINK_SECONDS, destination, user)
         return code
 
-    def redeem(self, code: str, user: Callable[[], int | None] = lambda: None) -> Opened | None:
+    def redeem(self, code: str, user: Callable[[], int | None] = lambda: None) -> tuple[str, str] | None:
         """Begin a session for this code, which is used up; return None for a code that is none, or old.
 
-        `user` says who brings it, as far as that is known. None for another one than the link is for: every user of
-        the machine may read the command line of a browser that is started with a link.
+        Return the session's id, for the cookie, and where the link leads. `user` says who brings it, as far as it is
+        known. None for another one than the link is for: every user of the machine may read the command line of a
+        browser that is started with a link.
         """
         now, digest = self._clock(), self._digest("link", code)
         with self._lock:
@@ -108,7 +102,7 @@ class Logins:
             youngest = sorted(living, key=lambda one: one[1][0])[-(MOST_SESSIONS - 1) :]
             self._sessions = {**dict(youngest), self._digest("session", new): (now + SESSION_SECONDS, comes)}
             self._write()
-        return Opened(new, link.destination)
+        return new, link.destination
 
     def session(self, cookies: tuple[str, ...], user: Callable[[], int | None] = lambda: None) -> Session | None:
         """Return the session that these Cookie headers name; None for none, or one of another user here.

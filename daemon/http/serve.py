@@ -72,7 +72,7 @@ def server(app: ASGIApp, workers: Workers) -> "Server":
         lifespan="off",
         log_config=None,
         log_level="warning",
-        access_log=False,
+        access_log=False,  # a query may hold private words
         proxy_headers=False,
         server_header=False,
         limit_concurrency=limits.connections,
@@ -84,7 +84,7 @@ def server(app: ASGIApp, workers: Workers) -> "Server":
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that ends when an event is set."""
+    """A uvicorn server that ends when an event is set, and leaves the signals to the daemon."""
 
     def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
         super().__init__(config)
@@ -92,7 +92,6 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to the daemon."""
         yield
 
     async def main_loop(self) -> None:
@@ -125,36 +124,30 @@ class Connection(H11Protocol):
         super().__init__(*args, **options)
         self._limits, self._here = limits, here
         self._late: asyncio.TimerHandle | None = None
-        self._late_for: object = h11.IDLE
+        self._late_for: object = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the clock; another user's connection is aborted."""
         super().connection_made(transport)
-        self.access_log = False  # a query may hold private words
         peer = user_of(transport.get_extra_info("socket"))
         if peer is not None and peer not in (0, geteuid()):
             _log.warning("peer_refused", uid=peer)
             transport.abort()
             return
         self.app_state = {**self.app_state, PEER: peer}
-        self._expect()
         self._here[self] = None
+        self._watch()
         waiting = [one for one in self._here if one.waits and not one.transport.is_closing()]
         if self.client and len(waiting) > self._limits.waiting:
-            waiting[0].cut_off()
+            waiting[0].transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Pass the data on, and keep the clock while a request is incomplete."""
         super().data_received(data)
-        if self.waits:
-            self._expect()
-        else:
-            self._relax()
+        self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
-        self._relax()
         self._here.pop(self, None)
+        self._relax()
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
@@ -169,20 +162,15 @@ class Connection(H11Protocol):
         """Whether it waits for a request, or for the rest of one."""
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
 
-    def cut_off(self) -> None:
-        """Close it."""
-        self._relax()
-        if not self.transport.is_closing():
-            self.transport.close()
-
-    def _expect(self) -> None:
-        """Start the clock: for the head from its first byte on, then for the body."""
-        state = self.conn.their_state
+    def _watch(self) -> None:
+        """Keep the clock while a request is incomplete: for the head from its first byte on, then for the body."""
+        state = self.conn.their_state if self.waits else None
         if self._late is not None and state is self._late_for:
             return
         self._relax()
-        seconds = self._limits.head_seconds if state is h11.IDLE else self._limits.body_seconds
-        self._late, self._late_for = self.loop.call_later(seconds, self.cut_off), state
+        if state is not None:
+            seconds = self._limits.head_seconds if state is h11.IDLE else self._limits.body_seconds
+            self._late, self._late_for = self.loop.call_later(seconds, self.transport.close), state
 
     def _relax(self) -> None:
         if self._late is not None:

@@ -9,8 +9,7 @@ import asyncio
 import json
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache, partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -25,15 +24,15 @@ from daemon.api.operations.operation import AnyOperation, FieldsError
 from daemon.api.operations.request import Request
 from daemon.api.workers import Workers
 from daemon.dream.progress import Step
-from daemon.mcp.arguments import meant
 from daemon.mcp.tools import (
     DESTROYING,
     FIRST,
-    PAGES,
+    RESOURCES,
     TOOLSETS,
     arguments_of,
     input_schema,
     instructions,
+    meant,
     text_of,
 )
 from daemon.observability import logs
@@ -49,6 +48,8 @@ if TYPE_CHECKING:
 # notice for a person. Raises what the operation raises.
 CallOperation = Callable[[str, AnyOperation, Request, Callable[[Step], None], Callable[[str], None]], Any]
 Context = ServerRequestContext[Any, Any]
+# Runs one on the workspace of a request, in the threads of the workers, and returns the reply as it is shown.
+Run = Callable[[AnyOperation, Request, Context, Callable[[Any, list[str]], str]], Awaitable[str]]
 
 _log = logs.get()
 
@@ -80,19 +81,19 @@ def called_in(api: DaemonApi) -> CallOperation:
     return call
 
 
-@dataclass(frozen=True, slots=True)
-class _Runner:
-    """Runs operations on the workspace that a request is about, in the threads of the workers."""
-
-    call: CallOperation
-    workers: Workers
-    name_of: Callable[[Context], str]
+def server(
+    call: CallOperation,
+    toolsets: Callable[[], Iterable[str]],
+    workers: Workers,
+    name_of: Callable[[Context], str] = lambda _: "",
+) -> Server[Any]:
+    """Return a server with the tools of the toolsets that are on now. `name_of`: the workspace of a request."""
 
     async def run(
-        self, operation: AnyOperation, request: Request, context: Context, shown: Callable[[Any, list[str]], str]
+        operation: AnyOperation, request: Request, context: Context, shown: Callable[[Any, list[str]], str]
     ) -> str:
         """Return the reply as it is shown. A call that the client cancels goes on: a dream is not lost."""
-        request, name, loop = _named(request, context), self.name_of(context), asyncio.get_running_loop()
+        request, name, loop = _named(request, context), name_of(context), asyncio.get_running_loop()
         reports, notices = list["Future[None]"](), list[str]()
 
         def on_step(step: Step) -> None:
@@ -103,25 +104,18 @@ class _Runner:
                 report.close()
 
         def work() -> str:
-            return shown(self.call(name, operation, request, on_step, notices.append), notices)
+            return shown(call(name, operation, request, on_step, notices.append), notices)
 
-        text = await self.workers.run(work, name, long=operation.takes_long(request))
+        text = await workers.run(work, name, long=operation.takes_long(request))
         await asyncio.gather(*map(asyncio.wrap_future, reports), return_exceptions=True)
         return text
 
+    return _served(run, lambda: {tool.name: tool for toolset in toolsets() for tool in TOOLSETS[toolset]}, toolsets)
 
-def server(
-    call: CallOperation,
-    toolsets: Callable[[], Iterable[str]],
-    workers: Workers,
-    name_of: Callable[[Context], str] = lambda _: "",
+
+def _served(
+    run: Run, tools: Callable[[], dict[str, AnyOperation]], toolsets: Callable[[], Iterable[str]]
 ) -> Server[Any]:
-    """Return a server with the tools of the toolsets that are on now. `name_of`: the workspace of a request."""
-    run = _Runner(call, workers, name_of).run
-
-    def tools() -> dict[str, AnyOperation]:
-        return {tool.name: tool for toolset in toolsets() for tool in TOOLSETS[toolset]}
-
     async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_listed(tool) for tool in tools().values()])
 
@@ -136,22 +130,23 @@ def server(
 
     async def list_resources(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         listed = [
-            types.Resource(uri=one.uri, name=one.name, description=one.description, mime_type="text/markdown")
-            for one in PAGES.values()
+            types.Resource(uri=uri, name=name, description=description, mime_type="text/markdown")
+            for uri, (name, description, _) in RESOURCES.items()
         ]
         return types.ListResourcesResult(resources=listed)
 
     async def read_resource(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        page = PAGES.get(str(params.uri))
-        if page is None:
-            message = f"there is no resource {str(params.uri)!r}; there are {', '.join(PAGES)}"
-            raise MCPError(types.INVALID_PARAMS, message, {"code": NotFoundError.code, "uri": str(params.uri)})
+        uri = str(params.uri)
+        if uri not in RESOURCES:
+            message = f"there is no resource {uri!r}; there are {', '.join(RESOURCES)}"
+            raise MCPError(types.INVALID_PARAMS, message, {"code": NotFoundError.code, "uri": uri})
+        _, _, operation = RESOURCES[uri]
         try:
-            text = await run(page.operation, page.operation.bind(), context, lambda reply, _: str(reply.text))
+            text = await run(operation, operation.bind(), context, lambda reply, _: str(reply.text))
         except Exception as error:
             fields = _error(error)
-            raise MCPError(types.INTERNAL_ERROR, fields["error"], {**fields, "uri": page.uri}) from error
-        content = types.TextResourceContents(uri=page.uri, text=text, mime_type="text/markdown")
+            raise MCPError(types.INTERNAL_ERROR, fields["error"], {**fields, "uri": uri}) from error
+        content = types.TextResourceContents(uri=uri, text=text, mime_type="text/markdown")
         return types.ReadResourceResult(contents=[content])
 
     return Server(

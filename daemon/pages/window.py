@@ -148,7 +148,7 @@ class _Handlers:
             return _html(_login_page(used=True), 410)
         if (before := request.scope.get(SESSION)) is not None:
             await self._workers.run(lambda: self._logins.end(before))
-        return _html("", 303, {"Location": opened.destination, "Set-Cookie": cookie(opened.id)})
+        return _html("", 303, {"Location": opened[1], "Set-Cookie": cookie(opened[0])})
 
     async def logout(self, request: Request) -> Response:
         """Log this browser out."""

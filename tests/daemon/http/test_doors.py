@@ -8,19 +8,20 @@ import sys
 import pytest
 
 from daemon.config.settings import Config, HttpSection
-from daemon.http.access_policy import SOCKET, is_our_host, is_our_origin, port_policy, refusal
+from daemon.http.access_policy import is_our_host, is_our_origin, is_page, port_policy
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Running, running, spoken
 
 HTTP = HttpSection(allowed_hosts=("Memory.example.org", "proxy.example.org:8443"))
 THERE = "/v1/workspaces/a-000000"
 PATHS = ("/", "/v1/workspaces", "/v1/status", "/v1/openapi.json", "/metrics", "/mcp", f"{THERE}/memory_state")
+WRONG = (
+    None, "", "Bearer", "Bearer ", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "Bearer ü",
+    f"Bearer {TOKEN.upper()}", f"Bearer {TOKEN},{TOKEN}", "Bearer " + "x" * 7_000,
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "authorization",
-    [None, "", "Bearer", "Bearer ", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "Bearer ü"],
-)
+@pytest.mark.parametrize("authorization", WRONG)
 def test_without_the_token_nothing_is_answered(served: Running, authorization: str | None) -> None:
     headers = {"Authorization": authorization} if authorization is not None else {}
     for path in (*PATHS, f"/v1/status?token={TOKEN}&access_token={TOKEN}"):
@@ -31,72 +32,44 @@ def test_without_the_token_nothing_is_answered(served: Running, authorization: s
     assert posted.status == 401
 
 
-@pytest.mark.parametrize(
-    "token",
-    ["", "x" * 7_000, "\u00e9" * 40, TOKEN + "\u00a0", TOKEN.upper(), TOKEN[:-1] + "\x7f", f"{TOKEN},{TOKEN}"],
-)
-def test_no_token_of_whatever_length_and_letters_is_ours(token: str) -> None:
-    assert status_of(authorizations=(f"Bearer {token}",)) == 401
-
-
-def status_of(
-    hosts: tuple[str, ...] = ("localhost",),
-    origins: tuple[str, ...] = (),
-    authorizations: tuple[str, ...] = (f"Bearer {TOKEN}",),
-) -> int:
-    """The status with which the port refuses these headers; 0: it does not."""
-    every = {b"host": hosts, b"origin": origins, b"authorization": authorizations}
-    headers = [(name, one.encode("latin-1", "replace")) for name, values in every.items() for one in values]
-    scope = {"type": "http", "path": "/", "method": "GET", "server": ("127.0.0.1", 7349), "headers": headers}
-    refused = refusal(port_policy(TOKEN), scope, HTTP)
-    return refused.status if refused is not None else 0
-
-
 def test_each_header_counts_as_often_as_it_comes(served: Running) -> None:
-    assert status_of() == 0
-    assert status_of(hosts=("localhost", "localhost")) == 421
-    assert status_of(origins=("http://localhost:7349", "http://evil.example")) == 403
-    assert status_of(authorizations=(f"Bearer {TOKEN}",) * 2) == 401
-    assert status_of(authorizations=(f"bearer {TOKEN}",)) == 0
-    said = f"GET /v1/workspaces HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
-    for more, status in ((f"Authorization: Bearer {TOKEN}\r\n", b"401"), ("", b"200")):
-        heard = spoken(served.connected_to_port(), f"{said}{more}Connection: close\r\n\r\n".encode())
-        assert heard.startswith(b"HTTP/1.1 " + status)
+    bearer, ours = f"Authorization: Bearer {TOKEN}", f"Origin: http://localhost:{served.port}"
+    for lines, status in (
+        ((bearer,), b"200"),
+        ((bearer.replace("Bearer", "bearer"),), b"200"),
+        ((bearer, bearer), b"401"),
+        ((bearer, "Host: localhost"), b"421"),
+        ((bearer, ours), b"200"),
+        ((bearer, ours, "Origin: http://evil.example"), b"403"),
+    ):
+        said = ["GET /v1/workspaces HTTP/1.1", "Host: localhost", *lines, "Connection: close", "", ""]
+        heard = spoken(served.connected_to_port(), "\r\n".join(said).encode())
+        # h11 itself refuses a second Host.
+        assert heard.split(b" ")[1] in ((status, b"400") if status == b"421" else (status,)), lines
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/v1/workspaces"])
-@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1:1", "[::]", "", "localhost:"])
-def test_a_name_that_is_not_ours_is_misdirected(served: Running, host: str, path: str) -> None:
-    answer = served.ask("GET", path, headers={"Host": host})
-    assert (answer.status, answer.code) == (421, "MISDIRECTED")
-    nameless = f"GET {path} HTTP/1.0\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
-    assert spoken(served.connected_to_port(), nameless.encode()).startswith(b"HTTP/1.1 421 ")
-
-
-def test_our_names_are_heard_with_and_without_the_port(served: Running) -> None:
+def test_a_name_that_is_not_ours_is_misdirected_and_ours_is_heard(served: Running) -> None:
+    for path in ("/healthz", "/v1/workspaces"):
+        for host in ("evil.example", "localhost.evil.example", "127.0.0.1:1", "[::]", "", "localhost:"):
+            answer = served.ask("GET", path, headers={"Host": host})
+            assert (answer.status, answer.code) == (421, "MISDIRECTED")
+        nameless = f"GET {path} HTTP/1.0\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+        assert spoken(served.connected_to_port(), nameless.encode()).startswith(b"HTTP/1.1 421 ")
     for host in ("localhost", "127.0.0.1", "[::1]", "LocalHost"):
         for named in (host, f"{host}:{served.port}"):
             assert served.ask("GET", "/", headers={"Host": named}).status == 200
-
-
-def test_the_configured_names_are_ours_at_once() -> None:
     house = OwnHouse()
     with running(house) as server:
         assert server.ask("GET", "/", headers={"Host": "memory.example.org"}).status == 421
-        house.config = Config(http=HTTP)
+        house.config = Config(http=HTTP)  # at once
         assert server.ask("GET", "/", headers={"Host": "memory.example.org"}).status == 200
 
 
-@pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "http://localhost:3000", "file://", "https://[::1]"]
-)
-def test_pages_of_others_are_refused(served: Running, origin: str) -> None:
-    answer = served.ask("GET", "/v1/workspaces", headers={"Origin": origin})
-    assert (answer.status, answer.code) == (403, "FORBIDDEN")
-    assert answer.headers["Access-Control-Allow-Origin"] is None
-
-
-def test_a_page_of_ours_needs_the_token_and_no_page_is_agreed_with(served: Running) -> None:
+def test_pages_of_others_are_refused_and_ours_need_the_token(served: Running) -> None:
+    for origin in ("http://evil.example", "null", "http://localhost:3000", "file://", "https://[::1]"):
+        answer = served.ask("GET", "/v1/workspaces", headers={"Origin": origin})
+        assert (answer.status, answer.code) == (403, "FORBIDDEN")
+        assert answer.headers["Access-Control-Allow-Origin"] is None
     ours = {"Origin": f"http://localhost:{served.port}"}
     assert served.ask("GET", "/", headers=ours).status == 200
     assert served.ask("GET", "/", headers=ours, token=False).status == 401
@@ -108,55 +81,37 @@ def test_a_page_of_ours_needs_the_token_and_no_page_is_agreed_with(served: Runni
     assert served.ask_socket("GET", "/v1/workspaces", headers={"Host": "anything"}).status == 200
 
 
-HOSTS = (
-    ("memory.EXAMPLE.org", HTTP, True),
-    ("memory.example.org:7349", HTTP, True),
-    ("proxy.example.org:8443", HTTP, True),
-    ("proxy.example.org", HTTP, False),
-    ("memory.example.org:80", HTTP, False),
-    ("[fd00::1]:7349", HttpSection(host="fd00::1"), True),
-    ("10.0.0.5", HttpSection(host="10.0.0.5"), True),
-    ("0.0.0.0:7349", HttpSection(host="0.0.0.0"), False),  # noqa: S104
-    ("[::]:7349", HttpSection(host="::"), False),
-)
-ORIGINS = (
-    ("http://127.0.0.1:7349", 7349, True),
-    ("https://memory.example.org", 7349, True),
-    ("https://proxy.example.org:8443", 7349, True),
-    ("http://localhost", 80, True),
-    ("http://localhost", 7349, False),
-    ("http://localhost:80", 7349, False),
-    ("ftp://localhost:7349", 7349, False),
-    ("http://memory.example.org.evil.example", 7349, False),
-    ("http://memory.example.org@evil.example", 7349, False),
-    ("", 7349, False),
-)
-RESEMBLING = (
-    *("localhost.", "127.0.0.1.", "LOCALHOST.:7349", "localhost:7349:7349", "localhost@evil.example", "[::1", "::1"),
-    *(
-        "0x7f.1",
-        "2130706433",
-        "127.1",
-        "localhost\t",
-        "127.0.0.1:07349",
-        "localhost, a.example",
-        "[::ffff:127.0.0.1]",
-    ),
-)
+OUR_HOSTS = (
+    ("memory.EXAMPLE.org", HTTP), ("memory.example.org:7349", HTTP), ("proxy.example.org:8443", HTTP),
+    ("[fd00::1]:7349", HttpSection(host="fd00::1")), ("10.0.0.5", HttpSection(host="10.0.0.5")),
+)  # fmt: skip
+OTHER_HOSTS = """proxy.example.org memory.example.org:80 localhost. 127.0.0.1. LOCALHOST.:7349 localhost:7349:7349
+    localhost@evil.example [::1 ::1 0x7f.1 2130706433 127.1 127.0.0.1:07349 [::ffff:127.0.0.1]""".split()
+OUR_ORIGINS = (
+    ("http://127.0.0.1:7349", 7349), ("https://memory.example.org", 7349), ("https://proxy.example.org:8443", 7349),
+    ("http://localhost", 80),
+)  # fmt: skip
+OTHER_ORIGINS = """http://localhost http://localhost:80 ftp://localhost:7349 http://memory.example.org.evil.example
+    http://memory.example.org@evil.example""".split()
 
 
 def test_which_names_and_pages_are_ours() -> None:
-    assert [host for host, http, ours in HOSTS if is_our_host(host, 7349, http) is not ours] == []
-    assert [origin for origin, port, ours in ORIGINS if is_our_origin(origin, port, HTTP) is not ours] == []
-    assert [host for host in RESEMBLING if is_our_host(host, 7349, HTTP)] == []
-    assert [host for host in RESEMBLING if is_our_origin(f"http://{host}", 7349, HTTP)] == []
+    assert [host for host, http in OUR_HOSTS if not is_our_host(host, 7349, http)] == []
+    assert [host for host in (*OTHER_HOSTS, "localhost\t", "localhost, a") if is_our_host(host, 7349, HTTP)] == []
+    for host in ("0.0.0.0", "::"):  # noqa: S104 - addresses to listen at are no names to be asked by
+        assert not is_our_host(f"{host}:7349", 7349, HttpSection(host=host))
+    assert [origin for origin, port in OUR_ORIGINS if not is_our_origin(origin, port, HTTP)] == []
+    others = [*OTHER_ORIGINS, "", *(f"http://{host}" for host in OTHER_HOSTS[2:])]
+    assert [origin for origin in others if is_our_origin(origin, 7349, HTTP)] == []
+    for path in ("/v1", "/v1/x", "/mcp", "/mcp/a", "/metrics", "/healthz", "/readyz"):
+        assert not is_page(path)
+        assert is_page(path + "x") is (path not in {"/v1/x", "/mcp/a"})
 
 
 def test_a_port_has_a_token_that_is_not_shown() -> None:
     with pytest.raises(ValueError, match="token"):
         port_policy("")
     assert TOKEN not in repr(port_policy(TOKEN))
-    assert (SOCKET.is_local, port_policy(TOKEN).is_local) == (True, False)
 
 
 def test_every_answer_is_safe_in_a_browser(served: Running, name: str) -> None:
@@ -176,8 +131,7 @@ def test_neither_token_nor_query_is_logged(served: Running, name: str, caplog: p
         served.ask("GET", f"/v1/workspaces/{name}/memory_why?text=heron")
         served.ask("GET", f"/v1/workspaces/{name}/memory_why?text=heron&token={TOKEN}", token=False)
         spoken(served.connected_to_port(), f"BAD REQUEST {TOKEN} heron\r\n\r\n".encode())
-    assert TOKEN not in caplog.text
-    assert "heron" not in caplog.text
+    assert (TOKEN in caplog.text, "heron" in caplog.text) == (False, False)
     assert "Invalid HTTP request" in caplog.text
 
 
@@ -212,17 +166,3 @@ def test_another_user_is_not_heard_even_where_the_files_let_him(served: Running)
         served.path.chmod(0o600)
         for folder in folders:
             folder.chmod(0o700)
-
-
-LEADING_OUT = (
-    *("..", "%2e%2e", "..%2f..%2fetc", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "a%00b", "%ff%fe", "....//....//etc"),
-    *("a%2f..%2fb", "%252e%252e%252f", ".", "~", "%5c..%5c"),
-)
-
-
-@pytest.mark.parametrize("name", LEADING_OUT)
-def test_a_name_in_an_address_leads_nowhere(served: Running, name: str) -> None:
-    for path in (f"/v1/workspaces/{name}/memory_state", f"/v1/workspaces/{name}", f"/v1/{name}", f"/mcp/{name}"):
-        answer = served.ask("GET", path)
-        assert answer.status in {400, 403, 404, 405}, path
-        assert "root:" not in str(answer.body)

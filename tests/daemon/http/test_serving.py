@@ -4,9 +4,9 @@ import asyncio
 import shutil
 import socket
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +15,7 @@ import pytest
 
 from daemon.api.client import Client
 from daemon.api.operations.table import OPERATIONS
-from daemon.api.workers import Limits, Workers
-from daemon.http.calls import Call, respond
+from daemon.api.workers import Limits
 from daemon.http.serve import serve
 from daemon.http.sockets import open_port, open_socket
 from state.errors import OverloadedError
@@ -29,30 +28,19 @@ HEAD = f"Host: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: appli
 HALF = (b"", LINE[:9], LINE + HEAD, LINE + HEAD + b'Content-Length: 1000\r\n\r\n{"event')
 PATIENT = Limits(head_seconds=3_600, body_seconds=3_600)
 NOTE = {"note": "the heron fishes"}
+_THREADS = ThreadPoolExecutor(16)
 
 
-class Asking:
+def asking(ask: Callable[[], Answer]) -> "Future[Answer]":
     """A request in a thread, because it is not answered soon."""
+    return _THREADS.submit(ask)
 
-    def __init__(self, ask: Callable[[], Answer]) -> None:
-        self._answers: list[Answer | OSError] = []
-        self._thread = threading.Thread(target=self._run, args=(ask,))
-        self._thread.start()
 
-    def _run(self, ask: Callable[[], Answer]) -> None:
-        try:
-            self._answers.append(ask())
-        except OSError as error:
-            self._answers.append(error)
-
-    def answer(self) -> Answer | OSError:
-        self._thread.join(300)
-        return self._answers[0]
-
-    @property
-    def status(self) -> int:
-        answer = self.answer()
-        return answer.status if isinstance(answer, Answer) else 0
+def status_of(asked: "Future[Answer]") -> int:
+    """The status of its answer; 0 where the connection broke."""
+    with suppress(OSError):
+        return asked.result(300).status
+    return 0
 
 
 @pytest.fixture
@@ -123,12 +111,12 @@ def test_hundreds_of_slow_connections_keep_nobody_out(house: GatedHouse) -> None
 def test_a_request_that_is_being_answered_makes_no_room(house: GatedHouse) -> None:
     _, shut = names(house)
     with running(house, replace(PATIENT, waiting=2)) as server, ExitStack() as stack:
-        asked = Asking(lambda: server.ask("GET", f"{shut}/mood"))
+        asked = asking(lambda: server.ask("GET", f"{shut}/mood"))
         assert house.entered.acquire(timeout=300)
         for _ in range(6):
             hear_whole(stack.enter_context(server.connected_to_port()))
         house.gate.set()
-        assert asked.status == 200
+        assert status_of(asked) == 200
 
 
 def test_who_is_too_slow_is_cut_off(house: GatedHouse) -> None:
@@ -148,42 +136,34 @@ def test_who_is_too_slow_is_cut_off(house: GatedHouse) -> None:
     assert said < 6_000
 
 
-def test_an_idle_connection_is_kept_and_then_closed(house: GatedHouse) -> None:
-    limits = replace(PATIENT, keep_alive_seconds=1)
-    with running(house, limits) as server, server.connected_to_port() as connection:
-        for _ in range(3):
-            hear_whole(connection)
-        assert connection.recv(1) == b""
-
-
 def test_a_workspace_that_hangs_leaves_threads_to_the_others(house: GatedHouse) -> None:
     free, shut = names(house)
     with running(house, Limits(short_threads=3, threads_of_a_workspace=2)) as server:
-        hanging = [Asking(lambda: server.ask("GET", f"{shut}/mood")) for _ in range(8)]
+        hanging = [asking(lambda: server.ask("GET", f"{shut}/mood")) for _ in range(8)]
         for _ in range(2):
             assert house.entered.acquire(timeout=300)
         assert server.ask("GET", f"{free}/mood").status == 200
         assert not house.entered.acquire(blocking=False)
         house.gate.set()
-        assert [one.status for one in hanging] == [200] * 8
+        assert [*map(status_of, hanging)] == [200] * 8
 
 
 def test_long_things_leave_threads_to_the_short_ones(house: GatedHouse) -> None:
     free, shut = names(house)
     with running(house, Limits(short_threads=1, long_threads=2)) as server:
-        dreams = [Asking(lambda: server.ask("POST", f"{shut}/dream_now", {})) for _ in range(4)]
+        dreams = [asking(lambda: server.ask("POST", f"{shut}/dream_now", {})) for _ in range(4)]
         for _ in range(2):
             assert house.entered.acquire(timeout=300)
         assert server.ask("POST", f"{free}/working_memory_note", NOTE).status == 200
         assert server.ask("POST", f"{free}/dream_now", {"wait": False}).status == 200  # only asked for, it is short
         house.gate.set()
-        assert [one.status for one in dreams] == [409] * 4  # there is nothing to dream
+        assert [*map(status_of, dreams)] == [409] * 4  # there is nothing to dream
 
 
 def test_past_the_limit_a_request_is_told_to_come_again(house: GatedHouse) -> None:
     free, shut = names(house)
     with running(house, Limits(requests=3)) as server:
-        hanging = [Asking(lambda: server.ask("GET", f"{shut}/mood")) for _ in range(3)]
+        hanging = [asking(lambda: server.ask("GET", f"{shut}/mood")) for _ in range(3)]
         for _ in range(3):
             assert house.entered.acquire(timeout=300)
         refused = server.ask("GET", f"{free}/mood")
@@ -194,7 +174,7 @@ def test_past_the_limit_a_request_is_told_to_come_again(house: GatedHouse) -> No
         with pytest.raises(OverloadedError):
             server.client.call(house.roots[free.rpartition("/")[2]], mood, mood.bind())
         house.gate.set()
-        assert [one.status for one in hanging] == [200] * 3
+        assert [*map(status_of, hanging)] == [200] * 3
         assert server.ask("GET", f"{free}/mood").status == 200
 
 
@@ -225,8 +205,8 @@ def test_it_stops_beside_idle_and_slow_clients(house: GatedHouse) -> None:
 def test_what_is_being_answered_is_answered_before_the_end(house: GatedHouse) -> None:
     _, shut = names(house)
     with running(house, Limits(grace_seconds=3_600)) as server:
-        whole = Asking(lambda: server.ask("GET", f"{shut}/mood"))
-        lines = Asking(lambda: server.ask_socket("GET", f"{shut}/mood", headers={"Accept": "application/x-ndjson"}))
+        whole = asking(lambda: server.ask("GET", f"{shut}/mood"))
+        lines = asking(lambda: server.ask_socket("GET", f"{shut}/mood", headers={"Accept": "application/x-ndjson"}))
         for _ in range(2):
             assert house.entered.acquire(timeout=300)
         server.tell_to_stop()
@@ -234,22 +214,20 @@ def test_what_is_being_answered_is_answered_before_the_end(house: GatedHouse) ->
             time.sleep(0.01)
         assert not server.ended(0)
         house.gate.set()
-        assert whole.status == 200
-        answer = lines.answer()
-        assert isinstance(answer, Answer)
-        assert b'"reply"' in answer.body.splitlines()[-1]
+        assert status_of(whole) == 200
+        assert b'"reply"' in lines.result(300).body.splitlines()[-1]
         assert server.ended()
 
 
 def test_what_does_not_end_does_not_hold_up_the_end(house: GatedHouse) -> None:
     _, shut = names(house)
     with running(house, Limits(grace_seconds=1, long_threads=1)) as server:
-        asked = [Asking(lambda: server.ask("POST", f"{shut}/dream_now", {})) for _ in range(3)]
+        asked = [asking(lambda: server.ask("POST", f"{shut}/dream_now", {})) for _ in range(3)]
         assert house.entered.acquire(timeout=300)
         server.tell_to_stop()
         assert server.ended()
         house.gate.set()
-        assert {one.status for one in asked} <= {0, 500, 503}
+        assert {*map(status_of, asked)} <= {0, 500, 503}
     assert not house.entered.acquire(blocking=False)  # those that had not begun never did
 
 
@@ -277,19 +255,3 @@ def test_who_connects_at_the_very_end_is_not_left_waiting(half: bytes) -> None:
                 assert not hears(connection)
     finally:
         shutil.rmtree(folder)
-
-
-@pytest.mark.parametrize("begun", [False, True])
-def test_a_call_that_no_thread_takes_is_answered(begun: bool) -> None:  # noqa: FBT001
-    async def answer() -> int:
-        workers = Workers(Limits())
-        if not begun:
-            await workers.close()  # its threads take nothing any more
-        operation = OPERATIONS["dream_status"]
-        asked = respond(Call("a", None, operation, operation.bind()), OwnHouse(), workers)
-        waiting = asyncio.create_task(asked)
-        await asyncio.sleep(0)
-        await workers.close()
-        return (await asyncio.wait_for(waiting, 30)).status_code
-
-    assert asyncio.run(answer()) == 503

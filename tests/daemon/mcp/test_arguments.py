@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.mcp.arguments import meant
-from daemon.mcp.tools import TOOLSETS, input_schema
+from daemon.mcp.tools import TOOLSETS, input_schema, meant
 
 TOOLS = {tool.name: tool for tools in TOOLSETS.values() for tool in tools}
 JSON = st.recursive(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import anyio
 import pytest
 from mcp import Client
 
@@ -104,25 +103,6 @@ def test_the_only_workspace_needs_no_name_and_a_restart_is_not_noticed(here: Wor
     run(body)
 
 
-def test_many_clients_at_once(here: Workspace) -> None:
-    async def body() -> None:
-        with served(house(here)) as url:
-
-            async def one(number: int) -> None:
-                async with Client(url) as client:
-                    for part in range(4):
-                        await shown(client, "working_memory_note", note=f"Lantern {number} in room {part}")
-                    found = await shown(client, "memory_search", query=f"lantern {number}", limit=40)
-                    assert found.count(f". Lantern {number} ") == 4
-
-            async with anyio.create_task_group() as group:
-                for number in range(5):
-                    group.start_soon(one, number)
-
-    run(body)
-    assert len(notes(here)) == 20
-
-
 def test_addresses_that_mean_no_workspace(here: Workspace, there: Workspace) -> None:
     both = house(here, there)
     with served(both) as url:
@@ -174,27 +154,6 @@ def test_answers_are_counted(here: Workspace) -> None:
 
 def call_of(tool: str, **arguments: object) -> dict[str, Any]:
     return {**CALL, "params": {"name": tool, "arguments": arguments}}
-
-
-def test_all_tools_of_a_workspace_share_its_threads_and_leave_some_to_the_others(
-    here: Workspace, there: Workspace
-) -> None:
-    gated = GatedHouse(roots=house(here, there).roots, shut={name_of(here.root)}, embedding=Embedding(download=False))
-    calls = [call_of("memory_bootstrap"), call_of("dream_status"), call_of("memory_search", query="tea")] * 2
-    calls += [CALL, call_of("working_memory_note", note=RIO)]
-    with (
-        served(gated, limits=Limits(short_threads=3, threads_of_a_workspace=2)) as url,
-        ThreadPoolExecutor(len(calls)) as clients,
-    ):
-        try:
-            waiting = [clients.submit(request, f"{url}/{name_of(here.root)}", body=call) for call in calls]
-            assert all(gated.entered.acquire(timeout=20) for _ in range(2))
-            assert request(f"{url}/{name_of(there.root)}")[0] == 200
-            assert not gated.entered.acquire(timeout=0.3)  # the third of the three threads is not theirs
-        finally:
-            gated.gate.set()
-        assert [one.result(30)[0] for one in waiting] == [200] * len(calls)
-    assert (sorted(notes(here)), notes(there)) == ([RIO, TEA], [TEA])
 
 
 def test_dreams_leave_threads_to_notes(here: Workspace) -> None:

@@ -11,20 +11,16 @@ import pytest
 from daemon.config.settings import Config, McpSection, ModelSection
 from daemon.workspace.adoption import init_workspace
 from state.stores.disk.workspace import Workspace
-from tests.daemon.mcp.agents import MODES, asking, raw, talking, text_of
+from tests.daemon.mcp.agents import MODES, asking, talking
 from tests.support.model_characters import good
 from tests.support.scripted_model import ScriptedModel
-from tests.support.session_talk import HOSTILE
-from tests.support.working import SECRET
 
 CONFIG = Config(mcp=McpSection(toolsets=("memory", "sessions")))
-TOOLSETS = '["memory", "sessions"]'
 # "Same structure as working_memory_add" is said of all of them.
 ITEM = set("id session_id content priority expires_at created_at access_count importance_score tags metadata".split())
 LISTED = ITEM | {"state"}
 FULL = LISTED | {"promoted_to_id", "relations"}
 HOUR = timedelta(hours=1)
-STRANGE = (HOSTILE, "../" * 50, "/", ".", "~", "\0", "'", '"}', "a" * 10_000, "🦓" * 4_000, "purged-1", "null")
 
 
 @pytest.fixture
@@ -107,20 +103,6 @@ def test_promoting_and_what_is_told_of_a_session_answer_in_the_published_shapes(
         assert (cleared["success"], cleared["message"]) == (True, "Session cleared: s")
 
 
-def test_what_is_left_out_has_its_published_default(here: Workspace) -> None:
-    with agent_of(here) as agent:
-        made = agent.added("plain", "low")
-        assert (made["tags"], made["metadata"], lifetime(made)) == ([], {}, HOUR)
-        agent.told("working_memory_promote", session_id="s", memory_id=made["id"])
-        agent.told("working_memory_expire", session_id="s", memory_id=agent.added("brief", "low")["id"])
-        for tool in ("working_memory_list", "working_memory_search"):
-            assert agent.told(tool, session_id="s")["count"] == 0
-            for more in ("include_expired", "include_promoted"):
-                assert agent.told(tool, **{"session_id": "s", more: True})["count"] == 1
-        opened = agent.told("session_open", session_id="new")
-        assert (opened["policy"], opened["new"], opened["config"]["promote_score"]) == ("ttl", True, 0.8)
-
-
 def test_an_answer_of_many_memories_is_a_page(here: Workspace) -> None:
     with agent_of(here) as agent:
         for number in range(4):
@@ -142,74 +124,6 @@ def test_a_full_session_says_what_left_in_few_words_and_it_is_recalled(here: Wor
         (memory,) = agent.told("memory_recall", session_id="s", query="one")["memories"]
         assert (memory["id"], memory["content"], memory["state_reason"]) == (first["id"], "one", "hard_limit")
         assert agent.told("session_close", session_id="s")["archived"] == 2
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_errors_say_which_session_and_memory_they_are_about(here: Workspace, mode: str) -> None:
-    with agent_of(here, mode) as agent:
-        of = {"session_id": "s", "memory_id": agent.added(" ")["id"]}
-        error = agent.refused("working_memory_promote", **of)
-        assert (error["code"], error["details"]) == ("VALIDATION_ERROR", of)
-        assert "blank" in error["error"]
-        agent.told("working_memory_expire", **of)
-        for asked, code in ((of, "EXPIRED"), ({**of, "session_id": "other"}, "NOT_FOUND")):
-            error = agent.refused("working_memory_get", **asked)
-            assert (error["code"], error["details"]) == (code, asked)
-        for wrong, code in (
-            ({"instruction": "the token"}, "UNSUPPORTED_INSTRUCTION"),
-            ({"instruction": "oldest", "mode": "hard"}, "CONFIRM_REQUIRED"),
-            ({"instruction": "position:1"}, "NOT_FOUND"),
-        ):
-            error = agent.refused("memory_forget", session_id="s", **wrong)
-            assert (error["code"], error["details"]) == (code, {"session_id": "s"})
-        error = agent.refused("session_open", session_id="t", policy="bounded", config={"max_items": -1})
-        assert (error["code"], error["details"]) == ("VALIDATION_ERROR", {"session_id": "t"})
-        assert "max_items" in error["error"]
-
-
-def test_a_secret_is_replaced_before_it_is_stored(here: Workspace) -> None:
-    with agent_of(here) as agent:
-        made = agent.added(f"my token is {SECRET}")
-        item = agent.told("working_memory_get", session_id="s", memory_id=made["id"])
-        assert item["content"] == "my token is [redacted: github token]"
-
-
-@pytest.mark.parametrize("session", STRANGE, ids=range(12))
-def test_ids_and_contents_are_data(here: Workspace, session: str) -> None:
-    before = {path for path in here.root.parent.rglob("*") if ".dreamd" not in path.parts}
-    with agent_of(here) as agent:
-        made = agent.added(session, session_id=session, tags=[session[:99]], metadata={session[:9]: session})
-        assert (made["session_id"], made["content"]) == (session, session)
-        of = {"session_id": session, "memory_id": made["id"]}
-        assert made["id"].isprintable()
-        assert agent.told("working_memory_get", **of)["content"] == session
-        for id_ in (session[:1_000], made["id"].upper(), f"{made['id']}%", "%", "_"):
-            if id_ != made["id"]:
-                error = agent.refused("working_memory_get", session_id=session, memory_id=id_)
-                assert error["code"] == "NOT_FOUND"
-        assert agent.told("working_memory_search", session_id=session, query=session)["count"] == 1
-        assert agent.told("working_memory_list", session_id=f"{session}?"[-9_999:])["count"] == 0
-        agent.told("working_memory_clear_session", session_id=session)
-        agent.told("memory_recall", session_id=session, query=session)
-        assert agent.told("memory_context", session_id=session)["context"] == ""
-    assert {path for path in here.root.parent.rglob("*") if ".dreamd" not in path.parts} == before
-
-
-def test_over_stdio_a_session_outlives_a_kill_right_after_the_answer(here: Workspace) -> None:
-    expected, lone = [], {"name": "working_memory_list", "arguments": {"session_id": "\ud800"}}
-    for number in range(3):
-        with raw(here.root, DREAMD_MCP__TOOLSETS=TOOLSETS) as process:
-            process.greet()
-            # Half a character is no JSON that could be read, so the SDK has nobody to answer.
-            process.send(json.dumps({"jsonrpc": "2.0", "id": "x", "method": "tools/call", "params": lone}).encode())
-            for part in range(3):
-                text = f"thought {number}.{part}"
-                answer = process.call("working_memory_add", session_id="s", content=text, priority="low")
-                assert not answer.get("isError"), answer
-                expected.append(text)
-            listed = json.loads(text_of(process.call("working_memory_list", session_id="s")))
-            assert sorted(one["content"] for one in listed["memories"]) == expected
-            process.kill()
 
 
 def test_without_a_daemon_the_tools_work_beside_a_dream_of_the_same_server(here: Workspace) -> None:

@@ -226,49 +226,25 @@ def test_real_refusals(here: Workspace) -> None:
     ("tool", "arguments", "fields"),
     [
         ("working_memory_note", {}, "note"),
-        ("working_memory_note", {"note": None}, "note"),
         ("working_memory_note", {"note": ["a"], "importance": "much"}, "note importance"),
         ("working_memory_note", {"note": "a", "importance": 7}, "importance"),
         ("working_memory_note", {"note": "a", "__class__": "b"}, "__class__"),
         ("memory_search", {"query": "a", "limit": 0}, "limit"),
-        ("memory_search", {"query": "a", "limit": 10**30}, "limit"),
         ("memory_search", {"query": "a" * 20_000}, "query"),
         ("memory_search", {"query": "a", "trust": "everybody"}, "trust"),
         ("memory_search", {"query": "a", "since": "yesterday"}, "since"),
-        ("memory_search", {"query": {"$ne": 1}}, "query"),
-        ("memory_bootstrap", {"context_window": -1}, "context_window"),
-        ("memory_why", {"text": ""}, "text"),
-        ("dream_now", {"reason": "whim"}, "reason"),
         ("dream_now", {"mode": "auto"}, "mode"),
-        ("dream_status", {"verbose": True}, "verbose"),
         ("working_memory_add", {}, "session_id content priority"),
-        ("working_memory_add", {**ADD, "priority": "urgent"}, "priority"),
-        ("working_memory_add", {**ADD, "session_id": "", "content": ""}, "session_id content"),
-        ("working_memory_add", {**ADD, "session_id": 7, "content": ["c"]}, "session_id content"),
-        ("working_memory_add", {**ADD, "tags": "t"}, "tags"),
         ("working_memory_add", {**ADD, "tags": [""]}, "tags.0"),
-        ("working_memory_add", {**ADD, "metadata": {"n": 1}}, "metadata.n"),
         ("working_memory_add", {**ADD, "importance": "0.5"}, "importance"),
-        ("working_memory_add", {**ADD, "ttl": 5}, "ttl"),
         ("working_memory_add", {**ADD, "content": "x" * 102_401}, "content"),
-        ("working_memory_add", {**ADD, "session_id": "s" * 10_001}, "session_id"),
-        ("working_memory_get", {"session_id": "s"}, "memory_id"),
         ("working_memory_list", {"session_id": "s", "include_expired": "yes"}, "include_expired"),
         ("working_memory_list", {"session_id": "s", "include_promoted": 1}, "include_promoted"),
-        ("working_memory_list", {"session_id": "s", "limit": 0}, "limit"),
         ("working_memory_bulk_promote", {"session_id": "s", "memory_ids": "all"}, "memory_ids"),
-        ("working_memory_bulk_promote", {"session_id": "s", "memory_ids": [None]}, "memory_ids.0"),
         ("working_memory_relation_add", {"session_id": "s", "memory_id": "m"}, "relation_type target_element_id"),
-        ("working_memory_search", {"session_id": "s", "priority": "any"}, "priority"),
-        ("working_memory_search", {"query": {"$ne": ""}}, "session_id query"),
         ("working_memory_search", {"session_id": "\ud800"}, "session_id"),
         ("working_memory_search", {"session_id": "s", "query": "a\udfff"}, "query"),
-        ("session_open", {"session_id": "s", "policy": "lru"}, "policy"),
-        ("session_close", {"session_id": "s", "force": True}, "force"),
-        ("memory_forget", {"session_id": "s", "instruction": "oldest", "mode": "gently"}, "mode"),
         ("memory_forget", {"session_id": "s", "instruction": "oldest", "confirm": "true"}, "confirm"),
-        ("memory_context", {"session_id": "s", "strategy": "random"}, "strategy"),
-        ("memory_recall", {"session_id": "s", "limit": 10**6}, "limit"),
     ],
 )
 def test_arguments_that_cannot_be_meant_are_named_and_nothing_is_stored(
@@ -309,16 +285,6 @@ def test_hostile_texts_are_only_texts(here: Workspace, text: str) -> None:
             if result.is_error:
                 assert json.loads(result.content[0].text)["code"] in ("NOT_FOUND", "VALIDATION_ERROR")
         assert re.search("(no notes|1 note) pending", agent.says("dream_status"))
-
-
-def test_the_longest_note_fits_and_a_longer_one_does_not(here: Workspace) -> None:
-    longest = "東" * 5_461 + "!"
-    with talking(asking(here)) as agent:
-        agent.says("working_memory_note", note=longest)
-        error = agent.refused("working_memory_note", note="x" * 17 * 1_024)
-        assert (error["code"], "16384 fit" in error["error"]) == ("VALIDATION_ERROR", True)
-    assert len(longest.encode()) == 16_384
-    assert notes(here) == [longest]
 
 
 def test_notes_and_searches_at_once(here: Workspace) -> None:

@@ -104,19 +104,6 @@ KINDS = pytest.mark.parametrize("kind", ["ordinary", "empty"])
 FULL = pytest.mark.full
 
 
-@pytest.mark.full
-def test_the_pages_that_matter_most_are_for_everybody(places: dict[str, Place]) -> None:
-    """A sample of the tests below."""
-    place = places["ordinary"]
-    with looking(place.server, viewport=_NARROW, color_scheme="dark") as seen:
-        for page in ("review", "memory"):
-            opened(seen, f"/w/{place.name}/{page}")
-            assert axe(seen) == [], page
-            assert wider(seen) == [], page
-            assert unreached(seen) == [], page
-        assert_quiet(seen)
-
-
 @FULL
 @KINDS
 def test_every_page_is_for_everybody(places: dict[str, Place], kind: str) -> None:

@@ -13,7 +13,6 @@ import pytest
 from daemon.api.operations.notes import working_memory_note
 from daemon.api.operations.search import memory_search
 from daemon.api.operations.table import OPERATIONS
-from daemon.api.operations.versions import history
 from daemon.config.settings import DreamSection
 from daemon.dream.progress import Step
 from daemon.pages.generic import page_of
@@ -194,18 +193,6 @@ def test_only_what_is_shown_is_decided_on(browser: Browser, waits: Asking) -> No
     page = browser.get(f"/w/{waits.name}/review")
     shown = page.body.count(b"<article")
     assert (shown, f"{52 - shown} more" in text_of(page), f"Reject all {shown}" in text_of(page)) == (10, True, True)
-
-
-def test_what_was_written_by_hand_is_a_version_before_the_decision(browser: Browser, waits: Asking) -> None:
-    first = numbers(browser, waits)[0]
-    waits.write(waits.document.replace(f"- {TEA}\n", f"- {TEA}\n- {LATER}\n"))
-    act(browser, waits, "review/decide", verdict="approve", number=first)
-    assert LATER in waits.document
-    latest = waits(history).versions[:2]
-    assert [(one.number, one.cause, one.reason) for one in latest] == [
-        (4, "review", f"change {first}"),
-        (3, "human", ""),
-    ]
 
 
 @pytest.mark.parametrize(

@@ -134,12 +134,6 @@ def test_a_page_is_told_what_changed_before_it_listened(
         assert stream.is_quiet()
 
 
-def test_an_id_that_was_made_up_is_none(browser: Browser, name: str) -> None:
-    for seen in ("0" * 15, "z" * 16, "0" * 16 + "\tx", "x" * 5_000):
-        with listening(browser, f"/w/{name}/events", seen) as stream:
-            assert stream.id_of(_FIRST) != seen
-
-
 def test_a_change_of_one_workspace_is_none_of_another(
     served: Running, browser: Browser, name: str, tmp_path: Path
 ) -> None:

@@ -8,7 +8,6 @@ from urllib.parse import quote
 import pytest
 
 from daemon.api.operations import sessions
-from daemon.api.operations.dreams import dream_status
 from daemon.api.operations.notes import working_memory_note
 from daemon.api.operations.search import last_bootstraps, memory_bootstrap, memory_search
 from daemon.api.operations.table import OPERATIONS
@@ -340,10 +339,3 @@ def test_many_workspaces_are_shown_a_page_at_a_time_and_what_is_wrong_comes_firs
         assert len(browser.get("/fleet.json").json["status"]["workspaces"]) == len(names)
         for path in ("/w/nobody-000000000000/now", "/w/nobody-000000000000/events"):
             assert browser.get(path).status == 404
-
-
-def test_the_frame_says_what_waits(browser: Browser, full: Asking) -> None:
-    frame = text_of(browser.get(f"/w/{full.name}/frame?shown=now", HTMX))
-    waiting = full(dream_status).changes.waiting
-    assert f"Review {waiting}" in frame
-    assert all(page.title in frame for page in PAGES.values() if page.name in {"now", "memory", "search", "forget"})

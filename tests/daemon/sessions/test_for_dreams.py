@@ -14,7 +14,6 @@ from daemon.api.access import LocalAccess
 from daemon.api.operations.search import memory_search
 from daemon.api.operations.sessions import forget as forget_memory
 from daemon.config.settings import Config, ModelSection
-from daemon.dream.consolidation import consolidate
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, Outcome, dream_now, new_input
 from daemon.ingest.notes import absorb_notes
@@ -85,14 +84,6 @@ def test_a_closed_session_is_the_next_dreams_input(store: Store) -> None:
         dreamt(store)  # each of them once
 
 
-def test_a_dream_without_anything_else_is_for_the_end_of_a_session(store: Store) -> None:
-    said(store, "Only this was on its mind, in Bergen", importance=0.8)
-    with pytest.raises(NothingToDoError):
-        dream_now(store, Reason.SESSION_END, Mode.AUTO)
-    sessions.close_session(store, "s", utc_now())
-    assert dream_now(store, Reason.SESSION_END, Mode.AUTO).dream.number == 1
-
-
 def test_what_a_hard_limit_took_comes_first_and_what_was_evicted_follows(tmp_path: Path) -> None:
     with ScriptedModel(good) as model, asking(tmp_path / "w", model) as store:
         now = utc_now()
@@ -114,16 +105,6 @@ def test_what_a_hard_limit_took_comes_first_and_what_was_evicted_follows(tmp_pat
         ]
         for text in ("The vault opens to the left", "Lamps are green", "Windows are round"):
             assert found(store, text)[0][0] == text
-
-
-def test_a_pass_hands_it_over_as_well_and_it_is_found_before_any_dream(store: Store) -> None:
-    said(store, "The heron fishes at dawn", priority="high")
-    sessions.clear_session(store, "s", utc_now())
-    done = consolidate(store, utc_now())
-    assert (done.working, done.changed) == (1, True)
-    assert found(store, "heron at dawn")[0][0] == "The heron fishes at dawn"
-    assert new_input(store) == 1
-    assert consolidate(store, utc_now()).working == 0
 
 
 def test_what_is_open_reaches_the_model_and_asks_for_no_dream(tmp_path: Path) -> None:

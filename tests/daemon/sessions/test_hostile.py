@@ -68,18 +68,6 @@ def test_tags_that_look_like_json_match_only_themselves(store: Store) -> None:
     assert sessions.search(store, "s", AT, tags=[f"none {n}" for n in range(5_000)]).count == 0
 
 
-@pytest.mark.parametrize(
-    "query",
-    ["", " ", "*", '"', "AND", "NOT x", "a OR", "content:x", "x" * 200_000, "the of and", "a " * 5_000, "\x00"],
-)
-def test_a_query_is_words_and_no_syntax(store: Store, query: str) -> None:
-    add(store, "x marks the spot and more")
-    sessions.clear_session(store, "s", AT)
-    assert sessions.recall(store, "s", query, AT).count in (0, 1)
-    assert sessions.remember(store, "s", AT, query).count == 0
-    assert sessions.search(store, "s", AT, query).count == 0
-
-
 HALF = "half \ud83d of it"
 ADD = {"session_id": "s", "content": "c", "priority": "low"}
 ONE = {"session_id": "s", "memory_id": "x"}

@@ -27,7 +27,6 @@ from tests.support.working import (
     contents,
     deeds,
     everything,
-    undreamt,
     working,
     written,
 )
@@ -52,16 +51,6 @@ def test_budget_makes_the_oldest_ten_crystals_at_thirty_five(store: Store) -> No
     assert held(store) == [f"note {n}" for n in range(10, 34)] + ["the 35th"]
     assert store.crystals.count() == 10
     assert sessions.stats(store, "s", AT).total_count == 25
-
-
-def test_what_is_to_be_rescued_comes_first_then_the_important_and_no_crystal(store: Store) -> None:
-    sessions.session_open(store, "b", AT, "budget", {"soft_limit": 2, "hard_limit": 2, "batch_size": 1})
-    add(store, "protected", session="b", importance=0.1, tags=["insight"])
-    add(store, "pushes it out", session="b", importance=0.9)
-    add(store, "dull", session="t", priority="high"), add(store, "sharp", session="t", importance=0.9)
-    sessions.promote(store, "t", add(store, "a crystal", session="t"), AT)
-    sessions.clear_session(store, "t", AT)
-    assert [item.content for item, _ in undreamt(store)] == ["protected", "sharp", "dull"]
 
 
 def test_hybrid_takes_what_just_fits_and_refuses_what_never_can(store: Store) -> None:
@@ -96,23 +85,6 @@ def test_hybrid_recall_puts_the_best_one_back_and_makes_room_for_it(store: Store
     assert sessions.recall(store, "s", "temporary information", AT).count == 0  # it is cold no more
 
 
-def test_bounded_keeps_both_limits_and_tells_who_left(store: Store) -> None:
-    sessions.session_open(store, "s", AT, "bounded", {"max_items": 3, "max_tokens": 10})
-    sessions.memorize(store, "s", sessions.Draft("a", importance=0.2, token_count=2), AT)
-    sessions.memorize(store, "s", sessions.Draft("b", importance=0.9, token_count=2), AT)
-    third = sessions.memorize(store, "s", sessions.Draft("c", importance=0.5, token_count=2), AT)
-    assert (third.stored, third.position, third.count, third.token_count) == (True, 2, 3, 6)
-    fourth = sessions.memorize(store, "s", sessions.Draft("d", importance=0.5, token_count=2), AT)
-    assert [one.content for one in fourth.evicted] == ["a"]
-    assert (fourth.position, fourth.count, fourth.token_count) == (2, 3, 6)
-    assert held(store) == ["b", "c", "d"]
-    fifth = sessions.memorize(store, "s", sessions.Draft("e", importance=0.8, token_count=7), AT)
-    assert [one.content for one in fifth.evicted] == ["c", "d"]
-    assert (fifth.count, fifth.token_count) == (2, 9)
-    with pytest.raises(UsageError, match="11 tokens"):
-        sessions.memorize(store, "s", sessions.Draft("f", token_count=11), AT)
-
-
 def test_bounded_a_new_item_may_be_its_own_victim_and_is_not_lost(store: Store) -> None:
     sessions.session_open(store, "s", AT, "bounded", {"max_items": 2})
     for text in "ab":
@@ -128,15 +100,6 @@ def test_bounded_a_new_item_may_be_its_own_victim_and_is_not_lost(store: Store) 
     assert [(one.content, one.reason, one.rescue) for one in last.evicted] == [
         ("a", "capacity_exceeded_protected", True)
     ]
-
-
-def test_the_importance_of_a_memory_can_be_changed(store: Store) -> None:
-    sessions.session_open(store, "s", AT, "hybrid", {"max_tokens": 10})
-    ids = [add(store, text, importance=0.5, token_count=4) for text in ("first", "second")]
-    assert sessions.reassess(store, "s", ids[0], 0.9, AT).importance == 0.9
-    made = sessions.memorize(store, "s", sessions.Draft("third", importance=0.6, token_count=4), AT)
-    assert [one.content for one in made.evicted] == ["second"]
-    assert ("reassessed", "") in deeds(store)
 
 
 @pytest.mark.parametrize(

@@ -145,11 +145,6 @@ def test_a_source_lowers_the_trust_and_never_raises_it(store: Store, source: str
     assert store.crystals.get([record.crystal_id])[0].trust is trust
 
 
-def test_a_blank_text_is_no_memory_for_good(store: Store) -> None:
-    with pytest.raises(UsageError, match="blank"):
-        sessions.promote(store, "s", add(store, " \n"), AT)
-
-
 def test_an_automatic_promotion_that_fails_is_tried_at_the_next_look_and_done_once(store: Store) -> None:
     id_ = add(store, "worth it", priority="critical")
     with crystals_failing(store):
