@@ -8,9 +8,8 @@ from importlib.metadata import version
 
 from daemon.ingest.notes import absorb_notes
 from daemon.workspace.stores import Store
-from state.stores.backup.archive import remove_unmoved, unmoved_name
+from state.stores.backup.archive import remove_unmoved, unmoved_name, write_archive
 from state.stores.backup.reading import open_archive
-from state.stores.backup.writing import write_archive
 from state.stores.disk.syscalls import storage_errors
 
 

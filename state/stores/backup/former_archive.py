@@ -22,8 +22,8 @@ from pathlib import Path
 from state.codec import decode
 from state.dream import decode_record
 from state.errors import StorageError
-from state.stores.backup.archive import BLOCK, place, refused, write_file
-from state.stores.backup.reading import Unpacked, open_foreign, rebuild
+from state.stores.backup.archive import place
+from state.stores.backup.reading import Unpacked, open_foreign, rebuild, refused, write_file
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
 from state.stores.disk.disk import opened
@@ -36,6 +36,7 @@ from state.stores.history.notes import Notes
 from state.stores.repair.former_records import take_in_records
 from state.stores.repair.former_segments import take_in_segments
 
+_BLOCK = 1024**2
 MANIFEST, _DATABASE = "manifest.json", "state.db"
 _HISTORY = re.compile(r"history/([0-9]{6,12})\.json")
 _SEGMENT = re.compile(r"segments/(?:([0-9]{6,12})\.(?:md|json)|retired/([0-9]{6,12})\.(?:0|[1-9][0-9]{0,17})\.md)")
@@ -116,7 +117,7 @@ def _unpack_members(path: Path, workspace: Workspace, incoming: Path, system: Sy
                 if not target.parent.exists():
                     disk.make_folder(target.parent.parent)
                     disk.make_folder(target.parent)
-                write_file(name, target, blocks, 0, system)
+                write_file(target, blocks, 0, system)
                 found[name] = _Member(name, size, blocks.digest.hexdigest(), 0), target
     except _BAD as error:
         raise refused(f"it is no archive of a workspace, or a part of one ({error})") from error
@@ -143,7 +144,7 @@ class _Content:
     def __iter__(self) -> Iterator[bytes]:
         while self._left:
             try:
-                block = self._stream.read(min(BLOCK, self._left))
+                block = self._stream.read(min(_BLOCK, self._left))
             except _BAD as error:
                 raise refused(f"it cannot be unpacked ({error})") from error
             if not block:

@@ -8,7 +8,7 @@ and every row that is taken must be one that dreamd can read.
 import os
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,40 +16,32 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from state.errors import StorageError
-from state.stores.backup import archive
 from state.stores.backup.archive import (
+    TABLES,
     ArchiveError,
     content_of,
     digest_of,
+    each_full_text,
+    making,
     place,
-    refused,
-    write_file,
+    plainly,
 )
-from state.stores.database.connection import (
-    explained,
-    from_text,
-    normalised,
-    open_database,
-    things,
-    unlike_schema,
-)
+from state.stores.database.connection import explained, from_text, normalised, open_database, things, unlike_schema
 from state.stores.database.copies import is_damage
 from state.stores.database.migration import FORMER, make_schema
 from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.database.table import is_moment, layouts_of
-from state.stores.database.tables import TABLES
+from state.stores.database.tables import TABLES as STATE_TABLES
 from state.stores.disk.disk import LONGEST_FILE, opened
 from state.stores.disk.syscalls import System, storage_errors
-from state.stores.disk.workspace import Workspace, contained
+from state.stores.disk.workspace import SCRATCH, Workspace, contained
 from state.stores.erasing.intent import UNFINISHED, is_unfinished
 from state.stores.repair.check import faults
 
 _COLUMN = re.compile("[a-z_]+")
 _MAGIC = b"SQLite format 3\0"
 _HEADER_BYTES = 100
-_MAX_FILES = 100_000  # some ten years of a dream every hour
 _MAX_MTIME_NS = 2**62
-_FULL_TEXT = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%USING fts5 (%'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +59,36 @@ def unpack(path: Path, workspace: Workspace, system: System) -> Unpacked:
     """Write the files of an archive and a new state.db into a workspace that has neither."""
     with open_archive(path) as (source, at):
         for row, name, mtime_ns in source.execute("SELECT rowid, name, mtime_ns FROM files").fetchall():
-            target = place(workspace, name)
-            assert target is not None
             with closing(content_of(source, row)) as blocks:
-                write_file(name, target, blocks, mtime_ns, system)
+                write_file(workspace.root / name, blocks, mtime_ns, system)
         return Unpacked(at, rebuild(source, workspace.database))
+
+
+def write_file(path: Path, blocks: Iterable[bytes], mtime_ns: int, system: System) -> None:
+    """Create a file of an archive, synced. Only its owner reads the log; the other files are as MEMORY.md is."""
+    with storage_errors(path):
+        fd = system.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        try:
+            for block in blocks:
+                written = 0
+                while written < len(block):
+                    written += system.write(fd, block[written:])
+            os.fchmod(fd, 0o600 if path.name == Path(SCRATCH).name else 0o644)
+            os.utime(fd, ns=(mtime_ns, mtime_ns))
+            system.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def refused(what: str) -> ArchiveError:
+    """Return the error for an archive that is not imported, with the reason as one printable line."""
+    return ArchiveError(plainly(what), "nothing was imported, take another backup")
 
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[tuple[sqlite3.Connection, datetime]]:
     """Open an archive and yield it with its time, once all of it was read and is whole."""
-    with open_foreign(path, archive.TABLES) as source:
+    with open_foreign(path, TABLES) as source:
         found = source.execute("SELECT at, sha256 FROM manifest LIMIT 2").fetchall()
         if len(found) != 1:
             raise refused("its manifest is no row")
@@ -98,8 +109,6 @@ def _require_files(source: sqlite3.Connection) -> None:
         if kind != "blob" or not isinstance(mtime_ns, int) or not 0 <= mtime_ns < _MAX_MTIME_NS:
             raise refused(f"{name} is no file, or of no time")
         names.add(name)
-        if len(names) > _MAX_FILES:
-            raise refused(f"it lists more than the {_MAX_FILES:,} files that a workspace may have")
 
 
 @contextmanager
@@ -190,7 +199,7 @@ def _take_rows(source: sqlite3.Connection, made: sqlite3.Connection) -> None:
     if is_current := version == SCHEMA_VERSION:
         make_schema(made)
     for table in layouts_of(source).values():
-        if table.name in TABLES or (table.name in FORMER and not is_current):
+        if table.name in STATE_TABLES or (table.name in FORMER and not is_current):
             columns = ", ".join(f'"{name}"' for name in table.columns if _COLUMN.fullmatch(name))
             if not is_current:
                 made.execute(f"CREATE TABLE {table.name} ({columns})")
@@ -198,27 +207,6 @@ def _take_rows(source: sqlite3.Connection, made: sqlite3.Connection) -> None:
             rows = source.execute(f"SELECT {columns} FROM {table.name}")
             made.executemany(f"INSERT INTO {table.name} ({columns}) VALUES ({places})", rows)
     made.execute(f"PRAGMA user_version = {version}")
-
-
-@contextmanager
-def making(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a new database in one file without journal or syncing: the caller deletes it after an error."""
-    try:
-        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA journal_mode = OFF")
-            connection.execute("PRAGMA synchronous = OFF")
-            yield connection
-    except sqlite3.Error as error:
-        if is_damage(error):
-            raise
-        raise explained(error, path) from error
-
-
-def each_full_text(connection: sqlite3.Connection, command: str) -> None:
-    """Give a command of FTS5 to every full-text index."""
-    for (index,) in connection.execute(_FULL_TEXT).fetchall():
-        connection.execute(f"INSERT INTO {index} ({index}) VALUES (?)", (command,))
 
 
 def _is_inside(file: str) -> bool:

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from state.errors import BusyError, NotFoundError, StorageError
 from state.fleet import Generation, Lease
-from state.stores.backup.log import take_log
+from state.stores.backup.archive import add_log
 from state.stores.database.connection import explained, open_unmigrated
 from state.stores.disk.disk import below, opened
 from state.stores.disk.syscalls import storage_errors
@@ -147,12 +147,12 @@ def _is_long(chain: tuple[tuple[str, int], ...]) -> bool:
 
 
 class _Files:
-    """The files of a snapshot, by name; a member of `take_log`."""
+    """The files of a snapshot, by name; given to `add_log`."""
 
     def __init__(self) -> None:
         self.found: dict[str, tuple[bytes, int]] = {}
 
-    def add(self, name: str, source: BinaryIO, size: int, mtime_ns: int = 0) -> None:
+    def add(self, name: str, source: BinaryIO, size: int, mtime_ns: int) -> None:
         content = source.read(size)
         if len(content) < size:
             raise StorageError(f"{name} became shorter while it was read", "put it again")
@@ -174,7 +174,7 @@ def _read(folder: Path) -> dict[str, tuple[bytes, int]]:
         _read_database(root, database, files)
     except sqlite3.Error as error:
         raise explained(error, workspace.database) from error
-    take_log(files, workspace, workspace.disk())
+    add_log(files.add, workspace, workspace.disk())
     with storage_errors(root):
         names = [str(path.relative_to(root)) for path in below(root) if path.is_file() and not path.is_symlink()]
     for name in names:

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import pytest
 
 from state.errors import StorageError
-from state.stores.backup.log import take_log
+from state.stores.backup.archive import add_log
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 
 
@@ -24,7 +24,7 @@ def here(tmp_path: Path) -> Workspace:
 class Taker(dict[str, bytes]):
     """Takes the files of a log in."""
 
-    def add(self, name: str, source: BinaryIO, size: int, mtime_ns: int = 0) -> None:
+    def add(self, name: str, source: BinaryIO, size: int, mtime_ns: int) -> None:
         assert mtime_ns > 0
         self[name] = source.read(size)
 
@@ -32,7 +32,7 @@ class Taker(dict[str, bytes]):
 def taken(workspace: Workspace) -> dict[str, bytes]:
     """The log as an archive has it."""
     taker = Taker()
-    take_log(taker, workspace, workspace.disk())
+    add_log(taker.add, workspace, workspace.disk())
     return taker
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Origin
-from state.stores.backup.writing import write_archive
+from state.stores.backup.archive import write_archive
 from state.stores.database.connection import to_text
 from tests.support.running import ROOT
 from tests.support.working import AT, working

@@ -259,13 +259,13 @@ def pending_notes_in(folder: Path) -> list[str]:
 
 
 def test_a_commit_that_comes_meanwhile_is_noticed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from state.stores.backup.log import take_log
+    from state.stores.backup.archive import add_log
 
     def dream(*arguments: Any) -> None:
         (here / "MEMORY.md").write_text("another version")
-        take_log(*arguments)
+        add_log(*arguments)
 
-    monkeypatch.setattr(module, "take_log", dream)
+    monkeypatch.setattr(module, "add_log", dream)
     with pytest.raises(BusyError, match="written while it was read"):
         module._read(here)
 
