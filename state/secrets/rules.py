@@ -20,22 +20,8 @@ from state.secrets.languages import key_of, vocabulary
 from state.secrets.value import NOTHING, UNUSUAL, is_placeholder, looks_drawn, strength
 from state.text.patterns import late_pattern
 
-# A rule begins so; what a file says of its keywords, and of a kind of token, is read without a reader of all of TOML.
-_HEAD = "[[rules]]"
-_KEYWORDS = late_pattern(r"^keywords = \[(.*?),?\s*\]$", re.MULTILINE | re.DOTALL)
-_TOKEN = late_pattern(r"^\"(?P<kind>[^\"\n]+)\" = |^#.*|'(?P<row>[^'\n]+)'", re.MULTILINE)
-_OWN = late_pattern(r"^(?P<name>\w+) = (?:\"(?P<text>[^\"\n]*)\"|'''(?P<source>.*)'''|true)$", re.MULTILINE)
-_OURS, _TOKENS, _THEIRS = "shapes.toml", "tokens.toml", "gitleaks.toml"
-# Of gitleaks: what context decides better here, what is public, and what takes every git hash for a token.
-_UNUSED = late_pattern(
-    r"generic-api-key|sourcegraph-.*|.*-(?:client|access)-id|.*-pub(?:lic)?-.*|hashicorp-tf-password|mapbox-api-token|curl-auth-.*"
-)
-# Rules that know a token only by a word before it; any word of its length would do.
-_BESIDE = late_pattern(r"(?:\(\?i\))?\[\\w\.-\]\{0,50\}\?")
-# The end of a token in gitleaks' rules: in a sentence a full stop, a bracket, a letter of another script ends it too.
-_THEIR_END = "(?:[\\x60'\"\\s;]|\\\\[nr]|$)"
-_OUR_END = r"(?:[^A-Za-z0-9]|$)"
-
+FOLDER = Path(__file__).with_name("rules")
+_BEGINNING = 3
 _EDGES = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 # An escape inside quoted JSON (\n) or an encoded "=" (%3D) is an edge as well.
 _EDGE = late_pattern(r"(?:\\[nrt]|%3[dD]|%2[0-9A-Fa-f]|%3[AaFf])$")
@@ -44,20 +30,25 @@ _REST_OF_TOKEN = late_pattern(r"[\w-]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Finds secrets of a kind: see the head of shapes.toml. `entropy`: its bits a character, at least."""
+    """Finds secrets of a kind: see the head of rules/ours.tsv."""
 
     kind: str
+    keywords: tuple[str, ...]
     source: str
     exact: bool = False
     look: str = ""
     entropy: float = 0.0
     group: int = 0
-    bare: bool = True
 
     @property
     def pattern(self) -> Any:  # noqa: ANN401 - google-re2 has no types
-        """Compiled when a keyword was met."""
+        """The expression, compiled when a keyword was met."""
         return _compiled(self.source)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether all that matches is the secret."""
+        return "(?P<secret" not in self.source
 
 
 @functools.cache
@@ -70,103 +61,46 @@ def _compiled(source: str) -> Any:  # noqa: ANN401
     return re2.compile(source.encode(), options)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A rule as a file has it: it is read when one of its keywords was met, for most never are."""
-
-    keywords: tuple[str, ...]
-    written: str
-    read: Callable[[str], Rule | None]
-
-
-Entries = Callable[[], tuple[Entry, ...]]
-_BEGINNING = 3
-
-
-def _file(name: str) -> str:
-    return Path(__file__).with_name("rules").joinpath(name).read_text(encoding="utf-8")
+Rules = Callable[[], tuple[Rule, ...]]
 
 
 @functools.cache
-def ours() -> tuple[Entry, ...]:
-    """Our own. They come first: of two that find the same text the first one names it."""
-    tokens = (Entry((row.partition(" ")[0].lower(),), f"{kind}\n{row}", _token) for kind, row in _tokens())
-    return (*tokens, *_entries(_file(_OURS), _own))
+def ours() -> tuple[Rule, ...]:
+    """Return our own. They come first: of two that find the same text the first one names it."""
+    return tuple(_read("ours.tsv"))
 
 
 @functools.cache
-def theirs() -> tuple[Entry, ...]:
-    """Those of gitleaks."""
-    return tuple(_entries(_file(_THEIRS), _foreign))
+def every() -> tuple[Rule, ...]:
+    """Return ours, then those of gitleaks."""
+    return (*ours(), *_read("gitleaks.tsv"))
 
 
-@functools.cache
-def every() -> tuple[Entry, ...]:
-    """Ours, then theirs."""
-    return (*ours(), *theirs())
+def _read(name: str) -> Iterator[Rule]:
+    for line in FOLDER.joinpath(name).read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            kind, keywords, options, source = line.split("\t")
+            given = dict(one.partition("=")[::2] for one in options.split())
+            yield Rule(
+                kind,
+                tuple(json.loads(keywords)),
+                source,
+                "exact" in given,
+                given.get("look", ""),
+                float(given.get("entropy", 0)),
+                int(given.get("group", 0)),
+            )
 
 
-def _entries(text: str, read: Callable[[str], Rule | None]) -> Iterator[Entry]:
-    for written in text.split(f"\n{_HEAD}\n")[1:]:
-        found = _KEYWORDS.search(written)
-        yield Entry(tuple(json.loads(f"[{found[1]}]")) if found else ("",), written, read)
-
-
-def _tokens() -> Iterator[tuple[str, str]]:
-    """A kind, and one of its prefixes with what follows it."""
-    kind = ""
-    for match in _TOKEN.finditer(_file(_TOKENS)):
-        kind = match["kind"] or kind
-        if match["row"]:
-            yield kind, match["row"]
-
-
-@functools.cache
-def _token(written: str) -> Rule:
-    kind, _, row = written.partition("\n")
-    prefix, _, rest = row.partition(" ")
-    return Rule(kind=kind, source=re.escape(prefix) + rest, look="token")
-
-
-@functools.cache
-def _own(written: str) -> Rule:
-    row = {match["name"]: match["text"] or match["source"] for match in _OWN.finditer(written)}
-    return Rule(
-        kind=row["kind"],
-        source=row["regex"],
-        exact="exact" in row,
-        look=row.get("look", ""),
-        bare="(?P<secret" not in row["regex"],
-    )
-
-
-@functools.cache
-def _foreign(written: str) -> Rule | None:
-    """None for a rule that is not used."""
-    import tomllib  # slow to load, and seldom needed
-
-    (row,) = tomllib.loads(f"{_HEAD}\n{written}")["rules"]
-    if "regex" not in row or _UNUSED.fullmatch(row["id"]):
-        return None
-    source = row["regex"].replace(_THEIR_END, _OUR_END)
-    return Rule(
-        kind=row["id"].replace("-", " "),
-        source=source,
-        look="drawn" if _BESIDE.match(source) else "",
-        entropy=float(row.get("entropy", 0)),
-        group=row.get("secretGroup", 0),
-    )
-
-
-def shaped(text: str, lowered: str, entries: Entries) -> Iterator[tuple[str, int, int]]:
-    """Kind, start and end of each secret with a shape of its own. `lowered` is the text in lower case."""
+def shaped(text: str, lowered: str, rules: Rules) -> Iterator[tuple[str, int, int]]:
+    """Yield kind, start and end of each secret with a shape of its own. `lowered` is the text in lower case."""
     content = text.encode("ascii", "replace")
-    for rule in _met(lowered, entries):
+    for rule in _met(lowered, rules):
         for match in rule.pattern.finditer(content):
             start, end = _span(rule, match)
             if start < 0 or not _stands_free(rule, text, start, end):
                 continue
-            if rule.bare and not rule.exact:  # an over-long token goes whole, the full stop of its sentence stays
+            if rule.is_bare and not rule.exact:  # an over-long token goes whole, the full stop of its sentence stays
                 rest = _REST_OF_TOKEN.match(text, end)
                 end = rest.end() if rest else end
                 end -= text[end - 1] == "."
@@ -175,23 +109,21 @@ def shaped(text: str, lowered: str, entries: Entries) -> Iterator[tuple[str, int
                 yield rule.kind, start, end
 
 
-def _met(lowered: str, entries: Entries) -> Iterator[Rule]:
-    """The rules of which a keyword stands in the text."""
-    content, (beginnings, short) = lowered.encode("ascii", "replace"), _keywords(entries)
+def _met(lowered: str, rules: Rules) -> Iterator[Rule]:
+    """Yield the rules of which a keyword stands in the text."""
+    content, (beginnings, short) = lowered.encode("ascii", "replace"), _keywords(rules)
     # Most keywords begin as nothing in the text does.
     begun = beginnings.keys() & set(zip(content, content[1:], content[2:], strict=False))
     there = {one for begin in begun for one in beginnings[begin] if one in lowered}
     there.update(one for one in short if one in lowered)
-    for entry in entries():
-        if not there.isdisjoint(entry.keywords) and (rule := entry.read(entry.written)):
-            yield rule
+    yield from (rule for rule in rules() if not there.isdisjoint(rule.keywords))
 
 
 @functools.cache
-def _keywords(entries: Entries) -> tuple[dict[tuple[int, ...], list[str]], tuple[str, ...]]:
-    """The keywords of these entries by the three signs that they begin with, and those that have no three."""
+def _keywords(rules: Rules) -> tuple[dict[tuple[int, ...], list[str]], tuple[str, ...]]:
+    """Return the keywords of these rules by the three signs that they begin with, and those that have no three."""
     beginnings: dict[tuple[int, ...], list[str]] = {}
-    every = dict.fromkeys(keyword for entry in entries() for keyword in entry.keywords)
+    every = dict.fromkeys(keyword for rule in rules() for keyword in rule.keywords)
     for keyword in every:
         if len(keyword) >= _BEGINNING:
             beginnings.setdefault(tuple(keyword[:_BEGINNING].encode("ascii", "replace")), []).append(keyword)
@@ -205,7 +137,7 @@ def _span(rule: Rule, match: Any) -> tuple[int, int]:  # noqa: ANN401
         start, end = match.span(number)
         if end > start >= 0 and (not match.re.groupindex or number in _secret_groups(match.re)):
             return start, end
-    return match.span() if rule.bare else (-1, -1)
+    return match.span() if rule.is_bare else (-1, -1)
 
 
 def _secret_groups(pattern: Any) -> frozenset[int]:  # noqa: ANN401
@@ -213,8 +145,8 @@ def _secret_groups(pattern: Any) -> frozenset[int]:  # noqa: ANN401
 
 
 def _stands_free(rule: Rule, text: str, start: int, end: int) -> bool:
-    """Whether a token begins and ends where it seems to."""
-    if not rule.bare:
+    """Return whether a token begins and ends where it seems to."""
+    if not rule.is_bare:
         return True
     if (
         start
@@ -227,7 +159,7 @@ def _stands_free(rule: Rule, text: str, start: int, end: int) -> bool:
 
 
 def _is_login(secret: str) -> bool:
-    """Whether this is base64 of user:password, or of what SMTP makes of them."""
+    """Return whether this is base64 of user:password, or of what SMTP makes of them."""
     try:
         content = base64.b64decode(secret + "=" * (-len(secret) % 4), validate=True).decode("utf-8")
     except ValueError:
@@ -240,14 +172,14 @@ def _entropy(secret: str) -> float:
 
 
 def _is_unnamed(secret: str) -> bool:
-    """Whether a text is no label of a form, which would name a secret or speak about one."""
+    """Return whether a text is no label of a form, which would name a secret or speak about one."""
     words, parts = vocabulary(), re.findall(r"[^\W\d_]+", secret)
     about = sum(part.lower() in words.about for part in parts)
     return (not parts or 2 * about <= len(parts)) and not any(key_of(part) in words.named for part in parts)
 
 
 def _is_token(secret: str, least: int) -> bool:
-    """Whether the longest run of letters and digits was drawn, and is no digest that a cache is known by."""
+    """Return whether the longest run of letters and digits was drawn, and is no digest that a cache is known by."""
     longest = max(_ALNUM.findall(secret), key=len, default="")
     return not _PUBLIC.search(secret) and (
         bool(_UUID.search(secret)) or (len(longest) >= least and looks_drawn(longest))
@@ -263,7 +195,7 @@ _JUDGES: dict[str, Callable[[str], bool]] = {
 
 
 def _looks(secret: str, look: str) -> bool:  # noqa: PLR0911 - one look after the other
-    """Whether a secret looks as its rule asks for."""
+    """Return whether a secret looks as its rule asks for."""
     if not look:
         return True
     digit, letter = any(map(str.isdigit, secret)), any(map(str.isalpha, secret))
