@@ -1,6 +1,6 @@
 """The rules of gitleaks as state/secrets/rules/gitleaks.tsv has them.
 
-python -m tests.state.secrets.gitleaks config/gitleaks.toml      writes them anew; version and SHA-256 go into its head
+python -m tests.state.secrets.gitleaks config/gitleaks.toml     writes them anew; version and SHA-256 go into its head
 """
 
 import json
