@@ -4,17 +4,16 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import chain
 
 from daemon.config.beside import start_beside
 from daemon.config.settings import Config
 from daemon.models.headless import AGENTS, offers
 from daemon.models.known import KnownModel, look_up
-from daemon.upkeep.examine import REPAIR, RESCUE, SEE_DOCTOR, Finding, Level, advice_of, check_stores, watched
-from daemon.upkeep.repair.run import RepairResult, survey
+from daemon.upkeep.examine import REPAIR, RESCUE, SEE_DOCTOR, Finding, Level, advice_of, watched
+from daemon.upkeep.repair.run import survey
 from daemon.workspace.status import RESOLVE, TORN
-from daemon.workspace.stores import folders, open_exclusive
+from daemon.workspace.stores import folders
 from daemon.workspace.vector_index import Embedding
 from state.codec import decode
 from state.document.merge import is_conflicted
@@ -42,15 +41,14 @@ def examine(
     workspace: Workspace,
     configured: Callable[[], Config],
     service: Look,
-    look: Look | None = None,
+    look: Look,
     look_up: LookUp = look_up,
 ) -> Iterator[Finding]:
     """Yield every finding as it is made. Nothing is asked of the network.
 
     `configured` reads the configuration, `service` says whether a daemon runs and keeps the workspace, `look_up` what
-    litellm knows of a model. `look` looks into the stores; without it that is done here, with the workspace's lock:
-    while another process has it they are not looked into. Opening the stores finishes an interrupted commit and
-    builds a torn index anew, and the findings say so.
+    litellm knows of a model. `look` looks into the stores. Opening these finishes an interrupted commit and builds a
+    torn index anew, and the findings say so.
     """
     config, finding = _config(configured)
     yield finding
@@ -62,8 +60,7 @@ def examine(
             yield finding
         told |= {finding.about} if finding.level is Level.PROBLEM else set()
     if "state.db" not in told:  # opening it would finish what is torn
-        found = watched(look or partial(_here, workspace, config), workspace)
-        yield from (one for one in found if one.about != "MEMORY.md" or one.about not in told)
+        yield from (one for one in watched(look, workspace) if one.about != "MEMORY.md" or one.about not in told)
     yield from _readable(_notes(workspace), "notes")
 
 
@@ -77,26 +74,14 @@ def _broken(workspace: Workspace, config: Config) -> Iterator[Finding]:
         about = "state.db" if error.advice.endswith(SEE_DOCTOR) else "stores"
         yield Finding(about, Level.PROBLEM, error.what, advice_of(error))
         return
-    yield from [one for one in repair.left if not one.what.startswith(_reported_elsewhere(workspace))]
+    elsewhere = tuple(f"{path} is a symbolic link" for path in (workspace.document, workspace.scratch))
+    yield from [one for one in repair.left if not one.what.startswith(elsewhere)]
     for mend in repair.mends:
         if mend.about in _CHECKED_CLOSED:
-            yield Finding(mend.about, Level.PROBLEM, mend.wrong, _rescue(mend))
-
-
-def _rescue(mend: RepairResult) -> str:
-    if mend.about != "state.db":
-        return REPAIR
-    return f"if a newer dreamd wrote it, upgrade; else {REPAIR}" if WRONG_SCHEMA in mend.wrong else RESCUE
-
-
-def _reported_elsewhere(workspace: Workspace) -> tuple[str, ...]:
-    """Return how findings begin that other checks report."""
-    return tuple(f"{path} is a symbolic link" for path in (workspace.document, workspace.scratch))
-
-
-def _here(workspace: Workspace, config: Config) -> Iterator[Finding]:
-    with open_exclusive(workspace, config, "dreamd doctor") as store:
-        yield from check_stores(store)
+            advice = RESCUE if mend.about == "state.db" else REPAIR
+            if WRONG_SCHEMA in mend.wrong:
+                advice = f"if a newer dreamd wrote it, upgrade; else {REPAIR}"
+            yield Finding(mend.about, Level.PROBLEM, mend.wrong, advice)
 
 
 def _config(configured: Callable[[], Config]) -> tuple[Config, Finding]:
@@ -123,19 +108,18 @@ def _model(config: Config, look_up: LookUp) -> Iterator[Finding]:
     except DreamdError as error:
         yield Finding("model", Level.WARNING, f"not looked up: {error.what}", error.advice)
         return
-    missing = known.missing_keys
+    missing, level, advice = known.missing_keys, Level.PROBLEM, ""
     if not known.provider:
         what = f"litellm knows no provider for {name!r}"
-        yield Finding("model", Level.PROBLEM, what, "write model.name as provider/model, e.g. openai/gpt-5-mini")
+        advice = "write model.name as provider/model, e.g. openai/gpt-5-mini"
     elif missing and config.model.api_base is None:
-        yield Finding(
-            "model", Level.PROBLEM, f"{name} wants a key", f"set {' and '.join(missing)} in the environment"
-        )
+        what, advice = f"{name} wants a key", f"set {' and '.join(missing)} in the environment"
     elif not known.priced:
-        what = f"{name}: its price and context window are not known"
-        yield Finding("model", Level.WARNING, what, "the ceilings in dollars do not bind it, those in tokens do")
+        level, what = Level.WARNING, f"{name}: its price and context window are not known"
+        advice = "the ceilings in dollars do not bind it, those in tokens do"
     else:
-        yield Finding("model", Level.OK, f"{name} is known" + ("" if missing else ", and so is its key"))
+        level, what = Level.OK, f"{name} is known" + ("" if missing else ", and so is its key")
+    yield Finding("model", level, what, advice)
 
 
 def _agent(config: Config, name: str) -> Finding:

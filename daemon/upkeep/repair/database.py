@@ -45,7 +45,7 @@ def database(context: RepairContext) -> Iterator[Job]:
     wrong = damage_of(path, expected=bool(copies or inbox.displaced() or inbox.rotated()))
     for copy in copies:  # every row of them is read when one of them is to be restored
         if not is_readable(copy) or (wrong and damage_of(copy, expected=True)):
-            yield Job("copies", f"{copy} is damaged", "it is kept aside", partial(context.aside.move, copy))
+            yield Job("copies", f"{copy} is damaged", "it is kept aside", partial(context.put_aside, copy))
         else:
             sound.append(copy)
     if wrong:
@@ -82,7 +82,7 @@ def _restore(context: RepairContext, copy: Path | None) -> tuple[str, ...]:
     context.check()
     for side in _SIDES:
         if os.path.lexists(old := path.with_name(path.name + side)):
-            context.aside.move(old)
+            context.put_aside(old)
     if context.workspace.index.is_dir() and not context.workspace.index.is_symlink():
         empty_folder(disk, context.workspace.index)  # the vector index is of the old state.db
     disk.rename(new, path)

@@ -82,7 +82,7 @@ def displaced(context: RepairContext) -> Iterator[Job]:
             "MEMORY.md",
             f"{path} was left by a commit that was interrupted",
             "it is kept aside: it may hold a save of yours",
-            partial(context.aside.move, path),
+            partial(context.put_aside, path),
         )
 
 
@@ -135,7 +135,7 @@ def _mended(found: bytes, wanted: str) -> tuple[str, bool]:
 def _replace(context: RepairContext, text: str) -> None:
     path = context.workspace.document
     if os.path.lexists(path):
-        context.aside.keep(path)
+        context.keep_copy(path)
     context.check()
     context.disk.write_atomic(path, text.encode(), mode=0o644)
 

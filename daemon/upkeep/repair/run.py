@@ -7,19 +7,17 @@ first. A step that was cut off anywhere is done by the next repair; one that fin
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass
 
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.upkeep.repair.database import database
 from daemon.upkeep.repair.document import displaced, document
-from daemon.upkeep.repair.files import files, links, owners
-from daemon.upkeep.repair.indexes import checkpoints, indexes, vector_folder
+from daemon.upkeep.repair.files import derived, files, indexes, unmendable
 from daemon.upkeep.repair.jobs import Job, RepairContext
-from daemon.upkeep.repair.quarantine import Quarantine
-from daemon.workspace.stores import Store, open_owned, recover, utc_now
+from daemon.workspace.stores import open_owned, recover, utc_now
 from daemon.workspace.vector_index import Embedding, Index
 from state.errors import DreamdError
 from state.stores.disk.disk import Disk
@@ -47,16 +45,6 @@ class Repair:
     dry: bool = False
 
 
-@dataclass(slots=True)
-class _Report:
-    on_step: Callable[[Step], None]
-    mends: list[RepairResult] = field(default_factory=list)
-
-    def done(self, job: Job, results: tuple[str, ...] = ()) -> None:
-        self.mends.append(RepairResult(job.about, job.wrong, job.action, results))
-        self.on_step(Step(job.about, f"{job.wrong}: {job.action}"))
-
-
 def repair(
     workspace: Workspace,
     config: Config,
@@ -69,34 +57,28 @@ def repair(
 
     Raise StorageError when the disk refuses or has no room; what was done until then stands, and may be done again.
     """
-    context = _repairing(workspace, config, check, embedding, disk)
-    report = _Report(on_step)
-    left = [*links(workspace), *owners(workspace)]
-    for job in _jobs(context):
+    context = RepairContext(workspace, config, disk or workspace.disk(), check, embedding, utc_now())
+    mends, left = list[RepairResult](), list(unmendable(workspace))
+
+    def mend(job: Job) -> None:
         check()
-        report.done(job, job.do() or ())
+        mends.append(RepairResult(job.about, job.wrong, job.action, job.do() or ()))
+        on_step(Step(job.about, f"{job.wrong}: {job.action}"))
+
+    for job in _jobs(context):
+        mend(job)
     if workspace.database.is_symlink():
         left.append(Finding("stores", Level.WARNING, "not looked into: state.db is a link"))
     else:
-        left += _stores(context, report)
-    return Repair(tuple(report.mends), tuple(left), context.aside.folder, tuple(context.aside.kept))
+        left += _stores(context, mends, mend)
+    return Repair(tuple(mends), tuple(left), context.aside, tuple(context.kept))
 
 
 def survey(workspace: Workspace, config: Config, check: Callable[[], None], embedding: Embedding) -> Repair:
     """Return what `repair` would do, as far as it shows before anything is done. Nothing is written."""
-    context = _repairing(workspace, config, check, embedding, None)
-    report = _Report(lambda _: None)
-    left = (*links(workspace), *owners(workspace))
-    for job in _jobs(context):
-        report.done(job)
-    return Repair(tuple(report.mends), left, dry=True)
-
-
-def _repairing(
-    workspace: Workspace, config: Config, check: Callable[[], None], embedding: Embedding, disk: Disk | None
-) -> RepairContext:
-    disk, now = disk or workspace.disk(), utc_now()
-    return RepairContext(workspace, config, disk, check, embedding, now, Quarantine(workspace, disk, now))
+    context = RepairContext(workspace, config, workspace.disk(), check, embedding, utc_now())
+    mends = tuple(RepairResult(job.about, job.wrong, job.action) for job in _jobs(context))
+    return Repair(mends, tuple(unmendable(workspace)), dry=True)
 
 
 def _jobs(context: RepairContext) -> Iterator[Job]:
@@ -105,34 +87,26 @@ def _jobs(context: RepairContext) -> Iterator[Job]:
     yield from database(context)
     yield from displaced(context)
     yield from document(context)
-    yield from checkpoints(context)
-    yield from vector_folder(context)
+    yield from derived(context)
 
 
-def _stores(context: RepairContext, report: _Report) -> Iterator[Finding]:
+def _stores(context: RepairContext, mends: list[RepairResult], mend: Callable[[Job], None]) -> Iterator[Finding]:
     """Open the stores, finish interrupted commits, repair the indexes; yield what is still wrong."""
-    with _opened(context) as store:
+    with (
+        closing(Index(context.workspace, context.check)) as indexing,
+        closing(open_owned(context.workspace, context.config, context.check, context.embedding, indexing)) as store,
+    ):
         try:
             recover(store)
         except DreamdError as error:
             yield Finding("commit", Level.PROBLEM, error.what, error.advice)
         for notice in store.notices:
             topic = "word index" if "index" in notice else "commit"
-            report.mends.append(RepairResult(topic, f"the {topic} was found torn or unfinished", notice))
+            mends.append(RepairResult(topic, f"the {topic} was found torn or unfinished", notice))
         store.notices.clear()
         for job in indexes(context, store):
-            context.check()
-            report.done(job, job.do() or ())
+            mend(job)
         store.notices.clear()
         for finding in check_stores(store):
             if finding.level is Level.PROBLEM or (finding.level is Level.WARNING and finding.about == "history"):
                 yield finding
-
-
-@contextmanager
-def _opened(context: RepairContext) -> Iterator[Store]:
-    with (
-        closing(Index(context.workspace, context.check)) as indexing,
-        closing(open_owned(context.workspace, context.config, context.check, context.embedding, indexing)) as store,
-    ):
-        yield store
