@@ -33,7 +33,7 @@ class Cut(StrEnum):
 
 
 def joined(found: Iterable[Span]) -> tuple[Span, ...]:
-    """The places in order, with overlapping ones joined."""
+    """Return the places in order, with overlapping ones joined."""
     merged: list[Span] = []
     for start, end in sorted(found):
         if merged and start < merged[-1][1]:
@@ -44,7 +44,7 @@ def joined(found: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def cut_all(text: str, find: Finder, cut: Cut) -> str:
-    """The text without what is found in it, again and again until nothing is found; "" when no word remains."""
+    """Return the text without what is found in it, until nothing is found; "" when no word remains."""
     turn = 0
     while found := find(text):
         text = cut_out(text, widened(found, turn, len(text)), cut)
@@ -53,7 +53,7 @@ def cut_all(text: str, find: Finder, cut: Cut) -> str:
 
 
 def widened(found: Sequence[Span], turn: int, length: int) -> tuple[Span, ...]:
-    """What is to go in this turn (0, 1 …) of a text of this length: the places themselves in the first ones.
+    """Return what is to go in this turn (0, 1 …) of a text of this length: the places themselves in the first ones.
 
     Where a text is laid around itself many times, each turn uncovers the next; then what stands beside the places
     goes too, twice as much each turn, so that few turns are enough.
@@ -67,7 +67,7 @@ def widened(found: Sequence[Span], turn: int, length: int) -> tuple[Span, ...]:
 
 
 def cut_out(text: str, found: Sequence[Span], cut: Cut) -> str:
-    """The text without these places, or without the sentences that hold them; "" when no word remains.
+    """Return the text without these places, or without the sentences that hold them; "" when no word remains.
 
     What follows a cut moves next to what stood before it, which may be a match again: who knows what is looked for
     looks again. Each time there are fewer words.
@@ -79,7 +79,7 @@ def cut_out(text: str, found: Sequence[Span], cut: Cut) -> str:
 
 
 def sentences(text: str) -> tuple[Span, ...]:
-    """The sentences of the text, none across lines: with the white space behind them, without the marks of a list."""
+    """Return the sentences of the text, none across lines, with the white space behind and no list mark before."""
     found: list[Span] = []
     at = 0
     for line in text.splitlines(keepends=True):
@@ -131,7 +131,7 @@ def _has_words(text: str) -> bool:
 
 
 def _touched(units: Sequence[Span], found: Sequence[Span]) -> list[Span]:
-    """The units that one of the places touches; both are in order, and neither overlaps its own."""
+    """Return the units that one of the places touches; both are in order, and neither overlaps its own."""
     touched: list[Span] = []
     at = 0
     for start, end in units:

@@ -23,24 +23,24 @@ _SOME, _MANY = 1 << 8, 1 << 13
 
 
 def digest_of_text(salt: str, text: str) -> str:
-    """The digest of a whole text; white space at its ends and Unicode forms are folded, as a crystal's id does."""
+    """Return the digest of a whole text, without white space at its ends and in one Unicode form."""
     folded = unicodedata.normalize("NFC", text.strip()).encode("utf-8", "surrogatepass")
     return hmac.new(bytes.fromhex(salt), folded, hashlib.sha256).hexdigest()
 
 
 def digest_of_letters(salt: str, said: str) -> str:
-    """The digest of a run of letters, 32 hexadecimal digits; without a salt the letters themselves."""
+    """Return the digest of a run of letters, 32 hexadecimal digits; without a salt the letters themselves."""
     message = f"2\0.letters {said}".encode("utf-8", "surrogatepass")
     return hmac.digest(bytes.fromhex(salt), message, "sha256")[:16].hex() if salt else said
 
 
 def mark_of_run(salt: str, words: Sequence[str]) -> int:
-    """The mark of a run of words, or letters. It is made of all of them: 16 bits about the whole, of none alone."""
+    """Return the mark of a run of words or letters: 16 bits about the whole run, of none of them alone."""
     return sums_of(salt, words)[-1] >> _MARK_SHIFT
 
 
 def sums_of(salt: str, words: Sequence[str]) -> Sequence[int]:
-    """The sums of all beginnings of a text, the empty one included; for `marked_places`."""
+    """Return the sums of all beginnings of a text, the empty one included; for `marked_places`."""
     values = {word: value_of(salt, word) for word in set(words)}
     if len(words) >= (_SOME if "numpy" in sys.modules else _MANY):
         many: Sequence[int] = _sums_of_many(values, words)
@@ -53,7 +53,7 @@ def sums_of(salt: str, words: Sequence[str]) -> Sequence[int]:
 
 
 def marked_places(sums: Sequence[int], size: int, marks: Collection[int]) -> list[tuple[int, int]]:
-    """Where in a text with these sums a run of this size has one of the marks, and which."""
+    """Return where in a text with these sums a run of this size has one of the marks, and which."""
     power = pow(_TIMES, size, _MASK + 1)
     if not isinstance(sums, list):
         return _marked_of_many(sums, size, power, marks)
@@ -85,6 +85,6 @@ def _marked_of_many(sums: Any, size: int, power: int, marks: Collection[int]) ->
 
 @lru_cache(maxsize=65_536)
 def value_of(salt: str, word: str) -> int:
-    """The 64-bit number that stands for a word, or a letter, in a rolling sum."""
+    """Return the 64-bit number that stands for a word, or a letter, in a rolling sum."""
     digest = hmac.digest(bytes.fromhex(salt), word.encode("utf-8", "surrogatepass"), "sha256")
     return int.from_bytes(digest[:8], "big")

@@ -51,7 +51,7 @@ class Letters:
         return tuple(self.signs[one:other] for one, other in pairwise(cuts) if other > one)
 
     def _parts(self, place: int, groups: set[int]) -> bool:
-        """Whether a word begins with this letter: after a sign that is seen, or in a script without spaces."""
+        """Return whether a word begins with this letter: after a sign that is seen, or in a script without spaces."""
         before, here = self.at[place - 1], self.at[place]
         if here == before + 1 and "\u1161" <= self.text[here] <= "\u11ff":  # it completes a syllable of Hangul
             return False
@@ -74,5 +74,5 @@ def letters_of(text: str) -> Letters:
 
 @lru_cache(maxsize=65_536)
 def _is_mark(sign: str) -> bool:
-    """Whether a sign belongs to the letter before it, or is not seen."""
+    """Return whether a sign belongs to the letter before it, or is not seen."""
     return unicodedata.category(sign) in ("Mn", "Mc", "Me", "Cf")

@@ -12,7 +12,7 @@ _HOST = late_pattern(r"(?:\[[0-9A-Fa-f:.%]{2,60}\]|[A-Za-z0-9_][\w.:-]{0,255})(?
 
 
 def addresses(text: str) -> Iterator[tuple[str, int, int]]:
-    """Kind, start and end of each of them."""
+    """Yield kind, start and end of each of them."""
     if "://" not in text:
         return
     for match in _ADDRESS.finditer(text):

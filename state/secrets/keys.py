@@ -43,7 +43,7 @@ _PUBLIC = (
 
 
 def private_keys(text: str) -> Iterator[tuple[str, int, int]]:
-    """Kind, start and end of each private key, or of the piece of one."""
+    """Yield kind, start and end of each private key, or of the piece of one."""
     if "-----BEGIN" in text or "PuTTY-User" in text or "Private-Lines" in text or "---- BEGIN" in text:
         yield from _blocks(text)
     if "PRIVATE KEY" in text and "-----END" in text:

@@ -39,10 +39,10 @@ class Noun(Enum):
 _ORDER = (Noun.PIN, Noun.PHRASE, Noun.CODES, Noun.PASSWORD, Noun.KEY, Noun.LOGIN, Noun.CODE, Noun.THING, Noun.UNNAMED)
 # tells: stands between the noun and its value; leads: the same, of what may be no value;
 # about: behind the noun, no value follows; yours: of a placeholder; small: of a sentence rather than a passphrase;
-# denies: between a word and the noun, the word is none; worded: part of a noun whose secret may be plain words;
+# worded: part of a noun whose secret may be plain words;
 # users: a noun of `login` that names who logs in; public: beside a key, everybody may see it;
 # numbers: what has a number that is no secret; general: so one speaks of what other people's secrets are.
-_WORDS = ("tells", "leads", "about", "yours", "small", "denies", "worded", "users", "public", "numbers", "general")
+_WORDS = ("tells", "leads", "about", "yours", "small", "worded", "users", "public", "numbers", "general")
 ROWS = (*(noun.value for noun in Noun), *_WORDS)
 
 _ACCENTED = re.compile("[à-öø-ÿāăąćčďđēęěğīıłńňőœřśşšťūůűźżž]")
@@ -61,7 +61,6 @@ class Vocabulary:
     about: frozenset[str]
     yours: frozenset[str]
     small: frozenset[str]
-    denies: frozenset[str]
     worded: frozenset[str]
     users: frozenset[str]
     public: frozenset[str]

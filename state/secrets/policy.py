@@ -38,18 +38,18 @@ class Redaction:
     allow: tuple[str, ...] = ()
 
     def of(self, text: str, known: Sequence[str] = ()) -> str:
-        """The text as it may be remembered or sent: without its secrets, unless the owner switched that off.
+        """Return the text as it may be remembered or sent: without its secrets, unless the owner switched that off.
 
         What stands in the clear in a text of `known`, which was redacted before, is no secret in this one either.
         """
         return self._redacted(text, known)[0]
 
     def kinds(self, text: str) -> tuple[str, ...]:
-        """The kinds of the secrets in a text, each once; none where the owner switched that off."""
+        """Return the kinds of the secrets in a text, each once; none where the owner switched that off."""
         return tuple(dict.fromkeys(one.kind for one in self._redacted(text)[1]))
 
     def doubtful(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """The text without its certain secrets, and the kinds of those that only its context told."""
+        """Return the text without its certain secrets, and the kinds of those that only its context told."""
         from state.secrets.redaction import replaced
         from state.secrets.value import looks_drawn
 
@@ -67,11 +67,11 @@ class Redaction:
         return done.text, done.found
 
     def of_table(self, table: Mapping[str, str]) -> dict[str, str]:
-        """The same of each value, whose name may say that it is one."""
+        """Return the same of each value, whose name may say that it is one."""
         return {self.of(name): self._named(name, value) for name, value in table.items()}
 
     def of_json(self, value: Any) -> Any:  # noqa: ANN401 - JSON has no better type
-        """The same of each text in JSON, and of its names."""
+        """Return the same of each text in JSON, and of its names."""
         if isinstance(value, str):
             return self.of(value)
         if isinstance(value, list):
@@ -98,7 +98,7 @@ class Redaction:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text is words and small numbers, without a noun for a secret: then nothing in it is one.
+    """Return whether a text is words and small numbers, without a noun for a secret: then nothing in it is one.
 
     The rules need not be read for it, which takes as long as all else that a short command does.
     """

@@ -50,7 +50,7 @@ class Redacted:
 
 
 def redact(text: str, allow: Sequence[str] = (), judge: Judge = is_told, known: Sequence[str] = ()) -> Redacted:
-    """The text with every secret replaced by `[redacted: kind]`; what stands within a text of `allow` is none.
+    """Return the text with every secret replaced by `[redacted: kind]`; what stands within a text of `allow` is none.
 
     Nor is what stands in a text of `known`, as whole words. `judge` says what is told in sentences. Redacting twice
     is redacting once. Time is linear in the text's length.
@@ -58,8 +58,9 @@ def redact(text: str, allow: Sequence[str] = (), judge: Judge = is_told, known: 
     redacted, found = text, tuple[Finding, ...]()
     # What a secret stood between may be a sentence about another one only once the first is gone.
     for _ in range(_PASSES if len(text) >= _SHORTEST else 0):
-        more = _findings(redacted, allow, judge, again=bool(found))
-        more = [one for one in more if not _stands_in(known, redacted[one.start : one.end])]
+        more = [
+            one for one in _findings(redacted, allow, judge) if not _stands_in(known, redacted[one.start : one.end])
+        ]
         if not more:
             break
         found = _apart([*found, *_in_original(found, more)])
@@ -68,9 +69,9 @@ def redact(text: str, allow: Sequence[str] = (), judge: Judge = is_told, known: 
     return Redacted(redacted, found)
 
 
-def _findings(text: str, allow: Sequence[str], judge: Judge, *, again: bool) -> list[Finding]:
+def _findings(text: str, allow: Sequence[str], judge: Judge) -> list[Finding]:
     marks = [match.span() for match in _MARKED.finditer(text)] if MARK in text else []
-    told = in_context(text, judge, marks if again else None)
+    told = in_context(text, judge)
     candidates = chain(private_keys(text), _shaped(text), addresses(text), told, settings(text), wallets(text))
     found = [Finding(kind, start, end) for kind, start, end in candidates if not _touches(marks, start, end)]
     if not (allow and found):
@@ -80,7 +81,7 @@ def _findings(text: str, allow: Sequence[str], judge: Judge, *, again: bool) -> 
 
 
 def _stands_in(known: Sequence[str], value: str) -> bool:
-    """Whether a value stands in one of the texts, and is no piece of a word there."""
+    """Return whether a value stands in one of the texts, and is no piece of a word there."""
     if not any(value in text for text in known):
         return False
     whole = re.compile(rf"(?<!\w){re.escape(value)}(?!\w)")
@@ -88,7 +89,7 @@ def _stands_in(known: Sequence[str], value: str) -> bool:
 
 
 def _touches(marks: Sequence[tuple[int, int]], start: int, end: int) -> bool:
-    """Whether a place lies on what was redacted before."""
+    """Return whether a place lies on what was redacted before."""
     after = bisect_right(marks, (start, len(MARK) + end))
     return (after > 0 and marks[after - 1][1] > start) or (after < len(marks) and marks[after][0] < end)
 
@@ -100,7 +101,7 @@ def _shaped(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def replaced(text: str, found: Sequence[Finding]) -> str:
-    """The text with the mark of each finding in its place."""
+    """Return the text with the mark of each finding in its place."""
     pieces, at = [], 0
     for finding in found:
         pieces += [text[at : finding.start], finding.mark]
@@ -109,7 +110,7 @@ def replaced(text: str, found: Sequence[Finding]) -> str:
 
 
 def _in_original(found: Sequence[Finding], more: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings of a later pass at their places in the original text, of which `found` was replaced before."""
+    """Yield the findings of a later pass at their places in the text before `found` was replaced."""
     shifts, shift = [0], 0
     ends = []  # of the marks, in the text of the later pass
     for one in found:
@@ -122,7 +123,7 @@ def _in_original(found: Sequence[Finding], more: Sequence[Finding]) -> Iterator[
 
 
 def _apart(found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Overlapping findings become one, of the kind of the one that begins first (of the longest, if several do)."""
+    """Join overlapping findings, each as the kind that begins first, or is longest."""
     apart: list[Finding] = []
     for finding in sorted(found, key=lambda one: (one.start, -one.end)):
         if apart and finding.start < apart[-1].end:

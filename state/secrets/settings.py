@@ -87,7 +87,7 @@ _PADDED = late_pattern(r"[A-Za-z0-9+/_-]{10,}={1,2}")
 
 
 def settings(text: str) -> Iterator[tuple[str, int, int]]:
-    """Kind, start and end of each secret that the syntax of a setting shows."""
+    """Yield kind, start and end of each secret that the syntax of a setting shows."""
     is_file = bool(_SECTION.search(text)) or len(list(_LINE.finditer(text, 0, 4096))) >= 2
     for match in chain(_tied(text), _LED.finditer(text), _behind_names(text)):
         noun = noun_of(match["name"])

@@ -109,14 +109,14 @@ _TRAILING_DIGITS = late_pattern(r"\d+$")
 
 
 def remembered(function: Callable[..., _Result]) -> "functools._lru_cache_wrapper[_Result]":
-    """The function with a cache of its results that `forget` clears: its arguments are pieces of a text."""
+    """Return the function with a cache of its results that `forget` clears: its arguments are pieces of a text."""
     cached = functools.lru_cache(_REMEMBERED)(function)
     _CACHES.append(cached.cache_clear)
     return cached
 
 
 def last_word(text: str) -> tuple[str, int]:
-    """The last word of a text, with what follows an apostrophe in it, and where it begins; "" behind another sign."""
+    """Return the last word of a text, with what follows an apostrophe in it, and where it begins; else ""."""
     text = text.rstrip(_BEHIND_WORDS)
     start = _word_start(text, len(text))
     if start < len(text) and text[start - 1 : start] in _APOSTROPHES:
@@ -132,13 +132,13 @@ def _word_start(text: str, end: int) -> int:
 
 
 def is_template(value: str) -> bool:
-    """Whether a value is filled in by a program, or was blotted out."""
+    """Return whether a value is filled in by a program, or was blotted out."""
     return bool(_TEMPLATE.fullmatch(value))
 
 
 @remembered
 def is_placeholder(value: str) -> bool:
-    """Whether the whole value stands for a secret without being one: a variable, a template, dots, plain words."""
+    """Return whether the whole value only stands for a secret: a variable, a template, dots, plain words."""
     word = value[: 2 * _ENOUGH].strip("\"'`.,;:!? ")
     if not word or len(set(word.lower())) == 1 or _TEMPLATE.fullmatch(word) or _TEMPLATE.fullmatch(value):
         return True
@@ -161,7 +161,7 @@ def is_placeholder(value: str) -> bool:
 
 
 def _is_wish(parts: list[str]) -> bool:
-    """Whether words ask for a value: "pon-aqui-la-tuya"."""
+    """Return whether words ask for a value: "pon-aqui-la-tuya"."""
     words, lowered = vocabulary(), [part.lower() for part in parts]
     return any(part in words.yours for part in lowered) and all(
         part in words.yours or part in words.small or _is_stock(part) for part in lowered
@@ -169,7 +169,7 @@ def _is_wish(parts: list[str]) -> bool:
 
 
 def _is_wide_stock(word: str) -> bool:
-    """Whether a text without blanks consists of words of placeholders: あなたのパスワード."""
+    """Return whether a text without blanks consists of words of placeholders: あなたのパスワード."""
     words, at = vocabulary(), 0
     while at < len(word):
         sizes = (size for size in range(min(10, len(word) - at), 0, -1) if _is_wide_word(words, word[at : at + size]))
@@ -192,7 +192,7 @@ def _is_stock(word: str) -> bool:
 
 @remembered
 def looks_drawn(text: str) -> bool:
-    """Whether the text looks drawn at random: long, of letters and digits that change places often."""
+    """Return whether the text looks drawn at random: long, of letters and digits that change places often."""
     if _UUID.fullmatch(text):
         return True
     if text.startswith(("SHA256:", "MD5:", "sha256:", "h1:")) or not text.isascii():
@@ -209,36 +209,36 @@ def looks_drawn(text: str) -> bool:
 
 
 def is_name(text: str) -> bool:
-    """Whether a program calls something so: V1LocalObjectReference, rust_openssl.kdf.Argon2d."""
+    """Return whether a program calls something so: V1LocalObjectReference, rust_openssl.kdf.Argon2d."""
     words = _NAME_WORDS.findall(text)
     letters = sum(map(len, words))
     return bool(_NAME.fullmatch(text)) and sum(map(str.isdigit, text)) <= 4 and letters >= 3.5 * max(1, len(words))
 
 
 def is_reference(word: str) -> bool:
-    """Whether a word says which version or which entry of something is meant."""
+    """Return whether a word says which version or which entry of something is meant."""
     return bool(_REFERENCE.fullmatch(word))
 
 
 def is_code(word: str) -> bool:
-    """Whether a bare word is written as a program is."""
+    """Return whether a bare word is written as a program is."""
     return bool(_CODE_LIKE.search(word))
 
 
 @remembered
 def is_call(word: str) -> bool:
-    """Whether a bare word is a piece of a program rather than a password with brackets in it."""
+    """Return whether a bare word is a piece of a program rather than a password with brackets in it."""
     return bool(_CALL_LIKE.search(word))
 
 
 def is_technical(word: str) -> bool:
-    """Whether a word has digits as SHA-256, OAuth2 and 2FA have."""
+    """Return whether a word has digits as SHA-256, OAuth2 and 2FA have."""
     return bool(_TECHNICAL.fullmatch(word))
 
 
 @remembered
 def strength(word: str) -> int:  # noqa: PLR0911 - one look after the other
-    """How much a bare word looks like a password or a key, from NOTHING to EVIDENT."""
+    """Return how much a bare word looks like a password or a key, from NOTHING to EVIDENT."""
     if len(word) < (4 if word.isascii() else 2) or is_placeholder(word):
         return NOTHING
     word = word[: 2 * _ENOUGH]
@@ -261,7 +261,7 @@ def strength(word: str) -> int:  # noqa: PLR0911 - one look after the other
 
 
 def _are_odd(parts: list[str]) -> bool:
-    """Whether nobody joins these words but as a password: orange-bicycle, not case-sensitive."""
+    """Return whether nobody joins these words but as a password: orange-bicycle, not case-sensitive."""
     words = vocabulary()
     known = words.small | words.about | words.yours | _JOINTS
     stock = sum(
@@ -291,7 +291,7 @@ def _with_digits(word: str, symbols: int) -> int:  # noqa: PLR0911 - one look af
 
 
 def are_drawn(words: list[str]) -> bool:
-    """Whether these words are a passphrase rather than a sentence."""
+    """Return whether these words are a passphrase rather than a sentence."""
     lowered = [word.lower() for word in words]
     known = vocabulary()
     commonplace = sum(word in commonplace_in_english() or word in known.about for word in lowered)

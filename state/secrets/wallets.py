@@ -32,7 +32,7 @@ _BEFORE, _AFTER, _HEADING = 120, 60, 8
 
 
 def wallets(text: str) -> Iterator[tuple[str, int, int]]:
-    """Kind, start and end of each seed phrase."""
+    """Yield kind, start and end of each seed phrase."""
     if len(text) < _SHORTEST:
         return
     for match in () if text.isascii() else _SIGNS.finditer(text):
@@ -57,7 +57,7 @@ def _rows() -> Any:  # noqa: ANN401 - google-re2 has no types
 
 
 def _stretches(words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Where a dozen words follow each other without one of those that hold a sentence together."""
+    """Yield where a dozen words follow each other without one of those that hold a sentence together."""
     small = vocabulary().small
     first = 0
     for number, word in enumerate([*words, ""]):
@@ -77,7 +77,7 @@ def _phrases(text: str, words: Sequence[str], places: Sequence[tuple[int, int]])
 
 
 def _listed(words: Sequence[str]) -> list[tuple[int, int]]:
-    """From where to where rows of a dozen words go that are all in one list, hardly one of them of a sentence."""
+    """Return the spans of a dozen words and more that are all in one list, hardly one of them of a sentence."""
     lists, small = _lists(), vocabulary().small
     found, first, common = [], 0, -1
     for number, word in enumerate([*words, ""]):
@@ -98,7 +98,7 @@ def _vary(words: Sequence[str]) -> bool:
 
 @functools.cache
 def _lists() -> dict[str, int]:
-    """The words of BIP 39: a bit for each language whose list has one."""
+    """Return the words of BIP 39: a bit for each language whose list has one."""
     from importlib.resources import files
 
     lists = [one for one in files("mnemonic").joinpath("wordlist").iterdir() if one.name.endswith(".txt")]
@@ -110,7 +110,7 @@ def _lists() -> dict[str, int]:
 
 
 def _told(text: str, places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The part of a row of words beside "wallet" or the like that is no heading: small letters, nothing but gaps."""
+    """Yield the part of a row of words beside "wallet" that is no heading: small letters, nothing but gaps."""
     first = 0
     for number, (start, end) in enumerate([*places, (len(text), len(text))]):
         parted = number == len(places) or text[start:end] != text[start:end].lower()

@@ -132,19 +132,19 @@ class Value:
 
 
 def name_start(text: str, start: int) -> int:
-    """Where the name begins of which a noun begins here."""
+    """Return where the name begins of which a noun begins here."""
     head = _HEAD.search(text, max(0, start - 40), start)
     return head.start() if head else start
 
 
 def name_end(text: str, end: int) -> int:
-    """Where the name ends of which a noun ends here."""
+    """Return where the name ends of which a noun ends here."""
     tail = _TAIL.match(text, end)
     return tail.end() if tail else end
 
 
 def is_about(text: str, start: int, end: int, stop: int) -> bool:
-    """Whether the name from `start` to `stop`, with a noun that ends at `end`, only speaks about a secret."""
+    """Return whether the name from `start` to `stop`, with a noun that ends at `end`, only speaks about a secret."""
     ending = text[end:stop]
     if ending and ending.lower() not in _NO_ABOUT and (_ABOUT.match(ending) or _SOURCE_FILE.search(ending)):
         return True
@@ -158,12 +158,12 @@ def is_about(text: str, start: int, end: int, stop: int) -> bool:
 
 @remembered
 def _speaks_before(before: str) -> bool:
-    """Whether what stands before a noun says that it is another thing; asked of each word behind the same noun."""
+    """Return whether what stands before a noun says that it is another thing."""
     return bool(_BEFORE_ABOUT.search(before))
 
 
 def value_of(text: str, start: int, stop: int) -> Value | None:
-    """The value that is assigned to the name which ends at `stop`: the first form of a bond that fits decides."""
+    """Return the value that is assigned to the name which ends at `stop`; the first bond that fits decides."""
     for bond, form in _BONDS:
         if match := bond.match(text, stop):
             if form == "flag" and not _FLAGGED.search(text[max(0, start - 40) : start]):
@@ -173,7 +173,7 @@ def value_of(text: str, start: int, stop: int) -> Value | None:
 
 
 def read(text: str, at: int, form: str) -> Value:
-    """The value at an offset: up to its closing quote on the same line, else the bare word without punctuation."""
+    """Return the value at an offset: up to its closing quote on the line, else the bare word."""
     if opening := _OPENING.match(text, at):
         start, mark = opening.end(), opening[1] or opening[0]
         end = text.find(_CLOSING.get(mark, mark), start, start + 4096)
@@ -192,14 +192,14 @@ def read(text: str, at: int, form: str) -> Value:
 
 
 def end_of(value: Value, text: str) -> int:
-    """Where a value ends that was judged by its beginning."""
+    """Return where a value ends that was judged by its beginning."""
     end = value.start + len(value.text)
     rest = _REST.match(text, end) if len(value.text) >= _LONG and not value.quote else None
     return rest.end() if rest else end
 
 
 def is_elsewhere(value: Value) -> bool:
-    """Whether a setting only says where its secret is: what follows is no telling."""
+    """Return whether a setting only says where its secret is: what follows is no telling."""
     return (
         value.form == "assigned"
         and bool(value.text)
@@ -208,7 +208,7 @@ def is_elsewhere(value: Value) -> bool:
 
 
 def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:  # noqa: PLR0911 - one look after the other
-    """Whether what is assigned to this name is its secret."""
+    """Return whether what is assigned to this name is its secret."""
     text = value.text
     if len(text) < 4 or is_placeholder(text) or _is_reference(value, shouted=name.isupper()):
         return False
@@ -235,7 +235,7 @@ def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:  # noqa: P
 
 
 def _is_reference(value: Value, *, shouted: bool) -> bool:
-    """Whether the value only says where the secret is: a path, an address, a call, a field, a type."""
+    """Return whether the value only says where the secret is: a path, an address, a call, a field, a type."""
     text = value.text
     if _RULES.fullmatch(text) or is_reference(text):
         return True
@@ -250,7 +250,7 @@ def _is_reference(value: Value, *, shouted: bool) -> bool:
 
 
 def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look after the other
-    """Whether someone chose this as a password. Names in capitals stand in a file of settings."""
+    """Return whether someone chose this as a password. Names in capitals stand in a file of settings."""
     text, shouted = value.text, name.isupper()
     if 2 <= len(text.split()) <= 10 and (
         (value.quote and (value.form == "flag" or shouted)) or (_is_worded(name) and (value.quote or value.spoken))
@@ -272,7 +272,7 @@ def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look a
 
 
 def _is_word(text: str) -> bool:
-    """Whether a text only names something: a field, a label in some language."""
+    """Return whether a text only names something: a field, a label in some language."""
     words = vocabulary()
     if _IDEOGRAPH.search(text) and (
         text[-1] in "?？)）" or any(word > "\u3000" and word in text for word in words.named)
@@ -285,19 +285,19 @@ def _is_word(text: str) -> bool:
 
 
 def _is_worded(name: str) -> bool:
-    """Whether what is called so consists of words: a passphrase."""
+    """Return whether what is called so consists of words: a passphrase."""
     return any(word in name.lower() for word in ("phrase", "frase", "фраза", "フレーズ"))
 
 
 def _speaks(text: str) -> bool:
-    """Whether a sentence is about a secret rather than one."""
+    """Return whether a sentence is about a secret rather than one."""
     words, spoken = vocabulary(), re.findall(r"[^\W\d_]+", text.lower())
     about = sum(word in words.about or word in words.yours for word in spoken)
     return 3 * about > len(spoken) or any(key_of(word) in words.named for word in spoken)
 
 
 def _is_lone(text: str) -> bool:
-    """Whether a plain word behind `password=` is no name of a variable."""
+    """Return whether a plain word behind `password=` is no name of a variable."""
     words = vocabulary()
     parts = [key_of(part) for part in re.split(r"[_.-]", text)]
     known = any(part in words.named or part in words.about or part in words.yours for part in parts)
@@ -305,7 +305,7 @@ def _is_lone(text: str) -> bool:
 
 
 def _spaced(text: str) -> bool:
-    """Whether words in quotes are a password: with digits and signs, and no sentence."""
+    """Return whether words in quotes are a password: with digits and signs, and no sentence."""
     words = text.split()
     return (
         2 <= len(words) <= 8
@@ -315,7 +315,7 @@ def _spaced(text: str) -> bool:
 
 
 def _looks_chosen(text: str, form: str) -> bool:
-    """Whether nothing but its look tells that a bare word is a password."""
+    """Return whether nothing but its look tells that a bare word is a password."""
     digit = any(character.isdigit() for character in text)
     letter = any(character.isalpha() for character in text)
     if form == "listed":  # ("password", "Tr0ub4dor&3")

@@ -119,22 +119,17 @@ class Candidate:
         return tuple(mention for mention in (self.before, *self.earlier, self.after) if mention)
 
 
-def candidates(
-    text: str, found: Sequence[Mention], places: Sequence[tuple[int, int]] | None = None
-) -> Iterator[Candidate]:
-    """Yield the candidates in the reach of the nouns, in order; with `places`, only those that begin in one."""
+def candidates(text: str, found: Sequence[Mention]) -> Iterator[Candidate]:
+    """Yield the candidates in the reach of the nouns, in order."""
     nouns = [one for one in found if one.noun is not Noun.THING]
     things = [one for one in found if one.noun is Noun.THING]
     tells = vocabulary().tells
     general = _generalities(text)
     starts, thing_starts = [one.start for one in nouns], [one.start for one in things]
-    stops = None if places is None else [stop for _, stop in places]
     for first, last in _windows(text, found):
         at = first
         while (chunk := _CHUNK.search(text, at, last)) is not None:
             at = max(chunk.end(), at + 1)
-            if stops is not None and not _is_within(places or (), stops, chunk.start()):
-                continue
             start, end, form = _span(text, chunk)
             number = bisect_right(starts, start)
             if end <= start or (number and form != "quoted" and nouns[number - 1].end >= end):
@@ -155,11 +150,6 @@ def candidates(
                 and (phrase := _PHRASE.match(text, start))
             ):
                 yield replace(one, end=phrase.end(), form="phrase")
-
-
-def _is_within(places: Sequence[tuple[int, int]], stops: Sequence[int], at: int) -> bool:
-    number = bisect_right(stops, at)
-    return number < len(places) and places[number][0] <= at
 
 
 def _is_near(places: Sequence[int], start: int, end: int) -> bool:

@@ -37,9 +37,6 @@ _KINDS = {
 }
 _ASSIGNED = frozenset({Noun.PASSWORD, Noun.KEY, Noun.LOGIN})
 _NEAR = 45
-_SEEN_BEHIND, _SEEN_AHEAD = 240, 200
-# As far from a change all that is seen of a candidate, and of the one before it, is what it was.
-_CHANGED = 2 * _SEEN_BEHIND
 _OF = late_pattern(r"[ \t][\w \t'’]*[ \t]")
 _WIRELESS = ("wifi", "wlan", "ssid", "hotspot", "无线", "無線")
 _RUN = 200
@@ -47,13 +44,8 @@ _FOLDER_BEFORE, _FOLDER_AFTER = late_pattern(r"/[\w.-]{0,40}$"), late_pattern(r"
 _BESIDE, _WORD = 16, late_pattern(r"[^\W\d_]+")
 
 
-def in_context(
-    text: str, judge: Judge = is_told, changed: Sequence[tuple[int, int]] | None = None
-) -> Iterator[tuple[str, int, int]]:
-    """Kind, start and end of each secret that stands beside what it is called; `judge` says which are told.
-
-    Where only the places in `changed` are new since the text was read last, no others are told anew.
-    """
+def in_context(text: str, judge: Judge = is_told) -> Iterator[tuple[str, int, int]]:
+    """Yield kind, start and end of each secret that stands beside what it is called; `judge` says which are told."""
     every = spoken_of(text)
     found = [one for one in every if one.noun not in {Noun.THING, Noun.UNNAMED}]
     for start, end in pairs(text, found):
@@ -70,12 +62,11 @@ def in_context(
         for start, end in _assigned(text, mention, owner.noun, stop, judged, elsewhere):
             yield _KINDS[owner.noun], start, end
             done = max(done, end)
-    seen = None if changed is None else [(start - _CHANGED, end + _CHANGED) for start, end in changed]
-    yield from _told(text, candidates(text, every, seen), elsewhere, judge)
+    yield from _told(text, candidates(text, every), elsewhere, judge)
 
 
 def spoken_of(text: str) -> list[Mention]:
-    """The nouns of a text behind which a secret may stand, and the things that one opens."""
+    """Return the nouns of a text behind which a secret may stand, and the things that one opens."""
     return [
         one
         for one in mentions(text)
@@ -86,19 +77,14 @@ def spoken_of(text: str) -> list[Mention]:
 def _told(
     text: str, every: Iterable[Candidate], elsewhere: Sequence[tuple[int, int]], judge: Judge
 ) -> Iterator[tuple[str, int, int]]:
-    """Which of the candidates are told, outside of the values that only say where a secret is."""
+    """Yield which of the candidates are told, outside of the values that only say where a secret is."""
     ends = [end for _, end in elsewhere]
-    verdicts: dict[tuple[str, int, str, int], bool] = {}  # what stands among the same is judged once
     last: Candidate | None = None
     for one in every:
         after = bisect_right(ends, one.start)
         if after < len(elsewhere) and elsewhere[after][0] <= one.start:
             continue
-        first = max(0, one.start - _SEEN_BEHIND)
-        beside = (text[first : one.end + _SEEN_AHEAD], one.start - first, one.form, one.end - one.start)
-        if beside not in verdicts:
-            verdicts[beside] = has_evidence(text, one) and judge(text, one)
-        if verdicts[beside]:
+        if has_evidence(text, one) and judge(text, one):
             yield _kind(one), one.start, one.end
             if last and _is_changed(text, last, one):
                 yield _kind(last), last.start, last.end
@@ -106,7 +92,7 @@ def _told(
 
 
 def _is_changed(text: str, old: Candidate, new: Candidate) -> bool:
-    """Whether two candidates are an old and a new one: "from … to …"."""
+    """Return whether two candidates are an old and a new one: "from … to …"."""
     between = text[old.end : new.start].strip().lower()
     return between in vocabulary().leads and strength(text[old.start : old.end]) >= UNUSUAL
 
@@ -122,7 +108,7 @@ class _Once:
         self._end = 0
 
     def __call__(self, start: int, size: int) -> bool:
-        """Whether what begins here lies within what was judged before."""
+        """Return whether what begins here lies within what was judged before."""
         if start < self._end:
             return True
         self._end = start + size if size >= _RUN else 0
@@ -132,7 +118,7 @@ class _Once:
 def _assigned(
     text: str, mention: Mention, noun: Noun, stop: int, judged: _Once, elsewhere: list[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
-    """The value that is assigned to a name; one that only says where the secret is goes to `elsewhere`."""
+    """Yield the value that is assigned to a name; one that only says where the secret is goes to `elsewhere`."""
     if noun not in _ASSIGNED or is_about(text, mention.start, mention.end, stop):
         return
     value = value_of(text, mention.start, stop)
@@ -145,7 +131,7 @@ def _assigned(
 
 
 def _owner(text: str, before: Mention, mention: Mention) -> Mention:
-    """The noun that the value behind a mention is of: "the password of the key", "WLAN …, key" are of a password."""
+    """Return the noun that a value is of: "the password of the key", "WLAN …, key" are of a password."""
     between = text[before.end : mention.start]
     if len(between) <= _NEAR and mention.noun in {Noun.KEY, Noun.LOGIN, Noun.CODE}:
         if (
@@ -160,13 +146,13 @@ def _owner(text: str, before: Mention, mention: Mention) -> Mention:
 
 
 def _is_mark(text: str, start: int) -> bool:
-    """Whether a noun is the kind of what was redacted before."""
+    """Return whether a noun is the kind of what was redacted before."""
     mark = text.rfind(MARK, max(0, start - 40), start)
     return mark >= 0 and "]" not in text[mark:start]
 
 
 def _is_folder(text: str, one: Mention) -> bool:
-    """Whether the name of an account is a folder's, within a path: what stands behind that path is not of it."""
+    """Return whether the name of an account is that of a folder, within a path."""
     return (
         one.noun is Noun.LOGIN
         and bool(_FOLDER_AFTER.match(text, one.end))
@@ -175,7 +161,7 @@ def _is_folder(text: str, one: Mention) -> bool:
 
 
 def _is_public(text: str, one: Mention) -> bool:
-    """Whether a key is one that everybody may see: "the public key", "clave pública"."""
+    """Return whether a key is one that everybody may see: "the public key", "clave pública"."""
     if one.noun is not Noun.KEY:
         return False
     name = text[name_start(text, one.start) : one.start].lower()

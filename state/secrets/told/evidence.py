@@ -3,8 +3,7 @@
 from state.secrets.languages import Noun, vocabulary
 from state.secrets.told.candidates import Candidate
 from state.secrets.told.features import is_worded
-from state.secrets.told.mentions import Mention
-from state.secrets.told.passages import WORDS, class_of
+from state.secrets.told.mentions import WORDS, Mention, class_of
 from state.secrets.value import last_word, looks_drawn, remembered
 from state.text.patterns import late_pattern
 
@@ -55,7 +54,7 @@ _WHOSE = _BY | _OF | {"da", "do"}
 
 
 def has_evidence(text: str, one: Candidate) -> bool:
-    """Whether a value looks chosen or drawn, or the text says in so many words that it is a secret."""
+    """Return whether a value looks chosen or drawn, or the text says in so many words that it is a secret."""
     value = text[one.start : one.end].strip()
     if _NUMBER.fullmatch(value):
         return _is_number(text, one)
@@ -64,14 +63,14 @@ def has_evidence(text: str, one: Candidate) -> bool:
 
 @remembered
 def is_plain_value(value: str) -> bool:
-    """Whether a value may as well be what somebody or something is called, or a sentence."""
+    """Return whether a value may as well be what somebody or something is called, or a sentence."""
     return len(value) <= _LONGEST and all(
         _LETTERS.fullmatch(word) or (_PLACE.fullmatch(word) and not looks_drawn(word)) for word in value.split()
     )
 
 
 def _is_number(text: str, one: Candidate) -> bool:
-    """Whether a number is of a door or a card rather than a year, a room or somebody's extension."""
+    """Return whether a number is of a door or a card rather than a year, a room or somebody's extension."""
     if _CALLED.search(text, max(0, one.start - 60), one.start):
         return False
     if last_word(text[max(0, one.start - 20) : one.start])[0].lower() in _ROOMS:
@@ -87,12 +86,12 @@ def _is_number(text: str, one: Candidate) -> bool:
 
 
 def _is_pair(text: str, one: Candidate, value: str) -> bool:
-    """Whether a value of small letters is the second of a pair: "buyer1:very-nice", "as till2 with very-nice"."""
+    """Return whether a value of small letters is the second of a pair: "as till2 with very-nice"."""
     return value.islower() and "-" in value and bool(_PAIRED.search(text, max(0, one.start - 60), one.start))
 
 
 def _is_said(text: str, one: Candidate, value: str) -> bool:
-    """Whether the text says that this value is the secret which a noun names: "the password for the door is"."""
+    """Return whether the text says that this value is the secret: "the password for the door is"."""
     noun = next((noun for noun in (one.before, *reversed(one.earlier)) if noun and noun.noun in _NAMED), None)
     if noun is None or _is_other_noun(text, noun, one, value):
         return False
@@ -113,7 +112,7 @@ def _is_said(text: str, one: Candidate, value: str) -> bool:
 
 
 def _is_other_noun(text: str, noun: Mention, one: Candidate, value: str) -> bool:
-    """Whether a noun has no secret of this kind: part of a product's name, an answer to nothing, a PIN of letters."""
+    """Return whether a noun has no secret of this kind: a product's name, an answer to nothing, a PIN of letters."""
     before = text[max(0, noun.start - 1) : noun.start]
     if text[noun.start].isupper() and (before == "1" or (noun.key == "pass" and before.islower())):
         return True  # 1Password, LastPass
@@ -125,7 +124,7 @@ def _is_other_noun(text: str, noun: Mention, one: Candidate, value: str) -> bool
 
 
 def _tells_of_somebody(text: str, noun: Mention, one: Candidate, value: str) -> bool:
-    """Whether a value with a capital is of a sentence: "passwords: Ada", "kept by Ada", "ask Ada", "Ada knows"."""
+    """Return whether a value with a capital is of a sentence: "passwords: Ada", "kept by Ada", "Ada knows"."""
     words = value.split()
     if noun.key.endswith(_PLURAL) or not _ENDS.match(text, one.end):
         return True
@@ -136,7 +135,7 @@ def _tells_of_somebody(text: str, noun: Mention, one: Candidate, value: str) -> 
 
 
 def _goes_on(text: str, noun: Mention, between: str, *, is_name: bool) -> bool:
-    """Whether what follows a noun is still of it, and no other noun: "password for …", not "password contact"."""
+    """Return whether what follows a noun is still of it: "password for …", not "password contact"."""
     known, words = vocabulary(), [word.lower() for word in WORDS.findall(between)]
     first = between[:1]
     if first.isalpha() and (first < "\u3000" or (is_name and between.strip(_OPENING + "：:") not in known.tells)):
@@ -156,7 +155,7 @@ def _goes_on(text: str, noun: Mention, between: str, *, is_name: bool) -> bool:
 def _is_led(
     text: str, start: int, nouns: tuple[Mention, ...], but: frozenset[str] = frozenset(), *, tells: bool = False
 ) -> bool:
-    """Whether what stands directly before a value tells it: a colon, "is", the noun; unless `tells`, "with" too."""
+    """Return whether what stands before a value tells it: a colon, "is", the noun; unless `tells`, "with"."""
     first = max(0, start - 60)
     bare = text[first:start].rstrip(_OPENING)
     if not bare or bare.endswith(_JOINTS) or any(noun.end == first + len(bare) for noun in nouns):

@@ -8,8 +8,7 @@ from itertools import pairwise
 from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.told.assigned import is_about, name_end
 from state.secrets.told.candidates import Candidate
-from state.secrets.told.mentions import Mention
-from state.secrets.told.passages import WORDS, class_of, words_between
+from state.secrets.told.mentions import WORDS, Mention, class_of, words_between
 from state.secrets.value import (
     are_drawn,
     is_call,
@@ -41,7 +40,6 @@ _SPEAKER = late_pattern(
     rf"(?:<[^<>\n]{{1,30}}>|[^\W\d_][\w .()'’-]{{0,30}}?\s{{0,2}}(?:{_CLOCK})?[:：>]|<|:|>)\s*"
 )
 _SAYS = frozenset(":：<>")
-_JOINED = frozenset(":：=→")
 _HEDGE = late_pattern(r"(?:[^\W\d_]{1,6}[,!.…]?\s){0,2}")
 _JOINT_WORDS = tuple("und and y e et и та en och i ve with mit con avec com с met med z と".split())
 _PAIR = late_pattern(
@@ -188,12 +186,9 @@ def around(text: str, one: Candidate) -> Surroundings:
     tie = "none"
     if one.thing:
         names.append("thing")
-    if one.later:
-        names.append("thing ahead")
     if before := one.before or one.thing:
         tie, noticed = _behind(text, before, one, lead)
         names += noticed
-    names += {f"topic {_NAMES[mention.noun]}" for mention in one.earlier}
     if one.after:
         noticed = _ahead(text, one.after, one)
         names += noticed
@@ -209,9 +204,7 @@ def around(text: str, one: Candidate) -> Surroundings:
 
 def _lead(text: str, start: int) -> tuple[str, list[str]]:
     """Return the mark, or the class of the word, directly before a candidate."""
-    bare = text[max(0, start - 60) : start].rstrip(_STRIPPED)
-    names = ["crossed"] if bare.endswith("\n") else []
-    bare = bare.rstrip()
+    bare = text[max(0, start - 60) : start].rstrip(_STRIPPED).rstrip()
     last = bare[-1:]
     lead = _JOINTS.get(last, "start" if not bare else "word")
     if lead == "word" and _is_wide(last):
@@ -223,9 +216,8 @@ def _lead(text: str, start: int) -> tuple[str, list[str]]:
             earlier, _ = last_word(bare[:begin].rstrip())
             if earlier and class_of(earlier.lower()) in {"tells", "leads"}:
                 lead = "tells"
-    if bare and (last == "/" or text[start - 1 : start] == ":"):
-        names.append("pair")
-    return lead, [*names, f"lead {lead}"]
+    is_pair = bare and (last == "/" or text[start - 1 : start] == ":")
+    return lead, [f"lead {lead}", *(["pair"] if is_pair else [])]
 
 
 @remembered
@@ -247,7 +239,7 @@ def _behind(text: str, before: Mention, one: Candidate, lead: str) -> tuple[str,
     """Return how a candidate is tied to the noun before it, and what stands between the two."""
     stop, noun = _noun(text, before)
     between = text[stop : one.start]
-    count, strange, told, about, denied = words_between(text, stop, one.start)
+    count, strange, told, about = words_between(text, stop, one.start)
     ended = bool(_SENTENCE_END.search(between))
     names = [
         *noun,
@@ -259,11 +251,7 @@ def _behind(text: str, before: Mention, one: Candidate, lead: str) -> tuple[str,
     noticed = {
         "told": told,
         "about between": about,
-        "denied": denied,
         "sentence ended": ended,
-        "asked": "?" in between or "？" in between,
-        "joined between": not _JOINED.isdisjoint(between),
-        "name goes on": between[:1] in "\"'_(<[.",
     }
     tie = _tie(between, lead, count, strange, told=told > 0)
     if ended and tie not in {"label", "label far"}:
@@ -319,11 +307,10 @@ def _tie(between: str, lead: str, count: int, strange: int, *, told: bool) -> st
 
 def _ahead(text: str, after: Mention, one: Candidate) -> list[str]:
     between, kind = text[one.end : after.start], _NAMES[after.noun]
-    _, strange, told, _, denied = words_between(text, one.end, after.start)
+    _, strange, told, _ = words_between(text, one.end, after.start)
     ended = "\n" in between or bool(_SENTENCE_END.search(between))
     noticed = {
         "told ahead": told,
-        "denied ahead": denied,
         "ended ahead": ended,
         f"close ahead {kind}": not ended and not strange,
     }

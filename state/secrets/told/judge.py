@@ -15,7 +15,7 @@ Judge = Callable[[str, Candidate], bool]
 
 
 def is_told(text: str, one: Candidate) -> bool:
-    """Whether the sum of the weights of all that is noticed of the candidate is that of a secret."""
+    """Return whether the sum of the weights of all that is noticed of the candidate is that of a secret."""
     weights, least = _weights()
     place = around(text, one)
     seen = look(text[one.start : min(one.end, one.start + 128)], one.form)

@@ -1,4 +1,4 @@
-"""Where a text speaks of secrets: each noun of the vocabulary, in names of settings and in sentences."""
+"""Where a text speaks of secrets: each noun of the vocabulary, in names of settings and in sentences; other words."""
 
 import functools
 from collections.abc import Iterator
@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.secrets.languages import Noun, key_of, vocabulary
+from state.secrets.value import remembered
 from state.text.patterns import late_pattern
+
+WORDS = late_pattern(r"[^\W\d_]+(?:['’][^\W_]+)?")
 
 # A noun as short as these is one only where no other letters are around it.
 _SHORT = 5
@@ -31,7 +34,7 @@ _SPELLED = str.maketrans({" ": "[ _-]?", "-": "[ _-]?", "+": r"\+", ".": r"\."})
 
 @functools.cache
 def _pattern(*, plain: bool) -> Any:  # noqa: ANN401 - google-re2 has no types
-    """All nouns; for a text in ASCII, `plain`, those that may stand in one: to compile these takes a third of it."""
+    """Return all nouns; `plain`: those of ASCII, which compile in a third of the time."""
     import re2
 
     options = re2.Options()
@@ -75,7 +78,7 @@ def _stands_alone(text: str, start: int, end: int, key: str) -> bool:
 
 
 def _goes_on(before: str, after: str) -> bool:
-    """Whether a word goes on between two characters."""
+    """Return whether a word goes on between two characters."""
     if not (before.isalpha() and after.isalpha()) or _is_ideograph(before) or _is_ideograph(after):
         return False
     return not (before.islower() and after.isupper())
@@ -83,3 +86,27 @@ def _goes_on(before: str, after: str) -> bool:
 
 def _is_ideograph(character: str) -> bool:
     return any(first <= character <= last for first, last in _IDEOGRAPHS)
+
+
+def words_between(text: str, start: int, end: int) -> tuple[int, int, int, int]:
+    """Count the words of text[start:end]: all, those that mean nothing here, that tell, that are about a secret."""
+    words = [word.lower() for word in WORDS.findall(text[start:end])]
+    classes, about = list(map(class_of, words)), vocabulary().about
+    return len(words), classes.count("other"), classes.count("tells"), sum(word in about for word in words)
+
+
+@remembered
+def class_of(word: str) -> str:
+    """Return what a word is in a sentence about secrets."""
+    words = vocabulary()
+    if word in words.tells:
+        return "tells"
+    if word in words.leads:
+        return "leads"
+    if word in words.small:
+        return "small"
+    if word in words.about:
+        return "about"
+    if key_of(word) in words.named:
+        return "noun"
+    return "other"

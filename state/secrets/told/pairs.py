@@ -26,7 +26,7 @@ _TRAILING = ".,;:)]}\"'`*"
 
 
 def pairs(text: str, found: Sequence[Mention]) -> Iterator[tuple[int, int]]:
-    """Start and end of each password of a pair; one without an address needs a noun on its line."""
+    """Yield start and end of each password of a pair; one without an address needs a noun on its line."""
     if "@" in text:
         for match in _BY_MAIL.finditer(text):
             yield from _secret(match, UNUSUAL)

@@ -17,7 +17,7 @@ _ALIGNED = late_pattern(r"[^\s|,;](?:[^\s|,;]| (?! ))*")
 
 
 def tables(text: str) -> Iterator[tuple[str, int, int]]:
-    """Kind, start and end of each cell below the heading of a secret."""
+    """Yield kind, start and end of each cell below the heading of a secret."""
     heads: tuple[str, dict[int, Noun], int] | None = None
     at = 0
     yield from _aligned(text)
@@ -37,7 +37,7 @@ def tables(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _heads(line: str) -> tuple[str, dict[int, Noun], int] | None:
-    """The separator of a line of headings, the columns of secrets by their number, and how many columns there are."""
+    """Return the separator of a line of headings, the columns of secrets by number, and how many columns it has."""
     if len(line) > _LONGEST:
         return None
     for separator in _SEPARATORS:
@@ -66,7 +66,7 @@ def _secrets(cells: list[str], columns: dict[int, Noun], at: int) -> Iterator[tu
 
 
 def _aligned(text: str) -> Iterator[tuple[str, int, int]]:
-    """The same of columns that blanks keep apart."""
+    """Yield the same of columns that blanks keep apart."""
     columns: dict[int, Noun] = {}
     width = at = 0
     for line in text.split("\n"):
