@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,6 @@ from state.stores.database.tables import content_of
 from state.stores.disk.disk import below
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue, live_count
-from state.stores.erasing.own_words import is_own
 from state.stores.erasing.plan import Erasure, erased_document
 from state.stores.erasing.tables import texts
 
@@ -40,6 +41,17 @@ _MOST = 100  # places of one file are counted
 # Digests, words in pairs for the index (they go with their text), and the model of the configuration.
 _NO_TEXT = frozenset({"digest", "pairs", "model"})
 _FIELD = re.compile(r"[a-z][a-z0-9_]*")
+# Of dreamd itself: a text may be such a word as well, but where one of these is the whole value, it is not.
+# Guards, outcomes, causes, and why an item left a session.
+_OWN_WORDS = frozenset(
+    "bond drift|bounds|budget|citation|empty synthesis|eviction runaway|evidence|genome|human veto|injection|pinned"
+    "|nothing taken in|pointer|schema|shape|slow erosion|truncation|all refused|approval|operation|section|dream"
+    "|extractive|restore|import|hand|approved|rejected|outdated|waiting|committed|failed|skipped|calm|stop"
+    "|length|auto|manual|ttl|hybrid|hierarchical|none|full|expired|forgotten|closed".split("|")
+)
+_OWN_ID = re.compile(
+    r"[NCIGSETW]\d{1,3}|L\d{1,9}|[0-9a-f]{16,64}|\d{8}T\d{6,12}Z|\d{4}-\d\d-\d\dT[\d:.+Z-]+|purged-\d+|"
+)
 _OWNERS = "it is yours: dreamd does not touch it"
 
 
@@ -125,7 +137,7 @@ def occurrences_in(text: str, erasure: Erasure, *, owners: bool = False) -> int:
     """
     value = _parsed(text)
     if value is None:
-        return int(not is_own(text) and _holds(text, erasure))
+        return int(not _is_own(text) and _holds(text, erasure))
     return sum(_holds(one, erasure) for one in _texts_in(value, _no_field if owners else _FIELD.fullmatch))
 
 
@@ -150,9 +162,21 @@ def _texts_in(value: object, own: Callable[[str], object]) -> Iterator[str]:
     if isinstance(value, dict | list):
         for one in value.values() if isinstance(value, dict) else value:
             yield from _texts_in(one, own)
-    elif isinstance(value, str) and not is_own(value):
+    elif isinstance(value, str) and not _is_own(value):
         inner = _parsed(value)
         yield from [value] if inner is None else _texts_in(inner, _no_field)
+
+
+def _is_own(value: str) -> bool:
+    """Return whether this is a kind, an id or a moment that dreamd itself writes, where such a one may stand."""
+    return value in _OWN_WORDS or value in _members() or _OWN_ID.fullmatch(value) is not None
+
+
+@cache
+def _members() -> frozenset[str]:
+    """Return what the enumerations of state/ can say."""
+    kinds = (kind for kind in StrEnum.__subclasses__() if kind.__module__.startswith("state."))
+    return frozenset(str(member) for kind in kinds for member in kind)
 
 
 def _no_field(_: str) -> bool:

@@ -15,7 +15,7 @@ from state.signals.curiosity import Cause, Gap, question_key
 from state.signals.hormones import Hormones, mood, resting
 from state.stores.crystals.skills import Skills
 from state.stores.database.connection import to_text
-from state.stores.erasing.forgotten_list import forgotten_count, forgotten_list
+from state.stores.erasing.intent import forgotten_count, forgotten_list
 
 MOST = 200
 MOST_EVENTS = 100

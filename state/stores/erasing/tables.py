@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -23,14 +24,15 @@ from state.dream import Decision
 from state.errors import BusyError, StorageError
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target, spans, without
+from state.sessions.item import Item, Related, State, promoted_id, tokens_of, working_id
 from state.stores.crystals import full_text, skills
 from state.stores.database.connection import to_text
 from state.stores.database.table import Kind, Layout, layouts_of, packed, unpacked
 from state.stores.database.tables import REST, Change, content_of
-from state.stores.erasing.items import erase_items
 from state.stores.erasing.plan import INTENTION, Erasure, erased_document
 from state.stores.history.changes import OPEN
 from state.stores.history.lineage import digest_of
+from state.stores.sessions.sessions import Session, Sessions, key_of
 from state.text.words import terms
 
 Row = dict[str, Any]
@@ -88,7 +90,7 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     changed["crystals"] += _crystals(connection, erasure)
     changed["sessions"] += _sessions(connection, erasure)
     changed["pointers"] += _pointers(connection, erasure)
-    changed["items"] += erase_items(connection, erasure, now)
+    changed["items"] += _items(connection, erasure, now)
     for name, table in layouts_of(connection).items():
         changed[name] += _swept(connection, table, erasure, now)
     if changed["crystals"]:
@@ -201,6 +203,66 @@ def _sessions(connection: sqlite3.Connection, erasure: Erasure) -> int:
         connection.execute("UPDATE crystals SET session = ? WHERE session = ?", (new, name))
         connection.execute("UPDATE OR IGNORE occurrences SET session = ? WHERE session = ?", (new, name))
     return len(matching)
+
+
+def _items(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> int:
+    """Erase the targets from every item's content and relations; return how many contents held them.
+
+    An item that changes gets a new id, and so does the record that it became: both begin with its content. An item of
+    which nothing is left is purged.
+    """
+    store = Sessions(connection)
+    every = [(session, item) for session in store.all() for item in store.items(session, "content <> ''")]
+    named: dict[str, str] = {}
+    for session, item in every:
+        if not (erasure.holds(item.content) or erasure.holds(item.id)):
+            continue
+        if content := erasure.prose(item.content):
+            named[item.id] = _rewrite_item(store, session, item, content, erasure)
+        else:
+            store.purge(session, [item], "forgotten", now)
+            named[item.id] = ""
+    for session, item in every:
+        relations = _related(item, erasure, named)
+        if relations != item.relations and named.get(item.id, item.id):
+            store.change(session, item, relations=relations)
+    return len(named)
+
+
+def _rewrite_item(store: Sessions, session: Session, item: Item, content: str, erasure: Erasure) -> str:
+    """Replace the item's content; return its new id."""
+    new = working_id(item.session_id, content, item.created_at)
+    if erasure.holds(new):  # in the name of its session
+        new = f"forgotten-{key_of(session, item)}"
+    id_ = item.id if new == item.id else store.free_id(new)
+    record = {name: id_ if value == item.id else value for name, value in store.record(session, item).items()}
+    promoted = promoted_id(id_, item.promoted_at) if item.promoted_to_id and item.promoted_at else None
+    store.change(
+        session,
+        item,
+        content=content,
+        token_count=tokens_of(content),
+        pairs=full_text.pairs(content) if item.state == State.ARCHIVED else "",
+        id=id_,
+        promoted_to_id=promoted,
+        record=record,
+    )
+    return id_
+
+
+def _related(item: Item, erasure: Erasure, named: Mapping[str, str]) -> tuple[Related, ...]:
+    """Return the relations without the targets: with new ids, and none to an item that is gone."""
+    return tuple(
+        replace(
+            one,
+            target_element_id=named.get(one.target_element_id, one.target_element_id),
+            metadata=json.loads(erasure.json(json.dumps(one.metadata))),
+        )
+        for one in item.relations
+        if not erasure.holds(one.relation_type)
+        and (one.target_element_id in named or not erasure.holds(one.target_element_id))
+        and named.get(one.target_element_id, one.target_element_id)
+    )
 
 
 def _pointers(connection: sqlite3.Connection, erasure: Erasure) -> int:

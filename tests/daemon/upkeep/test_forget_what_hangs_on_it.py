@@ -1,16 +1,13 @@
 """Forgetting: what hangs on a text (pointers, lines in other words, ids), and what a daemon has open."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from daemon import sessions
-from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, dream_now
-from daemon.service.keeper import Keeper
 from daemon.upkeep.examine import Level, check_stores
 from daemon.upkeep.forget import Receipt, forget, preview_forget
 from daemon.upkeep.forget_plan import ForgetRequest, Said
@@ -27,13 +24,8 @@ from state.errors import UsageError
 from state.forgetting.cutting import Cut
 from state.stores.disk.workspace import Workspace
 from tests.support.faults import PowerCut
-from tests.support.forgettable import MODEL, SECRET, bytes_with, copied, finds, little, note, quick
+from tests.support.forgettable import bytes_with, copied, finds, note, quick
 from tests.support.versions import line, pointer
-
-
-@pytest.fixture(scope="module")
-def plain_one(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return little(tmp_path_factory.mktemp("plain") / "w", SECRET)
 
 
 def forget_quickly(workspace: Workspace, text: str, *kept: str, cut: Cut = Cut.SENTENCES) -> Receipt:
@@ -191,11 +183,3 @@ def test_what_is_kept_stays_so_over_a_crash_and_no_other_id_is_taken(five_times:
     assert list(listed(workspace, "Tom owns Grafana")) == [SAME[3]]
     with quick(workspace) as store, pytest.raises(UsageError, match="nobody: no text of this id would go"):
         forget(store, ForgetRequest(OWNS, kept=("nobody",)), utc_now())
-
-
-@pytest.fixture
-def keeper(plain_one: Workspace, tmp_path: Path) -> Iterator[Keeper]:
-    made = Keeper(copied(plain_one, tmp_path / "w"), "w", Config, MODEL, lambda *_: None)
-    made.acquire()
-    yield made
-    made.release()
