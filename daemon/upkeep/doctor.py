@@ -10,7 +10,18 @@ from daemon.config.beside import start_beside
 from daemon.config.settings import Config
 from daemon.models.headless import AGENTS, offers
 from daemon.models.known import KnownModel, look_up
-from daemon.upkeep.examine import REPAIR, RESCUE, SEE_DOCTOR, Finding, Level, advice_of, watched
+from daemon.upkeep.examine import (
+    REPAIR,
+    RESCUE,
+    SEE_DOCTOR,
+    Finding,
+    Level,
+    advice_of,
+    fine,
+    problem,
+    warning,
+    watched,
+)
 from daemon.upkeep.repair.run import survey
 from daemon.workspace.status import RESOLVE, TORN
 from daemon.workspace.stores import folders
@@ -52,7 +63,7 @@ def examine(
     """
     config, finding = _config(configured)
     yield finding
-    yield from _model(config, look_up)
+    yield _model(config, look_up)
     yield from _readable(service(), "service")
     told = set[str]()
     for finding in chain(_files(workspace), _broken(workspace, config)):
@@ -72,7 +83,7 @@ def _broken(workspace: Workspace, config: Config) -> Iterator[Finding]:
         repair = survey(workspace, config, lambda: None, Embedding(download=False, model=config.embeddings.model))
     except DreamdError as error:
         about = "state.db" if error.advice.endswith(SEE_DOCTOR) else "stores"
-        yield Finding(about, Level.PROBLEM, error.what, advice_of(error))
+        yield problem(about, error.what, advice_of(error))
         return
     elsewhere = tuple(f"{path} is a symbolic link" for path in (workspace.document, workspace.scratch))
     yield from [one for one in repair.left if not one.what.startswith(elsewhere)]
@@ -81,81 +92,67 @@ def _broken(workspace: Workspace, config: Config) -> Iterator[Finding]:
             advice = RESCUE if mend.about == "state.db" else REPAIR
             if WRONG_SCHEMA in mend.wrong:
                 advice = f"if a newer dreamd wrote it, upgrade; else {REPAIR}"
-            yield Finding(mend.about, Level.PROBLEM, mend.wrong, advice)
+            yield problem(mend.about, mend.wrong, advice)
 
 
 def _config(configured: Callable[[], Config]) -> tuple[Config, Finding]:
     try:
         config = configured()
     except DreamdError as error:
-        return Config(), Finding("config", Level.PROBLEM, str(error), "the rest is checked with the defaults")
-    return config, Finding("config", Level.OK, f"valid ({config.file or 'defaults'} and DREAMD_… variables)")
+        return Config(), problem("config", str(error), "the rest is checked with the defaults")
+    return config, fine("config", f"valid ({config.file or 'defaults'} and DREAMD_… variables)")
 
 
-def _model(config: Config, look_up: LookUp) -> Iterator[Finding]:
-    name = config.model.name
+def _model(config: Config, look_up: LookUp) -> Finding:
+    name, agents = config.model.name, offers(config.limits.ceilings)
     if name is None:
-        advice = "set model.name for dreams that a model writes" + "".join(
-            f", such as {offer.name} ({offer.costs})" for offer in offers(config.limits.ceilings)
-        )
-        yield Finding("model", Level.OK, "none configured: dreams are extractive", advice)
-        return
+        such = "".join(f", such as {offer.name} ({offer.costs})" for offer in agents)
+        advice = f"set model.name for dreams that a model writes{such}"
+        return Finding("model", Level.OK, "none configured: dreams are extractive", advice)
     if name in AGENTS:
-        yield _agent(config, name)
-        return
+        offer = next((one for one in agents if one.name == name), None)
+        if offer is None:
+            advice = "install it, or set model.name otherwise: until then dreams are extractive"
+            return problem("model", f"{name} is not installed here", advice)
+        return fine("model", f"{name} is asked with {offer.program}: {offer.costs}")
+    return _known(name, config.model.api_base, look_up)
+
+
+def _known(name: str, api_base: str | None, look_up: LookUp) -> Finding:
     try:
-        known = look_up(name, config.model.api_base)
+        known = look_up(name, api_base)
     except DreamdError as error:
-        yield Finding("model", Level.WARNING, f"not looked up: {error.what}", error.advice)
-        return
-    missing, level, advice = known.missing_keys, Level.PROBLEM, ""
+        return warning("model", f"not looked up: {error.what}", error.advice)
+    missing = known.missing_keys
     if not known.provider:
-        what = f"litellm knows no provider for {name!r}"
         advice = "write model.name as provider/model, e.g. openai/gpt-5-mini"
-    elif missing and config.model.api_base is None:
-        what, advice = f"{name} wants a key", f"set {' and '.join(missing)} in the environment"
-    elif not known.priced:
-        level, what = Level.WARNING, f"{name}: its price and context window are not known"
+        return problem("model", f"litellm knows no provider for {name!r}", advice)
+    if missing and api_base is None:
+        return problem("model", f"{name} wants a key", f"set {' and '.join(missing)} in the environment")
+    if not known.priced:
         advice = "the ceilings in dollars do not bind it, those in tokens do"
-    else:
-        level, what = Level.OK, f"{name} is known" + ("" if missing else ", and so is its key")
-    yield Finding("model", level, what, advice)
-
-
-def _agent(config: Config, name: str) -> Finding:
-    offer = next((one for one in offers(config.limits.ceilings) if one.name == name), None)
-    if offer is None:
-        advice = "install it, or set model.name otherwise: until then dreams are extractive"
-        return Finding("model", Level.PROBLEM, f"{name} is not installed here", advice)
-    return Finding("model", Level.OK, f"{name} is asked with {offer.program}: {offer.costs}")
+        return warning("model", f"{name}: its price and context window are not known", advice)
+    return fine("model", f"{name} is known" + ("" if missing else ", and so is its key"))
 
 
 def _files(workspace: Workspace) -> Iterator[Finding]:
     mode = workspace.state.stat().st_mode & 0o777
     if mode & 0o077:
         what, advice = f"{workspace.state} is open to other users ({mode:o})", f"run 'chmod 700 {workspace.state}'"
-        yield Finding("permissions", Level.PROBLEM, what, advice)
+        yield problem("permissions", what, advice)
     else:
-        yield Finding("permissions", Level.OK, f"{workspace.state} is open to its owner alone")
+        yield fine("permissions", f"{workspace.state} is open to its owner alone")
     free = shutil.disk_usage(workspace.root).free
     level = Level.PROBLEM if free < NO_DISK else Level.WARNING if free < LITTLE_DISK else Level.OK
     yield Finding("disk", level, f"{free / 1024**2:,.0f} MiB free", "" if level is Level.OK else "free some space")
-    yield from _folders(workspace)
-    yield from _readable(_document(workspace), "MEMORY.md")
-
-
-def _folders(workspace: Workspace) -> Iterator[Finding]:
     for folder in folders(workspace):
         if not os.path.lexists(folder):
-            yield Finding(
-                "folders", Level.WARNING, f"{folder} is missing", "it is made again as the workspace is opened"
-            )
+            yield warning("folders", f"{folder} is missing", "it is made again as the workspace is opened")
         elif not folder.is_dir():
-            advice = "move it away and run 'dreamd init'"
-            yield Finding("folders", Level.PROBLEM, f"{folder} is no folder", advice)
+            yield problem("folders", f"{folder} is no folder", "move it away and run 'dreamd init'")
         elif not os.access(folder, os.W_OK | os.X_OK):
-            what = f"{folder} is not writable by this user"
-            yield Finding("folders", Level.PROBLEM, what, access_to(folder))
+            yield problem("folders", f"{folder} is not writable by this user", access_to(folder))
+    yield from _readable(_document(workspace), "MEMORY.md")
 
 
 def _readable(findings: Iterable[Finding], about: str) -> Iterator[Finding]:
@@ -164,7 +161,7 @@ def _readable(findings: Iterable[Finding], about: str) -> Iterator[Finding]:
         yield from findings
     except DreamdError as error:
         advice = " or ".join(filter(None, (error.advice, REPAIR if about == "MEMORY.md" else "")))
-        yield Finding(about, Level.PROBLEM, error.what, advice)
+        yield problem(about, error.what, advice)
 
 
 def _document(workspace: Workspace) -> Iterator[Finding]:
@@ -172,21 +169,20 @@ def _document(workspace: Workspace) -> Iterator[Finding]:
     content = workspace.disk().read_optional(workspace.document)
     text = (content or b"").decode(errors="replace")
     if is_conflicted(text):
-        yield Finding("MEMORY.md", Level.PROBLEM, TORN, RESOLVE)
+        yield problem("MEMORY.md", TORN, RESOLVE)
         return
-    yield Finding("MEMORY.md", Level.OK, "not there yet" if content is None else f"{len(text):,} characters")
+    yield fine("MEMORY.md", "not there yet" if content is None else f"{len(text):,} characters")
     if displaced_files(workspace) and present_holder(workspace) is None:
         what = "a commit was interrupted while it wrote MEMORY.md"
-        yield Finding("commit", Level.WARNING, what, "it is finished now, as the workspace is opened")
+        yield warning("commit", what, "it is finished now, as the workspace is opened")
 
 
 def _notes(workspace: Workspace) -> Iterator[Finding]:
-    pending = look(workspace, lambda notes: notes.count())
-    scratch = workspace.scratch
+    pending, scratch = look(workspace, lambda notes: notes.count()), workspace.scratch
     if scratch.exists() and not os.access(scratch, os.R_OK | os.W_OK):
-        yield Finding("notes", Level.PROBLEM, f"{scratch} is not writable by this user", access_to(scratch))
+        yield problem("notes", f"{scratch} is not writable by this user", access_to(scratch))
     else:
-        yield Finding("notes", Level.OK, f"{pending} pending")
+        yield fine("notes", f"{pending} pending")
 
 
 def look_up_beside(name: str, api_base: str | None) -> KnownModel:

@@ -45,6 +45,21 @@ class Finding:
     advice: str = ""
 
 
+def fine(about: str, what: str) -> Finding:
+    """Return the finding that nothing is wrong."""
+    return Finding(about, Level.OK, what)
+
+
+def warning(about: str, what: str, advice: str = "") -> Finding:
+    """Return the finding that something costs something."""
+    return Finding(about, Level.WARNING, what, advice)
+
+
+def problem(about: str, what: str, advice: str = "") -> Finding:
+    """Return the finding that something has to be mended."""
+    return Finding(about, Level.PROBLEM, what, advice)
+
+
 def advice_of(error: DreamdError) -> str:
     """Return the advice of an error, for somebody who runs the doctor already."""
     return RESCUE if error.advice.endswith(SEE_DOCTOR) else error.advice
@@ -56,25 +71,11 @@ def check_stores(store: Store) -> Iterator[Finding]:
     A torn index is rebuilt on the way, and the findings say so.
     """
     seen = set[str]()
-    for check in (
-        _database,
-        _copies,
-        _forgetting,
-        _undone,
-        _history,
-        _memory,
-        _embeddings,
-        _word_index,
-        _vector_index,
-        _dreams,
-        _pointers,
-    ):
+    for check in _CHECKS:
         for finding in watched(partial(check, store), store.workspace):
             seen.add(finding.what)
             yield finding
-    for notice in dict.fromkeys(store.notices):
-        if notice not in seen:
-            yield Finding("noticed", Level.WARNING, notice)
+    yield from (warning("noticed", notice) for notice in dict.fromkeys(store.notices) if notice not in seen)
 
 
 def watched(check: Callable[[], Iterable[Finding]], workspace: Workspace) -> Iterator[Finding]:
@@ -84,38 +85,34 @@ def watched(check: Callable[[], Iterable[Finding]], workspace: Workspace) -> Ite
     except BusyError as error:
         again = "run 'dreamd doctor' again afterwards"
         advice = f"{error.advice}, then {again}" if error.advice else again
-        yield Finding("stores", Level.WARNING, f"not looked into: {error.what}", advice)
+        yield warning("stores", f"not looked into: {error.what}", advice)
     except DreamdError as error:
-        yield Finding("stores", Level.PROBLEM, error.what, advice_of(error))
+        yield problem("stores", error.what, advice_of(error))
     except sqlite3.Error as error:
-        yield Finding("state.db", Level.PROBLEM, f"{workspace.database}: {error}", RESCUE)
+        yield problem("state.db", f"{workspace.database}: {error}", RESCUE)
 
 
 def _database(store: Store) -> Iterator[Finding]:
-    connection = store.crystals.connection
-    wrong = list(islice(faults(connection), 3))
-    if wrong:
-        yield Finding("state.db", Level.PROBLEM, f"damaged: {'; '.join(wrong)}", RESCUE)
+    if wrong := list(islice(faults(store.crystals.connection), 3)):
+        yield problem("state.db", f"damaged: {'; '.join(wrong)}", RESCUE)
         return
-    tombstones = len(store.lineage.tombstones())
     figures = f"{store.crystals.count():,} crystals, {store.lineage.last_version()} versions"
-    yield Finding(
-        "state.db", Level.OK, f"sound: {figures}, {tombstones} tombstones (lines that you deleted stay away)"
-    )
+    tombstones = f"{len(store.lineage.tombstones())} tombstones (lines that you deleted stay away)"
+    yield fine("state.db", f"sound: {figures}, {tombstones}")
 
 
 def _copies(store: Store) -> Iterator[Finding]:
-    """Report when the copies of state.db were made; a repair looks for damage to them while nobody has them open."""
+    """Say when state.db was copied; a repair looks for damage to the copies while nobody has them open."""
     database = store.workspace.database
     if wrong := found_damaged(database):
-        yield Finding("copies", Level.PROBLEM, f"state.db was not copied: {wrong}", RESCUE)
+        yield problem("copies", f"state.db was not copied: {wrong}", RESCUE)
     made = [f"{copied_at(copy):%Y-%m-%d %H:%M} UTC" for copy in copies_of(database)]
-    yield Finding("copies", Level.OK, f"state.db was copied: {', '.join(made)}" if made else "none yet of state.db")
+    yield fine("copies", f"state.db was copied: {', '.join(made)}" if made else "none yet of state.db")
 
 
 def _forgetting(store: Store) -> Iterator[Finding]:
     if is_unfinished(store.crystals.connection):
-        yield Finding("forgetting", Level.PROBLEM, f"a {UNFINISHED}", ADVICE)
+        yield problem("forgetting", f"a {UNFINISHED}", ADVICE)
 
 
 def _undone(store: Store) -> Iterator[Finding]:
@@ -124,21 +121,18 @@ def _undone(store: Store) -> Iterator[Finding]:
     waiting = len(replaced_by_code(store)) if lines is None else 0
     if waiting:
         what = f"{waiting} that dreams without a model had replaced come back as notes with the next dream"
-        yield Finding("lines", Level.OK, what)
+        yield fine("lines", what)
     elif lines not in (None, "0"):
-        yield Finding("lines", Level.OK, f"{lines} that dreams without a model had replaced came back as notes")
+        yield fine("lines", f"{lines} that dreams without a model had replaced came back as notes")
 
 
 def _history(store: Store) -> Iterator[Finding]:
     """Check that the text of every version is there: an archive or a restored copy may lack some."""
     if missing := [str(number) for number in store.lineage.versions_after(0) if not store.memory.has(number)]:
-        what, advice = (
-            f"the texts of versions {', '.join(missing)} are gone",
-            "only these cannot be shown or restored",
-        )
-        yield Finding("history", Level.WARNING, what, advice)
+        what = f"the texts of versions {', '.join(missing)} are gone"
+        yield warning("history", what, "only these cannot be shown or restored")
     else:
-        yield Finding("history", Level.OK, "every version is there")
+        yield fine("history", "every version is there")
 
 
 def _memory(store: Store) -> Iterator[Finding]:
@@ -153,55 +147,47 @@ def _memory(store: Store) -> Iterator[Finding]:
         return
     if wrong:
         again = f", or 'dreamd restore {last}'" if last else ""
-        yield Finding("MEMORY.md", Level.PROBLEM, f"MEMORY.md {wrong}", f"{REPAIR}{again}")
+        yield problem("MEMORY.md", f"MEMORY.md {wrong}", f"{REPAIR}{again}")
 
 
 def _embeddings(store: Store) -> Iterator[Finding]:
     store.embedder()  # what waits is what waits for this model
-    embedder = store.embedding.get()
-    waiting, _ = store.crystals.vectors.waiting()
+    embedder, (waiting, _) = store.embedding.get(), store.crystals.vectors.waiting()
     if isinstance(embedder, Unavailable):
-        yield Finding(
-            "embeddings", Level.WARNING, embedder.reason, f"{waiting:,} crystals are found by their words alone"
-        )
+        yield warning("embeddings", embedder.reason, f"{waiting:,} crystals are found by their words alone")
     elif waiting:
         what = f"{embedder.name}; {waiting:,} crystals wait for a vector"
-        yield Finding("embeddings", Level.WARNING, what, "the next dream embeds them")
+        yield warning("embeddings", what, "the next dream embeds them")
     else:
-        yield Finding("embeddings", Level.OK, f"{embedder.name}, its digest as pinned; no crystal waits")
+        yield fine("embeddings", f"{embedder.name}, its digest as pinned; no crystal waits")
 
 
 def _word_index(store: Store) -> Iterator[Finding]:
     if full_text.is_torn(store.crystals.connection):
         full_text.rebuild(store.crystals.connection)
-        yield Finding("word index", Level.WARNING, "was torn; it is rebuilt from the crystals now")
+        yield warning("word index", "was torn; it is rebuilt from the crystals now")
     else:
-        yield Finding("word index", Level.OK, "agrees with the crystals")
+        yield fine("word index", "agrees with the crystals")
 
 
 def _vector_index(store: Store) -> Iterator[Finding]:
     vectors, state = store.crystals.vectors, index_state(store.crystals.connection)
-    count, crystals = vectors.vector_count(), store.crystals.count()
-    if not count:
-        yield Finding("vector index", Level.OK, "no vectors yet")
+    if not (count := vectors.vector_count()):
+        yield fine("vector index", "no vectors yet")
         return
     chroma = f", {vectors.waiting()[1]:,} of them not told to ChromaDB yet" if state.clean else ""
-    yield Finding("vector index", Level.OK, f"{count:,} vectors of {crystals:,} crystals{chroma}")
+    yield fine("vector index", f"{count:,} vectors of {store.crystals.count():,} crystals{chroma}")
 
 
 def _dreams(store: Store) -> Iterator[Finding]:
-    unfinished = store.ledger.unfinished()
+    unfinished, last = store.ledger.unfinished(), store.ledger.last_dream()
     if unfinished is not None:
         what = f"dream {unfinished.id} was interrupted"
-        yield Finding("dreams", Level.WARNING, what, "'dreamd dream' goes on with it and pays for nothing twice")
-        return
-    last = store.ledger.last_dream()
-    if last is not None and last.outcome in ("failed", "rejected"):
-        yield Finding(
-            "dreams", Level.WARNING, f"the last one was {last.outcome}: {last.detail}", "run 'dreamd dream'"
-        )
+        yield warning("dreams", what, "'dreamd dream' goes on with it and pays for nothing twice")
+    elif last is not None and last.outcome in ("failed", "rejected"):
+        yield warning("dreams", f"the last one was {last.outcome}: {last.detail}", "run 'dreamd dream'")
     else:
-        yield Finding("dreams", Level.OK, f"the last one was {last.outcome}" if last else "none yet")
+        yield fine("dreams", f"the last one was {last.outcome}" if last else "none yet")
 
 
 def _pointers(store: Store) -> Iterator[Finding]:
@@ -210,6 +196,12 @@ def _pointers(store: Store) -> Iterator[Finding]:
     lost = [one for one in pointers if searcher.rank_of(one.keywords, one.crystal, now, FIRST) is None]
     for pointer in lost:
         what = f"`{pointer.keywords}` does not find {pointer.topic!r} among the first {FIRST}"
-        yield Finding("pointers", Level.WARNING, what, "the next dream mends it")
+        yield warning("pointers", what, "the next dream mends it")
     if not lost:
-        yield Finding("pointers", Level.OK, f"all {len(pointers)} resolve")
+        yield fine("pointers", f"all {len(pointers)} resolve")
+
+
+_CHECKS = (
+    _database, _copies, _forgetting, _undone, _history, _memory, _embeddings, _word_index, _vector_index, _dreams,
+    _pointers,
+)  # fmt: skip
