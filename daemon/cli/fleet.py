@@ -432,7 +432,6 @@ _FORCE = "although processes live; and take generations with a higher number and
 @operation("recover")
 def recover(
     operator: Operator,
-    tenant: Annotated[str, Arg("of this tenant alone")] = "",
     only_list: Annotated[bool, Arg("show what would be done, and change nothing", alias="list")] = False,  # noqa: FBT002
     older: Annotated[bool, Arg(_OLDER)] = False,  # noqa: FBT002
     force: Annotated[bool, Arg(_FORCE)] = False,  # noqa: FBT002
@@ -445,7 +444,7 @@ def recover(
         closing(connect_to_recover(operator.config, os.environ, adopt=not only_list)) as fleet,
         scratch_folder(operator.config, os.environ) as own,
     ):
-        survey = Survey(fleet, tenant, older, force)
+        survey = Survey(fleet, older, force)
         if not (only_list or force):
             require_stopped(fleet)
         for one in survey.found() if only_list else survey.recover(own):

@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import UUID
-from weakref import WeakValueDictionary
 
 from daemon.fleet.held import Held, Surroundings
 from daemon.observability import logs
@@ -31,13 +30,6 @@ _GIVEN_BACK_AT_ONCE = 8
 _GONE = "gone-"
 
 
-class _Turn:
-    """Who takes or gives back one workspace: a lock that lives as long as somebody has it or waits for it."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-
-
 class Desk:
     """The workspaces that one process holds, each in a folder below `folder`. Any thread may call."""
 
@@ -47,8 +39,8 @@ class Desk:
         self._around = around
         self._me = me
         self._held: dict[int, Held] = {}
-        self._turns: WeakValueDictionary[int, _Turn] = WeakValueDictionary()
-        self._turns_lock = threading.Lock()
+        # Of who takes or gives back each: one stays for each workspace that was ever here, a hundred bytes.
+        self._turns: dict[int, threading.Lock] = {}
         self._counting = threading.Lock()
         self.closed = False
         """Once it is set nothing more is taken."""
@@ -90,14 +82,8 @@ class Desk:
                 held.used = time.monotonic()
                 held.users -= 1
 
-    @contextmanager
-    def _turn(self, workspace: int) -> Iterator[None]:
-        with self._turns_lock:
-            turn = self._turns.get(workspace)
-            if turn is None:
-                turn = self._turns[workspace] = _Turn()
-        with turn.lock:
-            yield
+    def _turn(self, workspace: int) -> threading.Lock:
+        return self._turns.setdefault(workspace, threading.Lock())
 
     def _take(self, workspace: int) -> Held:
         lease = self._around.leases.take(workspace, self._me)

@@ -68,15 +68,16 @@ def run(config: Config) -> int:
 async def _serve(process: "FleetProcess", config: Config, listener: Listener, operators: str) -> bool:
     from daemon.fleet.doors import serve_doors
     from daemon.fleet.upkeep.removal import remover
-    from daemon.fleet.work import Queue, Sweeper
+    from daemon.fleet.work import Sweeper, job_queue
 
     stop, closing = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await asyncio.to_thread(patiently, process.start)
     fleet = config.fleet
-    queue = Queue(fleet.database, fleet.dreams_at_once, process.queue, process.work.run_job, process.stopping)
-    queue.thread.start()
+    jobs = process.work.run_job
+    queue = job_queue(fleet.database, fleet.dreams_at_once, process.queue, jobs, process.stopping)
+    queue.start()
     Sweeper(process.database, process.stopping).thread.start()
     remover(process.database, process.objects, process.stopping).start()
     logs.get().info("started", version=process.info().version, entrances=[listener.address])
@@ -89,7 +90,7 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
         ended = await asyncio.to_thread(process.stop, _STOP_SECONDS)
         # A job that has ended is told to Procrastinate: its lock would hold up the workspace.
         left = max(1.0, _STOP_SECONDS + 1.0 - (time.monotonic() - began))
-        await asyncio.to_thread(queue.thread.join, left)
+        await asyncio.to_thread(queue.join, left)
     logs.get().info("stopped", left_behind=not ended)
     return ended
 

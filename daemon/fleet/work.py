@@ -14,7 +14,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING
+
+from procrastinate import App, PsycopgConnector
 
 from daemon.config.settings import Config, day_start
 from daemon.dream.progress import Step
@@ -45,9 +46,6 @@ from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Leases
 from state.stores.fleet.registry import Places
 from state.stores.fleet.schedule import ANYBODYS_QUEUE, WORK, Schedule, Use
-
-if TYPE_CHECKING:
-    from procrastinate import App
 
 # The queue of its holder gets the job then.
 _NOT_KEPT_WAIT = timedelta(seconds=2)
@@ -213,78 +211,64 @@ def _wait_after(error: DreamdError) -> timedelta:
 # ------------------------------------------------------------------- who does jobs, and who queues them
 
 
-class Queue:
-    """One thread with an event loop for Procrastinate, and a thread for each job. `run(workspace, reason)`."""
+def job_queue(
+    url: str, size: int, own_queue: str, run: Callable[[int, str], None], stopping: threading.Event
+) -> threading.Thread:
+    """Make the thread in which Procrastinate hands out jobs, each to a thread of its own: `run(workspace, reason)`.
 
-    def __init__(
-        self, url: str, size: int, own_queue: str, run: Callable[[int, str], None], stopping: threading.Event
-    ) -> None:
-        """`own_queue`: of the jobs of workspaces that this process holds."""
-        self._url = url
-        self._size = size
-        self._own_queue = own_queue
-        self._run_job = run
-        self._stopping = stopping
-        self.thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="queue", daemon=True)
-        for name in ("procrastinate", "psycopg.pool"):  # what goes wrong is told by our own log
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+    `own_queue`: of the jobs of workspaces that this process holds.
+    """
+    for name in ("procrastinate", "psycopg.pool"):  # what goes wrong is told by our own log
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    settings = {"options": "-c search_path=dreamd,public", **KEEP_ALIVE}
 
-    async def _serve(self) -> None:
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(self._size + 2, "job"))
+    def work(workspace: int, reason: str) -> None:
+        run(workspace, reason)
+
+    async def serve() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(size + 2, "job"))
         is_told = False
-        while not self._stopping.is_set():
-            app = self._app()
+        while not stopping.is_set():
+            connector = PsycopgConnector(conninfo=conninfo(url), min_size=1, max_size=size + 2, kwargs=settings)
+            app = App(connector=connector)
+            app.task(name=WORK, retry=False)(work)
             try:
                 async with app.open_async():
                     is_told = False
-                    await self._take_jobs(app)
+                    await _take_jobs(app, size, own_queue, stopping)
             except Exception as error:  # noqa: BLE001 - the database is away, or was; the loop goes on
-                if not (self._stopping.is_set() or is_told):
+                if not (stopping.is_set() or is_told):
                     logs.get().warning("queue_interrupted", error=error)
                 is_told = True
-            if not self._stopping.is_set():
+            if not stopping.is_set():
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _take_jobs(self, app: "App") -> None:
-        """Take jobs until the process stops."""
-        task = asyncio.create_task(
-            app.run_worker_async(
-                queues=[ANYBODYS_QUEUE, self._own_queue],
-                concurrency=self._size,
-                fetch_job_polling_interval=_POLL_SECONDS,
-                abort_job_polling_interval=60.0,
-                delete_jobs="always",
-                install_signal_handlers=False,
-                update_heartbeat_interval=10.0,
-                stalled_worker_timeout=120.0,
-                shutdown_graceful_timeout=8.0,
-            )
+    return threading.Thread(target=lambda: asyncio.run(serve()), name="queue", daemon=True)
+
+
+async def _take_jobs(app: App, size: int, own_queue: str, stopping: threading.Event) -> None:
+    """Take jobs until the process stops."""
+    task = asyncio.create_task(
+        app.run_worker_async(
+            queues=[ANYBODYS_QUEUE, own_queue],
+            concurrency=size,
+            fetch_job_polling_interval=_POLL_SECONDS,
+            abort_job_polling_interval=60.0,
+            delete_jobs="always",
+            install_signal_handlers=False,
+            update_heartbeat_interval=10.0,
+            stalled_worker_timeout=120.0,
+            shutdown_graceful_timeout=8.0,
         )
-        try:
-            while not (task.done() or self._stopping.is_set()):
-                await asyncio.wait([task], timeout=0.2)
-        finally:
-            if not task.done():
-                task.cancel()
-            [ended] = await asyncio.gather(task, return_exceptions=True)
-        if isinstance(ended, Exception):
-            raise ended
-
-    def _app(self) -> "App":
-        from procrastinate import App, PsycopgConnector
-
-        options = {"options": "-c search_path=dreamd,public", **KEEP_ALIVE}
-        app = App(
-            connector=PsycopgConnector(
-                conninfo=conninfo(self._url), min_size=1, max_size=self._size + 2, kwargs=options
-            )
-        )
-
-        def work(workspace: int, reason: str) -> None:
-            self._run_job(workspace, reason)
-
-        app.task(name=WORK, retry=False)(work)
-        return app
+    )
+    try:
+        while not (task.done() or stopping.is_set()):
+            await asyncio.wait([task], timeout=0.2)
+    finally:
+        task.cancel()
+        [ended] = await asyncio.gather(task, return_exceptions=True)
+    if isinstance(ended, Exception):
+        raise ended
 
 
 class Sweeper:

@@ -79,14 +79,13 @@ def require_stopped(connections: Connections) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The registry against the store. `tenant`: only this one's, unless it is empty.
+    """The registry against the store.
 
     `older`: where a row's generation is not whole, take the newest older one that is; the row's number stays. No
     number ever becomes lower. `insistent`: take a newer number whose time is older, as well.
     """
 
     connections: Connections
-    tenant: str = ""
     older: bool = False
     insistent: bool = False
 
@@ -135,24 +134,21 @@ class Survey:
     def _judged(self) -> Iterator[_Judged]:
         """Yield each workspace of the registry or the store, judged; the store's first, some at once."""
         rows, seen = Recovery(self.connections.database).rows(), set[int]()
-        number = next((row.place.tenant for row in rows.values() if row.place.tenant_name == self.tenant), None)
 
         def judged(stored: tuple[str, dict[str, int]]) -> _Judged:
             return self._judge(*stored, rows.get(_numbers(stored[0])[1]))
 
-        groups = self._stored(str(number) if number is not None else "")
+        groups = self._stored()
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             while some := [*islice(groups, _AT_ONCE)]:
                 for found, newer in pool.map(judged, some):
                     seen.add(_numbers(found.prefix)[1])
-                    if not self.tenant or found.tenant == self.tenant:
-                        yield found, newer
+                    yield found, newer
         for row in rows.values():
-            is_asked = not self.tenant or row.place.tenant_name == self.tenant
-            if is_asked and row.place.id not in seen and not row.closed and row.generation.number:
+            if row.place.id not in seen and not row.closed and row.generation.number:
                 yield _as(row.place.prefix, row.place, Finding.LOST, row.generation.number, 0, _LOST)
 
-    def _stored(self, prefix: str) -> Iterator[tuple[str, dict[str, int]]]:
+    def _stored(self) -> Iterator[tuple[str, dict[str, int]]]:
         """Yield the prefix of each workspace in the store, with its objects and their sizes."""
 
         def owner(one: StoredObject) -> str:
@@ -160,7 +156,7 @@ class Survey:
             workspace, slash, _ = rest.partition("/")
             return f"{tenant}/{workspace}" if slash and tenant.isdecimal() and workspace.isdecimal() else ""
 
-        for name, group in groupby(self.connections.objects.list(prefix), key=owner):
+        for name, group in groupby(self.connections.objects.list(""), key=owner):
             if name:
                 yield name, {one.key: one.size for one in group}
 

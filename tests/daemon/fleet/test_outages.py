@@ -84,48 +84,6 @@ def test_it_says_that_the_object_store_is_away_until_it_is_there(fleet: Fleet, s
         assert items(fleet, place) == ["after", "before", "meanwhile"]
 
 
-def test_what_dreams_and_idle_workspaces_ask_of_postgresql(
-    fleet: Fleet, postgres: Postgres, capsys: pytest.CaptureFixture[str]
-) -> None:
-    import psycopg
-
-    name = fleet.url.rpartition("/")[2]
-    with psycopg.connect(postgres.admin_url, autocommit=True) as admin:
-        admin.execute(f"ALTER DATABASE \"{name}\" SET log_statement = 'all'".encode())
-    places = [fleet.place() for _ in range(20)]
-    for place in places:
-        for number in range(5):
-            fleet.note(place, f"invoice {number} was paid")
-        fleet.put(place, "session_end", "{}")
-
-    def is_settled() -> bool:
-        rows = [fleet.row(place) for place in places]
-        return all(row["owner"] is None and row["queued_at"] is None and row["generation"] for row in rows)
-
-    with fleet.process(DREAMD_FLEET__IDLE_SECONDS="1") as process:
-        asked = postgres._log.stat().st_size
-        until(is_settled)
-        time.sleep(3)
-        text = postgres._log.read_text(errors="replace")[asked:]
-        dreamt = sum(one["event"] == "dream_committed" for one in process.events)
-        own = text.count("SELECT * FROM workspaces WHERE id")
-        burnt, began, idle_begins = _cpu(process.process.pid), time.monotonic(), postgres._log.stat().st_size
-        time.sleep(5)
-        idle = postgres._log.read_text(errors="replace")[idle_begins:]
-        burnt = (_cpu(process.process.pid) - burnt) / (time.monotonic() - began)
-    assert dreamt >= len(places)
-    figures = {
-        "statements a dream": (text.count("statement:") + text.count("execute") - own) / dreamt,
-        "statements a second when idle": (idle.count("statement:") + idle.count("execute")) / 5,
-        "share of a processor when idle": burnt,
-    }
-    with capsys.disabled():
-        print(f"\n{figures}")
-    assert figures["statements a dream"] < 30
-    assert figures["statements a second when idle"] < 8
-    assert burnt < 0.1
-
-
 def _cpu(pid: int) -> float:
     words = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(") ")[2].split()
     return (int(words[11]) + int(words[12])) / 100

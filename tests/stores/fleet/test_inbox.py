@@ -51,16 +51,14 @@ def test_batches_in_opposite_order_hold_nobody_up(fleet: Fleet) -> None:
         assert len(keys) == len(set(keys)) == 40
 
 
-@pytest.mark.parametrize("key", ["", "a\0b", "\ud800", "k" * (KEY_CHARACTERS + 1)])
-def test_a_key_that_no_row_can_hold_is_refused_before_its_batch(key: str) -> None:
-    with pytest.raises(UsageError, match="is no key"):
-        Arrival(1, 1, "note", key, "{}")
-
-
-@pytest.mark.parametrize("body", ["a\0b", '"\udfff"'])
-def test_a_text_that_no_row_can_hold_is_refused_before_its_batch(body: str) -> None:
-    with pytest.raises(UsageError, match="NUL or half a character"):
-        Arrival(1, 1, "note", "k", body)
+@pytest.mark.parametrize(
+    ("key", "body", "said"),
+    [(key, "{}", "is no key") for key in ("", "a\0b", "\ud800", "k" * (KEY_CHARACTERS + 1))]
+    + [("k", body, "NUL or half a character") for body in ("a\0b", '"\udfff"')],
+)
+def test_what_no_row_can_hold_is_refused_before_its_batch(key: str, body: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Arrival(1, 1, "note", key, body)
 
 
 def test_the_net_wakes_what_waits_and_holds_nobody_up(fleet: Fleet) -> None:

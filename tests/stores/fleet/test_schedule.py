@@ -52,14 +52,14 @@ def procrastinating(fleet: Fleet) -> Procrastinating:
     return Procrastinating(fleet)
 
 
-def is_lost(fleet: Fleet, place: Place) -> bool:
-    """Whether its job, which has been queued for a while, is taken for dead; nothing is changed."""
+def lost_of(fleet: Fleet) -> list[int]:
+    """Whose jobs, which have been queued for a while, are taken for dead; nothing is changed."""
     fleet.database.rows("UPDATE workspaces SET queued_at = clock_timestamp() - interval '1 minute'")
     with session(fleet.database.url) as look:
         values = {"begin": schedule._BEGIN_SECONDS, "silent": schedule._SILENT_SECONDS}
         lost = [row["id"] for row in look.execute(schedule._CLEAR_LOST.encode(), values).fetchall()]
         look.rollback()
-    return lost == [place.id]
+    return sorted(lost)
 
 
 def begun_long_ago(fleet: Fleet) -> None:
@@ -73,35 +73,24 @@ def queue_of(worker: UUID) -> str:
 # ------------------------------------------------------------------- jobs that live, and others
 
 
-def test_a_job_that_waits_for_a_living_worker_lives_and_is_lost_with_it(fleet: Fleet, place: Place) -> None:
+def test_a_job_lives_with_whoever_is_to_do_it(fleet: Fleet, procrastinating: Procrastinating) -> None:
+    """Each lives, and is lost when its process dies, or when nobody of those who might have it took the workspace."""
+    waits, begins, runs = fleet.place(), fleet.place(), fleet.place()
     worker = fleet.process()
-    fleet.schedule.queue(place.id, "", queue_of(worker))
-    assert not is_lost(fleet, place)
+    fleet.schedule.queue(waits.id, "", queue_of(worker))
+    for one in (begins, runs):
+        fleet.schedule.queue(one.id)
+    begun_long_ago(fleet)
+    for _ in range(2):
+        procrastinating.fetch()
+    assert lost_of(fleet) == [], "nobody owns what has begun just now"
+    lease = fleet.lease(runs)
+    begun_long_ago(fleet)
+    assert lost_of(fleet) == [begins.id], "it never had an owner"
     fleet.dead(worker)
-    assert is_lost(fleet, place)
-
-
-def test_a_job_that_waited_long_and_has_begun_just_now_lives(
-    fleet: Fleet, place: Place, procrastinating: Procrastinating
-) -> None:
-    fleet.schedule.queue(place.id)
-    begun_long_ago(fleet)
-    procrastinating.fetch()
-    assert not is_lost(fleet, place), "it has no owner yet"
-    begun_long_ago(fleet)
-    assert is_lost(fleet, place), "it never had one"
-
-
-def test_a_job_of_a_living_owner_lives_however_long_and_is_lost_with_it(
-    fleet: Fleet, place: Place, procrastinating: Procrastinating
-) -> None:
-    fleet.schedule.queue(place.id)
-    procrastinating.fetch()
-    begun_long_ago(fleet)
-    lease = fleet.lease(place)
-    assert not is_lost(fleet, place)
+    assert lost_of(fleet) == [waits.id, begins.id]
     fleet.dead(lease.owner)
-    assert is_lost(fleet, place)
+    assert lost_of(fleet) == [waits.id, begins.id, runs.id]
 
 
 @pytest.mark.parametrize("pruned", [True, False])
@@ -114,7 +103,7 @@ def test_a_dead_workers_job_is_lost_though_another_process_owns_the_workspace(
     procrastinating.silent()
     if pruned:
         fleet.database.rows("DELETE FROM procrastinate_workers")
-    assert is_lost(fleet, place)
+    assert lost_of(fleet) == [place.id]
 
 
 def test_after_a_lost_job_another_can_be_queued_fetched_and_lives(
@@ -123,12 +112,11 @@ def test_after_a_lost_job_another_can_be_queued_fetched_and_lives(
     fleet.schedule.queue(place.id)
     first = procrastinating.fetch()
     begun_long_ago(fleet)
-    assert is_lost(fleet, place)
-    assert fleet.schedule.clear_lost() == [place.id]
+    assert lost_of(fleet) == fleet.schedule.clear_lost() == [place.id]
     fleet.process()
     assert fleet.queued() == [place.id]
     assert procrastinating.fetch() != first
-    assert not is_lost(fleet, place)
+    assert lost_of(fleet) == []
 
 
 def has_run_for_a_while(fleet: Fleet) -> bool:

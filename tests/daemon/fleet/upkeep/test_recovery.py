@@ -23,7 +23,7 @@ OTHER_MARK = "11111111-2a53-4f6a-9d0b-3d1f3a3cb0aa"
 def recovered(fleet: Kept, **how: bool) -> list[Found]:
     own = fleet.folder / "scratch"
     own.mkdir(exist_ok=True)
-    found = [*Survey(fleet.connections, "", **how).recover(own)]
+    found = [*Survey(fleet.connections, **how).recover(own)]
     assert not [*own.iterdir()]
     return found
 
