@@ -26,7 +26,8 @@ from types import MappingProxyType
 from typing import Any
 
 from daemon.api.access import LocalAccess
-from daemon.api.operations.notes import feel_event, working_memory_note
+from daemon.api.operations.notes import working_memory_note
+from daemon.api.operations.signals import feel_event
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.workspace.adoption import init_workspace

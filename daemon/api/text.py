@@ -12,14 +12,18 @@ from daemon.observability.printable import visible
 
 if TYPE_CHECKING:
     from daemon.api.daemon import DaemonStatus
+    from daemon.api.operations.crystals import Superseded
     from daemon.api.operations.dreams import Dreamt
-    from daemon.api.operations.notes import Mood, NoteTaken, Superseded
-    from daemon.api.operations.search import BootstrapReply, SearchHit, SearchReply, WhyReply
+    from daemon.api.operations.memory import Difference, RestoredVersion, Versions
+    from daemon.api.operations.notes import NoteTaken
+    from daemon.api.operations.review import ChangesDecided, ChangesToReview, ChangeToReview
+    from daemon.api.operations.search import Archived, BootstrapReply, SearchHit, SearchReply, WhyReply
     from daemon.api.operations.setup import Configuration
+    from daemon.api.operations.signals import Mood
     from daemon.api.operations.upkeep import Findings
-    from daemon.api.operations.versions import Difference, RestoredVersion, Versions
+    from daemon.explain.evidence import Evidence
     from daemon.explain.reasons import SearchSignals
-    from daemon.explain.why import Evidence, LineHistory, Removal, WrittenBy
+    from daemon.explain.why import LineHistory, WrittenBy
     from daemon.explain.why_not import Answer
     from daemon.upkeep.examine import Finding
     from daemon.upkeep.forget import Receipt
@@ -70,6 +74,11 @@ def _one_row(text: str) -> str:
     return " ".join(visible(text).split())
 
 
+def _listed(*parts: str | None) -> str:
+    """Join the parts that there are, in one row."""
+    return _one_row(", ".join(filter(None, parts)))
+
+
 def _cut(text: str) -> str:
     """Return the beginning of a text that only shows where something comes from, in one row."""
     more = len(text) - _MOST_QUOTED
@@ -86,7 +95,7 @@ def note_text(reply: "NoteTaken") -> str:
 
 def mood_text(levels: "Mood") -> str:
     """Show the levels and the mood."""
-    every = (("dopamine", levels.dopamine), ("cortisol", levels.cortisol), ("oxytocin", levels.oxytocin))
+    every = zip(("dopamine", "cortisol", "oxytocin"), levels.now.levels, strict=True)
     rows = [f"{name:<9} {level:.2f} {'█' * round(level * _BAR):<{_BAR}}".rstrip() for name, level in every]
     return "\n".join([*rows, f"mood      {levels.mood}"])
 
@@ -106,20 +115,13 @@ def search_text(reply: "SearchReply") -> str:
     head = ABOUT
     head += "" if reply.good else " Nothing answers this well; what follows is the nearest."
     head += "" if "dense" in reply.arms else " It was searched by words only."
+    found = [_hit_rows(number, hit) for number, hit in enumerate(reply.hits, 1)]
+    found += [_left_rows(one) for one in reply.archived]
     rows, room, left_out = [head], MOST_FOUND, 0
-    for number, hit in enumerate(reply.hits, 1):
-        shown = "\n".join(_hit_rows(number, hit))
-        room -= len(shown)
-        if room >= 0 or number == 1:
-            rows.append(shown)
-        else:
-            left_out += 1
-    for one in reply.archived:
-        about = f"left session {one.session}, trust {one.trust}, {duration(one.age_days * 86_400)} old, id {one.id}"
-        shown = "\n".join([*_quoted("- ", one.text), f"   {_one_row(about)}"])
-        room -= len(shown)
-        if room >= 0:
-            rows.append(shown)
+    for place, one in enumerate("\n".join(each) for each in found):
+        room -= len(one)
+        if room >= 0 or not place:
+            rows.append(one)
         else:
             left_out += 1
     if left_out:
@@ -133,15 +135,19 @@ def _quoted(mark: str, text: str) -> Iterator[str]:
     yield from (f"   | {row}" for row in more)  # a text that goes on cannot be taken for the next result
 
 
+def _left_rows(one: "Archived") -> Iterator[str]:
+    yield from _quoted("- ", one.text)
+    age = duration(one.age_days * 86_400)
+    yield f"   {_listed(f'left session {one.session}', f'trust {one.trust}', f'{age} old', f'id {one.id}')}"
+
+
 def _hit_rows(number: int, hit: "SearchHit") -> Iterator[str]:
     yield from _quoted(f"{number}.", hit.text)
     if hit.superseded_at is not None:
         yield f"   superseded {hit.superseded_at:%Y-%m-%d} by: {_one_row(hit.superseded_by)}"
-    parts = [f"{hit.score:.2f}", hit.origin, hit.kind, f"trust {hit.trust}"]
-    parts += [hit.context] if hit.context else []
-    parts += [f"{duration(hit.age_days * 86_400)} old"]
-    parts += [hit.provenance] if hit.provenance else []
-    yield f"   {_one_row(', '.join([*parts, f'crystal {hit.id[:12]}']))}"
+    kind = (f"{hit.score:.2f}", hit.origin, hit.kind, f"trust {hit.trust}", hit.context)
+    age = f"{duration(hit.age_days * 86_400)} old"
+    yield f"   {_listed(*kind, age, hit.provenance, f'crystal {hit.id[:12]}')}"
     if hit.signals:
         yield from (f"   {row}" for row in _reasons(hit.signals))
 
@@ -181,13 +187,15 @@ def _story(line: "LineHistory") -> Iterator[str]:
     yield f"{line.id or '(new)'}  {line.section or 'above the sections'}: {_one_row(line.text)}"
     yield f"  {_written(line.writing)}"
     for one in line.evidence[:_MOST_EVIDENCE]:
-        yield f"  rests on {_witnessed(one)}"
+        yield from (f"  {row}" for row in _witnessed(one))
     for old in line.replaced[:_MOST_EVIDENCE]:
-        yield f"  replaced {old.id} ({old.fate} in version {old.gone_in}): {_cut(old.text)}"
+        yield f"  replaced {old.id} ({old.fate} in version {old.died_in}): {_cut(old.text)}"
     if left_out := len(line.evidence[_MOST_EVIDENCE:]) + len(line.replaced[_MOST_EVIDENCE:]):
         yield f"  and {left_out} more"
-    if line.ending:
-        yield f"  {_ended(line.ending)}"
+    if (end := line.ending) is not None:
+        now, words = end.successor and f"now: {end.successor}", end.keywords and f"search: {end.keywords}"
+        kept = f"kept as crystal {end.crystal[:12]}" if end.crystal else "kept in 'dreamd history'"
+        yield f"  {_listed(f'left in version {end.version}: {end.fate}', now, words, kept)}"
 
 
 def _written(writing: "WrittenBy | None") -> str:
@@ -197,35 +205,23 @@ def _written(writing: "WrittenBy | None") -> str:
     if not writing.dream:
         return f"{when}, whose record is gone"
     by = " ".join([writing.model, *(f"({prompt})" for prompt in writing.prompts)]).strip()
-    parts = [when, f"{writing.cause} {writing.dream} ({writing.reason})", writing.operation]
-    return ", ".join([*parts, *([f"by {by}"] if by else [])])
+    dream = f"{writing.cause} {writing.dream} ({writing.reason})"
+    return _listed(when, dream, writing.operation, by and f"by {by}")
 
 
-def _witnessed(witness: "Evidence") -> str:
-    if witness.at is None:
-        return f"crystal {witness.crystal[:12]}, which was forgotten"
-    where = "; ".join(witness.sources[:_MOST_EVIDENCE]) or "no file"
-    made = f", made from {', '.join(parent[:12] for parent in witness.parents)}" if witness.parents else ""
-    heard = f"heard: {witness.heard}, " if witness.heard else ""
-    superseded = (
-        f"\n    superseded {witness.superseded_at:%Y-%m-%d} by crystal {witness.superseded_by[:12]}, found by "
-        f"{witness.found_by}: {_cut(witness.holds_now)}\n    (both hold? dreamd supersede --undo "
-        f"{witness.crystal[:12]} {witness.superseded_by[:12]})"
-        if witness.superseded_at
-        else ""
-    )
-    return (
-        f"crystal {witness.crystal[:12]} ({witness.origin}, trust {witness.trust}, {heard}{witness.at:%Y-%m-%d}, "
-        f"{_one_row(where)}{made}): {_cut(witness.text)}{superseded}"
-    )
-
-
-def _ended(ending: "Removal") -> str:
-    parts = [f"left in version {ending.version}: {ending.fate}"]
-    parts += [f"now: {_one_row(ending.successor)}"] if ending.successor else []
-    parts += [f"search: {_one_row(ending.keywords)}"] if ending.keywords else []
-    parts += [f"kept as crystal {ending.crystal[:12]}"] if ending.crystal else ["kept in 'dreamd history'"]
-    return ", ".join(parts)
+def _witnessed(one: "Evidence") -> Iterator[str]:
+    if one.at is None:
+        yield f"rests on crystal {one.id[:12]}, which was forgotten"
+        return
+    where = "; ".join(one.sources[:_MOST_EVIDENCE]) or "no file"
+    made = one.parents and f"made from {', '.join(parent[:12] for parent in one.parents)}"
+    heard = one.heard and f"heard: {one.heard}"
+    about = _listed(one.origin, f"trust {one.trust}", heard, f"{one.at:%Y-%m-%d}", where, made or "")
+    yield f"rests on crystal {one.id[:12]} ({about}): {_cut(one.text)}"
+    if one.superseded_at:
+        by = f"{one.superseded_at:%Y-%m-%d} by crystal {one.superseded_by[:12]}, found by {one.found_by}"
+        yield f"  superseded {by}: {_cut(one.holds_now)}"
+        yield f"  (both hold? dreamd supersede --undo {one.id[:12]} {one.superseded_by[:12]})"
 
 
 def why_not_text(answer: "Answer") -> str:
@@ -282,6 +278,66 @@ def restored_text(done: "RestoredVersion") -> str:
     return "\n".join(filter(None, [head, changed]))
 
 
+# ---------------------------------------------------------------- review
+
+
+def review_text(waiting: "ChangesToReview") -> str:
+    """Show what waits: of each change the old and the new lines and what it rests on, and how to decide."""
+    rows = list[str]()
+    for one in waiting.changes:
+        rows.append(f"{one.number}  {heading(one)}")
+        rows += (f"   - {row}" for text in one.old for row in text.split("\n"))
+        rows += (f"   + {row}" for row in (one.new or "(leaves MEMORY.md: a pointer leads to it)").split("\n"))
+        rows += (f"   {row}" for row in grounds(one))
+    states = {one.decision.value for one in waiting.changes}
+    if "waiting" in states:
+        rows.append(
+            "'dreamd review --approve 1 2' or --decline decides; --section NAME, --all, or --edit in an editor"
+        )
+    if "applied" in states:
+        rows.append("'dreamd review --undo 1 2' brings the old text back, --accept takes what applied off this list")
+    return "\n".join(rows) or "nothing waits for you"
+
+
+def heading(change: "ChangeToReview") -> str:
+    """Say what the change does, where, and until when it waits."""
+    state = "applied" if change.decision == "applied" else f"waits until {change.until:%Y-%m-%d}"
+    return f"{change.action} · {change.section} · {state}"
+
+
+def grounds(change: "ChangeToReview") -> Iterator[str]:
+    """Yield a row for each thing that it rests on, and why it waits."""
+    for piece in change.evidence:
+        who = f"{piece.trust} ({piece.speaker})" if piece.speaker else piece.trust
+        heard = f", heard: {piece.heard}" if piece.heard else ""
+        yield " ".join(f"{who}{heard}, {piece.at:%Y-%m-%d}: {piece.text}".split())
+    if change.why:
+        yield change.why
+    if change.outdated:
+        yield "its lines are no longer what they were, so it cannot apply"
+
+
+def decided_text(done: "ChangesDecided") -> str:
+    """Say what became of the decisions."""
+    words = {
+        f"approved: version {done.version}": done.approved,
+        f"undone: version {done.version}": done.undone,
+        "declined": done.declined,
+        "accepted": done.accepted,
+        "open again": done.reopened,
+        "no longer what its lines are, so dropped": done.outdated,
+    }
+    rows = [f"{_named(numbers)} {word}" for word, numbers in words.items() if numbers]
+    rows += [f"refused: change {one.number} by {one.refusal.guard}: {one.refusal.figures}" for one in done.refused]
+    return "\n".join(rows) or "nothing was decided"
+
+
+def _named(numbers: Sequence[int]) -> str:
+    if len(numbers) == 1:
+        return f"change {numbers[0]} is"
+    return f"changes {', '.join(map(str, numbers[:-1]))} and {numbers[-1]} are"
+
+
 # ---------------------------------------------------------------- dreams
 
 
@@ -300,11 +356,11 @@ def dream_text(reply: "Dreamt") -> str:
         rows.append("MEMORY.md was edited meanwhile: the edit is kept, and what the dream changed stands beside it")
     rows += [f"  {row}" for row in change_rows(dream)]
     rows += [f"  refused by {one.guard} ({one.scope}): {_one_row(one.figures)}" for one in outcome.refused]
-    if outcome.changes and outcome.mode == "auto":
+    if outcome.changes:
         waits = "waits" if outcome.changes == 1 else "wait"
         rows.append(f"  {counted(outcome.changes, 'change')} {waits} for you: 'dreamd review'")
     rows.append(_how(dream))
-    if outcome.pending and outcome.mode == "auto":
+    if outcome.pending:
         number = f"{outcome.pending:,}+ notes" if outcome.more else counted(outcome.pending, "note")
         why = "the next dreams take them in" if dream.waiting else "what came meanwhile"
         rows.append(f"{number} pending: {why}")
@@ -408,28 +464,28 @@ def _crystals(stages: Mapping[str, int], waiting: int) -> str:
 def _dream(last: "LastDream | None", now: datetime) -> str:
     if last is None:
         return "never ('dreamd dream' folds in what is new)"
-    parts = [f"{ago(last.at, now)}, {last.reason}: {last.outcome}"]
-    parts += [f"version {last.version}"] if last.version else []
-    parts += [last.model] if last.model else []
-    parts += [f"{last.tokens:,} tokens, ${last.usd:.4f}"] if last.tokens else []
-    parts += [last.detail] if last.detail else []
-    return ", ".join(parts)
+    how = f"{ago(last.at, now)}, {last.reason}: {last.outcome}"
+    version = f"version {last.version}" if last.version else ""
+    paid = f"{last.tokens:,} tokens, ${last.usd:.4f}" if last.tokens else ""
+    return _listed(how, version, last.model, paid, last.detail)
 
 
 def _given(last: "BootstrapReceipt | None", now: datetime) -> str:
     """Say what an agent was last given at session start."""
     if last is None:
         return "no agent has read it yet ('dreamd init' shows how to connect one)"
-    how = f"{last.how} ({last.agent})" if last.agent else last.how
-    parts = [f"{ago(last.at, now)}, {how}: version {last.version}", f"{last.characters:,} characters"]
-    parts += [counted(last.notes, "note")]
-    parts += [f"{'more than ' if last.more else ''}{last.left_out} left out"] if last.left_out or last.more else []
-    cut = last.cut.budget + last.cut.host
-    lines = f", {counted(cut, 'line')} left out ('dreamd why-not' says why)" if cut else ""
-    parts += [f"MEMORY.md cut to {last.budget:,}{lines}"] if last.truncated else []
-    everywhere = last.cut.everywhere
-    parts += [f"{counted(everywhere, 'line')} of the global workspace left out"] if everywhere else []
-    return ", ".join(parts)
+    how = f"{ago(last.at, now)}, {last.how}{f' ({last.agent})' if last.agent else ''}: version {last.version}"
+    older = f"{'more than ' if last.more else ''}{last.left_out} left out" if last.left_out or last.more else ""
+    cut, everywhere = last.cut.budget + last.cut.host, last.cut.everywhere
+    return _listed(
+        how,
+        f"{last.characters:,} characters",
+        counted(last.notes, "note"),
+        older,
+        f"MEMORY.md cut to {last.budget:,}" if last.truncated else "",
+        f"{counted(cut, 'line')} left out ('dreamd why-not' says why)" if last.truncated and cut else "",
+        f"{counted(everywhere, 'line')} of the global workspace left out" if everywhere else "",
+    )
 
 
 def _next(value: "Status") -> str:

@@ -57,11 +57,12 @@ OPERATIONS = {
     "search": "search:memory_search",
     "why": "search:memory_why",
     "why-not": "search:memory_why_not",
-    "history": "versions:history",
-    "restore": "versions:restore_version",
-    "supersede": "notes:supersede",
-    "feel": "notes:feel_event",
-    "mood": "notes:current_mood",
+    "history": "memory:history",
+    "diff": "memory:diff",
+    "restore": "memory:restore_version",
+    "supersede": "crystals:supersede",
+    "feel": "signals:feel_event",
+    "mood": "signals:current_mood",
 }
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 _BROKEN_PIPE = 141  # 128 + SIGPIPE

@@ -19,7 +19,7 @@ from state.errors import NothingToDoError, UsageError
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
-    from daemon.api.operations.notes import TakenIn
+    from daemon.api.operations.notes import Ingested
 
 
 def run_found(arguments: argparse.Namespace) -> int:
@@ -81,8 +81,8 @@ def _said_to_be_own(
     return [replace(one, own=one.own or one.path in own) for one in found]
 
 
-def _taken(found: Sequence[ExistingMemory], arguments: argparse.Namespace) -> "TakenIn":
-    from daemon.api.operations.notes import ExistingFile, take_in
+def _taken(found: Sequence[ExistingMemory], arguments: argparse.Namespace) -> "Ingested":
+    from daemon.api.operations.notes import ExistingFile, ingest
 
     files = list[ExistingFile]()
     for one in found:
@@ -93,7 +93,7 @@ def _taken(found: Sequence[ExistingMemory], arguments: argparse.Namespace) -> "T
                 say(f"problem: {path!a}: its name is not UTF-8")
     if not files:
         raise UsageError("no file of these has a name in UTF-8", "rename them")
-    taken = ask_patiently(arguments, take_in, files=tuple(files))
+    taken = ask_patiently(arguments, ingest, files=tuple(files))
     for problem in (*taken.problems, *([f"{taken.more_problems:,} more"] if taken.more_problems else [])):
         say(f"problem: {problem}")
     if taken.imports:

@@ -33,7 +33,9 @@ def add_parameter(parser: argparse.ArgumentParser, one: "Parameter") -> None:
     if one.required:
         parser.add_argument(one.name, help=one.about, **{"metavar": one.name.upper(), **_reader(one)})
     elif one.place:
-        parser.add_argument(one.name, nargs="?", metavar=one.name.upper(), help=one.about)
+        many = get_origin(_kind(one)) is tuple
+        kind: dict[str, Any] = {"nargs": "*", "type": int, "metavar": "N"} if many else {"nargs": "?"}
+        parser.add_argument(one.name, help=one.about, **{"metavar": one.name.upper(), **kind})
     else:
         is_plain = one.default in (None, "", False, ())
         about = one.about if is_plain else f"{one.about or 'at most'}; default {one.default}"

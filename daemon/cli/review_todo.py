@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daemon.cli.review import grounds, heading, is_number
+from daemon.api.text import grounds, heading
+from daemon.cli.review import is_number
 from daemon.cli.terminal import say
 from state.errors import DreamdError, NothingToDoError, UsageError
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
-    from daemon.api.operations.changes import ChangeToReview
+    from daemon.api.operations.review import ChangeToReview
 
 KEEP = "skip"
 # For each word that may stand before a number the field of the request; `edit` is approval in other words.

@@ -79,10 +79,10 @@ class Client:
     note = Method(lambda: operations.notes.working_memory_note)
     search = Method(lambda: operations.search.memory_search)
     bootstrap = Method(lambda: operations.search.memory_bootstrap)
-    memory = Method(lambda: operations.search.memory_state)
+    memory = Method(lambda: operations.memory.memory_state)
     dream = Method(lambda: operations.dreams.dream_now)
     status = Method(lambda: operations.dreams.dream_status)
-    feel = Method(lambda: operations.notes.feel_event)
+    feel = Method(lambda: operations.signals.feel_event)
     forget = Method(lambda: operations.upkeep.forget_text)
     sessions = Method(lambda: operations.sessions.session_list)
 

@@ -7,15 +7,18 @@ from datetime import datetime
 from difflib import unified_diff as _unified
 from itertools import groupby
 
+from daemon.explain.evidence import Evidence, evidence_in, picked
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from graphs.ports import Answer
+from state.budget import Spend
 from state.codec import decode
 from state.document.operations import Operation, Refusal
 from state.dream import Dream
 from state.errors import NotFoundError, StorageError
 from state.stores.database.tables import Run
 from state.stores.history.ledger import KeptCall
+from state.stores.history.lineage import Version
 from state.stores.history.steps import PaidStep
 from state.text.words import normalise
 from state.trust import Trust
@@ -25,64 +28,24 @@ _HEADS = ("--- MEMORY.md", "+++ MEMORY.md", "@@")
 
 @dataclass(frozen=True, slots=True)
 class DreamRun:
-    """A run of the ledger: why it ran, how it ended, what it cost, and what the version that it made changed.
+    """A run of the ledger, the version that it made, and what it cost; without a model, `model` is extractive."""
 
-    A run of skips for the same reason is one, `times` over. `model` is extractive where there was none; dollars are 0
-    where the price is not known.
-    """
-
-    id: str
-    started_at: datetime
-    ended_at: datetime | None
-    reason: str
-    outcome: str
-    detail: str
-    version: int | None
-    times: int
+    run: Run
+    version: Version | None
     model: str
-    calls: int
-    tokens: int
-    usd: float
+    spent: Spend
     seconds: float
-    added: int
-    revised: int
-    evicted: int
-    notes: int
-    characters: int
-
-
-@dataclass(frozen=True, slots=True)
-class Cited:
-    """A crystal that an operation rests on; without a text when it is gone. `speaker` is empty when not known."""
-
-    crystal: str
-    text: str = ""
-    trust: str = ""
-    speaker: str = ""
-    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedOperation:
-    """An operation that applied: the `old` lines became `new`; for an eviction, that is the topic of the pointer."""
+    """An operation that applied to the `old` lines; `new` is its text, for an eviction the topic of the pointer."""
 
     action: str
     section: str
     old: tuple[str, ...]
     new: str
-    cites: tuple[Cited, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedOperation:
-    """What a guard refused, and why. Of a whole section or dream, action, section and text are empty."""
-
-    guard: str
-    scope: str
-    figures: str
-    action: str = ""
-    section: str = ""
-    text: str = ""
+    cites: tuple[Evidence, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +80,7 @@ class DreamDetails:
     run: DreamRun
     steps: tuple[PaidStep, ...]
     operations: tuple[AppliedOperation, ...]
-    refusals: tuple[RefusedOperation, ...]
+    refusals: tuple[Refusal, ...]
     diff: str
     calls: tuple[ModelCall, ...]
     changes: tuple[int, ...]
@@ -131,34 +94,16 @@ def described(store: Store, runs: Iterable[Run]) -> tuple[DreamRun, ...]:
     every = tuple(runs)
     versions = store.lineage.versions_by_number(run.version for run in every if run.version is not None)
     paid = store.ledger.paid(run.id for run in every)
-    described = []
+    found = []
     for run in every:
         version, (model, spent) = versions.get(run.version or 0), paid.get(run.id, ("", None))
-        cost, lasted = spent or version, (run.ended_at or run.started_at) - run.started_at
+        lasted = (run.ended_at or run.started_at) - run.started_at
         seconds = 0.0 if run.outcome == "skipped" else max(0.0, lasted.total_seconds())
-        described.append(
-            DreamRun(
-                id=run.id,
-                started_at=run.started_at,
-                ended_at=run.ended_at,
-                reason=run.reason,
-                outcome=run.outcome,
-                detail=run.detail,
-                version=run.version,
-                times=run.times,
-                model=(version.model if version else "") or model,
-                calls=cost.calls if cost else 0,
-                tokens=cost.tokens if cost else 0,
-                usd=cost.usd if cost else 0.0,
-                seconds=(version.seconds if version else 0.0) or seconds,
-                added=version.added if version else 0,
-                revised=version.revised if version else 0,
-                evicted=version.evicted if version else 0,
-                notes=version.notes if version else 0,
-                characters=version.characters if version else 0,
-            )
-        )
-    return tuple(described)
+        if version is not None:
+            spent = spent or Spend(version.calls, version.tokens, version.usd)
+            model, seconds = version.model or model, version.seconds or seconds
+        found.append(DreamRun(run, version, model, spent or Spend(), seconds))
+    return tuple(found)
 
 
 def run_of_version(store: Store, number: int) -> Run:
@@ -184,15 +129,14 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
     operations = record.operations if record else ()
     refused = (record.refused if record else ()) or tuple(store.ledger.rejections(run.id))
     changes = tuple(one.number for one in store.changes.of(run.id))
-    calls = tuple(_call(one) for one in store.ledger.calls(run.id, limit))
+    calls = tuple(map(_call, store.ledger.calls(run.id, limit)))
     left = {
         "steps": store.steps.count(run.id) - limit,
         "operations": len(operations) - limit,
         "refusals": len(refused) - limit,
-        "calls": shown.calls - len(calls),
+        "calls": shown.spent.calls - len(calls),
         "changes": len(changes) - limit,
     }
-    kept = number is not None and store.memory.has(number)
     return DreamDetails(
         run=shown,
         steps=tuple(store.steps.of(run.id, limit)),
@@ -202,7 +146,7 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
         calls=calls,
         changes=changes[:limit],
         before=number - 1 if number is not None and store.memory.has(number - 1) else None,
-        itself=number if kept else None,
+        itself=number if number is not None and store.memory.has(number) else None,
         more={name: count for name, count in left.items() if count > 0},
     )
 
@@ -225,11 +169,8 @@ def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tu
     for staged in record.staged:
         cited = dict.fromkeys(piece.crystal for piece in staged.evidence if piece.crystal)
         rests[staged.operation.section, normalise(staged.operation.text)] = tuple(cited)
-    wanted = {crystal for crystals in rests.values() for crystal in crystals}
-    known = {
-        one.id: Cited(one.id, one.text, one.trust.value, one.speaker, one.created_at)
-        for one in store.crystals.get(wanted)
-    }
+    cites = {one: rests.get((one.section, normalise(one.text)), ()) for one in operations}
+    known = evidence_in(store, store.crystals.get({id_ for ids in cites.values() for id_ in ids}))
     left, clean = {line.id: line.text for line, _ in record.left}, _clean(store, record)
 
     def shown(text: str) -> str:
@@ -245,17 +186,16 @@ def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tu
             section=one.section.value,
             old=tuple(shown(text) for text in map(old, one.lines) if text),
             new=shown(one.text),
-            cites=tuple(known.get(id_, Cited(id_)) for id_ in rests.get((one.section, normalise(one.text)), ())),
+            cites=picked(known, cites[one]),
         )
         for one in operations
     )
 
 
-def _refused(store: Store, refusal: Refusal) -> RefusedOperation:
-    plain, one = RefusedOperation(refusal.guard, refusal.scope, redacted(store, refusal.figures)), refusal.operation
-    if one is None:
-        return plain
-    return replace(plain, action=one.action.value, section=one.section.value, text=redacted(store, one.text))
+def _refused(store: Store, refusal: Refusal) -> Refusal:
+    one = refusal.operation
+    one = replace(one, text=redacted(store, one.text), keywords=redacted(store, one.keywords)) if one else None
+    return replace(refusal, figures=redacted(store, refusal.figures), operation=one)
 
 
 def unified_diff(before: str, after: str, old: str, new: str) -> str:

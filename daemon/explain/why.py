@@ -4,44 +4,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from daemon.explain.evidence import Evidence, evidence_of
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
-from state.crystals.crystal import Crystal
 from state.document.document import SectionName, parse
 from state.document.operations import Why
 from state.dream import Dream
 from state.errors import NotFoundError
-from state.stores.crystals.supersessions import Supersessions
 from state.stores.history.lineage import LineLife
 from state.text.words import normalise
 
 MAX_LINES = 5
-# A crystal may rest on others (an insight on what was read), and those on others again.
-_GENERATIONS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A crystal that a line rests on; one that was forgotten has no text. `parents` are ids of other evidence.
-
-    `sources` are file:lines@hash, or sessions. `heard`: its agent had read a page ("web") or a tool's answer ("tool")
-    since its owner's last word. `superseded_by` is the id of the crystal that holds now, which says `holds_now` since
-    `superseded_at`, as `found_by` found.
-    """
-
-    crystal: str
-    text: str = ""
-    trust: str = ""
-    origin: str = ""
-    at: datetime | None = None
-    sources: tuple[str, ...] = ()
-    parents: tuple[str, ...] = ()
-    superseded_by: str = ""
-    holds_now: str = ""
-    superseded_at: datetime | None = None
-    found_by: str = ""
-    heard: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +30,6 @@ class WrittenBy:
     model: str = ""
     prompts: tuple[str, ...] = ()
     operation: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Replaced:
-    """A line that another one replaced."""
-
-    id: str
-    text: str
-    fate: str
-    gone_in: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +53,7 @@ class LineHistory:
     trust: str = "owner"
     writing: WrittenBy | None = None
     evidence: tuple[Evidence, ...] = ()
-    replaced: tuple[Replaced, ...] = ()
+    replaced: tuple[LineLife, ...] = ()
     ending: Removal | None = None
 
 
@@ -109,18 +73,15 @@ def why(store: Store, what: str) -> tuple[LineHistory, ...]:
 
 
 def _history(store: Store, life: LineLife) -> LineHistory:
-    replaced = [
-        Replaced(one.id, redacted(store, one.text), one.fate, one.died_in or 0)
-        for one in store.lineage.ancestors(life.id)
-    ]
+    before = store.lineage.ancestors(life.id)
     return LineHistory(
         id=life.id,
         section=life.section.value,
         text=redacted(store, life.text),
         trust=life.trust.value,
         writing=_written_by(store, life),
-        evidence=_all_evidence(store, life.evidence),
-        replaced=tuple(replaced),
+        evidence=evidence_of(store, life.evidence),
+        replaced=tuple(replace(one, text=redacted(store, one.text)) for one in before),
         ending=_removal(store, life),
     )
 
@@ -174,45 +135,4 @@ def _removal(store: Store, life: LineLife) -> Removal | None:
         successor=redacted(store, successor.text) if successor else "",
         crystal=life.crystal,
         keywords=keywords if life.fate == Why.EVICTED else "",
-    )
-
-
-def _all_evidence(store: Store, ids: Iterable[str]) -> tuple[Evidence, ...]:
-    """Return the crystals with these ids, then those that they were derived from."""
-    evidence: dict[str, Evidence] = {}
-    wanted = list(dict.fromkeys(ids))
-    for _ in range(_GENERATIONS):
-        known = {crystal.id: crystal for crystal in store.crystals.get(wanted)}
-        evidence |= {id_: _evidence(store, known[id_]) if id_ in known else Evidence(id_) for id_ in wanted}
-        wanted = [parent for crystal in known.values() for parent in crystal.parents if parent not in evidence]
-    return tuple(evidence.values())
-
-
-def _evidence(store: Store, crystal: Crystal) -> Evidence:
-    places = (
-        str(one.source) if one.source else f"session {one.session}" if one.session else ""
-        for one in store.crystals.sources(crystal.id)
-    )
-    evidence = Evidence(
-        crystal=crystal.id,
-        text=crystal.text,
-        trust=crystal.trust.value,
-        origin=crystal.origin.value,
-        at=crystal.created_at,
-        sources=tuple(dict.fromkeys(filter(None, places))),
-        parents=crystal.parents,
-        heard=crystal.heard,
-    )
-    key = store.crystals.keys([crystal.id])[crystal.id]
-    known = Supersessions(store.crystals).among([key])
-    if (current := known.current.get(key)) is None:
-        return evidence
-    newer = store.crystals.by_keys([current])[current]
-    last = [pair for pair in known.pairs if pair.newer == current][-1]
-    return replace(
-        evidence,
-        superseded_by=newer.id,
-        holds_now=redacted(store, newer.text),
-        superseded_at=last.at,
-        found_by=last.cause.value,
     )

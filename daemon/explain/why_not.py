@@ -7,7 +7,7 @@ was given, in MEMORY.md, among notes, changes, lines that left, crystals, in the
 import os
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from daemon.config.paths import global_root, is_global, registry_path
 from daemon.config.registry import known
-from daemon.explain.why import LineHistory, Removal, why
+from daemon.explain.why import why
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.document import document_of, lines_with, read_document, without_lines
 from daemon.workspace.redaction import shown_of
@@ -29,9 +29,10 @@ from state.document.operations import Why
 from state.dream import Decision
 from state.errors import DreamdError, NotFoundError, StorageError
 from state.reading import left_out
-from state.stores.crystals.listing import Chosen, CrystalList, ListedCrystal
+from state.stores.crystals.listing import Chosen, CrystalList
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import open_unmigrated
+from state.stores.database.tables import Change
 from state.stores.database.tombstones import tombstones_in
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import BootstrapReceipt, receipts
@@ -48,6 +49,8 @@ _CRYSTALS, _RECORDS, _WORKSPACES, _LOOKED_AT = 50, 3, 20, 100_000
 _COMMAND = re.compile("'(dreamd (?:dream|review|restore|supersede|forget|note)(?![^']*--global)[^']*)'")
 _LEAST_WINDOW = 32_000
 _SEARCH = "memory_search finds it"
+_NEXT_GIVES = f"the next session start gives it; {_SEARCH} now"
+_AGAIN = "write it again to have it back"
 
 
 class Absence(StrEnum):
@@ -107,43 +110,41 @@ def why_not(store: Store, text: str, session: str = "") -> Answer:
         found = [Reason(Absence.FORGOTTEN, "it was forgotten for good", advice)]
     else:
         life = store.lineage.life(text.strip().upper())
-        wanted = normalise(life.text if life else text)
-        asked = _Asked(store, wanted, text.strip(), receipt)
-        order = list(Absence)
-        found = sorted(asked.reasons(), key=lambda one: order.index(one.code))
+        asked, order = _Asked(store, normalise(life.text if life else text), receipt), list(Absence)
+        shown = (replace(one, text=asked.short(one.text)) for one in asked.reasons(text.strip()))
+        found = sorted(shown, key=lambda one: order.index(one.code))
     if is_global(store.workspace.root, os.environ):
         found = [replace(one, advice=_COMMAND.sub(r"'\1 --global'", one.advice)) for one in found]
     return Answer(tuple(found[:MOST_REASONS]), len(found[MOST_REASONS:]), receipt)
 
 
 class _Asked:
-    """What is asked for, folded and as it was written, and of which bootstrap."""
+    """What is asked for, folded, and of which bootstrap; each method looks in one place."""
 
-    def __init__(self, store: Store, wanted: str, text: str, receipt: BootstrapReceipt | None) -> None:
-        self.store, self.wanted, self.text, self.receipt = store, wanted, text, receipt
+    def __init__(self, store: Store, wanted: str, receipt: BootstrapReceipt | None) -> None:
+        self.store, self.wanted, self.receipt = store, wanted, receipt
         self.shown, self.when = shown_of(store), f"{receipt.at:%Y-%m-%d %H:%M} UTC" if receipt else "never"
         self.then: str | None = None  # MEMORY.md as the agent read it
 
-    def reasons(self) -> Iterator[Reason]:
+    def short(self, text: str) -> str:
+        """Return the beginning of a text, without secrets."""
+        return self.shown(text[: 4 * _SHOWN_CHARACTERS])[:_SHOWN_CHARACTERS]
+
+    def reasons(self, text: str) -> Iterator[Reason]:
         """Yield a reason for each thing that is meant; one at least."""
         if not self.wanted:
             yield self._unheard()
             return
-        standing, notes, changes = list(self._standing()), list(self._notes()), list(self._changes())
+        standing, notes = list(self._standing()), list(self._notes())
+        changes = list(self._waiting(self.store.changes.open()))
         gone = [] if any(one.code is Absence.GIVEN for one in standing) else list(self._gone())
         found = [*standing, *notes, *changes, *gone, *self._everywhere()]
         if not standing and not notes:
-            crystals = list(self._crystals())
+            crystals = list(self._crystals(text))
             found += crystals
             if crystals and not changes and not gone:
                 found += self._refused()
         yield from found or (self._unheard(),)
-
-    def _reason(self, code: Absence, what: str, advice: str, text: str, line: int | None = None) -> Reason:
-        return Reason(code, what, advice, self._short(text), line)
-
-    def _short(self, text: str) -> str:
-        return self.shown(text[: 4 * _SHOWN_CHARACTERS])[:_SHOWN_CHARACTERS]
 
     def _standing(self) -> Iterator[Reason]:
         """Yield what is in MEMORY.md now, or was in it then."""
@@ -152,7 +153,7 @@ class _Asked:
         if receipt is None:
             for text, at in now.items():
                 what = f"no agent has read this memory yet; it stands in line {at} of MEMORY.md"
-                yield self._reason(Absence.LATER, what, "'dreamd init' shows how to connect one", text, at)
+                yield Reason(Absence.LATER, what, "'dreamd init' shows how to connect one", text, at)
             return
         then = self.then = document_of(self.store, receipt, now_text, without_lines(now_text, now))
         if then is None:
@@ -167,17 +168,20 @@ class _Asked:
             stood = f"it stood in line {at} of MEMORY.md{left}"
             if at - 1 in omitted:
                 what = f"{stood}, and what dreamd only counts is given to no agent"
-                yield self._reason(Absence.CUT, what, _SEARCH, text, at)
+                yield Reason(Absence.CUT, what, _SEARCH, text, at)
             elif at <= last:
                 what = f"it was given at {self.when}: line {at} of MEMORY.md{left}"
-                yield self._reason(Absence.GIVEN, what, "", text, at)
+                yield Reason(Absence.GIVEN, what, "", text, at)
             else:
-                what = f"{stood}, and the first {last} had room {_within(receipt)}"
-                yield self._reason(Absence.CUT, what, self._more_room(receipt), text, at)
+                beside = " with what is true everywhere" if receipt.cut.everywhere or receipt.cut.same else ""
+                by = f"; its hook takes {receipt.most:,} altogether" if receipt.cut.host else ""
+                room = f"in {receipt.budget:,} characters{beside}{by}"
+                what = f"{stood}, and the first {last} had room {room}"
+                yield Reason(Absence.CUT, what, self._more_room(receipt), text, at)
         for text, at in now.items():
             if text not in then:
                 what = f"it stands in line {at} of MEMORY.md since after {self.when}, when the agent read it"
-                yield self._reason(Absence.LATER, what, f"the next session start gives it; {_SEARCH} now", text, at)
+                yield Reason(Absence.LATER, what, _NEXT_GIVES, text, at)
 
     def _uncertain(self, receipt: BootstrapReceipt, now: dict[str, int]) -> Iterator[Reason]:
         """Yield what is or was in MEMORY.md if its text of then is not kept."""
@@ -189,11 +193,11 @@ class _Asked:
         kept = f"{kept} whether it was given is unknown"
         for text, at in now.items():
             what = f"it stands in line {at} of MEMORY.md now; {kept}"
-            yield self._reason(Absence.UNCERTAIN, what, f"the next session start reads it; {_SEARCH}", text, at)
+            yield Reason(Absence.UNCERTAIN, what, f"the next session start reads it; {_SEARCH}", text, at)
         for text, at in stood.items():
             if text not in now:
                 what = f"version {receipt.version} has it in line {at}, and MEMORY.md no longer; {kept}"
-                yield self._reason(Absence.UNCERTAIN, what, "write it again to have it back", text)
+                yield Reason(Absence.UNCERTAIN, what, _AGAIN, text)
 
     def _more_room(self, receipt: BootstrapReceipt) -> str:
         """Say what to set so that more of MEMORY.md is given, or so that dreams write no more than that."""
@@ -216,83 +220,74 @@ class _Asked:
             said = f"a note of {note.at:%Y-%m-%d %H:%M} UTC that no dream has folded in"
             if one is None or note.at > one.at:
                 when = f"of after the agent read ({self.when})" if one else "and no agent has read this memory yet"
-                advice = f"the next session start gives it; {_SEARCH} now"
-                yield self._reason(Absence.LATER, f"it is {said}, {when}", advice, note.text)
+                yield Reason(Absence.LATER, f"it is {said}, {when}", _NEXT_GIVES, note.text)
             elif before.index(note) < one.notes + one.cut.forgotten:
-                yield self._reason(Absence.GIVEN, f"it was given at {self.when}, as {said}", "", note.text)
+                yield Reason(Absence.GIVEN, f"it was given at {self.when}, as {said}", "", note.text)
             else:
                 by = f" (its hook takes {one.most:,} characters)" if one.cut.host_notes else ""
                 what = f"it is {said}, older than the {one.notes} for which there was room{by}"
-                yield self._reason(Absence.NOTE_WAITS, what, f"run 'dreamd dream'; {_SEARCH}", note.text)
+                yield Reason(Absence.NOTE_WAITS, what, f"run 'dreamd dream'; {_SEARCH}", note.text)
 
-    def _changes(self) -> Iterator[Reason]:
+    def _waiting(self, changes: list[Change], where: str = "", option: str = "") -> Iterator[Reason]:
         """Yield what waits for the owner."""
-        for one in self.store.changes.open():
-            operation = one.change.operation
-            if one.decision is Decision.WAITING and self.wanted in normalise(operation.text):
-                what = f"it is change {one.number}, which waits for the owner since {one.at:%Y-%m-%d}"
-                yield self._reason(Absence.APPROVAL, what, "'dreamd review' shows and decides it", operation.text)
+        for one in changes:
+            text = one.change.operation.text
+            if one.decision is Decision.WAITING and self.wanted in normalise(text):
+                what = f"it is change {one.number}{where}, which waits for the owner since {one.at:%Y-%m-%d}"
+                yield Reason(Absence.APPROVAL, what, f"'dreamd review{option}' shows and decides it", text)
 
     def _gone(self) -> Iterator[Reason]:
         """Yield the lines that left before the agent read."""
         version = self.receipt.version if self.receipt else self.store.lineage.last_version()
         with suppress(NotFoundError):
             for one in why(self.store, self.wanted):
-                if one.ending is not None and one.ending.version <= version:
-                    yield self._left(one, one.ending)
-                elif one.writing is not None and one.writing.version <= version and not self._stood(one.text):
-                    ending = one.ending
-                    now = f"; it says now: {self._short(ending.successor)}" if ending and ending.successor else ""
+                ending = one.ending
+                now = f"; it says now: {self.short(ending.successor)}" if ending and ending.successor else ""
+                if ending is not None and ending.version <= version:
+                    left = f"its line left MEMORY.md in version {ending.version}"
+                    if ending.fate == Why.EVICTED:
+                        advice = f"search for `{ending.keywords}`" if ending.keywords else _SEARCH
+                        what = f"{left}: there was no room, and a pointer leads to it"
+                        yield Reason(Absence.EVICTED, what, advice, one.text)
+                    elif ending.fate == Why.DELETED:
+                        yield Reason(Absence.DELETED, f"{left}: its owner took it out", _AGAIN, one.text)
+                    else:
+                        advice = f"'dreamd restore {ending.version - 1}' goes back"
+                        yield Reason(Absence.CHANGED, f"{left}: {ending.fate}{now}", advice, one.text)
+                elif one.writing is not None and one.writing.version <= version and self._had_left(one.text):
                     what = f"it had left MEMORY.md by hand when the agent read it ({self.when}){now}"
-                    code = Absence.CHANGED if now else Absence.DELETED
-                    yield self._reason(code, what, "write it again to have it back", one.text)
+                    yield Reason(Absence.CHANGED if now else Absence.DELETED, what, _AGAIN, one.text)
 
-    def _stood(self, text: str) -> bool:
-        """Tell whether this line was in MEMORY.md when the agent read it, as far as that is known."""
+    def _had_left(self, text: str) -> bool:
+        """Tell whether this line was not in MEMORY.md any more when the agent read it, as far as that is known."""
         if self.then is None:
-            return True
+            return False
         then = parse(self.store.config.secrets.redaction.of(self.then))
-        return normalise(text) in {block.key for part in then.parts for block in part.lines}
+        return normalise(text) not in {block.key for part in then.parts for block in part.lines}
 
-    def _left(self, line: LineHistory, ending: Removal) -> Reason:
-        left = f"its line left MEMORY.md in version {ending.version}"
-        if ending.fate == Why.EVICTED:
-            advice = f"search for `{ending.keywords}`" if ending.keywords else _SEARCH
-            what = f"{left}: there was no room, and a pointer leads to it"
-            return self._reason(Absence.EVICTED, what, advice, line.text)
-        if ending.fate == Why.DELETED:
-            what = f"{left}: its owner took it out"
-            return self._reason(Absence.DELETED, what, "write it again to have it back", line.text)
-        now = f"; it says now: {self._short(ending.successor)}" if ending.successor else ""
-        advice = f"'dreamd restore {ending.version - 1}' goes back"
-        return self._reason(Absence.CHANGED, f"{left}: {ending.fate}{now}", advice, line.text)
-
-    def _crystals(self) -> Iterator[Reason]:
+    def _crystals(self, text: str) -> Iterator[Reason]:
         """Yield what is kept and is not in MEMORY.md."""
         crystals = self.store.crystals
-        rows = CrystalList(crystals.connection).part(Chosen(words=self.text), _CRYSTALS, utc_now())
+        rows = CrystalList(crystals.connection).part(Chosen(words=text), _CRYSTALS, utc_now())
         meant = [row for row in rows if self.wanted in normalise(row.text)] or rows
         current = Supersessions(crystals).among([key for row in meant for key in row.keys]).current
         for row in meant:
             newer = next((current[key] for key in row.keys if key in current), None)
-            if not self._short(row.text):
+            if not self.short(row.text):
                 continue
-            if newer is None:
-                yield self._reason(Absence.CRYSTAL, *self._kept(row), row.text)
-            else:
+            if newer is not None:
                 holds = crystals.by_keys([newer]).get(newer)
-                what = f"another value holds now{f': {self._short(holds.text)}' if holds else ''}"
-                yield self._reason(Absence.SUPERSEDED, what, "both hold? 'dreamd supersede --undo' says so", row.text)
-
-    def _kept(self, row: ListedCrystal) -> tuple[str, str]:
-        """Say what became of a crystal, and what to do."""
-        if row.dreamt_in is not None:
-            taken = f"the dream of version {row.dreamt_in}" if row.dreamt_in else "a dream"
-            what = f"it is a crystal that {taken} took in, and MEMORY.md does not say it in these words"
-            return what, f"{_SEARCH}; 'dreamd note' with a higher importance says it again"
-        before, waiting = self.store.crystals.place_among_undreamt(row.place.key)
-        what = f"it is a crystal, and no dream has chosen it yet: {before + 1} of {waiting} by importance"
-        return what, f"run 'dreamd dream'; {_SEARCH}"
+                what = f"another value holds now{f': {self.short(holds.text)}' if holds else ''}"
+                yield Reason(Absence.SUPERSEDED, what, "both hold? 'dreamd supersede --undo' says so", row.text)
+            elif row.dreamt_in is not None:
+                taken = f"the dream of version {row.dreamt_in}" if row.dreamt_in else "a dream"
+                what = f"it is a crystal that {taken} took in, and MEMORY.md does not say it in these words"
+                advice = f"{_SEARCH}; 'dreamd note' with a higher importance says it again"
+                yield Reason(Absence.CRYSTAL, what, advice, row.text)
+            else:
+                before, waiting = crystals.place_among_undreamt(row.place.key)
+                what = f"it is a crystal, and no dream has chosen it yet: {before + 1} of {waiting} by importance"
+                yield Reason(Absence.CRYSTAL, what, f"run 'dreamd dream'; {_SEARCH}", row.text)
 
     def _refused(self) -> Iterator[Reason]:
         """Yield what the guards refused, in the latest versions that have refusals."""
@@ -302,7 +297,7 @@ class _Asked:
                     if one.operation is not None and self.wanted in normalise(one.operation.text):
                         what = f"the guards refused it in version {version}: {one.guard}: {self.shown(one.figures)}"
                         advice = "write the line by hand, or note it with its ground"
-                        yield self._reason(Absence.REFUSED, what, advice, one.operation.text)
+                        yield Reason(Absence.REFUSED, what, advice, one.operation.text)
 
     def _everywhere(self) -> Iterator[Reason]:
         """Yield what the global workspace says; from within it, nothing."""
@@ -313,25 +308,21 @@ class _Asked:
             if own is not None:
                 with suppress(DreamdError, OSError, sqlite3.Error):
                     yield from self._waiting_everywhere(own)
-            lines = [
-                (part.name, block.raw)
-                for part in parse(memory[:_LOOKED_AT]).parts
-                for block in part.lines
-                if self.wanted in block.key
-            ]
+            parts = parse(memory[:_LOOKED_AT]).parts
+            lines = [(part.name, block.raw) for part in parts for block in part.lines if self.wanted in block.key]
             given = self._given_everywhere() if lines else ""
             for section, raw in lines:
                 where = f"it stands in the global workspace, in {section.value if section else 'no section'}"
                 if section not in (SectionName.BOND, SectionName.PHENOTYPE):
                     what = f"{where}, and of that one only The Bond and The Phenotype are read everywhere"
                     advice = "move the line there, or note it in this project as well"
-                    yield self._reason(Absence.EVERYWHERE, what, advice, raw)
+                    yield Reason(Absence.EVERYWHERE, what, advice, raw)
                 elif raw.strip("\n") in given:
-                    yield self._reason(Absence.GIVEN, f"it is given in every project: {where}", "", raw)
+                    yield Reason(Absence.GIVEN, f"it is given in every project: {where}", "", raw)
                 else:
                     what = f"{where}, whose share of the bootstrap is a third at most"
                     advice = "shorten that memory, and run 'dreamd dream --global'"
-                    yield self._reason(Absence.EVERYWHERE, what, advice, raw)
+                    yield Reason(Absence.EVERYWHERE, what, advice, raw)
 
     def _waiting_everywhere(self, own: Workspace) -> Iterator[Reason]:
         """Yield the notes and changes that wait in the global workspace, but for what was forgotten there."""
@@ -342,16 +333,11 @@ class _Asked:
             if without(note.text) == note.text and self.shown(note.text):
                 waits = f"it is a note of {note.at:%Y-%m-%d %H:%M} UTC that waits in the global workspace"
                 what = f"{waits}, and only what a dream has folded in there is read everywhere"
-                yield self._reason(Absence.NOTE_WAITS, what, "run 'dreamd dream --global'", note.text)
+                yield Reason(Absence.NOTE_WAITS, what, "run 'dreamd dream --global'", note.text)
         if own.database.exists():
             with open_unmigrated(own.database) as connection:
                 changes = Changes(connection).open()
-            for one in changes:
-                text = one.change.operation.text
-                if one.decision is Decision.WAITING and self.wanted in normalise(text):
-                    since = f"it waits for the owner since {one.at:%Y-%m-%d}"
-                    what = f"it is change {one.number} of the global workspace; {since}"
-                    yield self._reason(Absence.APPROVAL, what, "'dreamd review --global' shows and decides it", text)
+            yield from self._waiting(changes, " of the global workspace", " --global")
 
     def _given_everywhere(self) -> str:
         """Return what an agent like the last one is given of the global workspace now."""
@@ -362,28 +348,21 @@ class _Asked:
 
     def _unheard(self) -> Reason:
         """Explain what is in no store of this workspace."""
-        other = _holding(self.wanted, self.store.workspace, os.environ) if self.wanted else None
-        if other is None:
+        if (other := self._another()) is None:
             advice = "'dreamd note' says it; or ask with other words of it"
             return Reason(Absence.UNKNOWN, "nothing here says so", advice)
         what = f"it stands in the memory of {other} alone"
         return Reason(Absence.ELSEWHERE, what, "say it here as well, or everywhere: 'dreamd note --global'")
 
-
-def _within(receipt: BootstrapReceipt) -> str:
-    beside = " with what is true everywhere" if receipt.cut.everywhere or receipt.cut.same else ""
-    by = f"; its hook takes {receipt.most:,} altogether" if receipt.cut.host else ""
-    return f"in {receipt.budget:,} characters{beside}{by}"
-
-
-def _holding(wanted: str, workspace: Workspace, environment: Mapping[str, str]) -> Path | None:
-    """Return the first other workspace of this user whose MEMORY.md holds this; None if none of twenty does."""
-    with suppress(DreamdError, OSError):
-        others = (root for root in known(registry_path(environment)) if root != workspace.root)
-        for root in islice(others, _WORKSPACES):
-            with suppress(DreamdError, OSError):
-                own = open_workspace(root, environment)
-                content = (own.disk().read_optional(own.document) or b"")[:_LOOKED_AT]
-                if root != global_root(environment) and wanted in normalise(content.decode(errors="replace")):
-                    return root
-    return None
+    def _another(self) -> Path | None:
+        """Return the first other workspace of this user whose MEMORY.md holds this; None if none of twenty does."""
+        not_meant = {self.store.workspace.root, global_root(os.environ)}
+        with suppress(DreamdError, OSError):
+            roots = known(registry_path(os.environ)) if self.wanted else ()
+            for root in islice((one for one in roots if one not in not_meant), _WORKSPACES):
+                with suppress(DreamdError, OSError):
+                    own = open_workspace(root, os.environ)
+                    content = (own.disk().read_optional(own.document) or b"")[:_LOOKED_AT]
+                    if self.wanted in normalise(content.decode(errors="replace")):
+                        return root
+        return None

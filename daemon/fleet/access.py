@@ -59,7 +59,7 @@ _ADDING = frozenset({"working_memory_add", "working_memory_relation_add", "memor
 # After these nothing in the store may hold what they took away.
 ERASING = frozenset({"forget", "memory_forget", "working_memory_clear_session"})
 # Their replies name files.
-_NAMING = frozenset({"dream_status", "examine", "forget"})
+_NAMING = frozenset({"dream_status", "forget"})
 # Longer than a dead holder counts as alive.
 PATIENCE_SECONDS = 20.0
 _PAUSE_SECONDS = 0.25

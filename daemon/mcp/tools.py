@@ -16,8 +16,9 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
+from daemon.api.operations.memory import memory_state
 from daemon.api.operations.operation import AnyOperation
-from daemon.api.operations.search import memory_bootstrap, memory_state
+from daemon.api.operations.search import memory_bootstrap
 from daemon.api.operations.table import OPERATIONS
 from state.codec import plain
 from state.sessions.item import Item

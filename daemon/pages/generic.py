@@ -21,7 +21,6 @@ _FILLED_BY = {
     "gaps": "A search that finds nothing good leaves a question here, and so does a question in a note.",
     "skills": "A task that is asked for in several sessions shows here, once a pass over the memory has looked.",
     "hormones": "Errors and thanks in transcripts raise the levels, and so do 'dreamd feel' and the agent's tool.",
-    "bootstraps": "A session start leaves one: by a hook, or by the agent's MCP server (see Settings).",
 }
 # These names are of pages.
 _OWN = {"crystal", "dreams", "forget"}

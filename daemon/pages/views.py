@@ -11,18 +11,15 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from daemon.api.operations import sessions
-from daemon.api.operations.changes import ChangesDecided, ChangeToReview, Numbers, OwnText, changes
-from daemon.api.operations.changes import decide as decide_changes
-from daemon.api.operations.dreams import dream_now, dream_status
-from daemon.api.operations.ledger import acts, dream_details, dreams
-from daemon.api.operations.lines import ChangeOfLine, change_lines, lines
-from daemon.api.operations.notes import current_mood, supersede
+from daemon.api.operations.crystals import crystal, crystals, supersede
+from daemon.api.operations.dreams import acts, dream_details, dream_now, dream_status, dreams
+from daemon.api.operations.memory import ChangeOfLine, change_lines, lines, restore_version
+from daemon.api.operations.review import ChangesDecided, ChangeToReview, Numbers, OwnText, changes
+from daemon.api.operations.review import decide as decide_changes
 from daemon.api.operations.search import memory_search, memory_why
 from daemon.api.operations.setup import configuration, connection_recipes
+from daemon.api.operations.signals import current_mood, forgotten
 from daemon.api.operations.upkeep import MAX_CHARACTERS, MAX_KEPT, doctor, forget_text
-from daemon.api.operations.versions import restore_version
-from daemon.api.tables.crystals import crystal, crystals
-from daemon.api.tables.signals import forgotten
 from daemon.config.entries import DEFAULT
 from daemon.dream.lines.standing import Line, StandingLines
 from daemon.pages.generic import everything
@@ -215,8 +212,8 @@ def _dreams(
 ) -> Beside:
     found = ask(dreams, limit=_RUNS, cursor=cursor, outcome=outcome)
     ask(acts, limit=_DONE, cursor=acts_before)
-    ran = [run for run in reversed(found.dreams) if run.outcome != "skipped"]
-    every = (("tokens", [float(run.tokens) for run in ran]), ("seconds", [run.seconds for run in ran]))
+    ran = [one for one in reversed(found.dreams) if one.run.outcome != "skipped"]
+    every = (("tokens", [float(one.spent.tokens) for one in ran]), ("seconds", [one.seconds for one in ran]))
     # A curve of fewer says nothing.
     curves = [(name, values) for name, values in every if len(ran) > 2 and any(values)]
     return {"outcomes": Outcome.__args__[1:], "curves": curves}  # type: ignore[attr-defined]
@@ -297,21 +294,22 @@ def _search(
 
 
 def _crystal(ask: Ask, id: Annotated[str, Field(min_length=8, max_length=32, pattern="^[0-9a-f]+$")]) -> Beside:
-    one = ask(crystal, id=id)
+    found = ask(crystal, id=id)
     lists = {
-        name: getattr(one, name)
+        name: getattr(found, name)
         for name in ("occurrences", "parents", "children", "merged_from", "lines", "pointers")
     }
-    others = (*one.superseded_by, *one.supersedes)
+    others = (*found.superseded_by, *found.supersedes)
     holding = {other.crystal.id for other in others if other.undone_at is None}
     undone = {other.crystal.id: other.crystal for other in others if other.crystal.id not in holding}
     return {
-        "one": one,
+        "found": found,
+        "one": found.crystal,
         "shown": {name: rows[:_OF_EACH] for name, rows in lists.items()},
-        "hidden": {name: len(rows[_OF_EACH:]) + one.more.get(name, 0) for name, rows in lists.items()},
+        "hidden": {name: len(rows[_OF_EACH:]) + found.more.get(name, 0) for name, rows in lists.items()},
         "values": [  # without those that the owner took back
-            (title, [other for other in found if other.undone_at is None][:_OF_EACH])
-            for title, found in (("Superseded by", one.superseded_by), ("Supersedes", one.supersedes))
+            (title, [other for other in each if other.undone_at is None][:_OF_EACH])
+            for title, each in (("Superseded by", found.superseded_by), ("Supersedes", found.supersedes))
         ],
         "undone": list(undone.values())[:_OF_EACH],
     }

@@ -38,11 +38,9 @@ CALLS: tuple[tuple[str, Fields, tuple[str, ...]], ...] = (
     ("working_memory_note", {"note": NOTE, "importance": 0.9}, ()),
     ("memory_search", {"query": "which ledger", "limit": 3}, ("search", "which", "ledger", "--limit", "3")),
     ("memory_bootstrap", {"context_window": 50_000}, ()),
-    ("bootstraps", {"limit": 5}, ()),
     ("feel", {"event": "reward", "because": "it works"}, ("feel", "reward", "--because", "it works")),
     ("mood", {}, ("mood",)),
-    ("ingest", {"paths": ["chat.jsonl"]}, ()),
-    ("take_in", {"files": [{"path": "CLAUDE.md", "kind": "instructions", "own": True}]}, ()),
+    ("ingest", {"paths": ["chat.jsonl"], "files": [{"path": "CLAUDE.md", "kind": "instructions", "own": True}]}, ()),
     ("dream_now", {"mode": "auto"}, ()),
     ("changes", {}, ()),
     ("decide_changes", {"decline": []}, ()),
@@ -70,7 +68,7 @@ CALLS: tuple[tuple[str, Fields, tuple[str, ...]], ...] = (
     ("session_open", {"session_id": "mind"}, ()),
     ("session_summary", {"session_id": "mind"}, ()),
     ("session_archive", {"session_id": "mind", "limit": 1}, ()),
-    ("diff", {"file": True}, ()),
+    ("diff", {"file": True}, ("diff", "--file")),
     ("restore", {"version": 1}, ("restore", "1")),
     ("dreams", {"limit": 2}, ()),
     ("dream_details", {"version": 1}, ()),
@@ -80,7 +78,6 @@ CALLS: tuple[tuple[str, Fields, tuple[str, ...]], ...] = (
     ("configuration", {"key": "dream"}, ()),
     ("recipes", {}, ()),
     ("forgotten", {}, ()),
-    ("examine", {}, ()),
     ("doctor", {}, ()),
     ("repair", {}, ()),
     ("export", {}, ()),
@@ -91,7 +88,7 @@ _MOVING = re.compile(
 )
 _REDONE = ("age_days", "score", "at", "seconds", "bytes", "cosine", "size")
 # Of these every call writes down that it was made, or says what the machine has.
-_OF_THIS_MACHINE = ("export", "doctor", "examine", "recipes")
+_OF_THIS_MACHINE = ("export", "doctor", "recipes")
 
 Window = Callable[[AnyOperation, Fields, tuple[str, ...]], Any]
 
@@ -193,7 +190,7 @@ def talk(window: Window, root: Path) -> dict[str, Any]:
     said: dict[str, Any] = {}
     for name, fields, words in CALLS:
         given = json.loads(json.dumps(fields).replace("chat.jsonl", str(root.parent / "chat.jsonl")))
-        if name == "take_in":
+        if name == "ingest":
             given["files"][0]["path"] = str(root.parent / "CLAUDE.md")
         if name == "crystal":
             given = {"id": id_of(open_workspace(root).database, NOTE)[:8]}
@@ -210,7 +207,7 @@ def answered(served: Running, tmp_path_factory: pytest.TempPathFactory) -> dict[
     assert "ledger" in said["memory_search"]["hits"][0]["text"]
     assert said["dream_now"]["outcome"]["mode"] == "auto"
     assert "ledger" in said["memory_state"]["text"]
-    assert [one["id"] for one in said["crystals"]["crystals"]] == [said["crystal"]["id"]]
+    assert [one["id"] for one in said["crystals"]["crystals"]] == [said["crystal"]["crystal"]["id"]]
     assert "Ada drinks no coffee" in [line["text"] for line in said["change_lines"]["lines"]]
     assert [(one["number"], one["cause"]) for one in said["history"]["versions"]] == [(2, "edit"), (1, "dream")]
     assert said["restore"]["dream"]["number"] == 3

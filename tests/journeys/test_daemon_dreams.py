@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from daemon.api.operations.notes import feel_event
+from daemon.api.operations.signals import feel_event
 from state.document.document import SectionName
 from state.signals.hormones import Feeling
 from state.stores.disk.workspace import Workspace
@@ -109,7 +109,7 @@ def test_a_spike_leaves_a_note_and_makes_a_pass_and_asks_no_model(home: Home) ->
         with home.serving() as daemon:
             for _ in range(2):
                 levels = daemon.ask(workspace, feel_event, event=Feeling.ACHIEVEMENT, because="it works")
-            assert levels.dopamine > 0.7
+            assert levels.now.dopamine > 0.7
             # Written by the time that the event is answered.
             (automatic,) = lived.pending(workspace)
             assert automatic.startswith("Hormonal event: ")

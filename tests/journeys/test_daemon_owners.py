@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from daemon.api.operations.notes import feel_event
+from daemon.api.operations.signals import feel_event
 from state.errors import BusyError, FencedError
 from state.signals.hormones import Feeling
 from state.stores.disk.lock import acquire, holder

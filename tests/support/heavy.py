@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support import one_model
 
 _MODULES = (
-    "daemon.cli.bootstrap daemon.cli.diff daemon.cli.doctor daemon.cli.dream daemon.cli.export"
+    "daemon.cli.bootstrap daemon.cli.doctor daemon.cli.dream daemon.cli.export"
     " daemon.cli.forget daemon.cli.init daemon.cli.ingest daemon.cli.mcp"
     " daemon.cli.note daemon.cli.perform daemon.cli.review daemon.cli.session daemon.cli.status"
     " daemon.workspace.stores daemon.dream.run daemon.upkeep.repair.run"

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from daemon.api.operations import dreams, notes, search, sessions, upkeep
+    from daemon.api.operations import dreams, memory, notes, search, sessions, signals, upkeep
 else:
 
     def __getattr__(name: str) -> object:
@@ -15,4 +15,4 @@ else:
             raise AttributeError(name) from error
 
 
-__all__ = ["dreams", "notes", "search", "sessions", "upkeep"]
+__all__ = ["dreams", "memory", "notes", "search", "sessions", "signals", "upkeep"]

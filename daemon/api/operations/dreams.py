@@ -1,18 +1,25 @@
-"""Dreaming on request, and the status of a workspace."""
+"""Operations on dreams: dream now, the status of a workspace, the dreams that ran, and what a person did."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
+
+from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.text import dream_text, status_text
 from daemon.dream.run import Mode, Outcome
+from daemon.explain.dream import DreamDetails, DreamRun, described, details, run_of_version
 from daemon.workspace.status import Status, status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.errors import UsageError
+from state.stores.database.tables import Act
 
 _REASONS = {"manual": Reason.MANUAL, "session-end": Reason.SESSION_END}
+
+Limit = Annotated[int, Field(ge=1, le=1_000, description="At most so many")]
+Id = Annotated[str, Field(max_length=100)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +51,64 @@ def dream_now(
 def dream_status(access: WorkspaceAccess) -> Status:
     """Return last and next dream, pending notes, spend, problems and what to do about them."""
     return status(access.workspace, access.config, utc_now(), access.service())
+
+
+@dataclass(frozen=True, slots=True)
+class DreamPage:
+    """Runs, the newest first. `next_cursor` is null when that was all."""
+
+    dreams: tuple[DreamRun, ...]
+    next_cursor: str | None
+
+
+@operation("dreams", reads=True)
+def dreams(
+    access: WorkspaceAccess,
+    limit: Limit = 50,
+    cursor: Annotated[Id, Arg("next_cursor of the page before")] = "",
+    outcome: Annotated[
+        Literal["", "committed", "dry", "skipped", "rejected", "failed", "running"],
+        Arg("Those that ended so; empty: all"),
+    ] = "",
+) -> DreamPage:
+    """Return the dreams that ran, those that were skipped too, with what they cost and changed; the newest first."""
+    with access.read() as store:
+        runs = store.ledger.runs_after(limit + 1, cursor, outcome)
+        page = runs[:limit]
+        return DreamPage(described(store, page), page[-1].id if len(runs) > len(page) else None)
+
+
+@operation("dream_details", reads=True)
+def dream_details(
+    access: WorkspaceAccess,
+    dream: Annotated[Id, Arg("The beginning of its id")] = "",
+    version: Annotated[int | None, Arg("The version that it made", ge=1, le=10**9)] = None,
+    limit: Annotated[Limit, Arg("At most so many of each list")] = 200,
+) -> DreamDetails:
+    """Return one dream: its steps, what it changed and why, what was refused, prompts and answers, and the diff."""
+    if bool(dream) is (version is not None):
+        raise UsageError("which dream? name its id or its version", "'dreamd history' lists the versions")
+    with access.read() as store:
+        run = run_of_version(store, version) if version is not None else store.ledger.run(dream)
+        return details(store, run, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class ActPage:
+    """Acts, the newest first. `next_cursor` is null when that was all."""
+
+    acts: tuple[Act, ...]
+    next_cursor: int | None
+
+
+@operation("acts", reads=True)
+def acts(
+    access: WorkspaceAccess,
+    limit: Limit = 50,
+    cursor: Annotated[int | None, Arg("next_cursor of the page before", ge=1, le=2**53)] = None,
+) -> ActPage:
+    """Return what people did through a window of the daemon, with the author and the outcome; the newest first."""
+    with access.read() as store:
+        found = store.acts.latest(limit + 1, cursor)
+        page = tuple(found[:limit])
+        return ActPage(page, page[-1].number if len(found) > len(page) else None)

@@ -1,7 +1,9 @@
-"""Operations that add to the memory: notes, hormone events, transcripts, what supersedes what; and the mood."""
+"""Operations that add to the memory: notes, transcripts, and what people and agents wrote down before."""
 
 import os
 import sqlite3
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,27 +15,19 @@ from pydantic import Field
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.operations.request import Request
-from daemon.api.text import mood_text, note_text, superseded_text
+from daemon.api.text import note_text
 from daemon.dream.progress import Step
 from daemon.ingest.existing_memory import Kind, belonging
-from daemon.ingest.feelings import feel
 from daemon.ingest.memory_files import absorb_memory_file
 from daemon.ingest.named import doubt
-from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.workspace.adoption import vouch
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store, utc_now
-from state.crystals.crystal import Crystal
-from state.crystals.supersession import Cause, Supersession
-from state.errors import DreamdError, NotFoundError, NothingToDoError, UsageError
+from state.errors import DreamdError, NothingToDoError, UsageError
 from state.scratch import DEFAULT_IMPORTANCE, MAX_REPLACES, Note
-from state.signals.hormones import Feeling, mood
-from state.stores.crystals.supersessions import Supersessions
-from state.stores.database.connection import transaction
 from state.stores.disk.disk import below
 from state.stores.history.inbox import NoteInbox
-from state.text.words import normalise
 from state.trust import Trust
 
 _MOST_PROBLEMS = 100
@@ -77,101 +71,6 @@ def doubt_what_it_replaces(access: WorkspaceAccess, note: Note) -> None:
             access.notices.extend(filter(None, [doubt(store, note.replaces)]))
 
 
-@dataclass(frozen=True, slots=True)
-class Mood:
-    """The hormone levels, each in [0, 1], and what they make of the mood."""
-
-    dopamine: float
-    cortisol: float
-    oxytocin: float
-    mood: str
-    at: datetime
-
-
-@operation("feel", text=mood_text)
-def feel_event(
-    access: WorkspaceAccess,
-    event: Feeling,
-    because: Annotated[str, Arg("What raised it", max_length=2_000)] = "",
-) -> Mood:
-    """Raise a hormone event: what just happened mattered.
-
-    Levels weigh what the next dream keeps.
-    """
-    with access.write() as store:
-        now = utc_now()
-        feel(store, [event], redacted(store, because), now, now)
-        levels = _mood_of(store, now)
-    access.mark_changed()
-    return levels
-
-
-@operation("mood", reads=True, text=mood_text)
-def current_mood(access: WorkspaceAccess) -> Mood:
-    """Return the hormone levels now."""
-    with access.read() as store:
-        return _mood_of(store, utc_now())
-
-
-def _mood_of(store: Store, now: datetime) -> Mood:
-    levels = store.feelings.levels(now)
-    return Mood(levels.dopamine, levels.cortisol, levels.oxytocin, mood(levels), levels.at)
-
-
-@dataclass(frozen=True, slots=True)
-class Ingested:
-    """What was read. `files` were there, `unread` of them could not be read at all; `crystals` are new."""
-
-    files: int
-    unread: int
-    turns: int
-    crystals: int
-    problems: tuple[str, ...]
-
-
-@operation("ingest", remote=False, long=True)
-def ingest(
-    access: WorkspaceAccess,
-    paths: Annotated[tuple[str, ...], Arg("Files or folders, absolute", min_length=1, max_length=10_000)],
-) -> Ingested:
-    """Read transcripts of this machine into the long-term memory."""
-    named = [Path(path) for path in paths]
-    for path in named:
-        if not path.is_absolute():
-            raise UsageError(f"{path} is no absolute path", "name the file from the root on")
-    with access.exclusive() as store:
-        return _ingest_files(store, named, access)
-
-
-def _ingest_files(store: Store, paths: list[Path], access: WorkspaceAccess) -> Ingested:
-    before, files, unread, turns, problems = store.crystals.count(), 0, 0, 0, list[str]()
-    for path in (file for named in paths for file in _files(named)):
-        files += 1
-        if not path.exists():
-            unread += 1
-            problems.append(f"{path} does not exist; check the path")
-            continue
-        vouch(store.workspace, path)
-        absorbed = absorb_transcripts(store, [path], utc_now(), lambda line: access.report(Step("ingest", line)))
-        turns += absorbed.turns
-        problems += absorbed.problems
-        unread += bool(absorbed.problems and not absorbed.turns)
-    if not files:
-        raise NothingToDoError("there are no files in these folders", "name the files or another folder")
-    if waiting := store.crystals.vectors.waiting()[0]:
-        access.report(Step("embed", f"{waiting:,} crystals to embed"))
-        store.embed()
-    return Ingested(files, unread, turns, store.crystals.count() - before, tuple(problems))
-
-
-def _files(path: Path) -> list[Path]:
-    """Yield the file, or those below the folder without the hidden ones."""
-    if not path.is_dir():
-        return [path]
-    visible_files = (file for file in sorted(below(path)) if file.is_file())
-    return [file for file in visible_files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
-
-
 class ExistingFile(Request):
     """A file of before; `own`: its instructions are the word of the owner, or of people trusted as much."""
 
@@ -181,7 +80,7 @@ class ExistingFile(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class TakenIn:
+class Ingested:
     """What was read of how many files; `unread` of them could not be, `turns` of sessions and `crystals` are new.
 
     `imports`: how many files were named in them to be read as well, which they were not. Of `problems` the first
@@ -197,120 +96,99 @@ class TakenIn:
     more_problems: int
 
 
-@operation("take_in", remote=False, long=True)
-def take_in(
+@operation("ingest", remote=False, long=True)
+def ingest(
     access: WorkspaceAccess,
-    files: Annotated[tuple[ExistingFile, ...], Arg(min_length=1, max_length=20_000)],
-) -> TakenIn:
-    """Take in what people and agents wrote down before: instructions, memories, sessions of this machine.
+    paths: Annotated[tuple[str, ...], Arg("Transcripts: files or folders, absolute", max_length=10_000)] = (),
+    files: Annotated[
+        tuple[ExistingFile, ...], Arg("What people and agents wrote down before, and sessions", max_length=20_000)
+    ] = (),
+) -> Ingested:
+    """Read files of this machine into the long-term memory: transcripts, instructions, agents' memories.
 
     The files are only read. Instructions are a stranger's word unless they are said to be `own`, memories an agent's.
     """
-    for one in files:
-        if not one.path.startswith("/") or "\0" in one.path:
-            raise UsageError(f"{one.path!r} is no absolute path", "name the file from the root on")
+    for path in (*paths, *(one.path for one in files)):
+        if not path.startswith("/") or "\0" in path:
+            raise UsageError(f"{path!r} is no absolute path", "name the file from the root on")
     with access.exclusive() as store:
-        return _take_in(store, files, access)
+        reading = _Reading(store, access)
+        for file in (file for named in paths for file in _files(Path(named))):
+            reading.read_named(file)
+        for one in files:
+            reading.read_existing(one)
+        return reading.end()
 
 
-def _take_in(store: Store, files: tuple[ExistingFile, ...], access: WorkspaceAccess) -> TakenIn:
-    before, unread, turns, imports, problems = store.crystals.count(), 0, 0, 0, list[str]()
-    belongs = belonging(store.workspace, os.environ)
+def _files(path: Path) -> Iterator[Path]:
+    """Yield the file, or those below the folder without the hidden ones."""
+    if not path.is_dir():
+        yield path
+        return
+    for file in sorted(below(path)):
+        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts):
+            yield file
 
-    def tell(line: str) -> None:
-        access.report(Step("ingest", line))
 
-    for one in files:
+class _Reading:
+    """Reads files one after the other, and counts what came of it."""
+
+    def __init__(self, store: Store, access: WorkspaceAccess) -> None:
+        self._store, self._access = store, access
+        self._before, self._counts, self._problems = store.crystals.count(), Counter[str](), list[str]()
+        self._belongs = belonging(store.workspace, os.environ)
+
+    def read_named(self, path: Path) -> None:
+        """Read a transcript that the owner names, into which a forgetting looks from then on."""
+        self._counts["files"] += 1
+        if path.exists():
+            vouch(self._store.workspace, path)
+            self._read_session(path)
+        else:
+            self._skip(f"{path} does not exist; check the path")
+
+    def read_existing(self, one: ExistingFile) -> None:
+        """Read a file that was found, as what it is."""
+        self._counts["files"] += 1
         path = Path(one.path)
         if one.kind is Kind.SESSIONS:
-            read = absorb_transcripts(store, [path], utc_now(), tell)
-            turns += read.turns
-            unread += bool(read.problems and not read.turns)
-            problems += read.problems
-            continue
+            self._read_session(path)
+            return
+        trust = Trust.AGENT if one.kind is Kind.MEMORY else Trust.OWNER if one.own else Trust.WEB
         try:
-            vouch(store.workspace, path)  # so that forgetting looks into it
-            taken = absorb_memory_file(store, path, _trust_in(one), belongs)
+            vouch(self._store.workspace, path)  # so that forgetting looks into it
+            taken = absorb_memory_file(self._store, path, trust, self._belongs)
         except DreamdError as error:
-            unread += 1
-            problems.append(redacted(store, str(error)))
-            continue
-        imports += taken.imports
-        problems += taken.problems
+            self._skip(redacted(self._store, str(error)))
+            return
+        self._counts["imports"] += taken.imports
+        self._problems += taken.problems
         if taken.crystals:
-            tell(f"{path.name}: {taken.crystals} new of {taken.parts} parts")
-    if waiting := store.crystals.vectors.waiting()[0]:
-        access.report(Step("embed", f"{waiting:,} crystals to embed"))
-        store.embed()
-    new = store.crystals.count() - before
-    more = max(0, len(problems) - _MOST_PROBLEMS)
-    return TakenIn(len(files), unread, turns, new, imports, tuple(problems[:_MOST_PROBLEMS]), more)
+            self._tell(f"{path.name}: {taken.crystals} new of {taken.parts} parts")
 
+    def end(self) -> Ingested:
+        """Embed what is new, and return what was read. Raise NothingToDoError if there was no file."""
+        if not self._counts["files"]:
+            raise NothingToDoError("there are no files in these folders", "name the files or another folder")
+        if waiting := self._store.crystals.vectors.waiting()[0]:
+            self._access.report(Step("embed", f"{waiting:,} crystals to embed"))
+            self._store.embed()
+        return Ingested(
+            **{name: self._counts[name] for name in ("files", "unread", "turns", "imports")},
+            crystals=self._store.crystals.count() - self._before,
+            problems=tuple(self._problems[:_MOST_PROBLEMS]),
+            more_problems=len(self._problems[_MOST_PROBLEMS:]),
+        )
 
-def _trust_in(file: ExistingFile) -> Trust:
-    if file.kind is Kind.MEMORY:
-        return Trust.AGENT
-    return Trust.OWNER if file.own else Trust.WEB
+    def _read_session(self, path: Path) -> None:
+        absorbed = absorb_transcripts(self._store, [path], utc_now(), self._tell)
+        self._counts["turns"] += absorbed.turns
+        self._counts["unread"] += bool(absorbed.problems and not absorbed.turns)
+        self._problems += absorbed.problems
 
+    def _skip(self, problem: str) -> None:
+        self._counts["unread"] += 1
+        self._problems.append(problem)
 
-@dataclass(frozen=True, slots=True)
-class Superseded:
-    """The texts of both memories; `undone`: both hold. `turned`: it was the other way around before."""
-
-    older: str
-    newer: str
-    undone: bool
-    turned: bool
-
-
-@operation("supersede", remote=False, text=superseded_text)
-def supersede(
-    access: WorkspaceAccess,
-    older: Annotated[str, Arg("What holds no longer", min_length=1, max_length=10_000)],
-    newer: Annotated[str, Arg("What holds now", min_length=1, max_length=10_000)],
-    undo: Annotated[bool, Arg("Take it back: both hold")] = False,
-) -> Superseded:
-    """Say, as the owner of the workspace, that one memory holds no longer because of another one, or take it back.
-
-    Raise NotFoundError for what names no memory, UsageError for what names several, or one twice, and
-    NothingToDoError when there is nothing to take back.
-    """
-    with access.write() as store:
-        now = utc_now()
-        absorb_notes(store, now)
-        (once, before), (now_holds, after) = _meant(store, older), _meant(store, newer)
-        if before & after:
-            raise UsageError("both are the same memory", "name two")
-        supersessions = Supersessions(store.crystals)
-        with transaction(store.crystals.connection):
-            store.check()
-            pairs = {(pair.older, pair.newer) for pair in supersessions.among(before | after).pairs}
-            # What was said of them before would make a circle with this.
-            undone = [supersessions.undo(one, other, now) for one in before for other in after]
-            if not undo:
-                holds = max(after)
-                supersessions.record(
-                    Supersession(one, holds, now, Trust.OWNER, Cause.OWNER) for one in sorted(before)
-                )
-            elif not any(undone):
-                raise NothingToDoError("neither supersedes the other", "'dreamd why' says what superseded a line")
-        turned = not undo and any((other, one) in pairs for one in before for other in after)
-        texts = redacted(store, once.text), redacted(store, now_holds.text)
-    return Superseded(*texts, undone=undo, turned=turned)
-
-
-def _meant(store: Store, name: str) -> tuple[Crystal, set[int]]:
-    """Return the crystal that is meant, and the rows of all that say the same."""
-    line = store.lineage.life(name.strip().upper())
-    found = [] if line else store.crystals.named(name)
-    if not found:
-        lines = [line] if line else store.lineage.lives(name) if normalise(name) else []
-        for one in lines:
-            rests_on = store.crystals.get(one.evidence)
-            found += [crystal for crystal in rests_on if normalise(crystal.text) == normalise(one.text)] or rests_on
-    if not found:
-        raise NotFoundError(f"no memory has {name[:200]!r} in it or as its id", "'dreamd search' shows texts and ids")
-    if len({normalise(one.text) for one in found}) > 1:
-        ids = ", ".join(f"{one.id[:12]} ({redacted(store, one.text)[:60]!r})" for one in found[:5])
-        raise UsageError(f"{name[:200]!r} means several memories: {ids}", "name one by its id")
-    return found[-1], set(store.crystals.keys(one.id for one in found).values())
+    def _tell(self, line: str) -> None:
+        self._access.report(Step("ingest", line))

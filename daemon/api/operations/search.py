@@ -7,28 +7,33 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime
 
-from daemon.api import search as searches
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.text import bootstrap_text, search_text, why_not_text, why_text
 from daemon.explain.reasons import SearchSignals, signals_of
 from daemon.explain.why import LineHistory, why
 from daemon.explain.why_not import Answer, why_not
+from daemon.ingest.notes import absorb_notes
 from daemon.sessions import left_behind
 from daemon.sessions.crystals import trust_of
-from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.session_start import session as session_start
-from daemon.workspace.stores import Store, utc_now
+from daemon.workspace.stores import EMBED_BATCH, Store, utc_now
 from state.agents import agent_called
-from state.bootstrap import Bootstrap, budget_for
+from state.bootstrap import budget_for
 from state.crystals.crystal import Kind, Origin
 from state.errors import BusyError, DreamdError, ReadOnlyError
 from state.search.ranking import Filters, Findings, Hit
-from state.stores.history.bootstraps import KEPT, BootstrapReceipt, leave_receipt, receipt_of, receipts
+from state.signals.curiosity import Cause, gap_of_search
+from state.stores.history.bootstraps import leave_receipt
 from state.trust import Trust
 
 MAX_LIMIT = 1_000
+_NO_FILTERS = Filters()
+# Of more crystals than one batch so many are embedded before a search: a tenth of a second.
+_NEWEST = 16
+# Hits below this share of the best score stand there only to fill the limit.
+_COUNTED_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +115,61 @@ def memory_search(
     Use before answering about the past, and with a crystal pointer's keywords.
     """
     filters = Filters(origin, kind, session, speaker, since, min(filter(None, (until, as_of)), default=None), trust)
+
+    def found(store: Store, findings: Findings) -> SearchReply:
+        reasons = signals_of(store, findings, utc_now(), as_of) if explain else ()
+        left = _archived(store, query, limit, filters, findings) if archived else ()
+        hits = tuple(_recalled(hit, why) for hit, why in zip_longest(findings.hits, reasons))
+        return SearchReply(query, findings.good, findings.arms, hits, left)
+
     # While another process holds the workspace it is only read: a note of this minute may be missed then.
     try:
         with access.write() as store:
-            asked = (store, query, limit, filters)
-            findings = searches.look(*asked) if look else searches.recall(*asked, agent=agent)
-            left = _archived(*asked, findings) if archived else ()
-            reasons = signals_of(store, findings, utc_now(), as_of) if explain else ()
+            if look:
+                return found(store, look_up(store, query, limit, filters))
+            return found(store, recall(store, query, limit, filters, agent=agent))
     except (BusyError, ReadOnlyError) as why:
         with access.read() as store:
             store.notice(f"searched as it stands: {why}")
-            asked = (store, query, limit, filters)
-            findings = searches.search(*asked)
-            left = _archived(*asked, findings) if archived else ()
-            reasons = signals_of(store, findings, utc_now(), as_of) if explain else ()
-    hits = tuple(_recalled(hit, why) for hit, why in zip_longest(findings.hits, reasons))
-    return SearchReply(query, findings.good, findings.arms, hits, left)
+            return found(store, search(store, query, limit, filters))
+
+
+def recall(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS, *, agent: str = "") -> Findings:
+    """Search as `look_up` does, and record what was found and what an agent missed. `agent` names who asks.
+
+    Each hit that matches at least half as well as the best counts as an access; an agent's query that nothing answers
+    becomes its open question; the keywords of a pointer count as a use of that pointer.
+    """
+    findings, now = look_up(store, query, limit, filters), utc_now()
+    keywords = " ".join(query.split()).strip("`")
+    store.lineage.use_pointer(keywords)
+    if findings.good:
+        enough = findings.hits[0].score * _COUNTED_SHARE if findings.hits else 0.0
+        store.crystals.touch([hit.crystal.id for hit in findings.hits if hit.score >= enough], now)
+    elif agent and filters == _NO_FILTERS and (gap := gap_of_search(redacted(store, keywords))) is not None:
+        store.questions.raise_(gap, Cause.MISS, now)
+    return findings
+
+
+def look_up(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS) -> Findings:
+    """Search for the owner who looks through a window: nobody used what it finds, so nothing is recorded.
+
+    Pending notes become crystals first.
+    """
+    absorb_notes(store, utc_now())
+    embedder = store.embedder()
+    if embedder is not None:
+        # Of a large ingestion, or a lost index, the newest only: the rest is found by its words until then.
+        store.crystals.vectors.settle()
+        is_much = store.crystals.vectors.waiting()[0] > EMBED_BATCH
+        store.crystals.vectors.embed_pending(embedder, _NEWEST if is_much else EMBED_BATCH)
+    return search(store, query, limit, filters)
+
+
+def search(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS) -> Findings:
+    """Search for somebody who does not own the workspace: nothing is written."""
+    now = utc_now()
+    return store.searcher().search(query, now, limit=limit, filters=filters, hormones=store.feelings.levels(now))
 
 
 def _archived(store: Store, query: str, limit: int, filters: Filters, findings: Findings) -> tuple[Archived, ...]:
@@ -199,40 +243,15 @@ def memory_bootstrap(
     agent: Annotated[str, Arg("Which agent it is, for the receipt", owner=True, max_length=100)] = "",
 ) -> BootstrapReply:
     """Return working memory and the newest notes. Read once, at session start."""
-    ready = given(access, context_window)
+    window, now = context_window or access.config.dream.context_window, utc_now()
+    given = session_start(access.workspace, window, None, access.config.secrets.redaction, now)
+    access.notices.extend(given.notices)
+    ready = given.ready
     if receipt != "none":
-        budget = budget_for(_window(access, context_window))
         try:
-            leave_receipt(access.workspace, ready, budget, utc_now(), receipt, agent=agent_called(agent))
+            leave_receipt(access.workspace, ready, budget_for(window), now, receipt, agent=agent_called(agent))
         except DreamdError as error:  # the agent gets its memory all the same
             access.notices.append(f"that this was given is not noted: {error}")
-    return bootstrap_reply(ready)
-
-
-def given(access: WorkspaceAccess, context_window: int | None) -> Bootstrap:
-    """Return what an agent is given that asks so; what a person should know of it is among the notices."""
-    window, redaction = _window(access, context_window), access.config.secrets.redaction
-    found = session_start(access.workspace, window, None, redaction, utc_now())
-    access.notices.extend(found.notices)
-    return found.ready
-
-
-def given_receipt(
-    access: WorkspaceAccess, ready: Bootstrap, context_window: int | None, receipt: str, agent: str
-) -> BootstrapReceipt | None:
-    """Return the receipt of that, to be kept outside of this workspace; None if no agent gets it."""
-    if receipt == "none":
-        return None
-    budget = budget_for(_window(access, context_window))
-    return receipt_of(ready, budget, utc_now(), receipt, agent=agent_called(agent))
-
-
-def _window(access: WorkspaceAccess, context_window: int | None) -> int:
-    return context_window or access.config.dream.context_window
-
-
-def bootstrap_reply(ready: Bootstrap) -> BootstrapReply:
-    """Return the reply to who asked for it."""
     return BootstrapReply(
         ready.text,
         ready.memory,
@@ -243,42 +262,6 @@ def bootstrap_reply(ready: Bootstrap) -> BootstrapReply:
         ready.everywhere,
         ready.attention,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Bootstraps:
-    """The last times that an agent was given the memory, the newest first. `more`: so many older ones are known."""
-
-    receipts: tuple[BootstrapReceipt, ...]
-    more: int
-
-
-@operation("bootstraps", reads=True)
-def last_bootstraps(
-    access: WorkspaceAccess,
-    limit: Annotated[int, Arg(ge=1, le=KEPT)] = 20,
-) -> Bootstraps:
-    """Return what agents were last given at session start, and when; none of its words."""
-    every = tuple(receipts(access.workspace))
-    return Bootstraps(every[:limit], len(every[limit:]))
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryDocument:
-    """MEMORY.md as it stands, without secrets. `version` is the last committed one; 0 before the first."""
-
-    text: str
-    version: int
-    read_at: datetime
-
-
-@operation("memory_state", reads=True)
-def memory_state(access: WorkspaceAccess) -> MemoryDocument:
-    """Return MEMORY.md as it stands, and its version."""
-    with access.read() as store:
-        # A model may ask for it, and what the owner wrote by hand nobody has redacted.
-        text = access.config.secrets.redaction.of(read_document(store)[0])
-        return MemoryDocument(text, store.lineage.last_version(), utc_now())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,20 @@
 """The table of operations, from which the command line, HTTP and MCP are made."""
 
 from daemon.api.operations import (
-    changes,
+    crystals,
     dreams,
-    ledger,
-    lines,
+    memory,
     notes,
+    review,
     search,
     sessions,
     setup,
+    signals,
     upkeep,
-    versions,
 )
 from daemon.api.operations.operation import AnyOperation, operations_in
-from daemon.api.tables import crystals, signals
 
-_MODULES = (
-    notes, search, crystals, signals, dreams, ledger, upkeep, setup, versions, changes, lines, sessions,
-)  # fmt: skip
+_MODULES = (notes, search, crystals, signals, dreams, memory, review, upkeep, setup, sessions)
 
 OPERATIONS: dict[str, AnyOperation] = {
     operation.name: operation for module in _MODULES for operation in operations_in(vars(module))

@@ -74,13 +74,6 @@ class Findings:
     findings: tuple[Finding, ...]
 
 
-@operation("examine", long=True)
-def examine(access: WorkspaceAccess) -> Findings:
-    """Look into the stores of the workspace; a torn index is built anew."""
-    with access.exclusive() as store:
-        return Findings(tuple(check_stores(store)))
-
-
 @operation("doctor", long=True, reads=True, text=findings_text)
 def doctor(access: WorkspaceAccess) -> Findings:
     """Check everything and say what to do: configuration, model, files, stores. Nothing is asked of the network."""

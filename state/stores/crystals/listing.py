@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from state.crystals.crystal import Lifecycle
+from state.errors import UsageError
 from state.search.ranking import Filters
 from state.stores.crystals import full_text
 from state.stores.crystals.search import EVERYTHING, condition
@@ -32,11 +33,6 @@ class Sort(StrEnum):
     IMPORTANCE = "importance"
     ACCESSES = "accesses"
     FADES_AT = "fades_at"
-
-    @property
-    def kind(self) -> type:
-        """What its values are."""
-        return {Sort.IMPORTANCE: float, Sort.ACCESSES: int}.get(self, str)
 
     @property
     def sql(self) -> str:
@@ -73,7 +69,7 @@ class Chosen:
 class ListedCrystal:
     """A row of the table, and its place. `survivor` is the row of the crystal that stands for a hidden duplicate.
 
-    `fades_at` is None for what never fades.
+    `fades_at` is None for what never fades; whoever asks fills in whether another value holds now (`superseded`).
     """
 
     place: Place
@@ -91,6 +87,7 @@ class ListedCrystal:
     accesses: int
     fades_at: datetime | None
     dreamt_in: int | None
+    superseded: bool = False
 
     @property
     def keys(self) -> tuple[int, int]:
@@ -113,6 +110,13 @@ class CrystalList:
             values += (*after,)
         rest = f"{where} ORDER BY {value} {way}, crystals.key {way} LIMIT ?"
         return self._listed(value, rest, (to_text(now), *values, limit))
+
+    def place(self, id_: str, sort: Sort) -> Place:
+        """Return where this crystal stands in the table that is sorted so. Raise UsageError if it is not there."""
+        row = self._connection.execute(f"SELECT {sort.sql}, key FROM crystals WHERE id = ?", (id_,)).fetchone()
+        if row is None:
+            raise UsageError("cursor: it is not in this list any more", "begin without a cursor")
+        return Place(*row)
 
     def rows(self, ids: Iterable[str], now: datetime) -> dict[str, ListedCrystal]:
         """Return the rows of these crystals by their ids; unknown ids are left out."""

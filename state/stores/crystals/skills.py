@@ -55,10 +55,9 @@ class Skills:
             return self._found()[:limit]
         return self.listed(limit)
 
-    def listed(self, limit: int, place: int = 0) -> list[EmergingSkill]:
-        """Return the skills of the last pass from this place on, the most confident first."""
-        rest = "WHERE place >= ? ORDER BY place LIMIT ?"
-        return SkillRow.table.read(EmergingSkill, self._connection, rest, place, limit)
+    def listed(self, limit: int) -> list[EmergingSkill]:
+        """Return the skills of the last pass, the most confident first."""
+        return SkillRow.table.read(EmergingSkill, self._connection, "ORDER BY place LIMIT ?", limit)
 
     def count(self) -> int | None:
         """Return how many skills the last pass found; None: there was no pass yet."""

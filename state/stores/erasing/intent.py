@@ -25,7 +25,6 @@ ADVICE = "run 'dreamd forget', which goes on with it"
 _DONE = "forgettings"
 _MOST_DONE = 200
 _DIGITS = 16
-_LATEST = ("~", "")  # sorts after every moment
 _ENTRIES = "SELECT at, min(digest) AS digest, length = 0 AS whole FROM forgotten GROUP BY at, iif(length, '', digest)"
 
 
@@ -101,19 +100,11 @@ class Forgotten:
     place: tuple[str, str]
 
 
-def forgotten_list(connection: sqlite3.Connection, limit: int, after: tuple[str, ...] = ()) -> list[Forgotten]:
-    """Return what stays forgotten, the latest first, at most `limit`, after this place."""
+def forgotten_list(connection: sqlite3.Connection) -> list[Forgotten]:
+    """Return what stays forgotten, the latest first."""
     told = {one["at"]: one for one in receipts(connection)}
-    rows = connection.execute(
-        f"SELECT * FROM ({_ENTRIES}) WHERE (at, digest) < (?, ?) ORDER BY at DESC, digest DESC LIMIT ?",
-        (*(after or _LATEST), limit),
-    )
+    rows = connection.execute(f"SELECT * FROM ({_ENTRIES}) ORDER BY at DESC, digest DESC")
     return [_entry(row, {} if row["whole"] else told.get(row["at"], {})) for row in rows]
-
-
-def forgotten_count(connection: sqlite3.Connection) -> int:
-    """Return how many entries the list has."""
-    return int(connection.execute(f"SELECT count(*) FROM ({_ENTRIES})").fetchone()[0])
 
 
 def _entry(row: sqlite3.Row, receipt: dict[str, object]) -> Forgotten:

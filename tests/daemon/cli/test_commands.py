@@ -69,10 +69,10 @@ WRONG = """
 2 open --once=0                    | --once
 2 history --limit 0                | --limit: input should be greater than or equal to 1
 2 history --limit -3               | --limit: input should be greater than or equal to 1
-2 diff 1 2 3                       | name one version, or two, or --file
+2 diff 1 2 3                       | N: tuple should have at most 2 items
 2 diff one                         | invalid int value
-2 diff 0                           | N: input should be greater than or equal to 1
-2 diff 1 0                         | N: input should be greater than or equal to 1
+2 diff 0                           | N: it is compared with version 1 at the earliest
+2 diff 1 0                         | N: it is compared with version 1
 2 diff -1                          | N: input should be greater
 2 restore 0                        | N: input should be greater than or equal to 1
 2 restore all                      | invalid int value

@@ -62,7 +62,7 @@ def lived(told: Transcript) -> None:
         ! dreamd: there is no version 9…
         [1]
         $ dreamd diff --file
-        ! no difference between version 2 and as it is
+        no difference between version 2 and as it is
     """)
 
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.api.operations.changes import ChangeToReview, SaidBy
+from daemon.api.operations.review import ChangeToReview
 from daemon.cli.review_todo import KEEP, read, written
+from daemon.explain.evidence import Evidence
 from daemon.workspace.adoption import open_workspace
 from state.document.document import SectionName
 from state.document.operations import Action
 from state.dream import Decision
 from state.errors import NothingToDoError, UsageError
-from state.trust import Trust
 from tests.support.revising import revises
 from tests.support.running import Caller, Ended, process
 from tests.support.transcript import Transcript
@@ -33,7 +33,7 @@ def change(number: int = 3, old: tuple[str, ...] = (TEA,), new: str = COFFEE, **
         "section": SectionName.BOND,
         "old": old,
         "new": new,
-        "evidence": (SaidBy("Coffee from now on", Trust.AGENT, AT, "Ada"),),
+        "evidence": (Evidence("", "Coffee from now on", trust="agent", speaker="Ada", at=AT),),
         "why": "dream.approve.sections.The Bond: ask",
         "dream": "20260312T143000Z",
         "at": AT,

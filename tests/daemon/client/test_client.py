@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.api.operations.notes import current_mood
 from daemon.api.operations.operation import FieldsError
-from daemon.api.tables.signals import gaps
+from daemon.api.operations.signals import current_mood, gaps
 from daemon.client import Client, LostError, NoDaemonError
 from daemon.config.registry import name_of
 from daemon.dream.run import Mode
@@ -58,7 +57,7 @@ def test_a_program_notes_finds_and_reads_its_memory(client: Client) -> None:
     assert [hit.text for hit in client.search("where does the swift nest", limit=1).hits] == [SWIFT]
     assert "swift" in client.bootstrap(context_window=200_000).text
     assert client.status().pending.notes == 1
-    assert client.feel(Feeling.REWARD, "a test").dopamine > 0
+    assert client.feel(Feeling.REWARD, "a test").now.dopamine > 0
     assert client.dream(mode=Mode.AUTO).outcome is not None
     assert "swift" in client.memory().text
     assert client.forget(SWIFT, dry_run=True).traces

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.api.search import recall
+from daemon.api.operations.search import recall
 from daemon.config.settings import Config
 from daemon.dream.consolidation import Consolidation, consolidate
 from daemon.dream.snapshot import snapshot

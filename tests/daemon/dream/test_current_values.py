@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from daemon.api.search import recall
+from daemon.api.operations.search import recall
 from daemon.config.settings import Config
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now

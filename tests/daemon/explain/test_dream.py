@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from daemon.api.access import LocalAccess
-from daemon.api.operations.ledger import acts, dream_details, dreams
+from daemon.api.operations.dreams import acts, dream_details, dreams
 from daemon.config.settings import Config, ModelSection, RetentionSection
 from daemon.dream.answers import messages_of, settle_answers
 from daemon.dream.run import Mode, dream_now
@@ -76,7 +76,7 @@ def test_a_dream_shows_its_steps_its_prompt_its_answer_and_what_it_changed_and_w
         assert [step.node for step in found.steps] == ["absorb", "gather", "synthesize", "guard", "evict", "commit"]
         assert [step.calls for step in found.steps] == [0, 0, 1, 0, 0, 0]
         (call,) = found.calls
-        assert found.run.tokens == call.tokens == found.steps[2].tokens > 0
+        assert found.run.spent.tokens == call.tokens == found.steps[2].tokens > 0
         system, user = call.request
         assert (system.role, user.role) == ("system", "user")
         assert TEA in user.content
@@ -88,7 +88,8 @@ def test_a_dream_shows_its_steps_its_prompt_its_answer_and_what_it_changed_and_w
         assert f"+- {TEA}" in found.diff
         assert "--- MEMORY.md (before dreamd)" in found.diff
         assert (found.before, found.itself, found.more) == (None, 1, {})
-        assert (found.run.outcome, found.run.added, found.run.version) == ("committed", 2, 1)
+        assert found.run.version is not None
+        assert (found.run.run.outcome, found.run.version.added, found.run.run.version) == ("committed", 2, 1)
 
 
 def test_an_old_line_is_shown_beside_the_new_one(tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_an_old_line_is_shown_beside_the_new_one(tmp_path: Path) -> None:
         (revised,) = found.operations
         assert (revised.action, revised.old) == ("revise", (HERON,))
         assert (found.before, found.itself) == (1, 2)
-        short = asked(store, found.run.id, limit=1)
+        short = asked(store, found.run.run.id, limit=1)
         assert (len(short.steps), short.more) == (1, {"steps": 5})
 
 
@@ -126,11 +127,11 @@ def test_of_a_dream_that_was_refused_it_is_said_why_and_what_it_cost(tmp_path: P
         with pytest.raises(RejectedError):
             dream_now(store, Reason.MANUAL, Mode.AUTO)
         (run,) = dreams.run(reading(store), outcome="rejected").dreams
-        found = asked(store, run.id)
+        found = asked(store, run.run.id)
         assert found.refusals
         assert found.run == run
-        assert (run.calls, run.version) == (len(found.calls), None)
-        assert run.tokens == sum(call.tokens for call in found.calls) > 0
+        assert (run.spent.calls, run.version) == (len(found.calls), None)
+        assert run.spent.tokens == sum(call.tokens for call in found.calls) > 0
         assert (found.diff, found.operations, found.itself) == ("", (), None)
 
 
@@ -139,7 +140,7 @@ def test_where_no_answers_are_kept_there_is_none(tmp_path: Path) -> None:
         found = asked(store, dreamt(store, TEA))
         assert [one.new for one in found.operations] == [TEA]
         assert [(call.request, call.reply) for call in found.calls] == [((), "")]
-        assert (found.run.calls, sum(one.calls for one in found.steps)) == (1, 1)
+        assert (found.run.spent.calls, sum(one.calls for one in found.steps)) == (1, 1)
 
 
 def test_what_is_gone_is_empty_and_no_error(tmp_path: Path) -> None:
@@ -150,9 +151,9 @@ def test_what_is_gone_is_empty_and_no_error(tmp_path: Path) -> None:
         found = asked(store, dream)
         assert (found.operations, found.diff, found.itself) == ((), "", None)
         assert [(call.request, call.reply) for call in found.calls] == [((), "")]
-        assert found.run.calls == 1
+        assert found.run.spent.calls == 1
         store.crystals.connection.execute("DELETE FROM dreams")
-        assert asked(store, version=1).run.outcome == "committed"
+        assert asked(store, version=1).run.run.outcome == "committed"
         for dream, version in (("", 7), ("2", None), ("nobody", None)):  # "2" begins both
             with pytest.raises(NotFoundError):
                 asked(store, dream, version=version)
@@ -170,12 +171,12 @@ def test_runs_are_listed_page_by_page_each_once(tmp_path: Path) -> None:
         caller, cursor, seen = reading(store), "", list[str]()
         for _ in range(4):
             page = dreams.run(caller, limit=1, cursor=cursor)
-            seen += [one.outcome for one in page.dreams]
+            seen += [one.run.outcome for one in page.dreams]
             cursor = page.next_cursor or ""
         assert (seen, cursor) == (["skipped", "committed", "committed", "committed"], "")
         committed = dreams.run(caller, outcome="committed")
-        assert [one.version for one in committed.dreams] == [3, 2, 1]
-        assert all(one.calls == 1 and one.tokens > 0 and one.characters > 0 for one in committed.dreams)
+        assert [one.run.version for one in committed.dreams] == [3, 2, 1]
+        assert all(one.spent.calls == 1 and one.spent.tokens > 0 and one.version for one in committed.dreams)
         with pytest.raises(UsageError):
             dreams.run(caller, cursor="nobody")
 

@@ -129,7 +129,7 @@ def test_a_line_that_left_names_what_wrote_it_what_it_rested_on_and_where_it_wen
     left = story.ending
     assert (left and (left.version, left.fate, left.successor, left.keywords)) == ending
     assert [one.text for one in story.evidence] == evidence  # of a crystal that was forgotten only the id
-    assert [(one.id, one.fate, one.gone_in) for one in story.replaced] == replaced
+    assert [(one.id, one.fate, one.died_in) for one in story.replaced] == replaced
     turns = [one for one in story.evidence if one.text.startswith("turn")]
     assert all((one.trust, one.sources) == ("web", ("session s1",)) for one in turns)
 

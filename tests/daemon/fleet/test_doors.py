@@ -151,7 +151,7 @@ def test_what_shows_the_operators_machines_is_refused(fleet: Fleet, door: Here) 
     for method, path in (("GET", "configuration"), ("GET", "recipes"), ("POST", "doctor")):
         answer = door.ask(token, method, f"/v1/workspaces/one/{path}", {} if method == "POST" else None)
         assert answer.code == "FORBIDDEN", answer.body
-    for path in ("ingest", "export", "repair", "supersede", "take_in"):
+    for path in ("ingest", "export", "repair", "supersede"):
         answer = door.ask(token, "POST", f"/v1/workspaces/one/{path}", {})
         assert answer.status == 403, answer.body
     assert door.ask(token, "POST", "/v1/login", {}).status in (403, 404)

@@ -68,8 +68,8 @@ def test_a_bootstrap_leaves_its_receipt_with_the_workspace(fleet: Fleet, door: H
     for query in ("agent=claude-code&receipt=HTTP", "receipt=none"):
         assert door.ask(token, "GET", f"/v1/workspaces/one/memory_bootstrap?{query}").status == 200
     door.give_back()
-    shown = door.ask(token, "GET", "/v1/workspaces/one/bootstraps").json
-    assert [(entry["agent"], entry["how"]) for entry in shown["receipts"]] == [("claude-code", "HTTP")]
+    last = door.ask(token, "GET", "/v1/workspaces/one/dream_status").json["last_bootstrap"]
+    assert (last["agent"], last["how"]) == ("claude-code", "HTTP")
 
 
 def test_many_who_write_at_once_share_generations_and_each_note_is_taken_once(fleet: Fleet, door: Here) -> None:
@@ -195,7 +195,8 @@ def answered(status: int, body: bytes) -> bytes:
     return b"HTTP/1.1 %d X\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (status, len(body), body)
 
 
-MOOD = b'{"dopamine": 0.1, "cortisol": 0.2, "oxytocin": 0.3, "mood": "calm", "at": "2026-01-01T00:00:00Z"}'
+LEVELS = b'{"dopamine": 0.1, "cortisol": 0.2, "oxytocin": 0.3, "at": "2026-01-01T00:00:00Z"}'
+MOOD = b'{"now": %s, "mood": "calm", "baselines": %s, "curve": [], "events": [], "more": 0}' % (LEVELS, LEVELS)
 DONE = answered(200, b'{"notice": "see /home/operator/fleet/ws-1/x"}\n{"reply": ' + MOOD + b"}\n")
 NOT_KEPT = answered(503, b'{"error": "another one has it", "code": "NOT_KEPT", "details": {}}')
 STRANGER = answered(401, b'{"error": "who are you", "code": "UNAUTHORIZED", "details": {}}')

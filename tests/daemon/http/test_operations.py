@@ -164,7 +164,7 @@ def test_what_is_refused_of_a_workspace_says_so_by_its_status(served: Running, n
     for method, path, fields, said in (
         ("POST", f"{there}/dream_now", {}, (409, "NOTHING_TO_DO")),
         ("POST", f"{there}/restore", {"version": 7}, (404, "NOT_FOUND")),
-        ("GET", f"{there}/diff?old=1", None, (400, "VALIDATION_ERROR")),
+        ("GET", f"{there}/diff?file=true&versions=1", None, (400, "VALIDATION_ERROR")),
         ("POST", f"{there}/forget", {"text": "x"}, (400, "CONFIRM_REQUIRED")),
         ("GET", "/v1/workspaces/nobody-000000/memory_state", None, (404, "UNKNOWN_WORKSPACE")),
     ):
@@ -174,7 +174,7 @@ def test_what_is_refused_of_a_workspace_says_so_by_its_status(served: Running, n
         served.client.call(served.house.roots[name], OPERATIONS["diff"], OPERATIONS["diff"].bind())
 
 
-@pytest.mark.parametrize("operation", ["dream_now", "examine"])
+@pytest.mark.parametrize("operation", ["dream_now", "decide_changes"])
 def test_a_busy_workspace_is_a_conflict_that_passes(operation: str, tmp_path: Path) -> None:
     house = OwnHouse(wait_seconds=0)
     name = house.make(tmp_path)

@@ -31,7 +31,7 @@ QUERIES = {
     ("memory_why", 400): f"text=%ff {'&'.join(f'a{number}=1' for number in range(101))}",
     ("memory_why", 404): f"text={'%F0%9F%8D%B5' * 10_000}",  # the longest text fits
     ("memory_why", 422): f"text={'a' * 10_001}",
-    ("diff", 404): "file=true file=True file=false&old=0&new=1",  # there is no version
+    ("diff", 404): "file=true file=True versions=0&versions=1",  # there is no version
     ("diff", 422): "file=perhaps",
 }
 NOWHERE = f"""/v1/workspaces/../memory_state /v1/workspaces/..%2f..%2fetc/memory_state

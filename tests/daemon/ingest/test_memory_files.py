@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.api.access import LocalAccess
-from daemon.api.operations.notes import ExistingFile, take_in
+from daemon.api.operations.notes import ExistingFile, ingest
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.ingest.existing_memory import LONGEST_FILE, Kind, applies, folder_of_summary
@@ -161,7 +161,7 @@ def test_an_end_at_any_file_costs_a_repetition_and_nothing_twice(tmp_path: Path)
 
     def once() -> int:
         with LocalAccess(workspace, Config(), "a test", cut, there) as access:
-            return take_in.run(access, files=files).crystals
+            return ingest.run(access, files=files).crystals
 
     for _ in files:
         with pytest.raises(Cut):

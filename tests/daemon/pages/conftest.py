@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from daemon.api.operations.ledger import acts
+from daemon.api.operations.dreams import acts
 from daemon.api.operations.operation import AnyOperation
 from daemon.http.logins import Logins
 from daemon.pages.window import PageWindow

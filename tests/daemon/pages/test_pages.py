@@ -9,7 +9,7 @@ import pytest
 
 from daemon.api.operations import sessions
 from daemon.api.operations.notes import working_memory_note
-from daemon.api.operations.search import last_bootstraps, memory_bootstrap, memory_search
+from daemon.api.operations.search import memory_bootstrap, memory_search
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import load
 from daemon.http.logins import Logins
@@ -55,7 +55,6 @@ EMPTY = {
     "gaps": "A search that finds nothing good leaves a question here",
     "skills": "A task that is asked for in several sessions",
     "hormones": "Errors and thanks in transcripts raise the levels",
-    "bootstraps": "A session start leaves one",
 }
 # What the pages of a full one say.
 FULL = {
@@ -100,7 +99,7 @@ REFUSED = {
         """,
     404: """
         dream?version=99 crystal?id=00000000000000000000000000000000 line?id=L99999
-        line?mark=00000000000000000000 session?session_id=nobody nothing export ingest repair take_in
+        line?mark=00000000000000000000 session?session_id=nobody nothing export ingest repair
         """,
     422: """
         crystal line?id=12 session search?since=yesterday search?as_of=9999-12-31 search?limit=51
@@ -198,12 +197,11 @@ def test_looking_leaves_no_trace(browser: Browser, full: Asking) -> None:
     ):
         assert browser.get(f"/w/{full.name}/{path}").status == 200
     assert (encode(full(OPERATIONS["crystals"])), encode(full(OPERATIONS["gaps"]))) == before
-    assert full(last_bootstraps).receipts == ()
+    assert full(dream_status).last_bootstrap is None
     full(memory_search, "cache holds", agent="codex")
     assert encode(full(OPERATIONS["crystals"])) != before[0]
     full(memory_bootstrap, receipt="HTTP")
-    for path in ("now", "bootstraps"):
-        assert "HTTP" in text_of(browser.get(f"/w/{full.name}/{path}"))
+    assert "HTTP" in text_of(browser.get(f"/w/{full.name}/now"))
 
 
 def test_long_lists_are_shown_in_parts_each_row_once(browser: Browser, name: str, ask: Asking) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from daemon import sessions
-from daemon.api.search import recall
+from daemon.api.operations.search import recall
 from daemon.dream.consolidation import consolidate
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.ingest.feelings import feel

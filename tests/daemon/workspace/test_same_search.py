@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.api.search import search
+from daemon.api.operations.search import search
 from daemon.config.settings import Config
 from daemon.workspace.stores import Store, open_exclusive, open_owned, open_readonly
 from daemon.workspace.vector_index import Embedding, Index

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from daemon.api.search import recall
+from daemon.api.operations.search import recall
 from daemon.config.settings import Config
 from daemon.dream.changes import decide_changes, open_changes
 from daemon.dream.lines.change import LineWish, change

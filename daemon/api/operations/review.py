@@ -1,6 +1,5 @@
-"""Operations on single changes that wait for the owner, or that applied: list them, decide on them."""
+"""Operations on changes of lines that wait for the owner, or that applied: list them, decide on them."""
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -10,32 +9,18 @@ from pydantic import Field
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.operations.request import Request
+from daemon.api.text import decided_text, review_text
 from daemon.dream.changes import RefusedChange, decide_changes, open_changes
+from daemon.explain.evidence import Evidence
 from daemon.workspace.stores import Store
 from state.document.document import SectionName
 from state.document.operations import Action
-from state.dream import Decision, Evidence
+from state.dream import Decision
 from state.errors import UsageError
 from state.stores.database.tables import Change
-from state.trust import Trust
 
 Number = Annotated[int, Field(ge=1, le=10**9)]
 Numbers = Annotated[tuple[Number, ...], Field(max_length=10_000)]
-
-
-@dataclass(frozen=True, slots=True)
-class SaidBy:
-    """Something that a change cites: who said it, and when. `speaker` is empty where it is not known.
-
-    Of what workspaces agree on it is the folder of the workspace that says so. `heard`: its agent had read a page
-    ("web") or a tool's answer ("tool") since its owner's last word.
-    """
-
-    text: str
-    trust: Trust
-    at: datetime
-    speaker: str
-    heard: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +28,8 @@ class ChangeToReview:
     """A change of MEMORY.md to look at. `old` lines become `new` (empty: they become a pointer).
 
     `decision` is waiting, or applied for one that can be undone. `why` says by which rule it waits. `outdated`: its
-    lines are no longer what they were. After `until` it becomes a note.
+    lines are no longer what they were. After `until` it becomes a note. Of what workspaces agree on, the speaker of a
+    piece of evidence is the folder of the workspace that says so.
     """
 
     number: int
@@ -52,7 +38,7 @@ class ChangeToReview:
     section: SectionName
     old: tuple[str, ...]
     new: str
-    evidence: tuple[SaidBy, ...]
+    evidence: tuple[Evidence, ...]
     why: str
     dream: str
     at: datetime
@@ -67,31 +53,36 @@ class ChangesToReview:
     changes: tuple[ChangeToReview, ...]
 
 
-@operation("changes", reads=True)
+@operation("changes", reads=True, text=review_text)
 def changes(access: WorkspaceAccess) -> ChangesToReview:
     """Return the changes of single lines that wait for the owner, and the latest ones that applied."""
     with access.read() as store:
-        return ChangesToReview(tuple(_to_review(store, one, outdated) for one, outdated in open_changes(store)))
+        return ChangesToReview(tuple(_to_review(store, *one) for one in open_changes(store)))
 
 
 def _to_review(store: Store, one: Change, outdated: bool) -> ChangeToReview:
-    change = one.change
-    speakers = {
-        crystal.id: crystal.speaker
-        for crystal in store.crystals.get([piece.crystal for piece in change.evidence if piece.crystal])
-    }
+    change, operation = one.change, one.change.operation
+    known = store.crystals.get([piece.crystal for piece in change.evidence if piece.crystal])
+    speakers = {crystal.id: crystal.speaker for crystal in known}
     cited = [
-        SaidBy(piece.text, piece.trust, piece.at, _speaker(one, piece, speakers), piece.heard)
+        Evidence(
+            id=piece.crystal,
+            text=piece.text,
+            trust=piece.trust.value,
+            speaker=piece.about if one.is_agreement else speakers.get(piece.crystal, ""),
+            heard=piece.heard,
+            at=piece.at,
+        )
         for piece in change.evidence
     ]
-    cited += [SaidBy(line.text, line.trust, line.born_at, "") for line in change.beside]
+    cited += [Evidence("", line.text, trust=line.trust.value, at=line.born_at) for line in change.beside]
     return ChangeToReview(
         number=one.number,
         decision=one.decision,
-        action=change.operation.action,
-        section=change.operation.section,
+        action=operation.action,
+        section=operation.section,
         old=tuple(line.text for line in change.lines),
-        new="" if change.operation.action is Action.EVICT else change.operation.text,
+        new="" if operation.action is Action.EVICT else operation.text,
         evidence=tuple(cited),
         why=change.figures,
         dream=one.dream,
@@ -99,10 +90,6 @@ def _to_review(store: Store, one: Change, outdated: bool) -> ChangeToReview:
         until=one.at + timedelta(days=store.config.dream.approve_days),
         outdated=outdated,
     )
-
-
-def _speaker(change: Change, piece: Evidence, speakers: Mapping[str, str]) -> str:
-    return piece.about if change.is_agreement else speakers.get(piece.crystal, "")
 
 
 class OwnText(Request):
@@ -129,7 +116,7 @@ class ChangesDecided:
     refused: tuple[RefusedChange, ...]
 
 
-@operation("decide_changes", long=True)
+@operation("decide_changes", long=True, text=decided_text)
 def decide(
     access: WorkspaceAccess,
     approve: Annotated[Numbers, Arg("Changes that wait: they apply, as one version")] = (),
@@ -142,14 +129,16 @@ def decide(
     texts: Annotated[tuple[OwnText, ...], Arg("Other words for changes that are approved", max_length=1_000)] = (),
 ) -> ChangesDecided:
     """Approve or decline changes that wait, accept or undo those that applied; take such a decision back."""
-    decisions = _once(
-        (
-            *((number, Decision.APPROVED) for number in approve),
-            *((number, Decision.DECLINED) for number in decline),
-            *((number, Decision.ACCEPTED) for number in accept),
-            *((number, Decision.UNDONE) for number in undo),
-        )
-    )
+    wishes = {
+        Decision.APPROVED: approve,
+        Decision.DECLINED: decline,
+        Decision.ACCEPTED: accept,
+        Decision.UNDONE: undo,
+    }
+    decisions = dict[int, Decision]()
+    for decision, number in ((decision, number) for decision, numbers in wishes.items() for number in numbers):
+        if decisions.setdefault(number, decision) is not decision:
+            raise UsageError(f"change {number} is decided twice", "decide it once")
     if twice := sorted(decisions.keys() & set(reopen)):
         raise UsageError(f"change {twice[0]} is decided and reopened", "do one of them")
     own = {one.number: one.text for one in texts}
@@ -169,12 +158,3 @@ def decide(
         outdated=done.outdated,
         refused=done.refused,
     )
-
-
-def _once(decided: Iterable[tuple[int, Decision]]) -> dict[int, Decision]:
-    """Return the decisions by number. Raise UsageError for two on one change."""
-    decisions: dict[int, Decision] = {}
-    for number, decision in decided:
-        if decisions.setdefault(number, decision) is not decision:
-            raise UsageError(f"change {number} is decided twice", "decide it once")
-    return decisions

@@ -1,7 +1,8 @@
-"""Operations on the lines of MEMORY.md one by one: as they stand with what is known of each, and changes of them."""
+"""Operations on MEMORY.md: the file as it is, its lines one by one, its versions, and what goes back to one."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
@@ -9,15 +10,40 @@ from pydantic import Field
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, FieldsError, operation
 from daemon.api.operations.request import Request
+from daemon.api.text import difference_text, restored_text, versions_text
 from daemon.dream.lines.change import LineWish, change
 from daemon.dream.lines.standing import SHOWN_CHARACTERS, StandingLines, shown, standing_lines
-from daemon.workspace.stores import utc_now
+from daemon.dream.restore import restore
+from daemon.explain.dream import unified_diff
+from daemon.workspace.document import read_document
+from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction
 from state.document.document import SectionName
+from state.dream import Dream
+from state.errors import NotFoundError, UsageError
+from state.stores.history.lineage import Version
 from state.text.line import LINE_CHARACTERS
 
 MOST_CHANGES = 100
 _WRITES = (LineAction.EDIT, LineAction.ADD)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDocument:
+    """MEMORY.md as it stands, without secrets. `version` is the last committed one; 0 before the first."""
+
+    text: str
+    version: int
+    read_at: datetime
+
+
+@operation("memory_state", reads=True)
+def memory_state(access: WorkspaceAccess) -> MemoryDocument:
+    """Return MEMORY.md as it stands, and its version."""
+    with access.read() as store:
+        # A model may ask for it, and what the owner wrote by hand nobody has redacted.
+        text = access.config.secrets.redaction.of(read_document(store)[0])
+        return MemoryDocument(text, store.lineage.last_version(), utc_now())
 
 
 @operation("lines", reads=True)
@@ -115,3 +141,89 @@ def _text_problems(one: ChangeOfLine) -> Iterator[tuple[str, str]]:
         yield "text", f"{one.action.value} takes no such text"
     if len(one.text.splitlines()) > 1:
         yield "text", "write it in one line"
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Committed versions, the newest first."""
+
+    versions: tuple[Version, ...]
+
+
+@operation("history", reads=True, text=versions_text)
+def history(
+    access: WorkspaceAccess,
+    limit: Annotated[int, Arg("At most so many, the newest first", ge=1, le=100_000)] = 20,
+) -> Versions:
+    """Return the committed versions of MEMORY.md, the newest first."""
+    with access.read() as store:
+        return Versions(tuple(store.lineage.versions(limit)))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A unified diff, empty when there is none; `old` and `new` name what was compared."""
+
+    old: str
+    new: str
+    diff: str
+
+
+@operation("diff", reads=True, text=difference_text)
+def diff(
+    access: WorkspaceAccess,
+    versions: Annotated[
+        tuple[Annotated[int, Field(ge=0, le=10**9)], ...],
+        Arg("One version (with the one before), or two; 0: what stood before dreamd", place=True, max_length=2),
+    ] = (),
+    file: Annotated[bool, Arg("Between the last version and the file as it is")] = False,
+) -> Difference:
+    """Return what changed between two versions of MEMORY.md, as a unified diff: the last two if none is named."""
+    if versions and not versions[-1]:
+        raise FieldsError({"versions": "it is compared with version 1 at the earliest"})
+    if file and versions:
+        raise UsageError("the file is compared with the last version", "name no version beside it")
+    with access.read() as store:
+        last = store.lineage.last_version()
+        if not last:
+            raise NotFoundError("there is no version yet", "'dreamd dream' makes the first")
+        if file:
+            content = store.disk.read_optional(store.workspace.document) or b""
+            before = _named(store, store.lineage.standing()[0])
+            after = ("as it is", content.decode(errors="replace"))
+        else:
+            number = versions[-1] if versions else last
+            after = _named(store, number)
+            before = _named(store, versions[0] if len(versions) > 1 else number - 1)
+    return Difference(before[0], after[0], unified_diff(before[1], after[1], before[0], after[0]))
+
+
+def _named(store: Store, number: int) -> tuple[str, str]:
+    """Return the name and the text of a version; 0: what stood before dreamd."""
+    if number == 0:
+        return "before dreamd", store.memory.text(0)
+    return f"version {number}", store.memory.text(number)
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredVersion:
+    """The restore, as the dream that it is; of the notes `pending` again, at most a thousand are counted."""
+
+    dream: Dream
+    pending: int
+
+
+@operation("restore", long=True, text=restored_text)
+def restore_version(
+    access: WorkspaceAccess,
+    version: Annotated[int, Arg("Its number", ge=1, le=10**9)],
+) -> RestoredVersion:
+    """Bring back an earlier version of MEMORY.md as a new version; what was consumed since is pending again."""
+    with access.exclusive() as store:
+        store.memory.text(version)  # a version that there is none of changes nothing
+        dream = restore(store, version)
+        for problem in dream.problems:
+            store.notice(problem)
+        done = RestoredVersion(dream, store.notes.count().notes)
+    access.mark_changed()
+    return done

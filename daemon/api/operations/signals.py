@@ -1,0 +1,180 @@
+"""Operations on the signals: hormones now and over time, open questions, emerging skills, what stays forgotten."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from operator import attrgetter
+from typing import Annotated, Literal
+
+from daemon.api.access import WorkspaceAccess
+from daemon.api.operations.operation import Arg, operation
+from daemon.api.text import mood_text
+from daemon.ingest.feelings import feel
+from daemon.workspace.redaction import redacted, shown_of
+from daemon.workspace.stores import Store, utc_now
+from state.sessions.page import Wanted, page
+from state.signals.curiosity import Cause, Gap, question_key
+from state.signals.hormones import Feeling, Hormones, mood, resting
+from state.signals.skills import EmergingSkill
+from state.stores.crystals.hormones import Felt
+from state.stores.crystals.skills import Skills
+from state.stores.erasing.intent import Forgotten, forgotten_list
+
+MOST = 200
+MOST_EVENTS = 100
+
+Limit = Annotated[int, Arg(ge=1, le=MOST)]
+Cursor = Annotated[str, Arg("next_cursor before", max_length=100)]
+
+
+@dataclass(frozen=True, slots=True)
+class Mood:
+    """The hormone levels now, each in [0, 1], what they make of the mood, and what they fall back to.
+
+    `curve` is how they were, `events` what raised them, the latest first, with the levels right after; `more` events
+    are not among these.
+    """
+
+    now: Hormones
+    mood: str
+    baselines: Hormones
+    curve: tuple[Hormones, ...] = ()
+    events: tuple[Felt, ...] = ()
+    more: int = 0
+
+
+@operation("feel", text=mood_text)
+def feel_event(
+    access: WorkspaceAccess,
+    event: Feeling,
+    because: Annotated[str, Arg("What raised it", max_length=2_000)] = "",
+) -> Mood:
+    """Raise a hormone event: what just happened mattered.
+
+    Levels weigh what the next dream keeps.
+    """
+    with access.write() as store:
+        now = utc_now()
+        feel(store, [event], redacted(store, because), now, now)
+        levels = _mood_of(store, now)
+    access.mark_changed()
+    return levels
+
+
+@operation("mood", reads=True, text=mood_text)
+def current_mood(access: WorkspaceAccess) -> Mood:
+    """Return the hormone levels now."""
+    with access.read() as store:
+        return _mood_of(store, utc_now())
+
+
+@operation("hormones", reads=True)
+def hormones(
+    access: WorkspaceAccess,
+    hours: Annotated[int, Arg("How far back the curve and the events go", ge=1, le=168)] = 24,
+    samples: Annotated[int, Arg("Moments of the curve, from then to now", ge=2, le=MOST)] = 96,
+) -> Mood:
+    """Return the hormone levels now and over the last hours, with the events that raised them."""
+    now, span, last = utc_now(), timedelta(hours=hours), samples - 1
+    moments = [now - span * (last - number) / last for number in range(samples)]
+    with access.read() as store:
+        shown = shown_of(store)
+        events, count = store.feelings.events(now - span, now, MOST_EVENTS)
+        return replace(
+            _mood_of(store, now),
+            curve=tuple(store.feelings.levels_at(moments)),
+            events=tuple(replace(one, cause=shown(one.cause)) for one in events),
+            more=count - len(events),
+        )
+
+
+def _mood_of(store: Store, now: datetime) -> Mood:
+    levels = store.feelings.levels(now)
+    return Mood(levels, mood(levels), resting(now, store.feelings.baselines))
+
+
+@dataclass(frozen=True, slots=True)
+class GapTable:
+    """A part of the open questions, of `total` in all. `next_cursor`: where the next part begins; None: the end."""
+
+    gaps: tuple[Gap, ...]
+    total: int
+    next_cursor: str | None
+
+
+@operation("gaps", reads=True)
+def gaps(
+    access: WorkspaceAccess,
+    limit: Limit = 20,
+    cursor: Cursor = "",
+    cause: Cause | None = None,
+    sort: Literal["times", "first_at", "last_at"] = "last_at",
+) -> GapTable:
+    """Return the open questions: what was asked and is not answered yet; the most, the latest or the last first."""
+    with access.read() as store:
+        found = sorted(store.questions.all(cause), key=attrgetter(sort, "question"), reverse=True)
+        part, shown = page(found, Wanted(limit, cursor), _digest, attrgetter("question")), shown_of(store)
+        rows = tuple(replace(one, question=shown(one.question)) for one in part.items)
+        return GapTable(rows, len(found), part.next_cursor)
+
+
+def _digest(one: Gap) -> str:
+    """Return what names a question in an address, without its words."""
+    return hashlib.sha256(question_key(one.question).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class SkillTable:
+    """The skills of the last pass, the most confident first; `total` is None before the first pass."""
+
+    skills: tuple[EmergingSkill, ...]
+    total: int | None
+
+
+@operation("skills", reads=True)
+def skills(access: WorkspaceAccess, limit: Limit = 50) -> SkillTable:
+    """Return the emerging skills: tasks that came back in different sessions."""
+    with access.read() as store:
+        known, shown = Skills(store.crystals.connection, store.crystals.vectors), shown_of(store)
+        found = tuple(replace(one, pattern=shown(one.pattern)) for one in known.listed(limit))
+        return SkillTable(found, known.count())
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedLine:
+    """A line that the owner deleted from MEMORY.md; no dream writes it again."""
+
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenTable:
+    """A part of what stays forgotten, the latest first, of `total`; `withheld`: texts that were kept out so far.
+
+    `deleted_lines` come with the first part, of `deleted_total` in all. Those are not forgotten: they are known.
+    """
+
+    forgotten: tuple[Forgotten, ...]
+    total: int
+    withheld: int
+    next_cursor: str | None
+    deleted_lines: tuple[DeletedLine, ...]
+    deleted_total: int
+
+
+@operation("forgotten", reads=True)
+def forgotten(access: WorkspaceAccess, limit: Limit = 50, cursor: Cursor = "") -> ForgottenTable:
+    """Return what stays forgotten, without its words; and the lines that the owner deleted."""
+    with access.read() as store:
+        shown, found = shown_of(store), forgotten_list(store.crystals.connection)
+        part = page(found, Wanted(limit, cursor), lambda one: " ".join(one.place), attrgetter("cut"))
+        lines, line_count = store.lineage.deleted_lines(0 if cursor else limit)
+        return ForgottenTable(
+            forgotten=part.items,
+            total=len(found),
+            withheld=store.crystals.forgotten.withheld(),
+            next_cursor=part.next_cursor,
+            deleted_lines=tuple(DeletedLine(shown(text), at) for text, at in lines),
+            deleted_total=line_count,
+        )
