@@ -46,27 +46,21 @@ class Caller:
 
     def ask(self, operation: "Operation[P, ReplyT]", *args: P.args, **kwargs: P.kwargs) -> ReplyT:
         """Return the operation's reply. Raise what it raises, and BusyError if another process has the workspace."""
-        request = operation.bind(*args, **kwargs)
-        ran_here = False
+        request, used = operation.bind(*args, **kwargs), list[LocalAccess]()
 
         def here() -> ReplyT:
-            nonlocal ran_here
-            ran_here = True
-            return self._run_here(operation, request)
+            used.append(access := LocalAccess(self.workspace, self.config, self.command, self.on_step))
+            try:
+                with access:
+                    return access.run(operation, request)
+            finally:
+                for notice in dict.fromkeys(access.notices):
+                    self.on_notice(notice)
 
         reply = dispatch(self.workspace, operation, request, here, self.on_step, self.on_notice)
-        if self.own_config and operation.long and not ran_here:
+        if self.own_config and operation.long and not used:
             self.on_notice("the daemon did it, with its own configuration; that of this call was not used")
         return reply
-
-    def _run_here(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
-        access = LocalAccess(self.workspace, self.config, self.command, self.on_step)
-        try:
-            with access:
-                return access.run(operation, request)
-        finally:
-            for notice in dict.fromkeys(access.notices):
-                self.on_notice(notice)
 
 
 def dispatch(
@@ -85,8 +79,7 @@ def dispatch(
     --no-daemon'). A daemon that goes away during an operation that only reads is asked once more. Raise what the
     operation raises, and BusyError when another process has the workspace.
     """
-    deadline = time.monotonic() + _STARTING_SECONDS
-    retry = operation.reads
+    deadline, retry = time.monotonic() + _STARTING_SECONDS, operation.reads
     register = register and workspace.root not in excluded(registry_path(os.environ))
     sandboxed: SandboxedError | None = None
     while True:

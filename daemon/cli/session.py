@@ -1,7 +1,6 @@
 """Session working memory: which sessions there are, what is in one, what left it, when and why."""
 
 import argparse
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,8 @@ from state.errors import UsageError
 from state.sessions.page import MOST
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from daemon.api.operations.operation import AnyOperation
     from daemon.sessions.answers import Events, Memories, Restored, SessionList, SessionStats
 
@@ -54,21 +55,14 @@ def run(arguments: argparse.Namespace) -> int:
     caller = caller_of(arguments, "session")
     if what in ("show", "stats"):  # they answer for every name, and this one may be misspelt
         caller.ask(sessions.session_summary, session_id=session)
-    reply = _whole(lambda **more: caller.ask(operation, **fields, **more))
+    reply = part = caller.ask(operation, **fields)
+    while (cursor := getattr(part, "next_cursor", None)) is not None:
+        part = caller.ask(operation, **fields, cursor=cursor)
+        name = "sessions" if what == "list" else "memories"
+        items = getattr(reply, name) + getattr(part, name)
+        reply = replace(part, **{name: items}, **({"count": len(items)} if what != "list" else {}))
     show(text, reply, as_json=arguments.json)
     return int(getattr(reply, "restored", True) is False)
-
-
-def _whole(ask: Callable[..., Any]) -> Any:  # noqa: ANN401 - of any list
-    """Return a reply with its whole list, asked for part by part."""
-    reply = part = ask()
-    while (cursor := getattr(part, "next_cursor", None)) is not None:
-        part = ask(cursor=cursor)
-        name = "sessions" if hasattr(part, "sessions") else "memories"
-        items = getattr(reply, name) + getattr(part, name)
-        counts = {"count": len(items)} if hasattr(part, "count") else {}
-        reply = replace(part, **{name: items}, **counts)
-    return reply
 
 
 def _list_text(reply: "SessionList") -> str:
@@ -92,23 +86,27 @@ def _list_text(reply: "SessionList") -> str:
 def _items_text(reply: "Memories") -> str:
     rows = list[str]()
     for one in reply.memories:
-        accesses = "1 access" if one.access_count == 1 else f"{one.access_count:,} accesses"
-        parts = [one.priority, f"importance {one.importance:.2f}", accesses]
-        parts += [f"until {one.expires_at:%Y-%m-%d %H:%M}"] if one.expires_at else []
-        parts += [f"tags {', '.join(map(_line, one.tags))}"] if one.tags else []
-        parts += [f"long-term: {_line(one.promoted_to_id)}"] if one.promoted_to_id else []
-        parts += [one.state] if one.state != "live" else []
-        rows += [_line(one.id), *(f"  {row}" for row in one.content.split("\n")), f"  {', '.join(parts)}"]
+        parts = (
+            one.priority,
+            f"importance {one.importance:.2f}",
+            "1 access" if one.access_count == 1 else f"{one.access_count:,} accesses",
+            f"until {one.expires_at:%Y-%m-%d %H:%M}" if one.expires_at else "",
+            f"tags {', '.join(map(_line, one.tags))}" if one.tags else "",
+            f"long-term: {_line(one.promoted_to_id)}" if one.promoted_to_id else "",
+            one.state if one.state != "live" else "",
+        )
+        content = (f"  {row}" for row in one.content.split("\n"))
+        rows += [_line(one.id), *content, f"  {', '.join(filter(None, parts))}"]
     return "\n".join([*rows, counted(len(reply.memories), "item")])
 
 
 def _stats_text(reply: "SessionStats") -> str:
     fill = reply.capacity
-    counts = [f"{reply.active_count} active", f"{reply.expired_count} expired"]
-    counts += [f"{reply.hidden_count} hidden"] if reply.hidden_count else []
+    hidden = f", {reply.hidden_count} hidden" if reply.hidden_count else ""
+    counts = f"{reply.active_count} active, {reply.expired_count} expired{hidden}"
     rows = [
         ("policy", f"{fill.policy}, {fill.status}, {fill.utilisation:.0f} % full"),
-        ("items", f"{_of(reply.total_count, fill.max_items)} ({', '.join(counts)})"),
+        ("items", f"{_of(reply.total_count, fill.max_items)} ({counts})"),
         ("tokens", _of(fill.tokens, fill.max_tokens)),
         ("promoted", f"{reply.promoted_count}, {reply.pending_promotion} pending"),
         ("priorities", ", ".join(f"{number} {name}" for name, number in reply.by_priority.items())),
@@ -122,14 +120,13 @@ def _of(number: int, most: int | None) -> str:
 
 
 def _events_text(reply: "Events") -> str:
-    def rows() -> Iterator[str]:
-        for one in reply.events:
-            figures = ", ".join(f"{name} {value}" for name, value in one.figures.items())
-            parts = (one.item, one.reason and f"({one.reason})", figures)
-            text = "  ".join(_line(part) for part in parts if part)
-            yield f"{one.at:%Y-%m-%d %H:%M:%S}  {one.action:<10} {text}".rstrip()
-
-    return "\n".join(rows())
+    rows = list[str]()
+    for one in reply.events:
+        figures = ", ".join(f"{name} {value}" for name, value in one.figures.items())
+        parts = (one.item, one.reason and f"({one.reason})", figures)
+        text = "  ".join(_line(part) for part in parts if part)
+        rows.append(f"{one.at:%Y-%m-%d %H:%M:%S}  {one.action:<10} {text}".rstrip())
+    return "\n".join(rows)
 
 
 def _restored_text(done: "Restored") -> str:

@@ -5,8 +5,7 @@ an operation needs is imported when it is first called; a model, an index or a d
 """
 
 from daemon.api.client import LostError, NoDaemonError
-from daemon.client.client import Client
-from daemon.client.session import Session
+from daemon.client.client import Client, Session
 from state.errors import DreamdError
 
 __all__ = ["Client", "DreamdError", "LostError", "NoDaemonError", "Session"]

@@ -1,11 +1,12 @@
-"""Client: the memory of one workspace for a program; its methods are operations."""
+"""Client: the memory of one workspace for a program, and its sessions; their methods are operations."""
 
 import http.client
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from urllib.parse import urlsplit
@@ -13,7 +14,6 @@ from urllib.parse import urlsplit
 from daemon.api import operations
 from daemon.api.client import ANSWER_SECONDS, LONG_SECONDS, LostError, NoDaemonError, reply_over
 from daemon.api.client import Client as Daemon
-from daemon.client.session import Session
 from daemon.config.paths import registry_path
 from daemon.config.registry import excluded, name_of
 from daemon.dream.progress import Step
@@ -43,6 +43,34 @@ class Method(Generic[P, ReplyT]):
             return client.call(self.operation(), *args, **kwargs)
 
         return call
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMethod(Generic[ReplyT]):
+    """A method that is an operation on the session, with the parameters that follow its id."""
+
+    operation: "Callable[[], Operation[..., ReplyT]]"
+
+    def __get__(self, session: "Session", _: "type[Session]") -> Callable[..., ReplyT]:
+        """Return what asks for it."""
+        return partial(session.ask, self.operation(), session.id)
+
+
+@dataclass(frozen=True)
+class Session:
+    """The bounded working memory of one conversation, by its id; `Client.session` opens and closes one."""
+
+    ask: Callable[..., Any] = field(repr=False)
+    id: str
+
+    open = SessionMethod(lambda: operations.sessions.open_)
+    add = SessionMethod(lambda: operations.sessions.memorize)
+    context = SessionMethod(lambda: operations.sessions.context)
+    remember = SessionMethod(lambda: operations.sessions.remember)
+    recall = SessionMethod(lambda: operations.sessions.recall)
+    promote = SessionMethod(lambda: operations.sessions.promote)
+    capacity = SessionMethod(lambda: operations.sessions.capacity)
+    close = SessionMethod(lambda: operations.sessions.close)
 
 
 class Client:

@@ -20,8 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Scope
 
-from daemon.api.daemon import DaemonApi, DaemonCall
-from daemon.api.household import HOUSEHOLD
+from daemon.api.daemon import HOUSEHOLD, DaemonApi, DaemonCall
 from daemon.api.operations.operation import AnyOperation
 from daemon.api.operations.table import OPERATIONS
 from daemon.api.peer import PEER

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from daemon.api.client import ADOPT_HEADER, NDJSON, ROOT_HEADER
-from daemon.api.household import HOUSEHOLD
+from daemon.api.daemon import HOUSEHOLD
 from daemon.api.operations.operation import AnyOperation, FieldsError
 from daemon.api.operations.table import OPERATIONS
 from daemon.http.calls import FORMS, NOTICES_HEADER

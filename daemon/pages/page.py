@@ -12,9 +12,9 @@ from pydantic import Field, create_model
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.dreams import dream_status
+from daemon.api.operations.memory import diff, restore_version
 from daemon.api.operations.operation import FieldsError, Operation
 from daemon.api.operations.request import Request
-from daemon.api.operations.versions import diff, restore_version
 from daemon.http.logins import Session
 from daemon.http.parsing import validated
 from daemon.observability import logs

@@ -412,7 +412,7 @@ SESSION = Page("session", "Session", _session, acts=_MINDING, live=True, under="
 
 # ------------------------------------------------------------------------------------------------ forget
 
-_FORGOTTEN = 50
+_FORGOTTEN = 200
 Text = Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]
 Ids = Annotated[tuple[str, ...], Field(max_length=MAX_KEPT)]
 
@@ -420,10 +420,9 @@ Ids = Annotated[tuple[str, ...], Field(max_length=MAX_KEPT)]
 def _forget(
     ask: Ask,
     text: Annotated[str, Field(pattern=r"^([Ll][0-9]{1,9}|[0-9a-f]{32})?$")] = "",  # noqa: ARG001 - for the template
-    cursor: Cursor = "",
 ) -> Beside:
     """Read what stays forgotten; `text` is what another page led here for, by its id: no words are in an address."""
-    ask(forgotten, limit=_FORGOTTEN, cursor=cursor)
+    ask(forgotten, limit=_FORGOTTEN)
     return {}
 
 

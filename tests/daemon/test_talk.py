@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import pytest
 
 from daemon.api.access import LocalAccess
-from daemon.api.household import HOUSEHOLD
+from daemon.api.daemon import HOUSEHOLD
 from daemon.api.operations.operation import AnyOperation, FieldsError
 from daemon.api.operations.request import Request
 from daemon.api.operations.table import OPERATIONS

@@ -1,6 +1,5 @@
 """Operations on the signals: hormones now and over time, open questions, emerging skills, what stays forgotten."""
 
-import hashlib
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -12,19 +11,17 @@ from daemon.api.text import mood_text
 from daemon.ingest.feelings import feel
 from daemon.workspace.redaction import redacted, shown_of
 from daemon.workspace.stores import Store, utc_now
-from state.sessions.page import Wanted, page
-from state.signals.curiosity import Cause, Gap, question_key
+from state.signals.curiosity import Cause, Gap
 from state.signals.hormones import Feeling, Hormones, mood, resting
 from state.signals.skills import EmergingSkill
 from state.stores.crystals.hormones import Felt
 from state.stores.crystals.skills import Skills
 from state.stores.erasing.intent import Forgotten, forgotten_list
 
-MOST = 200
+MOST = 500
 MOST_EVENTS = 100
 
 Limit = Annotated[int, Arg(ge=1, le=MOST)]
-Cursor = Annotated[str, Arg("next_cursor before", max_length=100)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,32 +92,24 @@ def _mood_of(store: Store, now: datetime) -> Mood:
 
 @dataclass(frozen=True, slots=True)
 class GapTable:
-    """A part of the open questions, of `total` in all. `next_cursor`: where the next part begins; None: the end."""
+    """The open questions that were asked for, of `total` in all."""
 
     gaps: tuple[Gap, ...]
     total: int
-    next_cursor: str | None
 
 
 @operation("gaps", reads=True)
 def gaps(
     access: WorkspaceAccess,
-    limit: Limit = 20,
-    cursor: Cursor = "",
+    limit: Limit = 50,
     cause: Cause | None = None,
     sort: Literal["times", "first_at", "last_at"] = "last_at",
 ) -> GapTable:
-    """Return the open questions: what was asked and is not answered yet; the most, the latest or the last first."""
+    """Return the open questions: what was asked and is not answered yet; the most often or the latest asked first."""
     with access.read() as store:
         found = sorted(store.questions.all(cause), key=attrgetter(sort, "question"), reverse=True)
-        part, shown = page(found, Wanted(limit, cursor), _digest, attrgetter("question")), shown_of(store)
-        rows = tuple(replace(one, question=shown(one.question)) for one in part.items)
-        return GapTable(rows, len(found), part.next_cursor)
-
-
-def _digest(one: Gap) -> str:
-    """Return what names a question in an address, without its words."""
-    return hashlib.sha256(question_key(one.question).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        shown = shown_of(store)
+        return GapTable(tuple(replace(one, question=shown(one.question)) for one in found[:limit]), len(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,31 +139,28 @@ class DeletedLine:
 
 @dataclass(frozen=True, slots=True)
 class ForgottenTable:
-    """A part of what stays forgotten, the latest first, of `total`; `withheld`: texts that were kept out so far.
+    """The latest of what stays forgotten, of `total`; `withheld`: texts that were kept out so far.
 
-    `deleted_lines` come with the first part, of `deleted_total` in all. Those are not forgotten: they are known.
+    `deleted_lines` are the latest of `deleted_total`. Those are not forgotten: they are known.
     """
 
     forgotten: tuple[Forgotten, ...]
     total: int
     withheld: int
-    next_cursor: str | None
     deleted_lines: tuple[DeletedLine, ...]
     deleted_total: int
 
 
 @operation("forgotten", reads=True)
-def forgotten(access: WorkspaceAccess, limit: Limit = 50, cursor: Cursor = "") -> ForgottenTable:
+def forgotten(access: WorkspaceAccess, limit: Limit = 50) -> ForgottenTable:
     """Return what stays forgotten, without its words; and the lines that the owner deleted."""
     with access.read() as store:
         shown, found = shown_of(store), forgotten_list(store.crystals.connection)
-        part = page(found, Wanted(limit, cursor), lambda one: " ".join(one.place), attrgetter("cut"))
-        lines, line_count = store.lineage.deleted_lines(0 if cursor else limit)
+        lines, line_count = store.lineage.deleted_lines(limit)
         return ForgottenTable(
-            forgotten=part.items,
+            forgotten=tuple(found[:limit]),
             total=len(found),
             withheld=store.crystals.forgotten.withheld(),
-            next_cursor=part.next_cursor,
             deleted_lines=tuple(DeletedLine(shown(text), at) for text, at in lines),
             deleted_total=line_count,
         )

@@ -89,7 +89,6 @@ class Forgotten:
     """What was forgotten at a moment. `digest` names it; `whole`: a memory that a session purged, known as a whole.
 
     `words` of all texts together and `cut` (sentences, words) stand in its receipt; None and "" where there is none.
-    `place` is where it stands in the list.
     """
 
     at: datetime
@@ -97,7 +96,6 @@ class Forgotten:
     whole: bool
     words: int | None
     cut: str
-    place: tuple[str, str]
 
 
 def forgotten_list(connection: sqlite3.Connection) -> list[Forgotten]:
@@ -115,5 +113,4 @@ def _entry(row: sqlite3.Row, receipt: dict[str, object]) -> Forgotten:
         whole=bool(row["whole"]),
         words=words if isinstance(words, int) else None,
         cut=cut if isinstance(cut, str) else "",
-        place=(row["at"], row["digest"]),
     )

@@ -18,7 +18,6 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
-from state.errors import UsageError
 from state.forgetting.cutting import Cut
 from state.signals.curiosity import Cause
 from state.signals.hormones import BASELINES, Feeling, resting
@@ -49,30 +48,18 @@ def ask(access: LocalAccess, name: str, **fields: Any) -> Any:
     return operation.answer(access, operation.bind(**fields))
 
 
-def parts(access: LocalAccess, name: str, **fields: Any) -> Iterator[Any]:
-    part = ask(access, name, **fields)
-    yield part
-    while part.next_cursor:
-        part = ask(access, name, **fields, cursor=part.next_cursor)
-        yield part
-
-
-@pytest.mark.parametrize("limit", [1, 3, 4, 200])
 @pytest.mark.parametrize("sort", ["times", "first_at", "last_at"])
-def test_the_parts_of_the_questions_are_all_of_them_in_order(
-    access: LocalAccess, store: Store, sort: str, limit: int
-) -> None:
+def test_the_questions_are_listed_in_their_order(access: LocalAccess, store: Store, sort: str) -> None:
     for number in range(10):
         for _ in range(1 + number % 3):
             store.questions.raise_(f"Why is it so, {number}?", Cause.MISS, NOW + timedelta(days=number // 2))
-    rows = [row for part in parts(access, "gaps", sort=sort, limit=limit) for row in part.gaps]
-    assert {row.question for row in rows} == {f"Why is it so, {number}?" for number in range(10)}
-    assert len(rows) == 10
-    values = [getattr(row, sort) for row in rows]
+    whole = ask(access, "gaps", sort=sort)
+    assert {row.question for row in whole.gaps} == {f"Why is it so, {number}?" for number in range(10)}
+    values = [getattr(row, sort) for row in whole.gaps]
     assert values == sorted(values, reverse=True)
-    assert [part.total for part in parts(access, "gaps", cause="explicit")] == [0]
-    with pytest.raises(UsageError):
-        ask(access, "gaps", sort=sort, cursor="e30")
+    few = ask(access, "gaps", sort=sort, limit=3)
+    assert (few.gaps, few.total) == (whole.gaps[:3], 10)
+    assert ask(access, "gaps", cause="explicit").total == 0
 
 
 def test_skills_are_listed_once_there_was_a_pass(access: LocalAccess, store: Store) -> None:
@@ -169,10 +156,8 @@ def test_what_stays_forgotten_is_told_without_its_words(access: LocalAccess, sto
         (False, 7, "sentences"),
     ]
     assert [one.digest for one in whole.forgotten[2:]] == [one.digest for one in reversed(receipts)]
-    found = list(parts(access, "forgotten", limit=2))
-    assert tuple(row for part in found for row in part.forgotten) == whole.forgotten
-    assert {part.total for part in found} == {5}
-    assert [len(part.deleted_lines) for part in found] == [2, 0, 0]
+    found = ask(access, "forgotten", limit=2)
+    assert (found.forgotten, found.total, len(found.deleted_lines)) == (whole.forgotten[:2], 5, 2)
     assert whole.deleted_total == len(whole.deleted_lines) == 3
     said = repr((whole, found))
     for word in (KEY, "falcon", "Mallory", "seven turns", "purged"):

@@ -9,7 +9,7 @@ import pytest
 import schemathesis
 from jsonschema_rs import ValidationError
 
-from daemon.api.household import HOUSEHOLD
+from daemon.api.daemon import HOUSEHOLD
 from daemon.api.operations.table import OPERATIONS
 from daemon.http.errors import error_response
 from daemon.http.openapi import document

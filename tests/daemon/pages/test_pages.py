@@ -197,7 +197,7 @@ def test_looking_leaves_no_trace(browser: Browser, full: Asking) -> None:
     ):
         assert browser.get(f"/w/{full.name}/{path}").status == 200
     assert (encode(full(OPERATIONS["crystals"])), encode(full(OPERATIONS["gaps"]))) == before
-    assert full(dream_status).last_bootstrap is None
+    assert full(OPERATIONS["dream_status"]).last_bootstrap is None
     full(memory_search, "cache holds", agent="codex")
     assert encode(full(OPERATIONS["crystals"])) != before[0]
     full(memory_bootstrap, receipt="HTTP")
