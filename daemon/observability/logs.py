@@ -3,9 +3,9 @@
 Written through structlog, which is imported by `configure()` alone: its import takes longer than most commands, and
 session commands have logs too. Until then, as in every command but the daemon, events are dropped.
 
-The log holds no memory. Above DEBUG, a text under a name in `WITHHELD` is replaced by its length, every other text is
-shortened, secrets are redacted, and of foreign errors and of libraries that quote their input only class and place
-remain. All of this is decided here and not by the callers, so that it can be tested in one place.
+The log holds no memory: a text under a name in `WITHHELD` is replaced by its length, every other text is shortened,
+and secrets are redacted. Above DEBUG only class and place remain of foreign errors and of libraries that quote their
+input. All of this is decided here and not by the callers, so that it can be tested in one place.
 """
 
 import logging
@@ -37,7 +37,6 @@ WITHHELD = frozenset(
 # Libraries whose messages quote what passes through them: prompts, requests, replies.
 _QUOTING = ("mcp", "litellm", "openai", "anthropic", "httpx", "httpcore", "langgraph", "langchain", "chromadb")
 _LONGEST = 300
-_LONGEST_AT_DEBUG = 4_000
 _MOST_ITEMS = 50
 _MOST_FRAMES = 20
 _SHORTEST_SECRET = 16
@@ -56,8 +55,7 @@ class _Sink:
 class Log:
     """A logger whose events all have these fields. No method raises: the work matters more than its log.
 
-    `debug` may have memory in its fields. `warning`: somebody should look at it this week. `error`: something was
-    lost; its field `error` is the exception.
+    `warning`: somebody should look at it this week. `error`: something was lost; its field `error` is the exception.
     """
 
     fields: Mapping[str, object] = field(default_factory=dict)
@@ -121,34 +119,29 @@ def _write(level: str, event: str, fields: Mapping[str, object]) -> None:
 
 def _filter_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Return the event without what a log must not hold, its standard fields first: a structlog processor."""
-    at_debug, error = event["level"] == "debug", event.get("error")
-    standard = {name: event.pop(name) for name in ("at", "level", "event")}
-    standard["event"] = _short(str(standard["event"]), _LONGEST)
-    fields: dict[str, Any] = {name: _loggable(name, value, at_debug=at_debug) for name, value in event.items()}
+    standard, error = {name: event.pop(name) for name in ("at", "level", "event")}, event.pop("error", None)
+    standard["event"] = _short(str(standard["event"]))
+    fields = {name: _loggable(name, value) for name, value in event.items()}
     if isinstance(error, BaseException):
         fields |= _error_fields(error, at_debug=_Sink.threshold <= LEVELS["debug"])
-    elif error is None:
-        fields.pop("error", None)
+    elif error is not None:
+        fields["error"] = _loggable("error", error)
     return {**standard, **fields}
 
 
-def _loggable(name: str, value: object, *, at_debug: bool) -> object:
-    """Return the value as plain data, short and without secrets; memory at DEBUG alone."""
+def _loggable(name: str, value: object) -> object:
+    """Return the value as plain data, short and without secrets and memory."""
     if value is None or isinstance(value, bool | int | float):
         return value
     is_memory = name.lower() in WITHHELD
     if isinstance(value, Mapping):
         # All that is nested under a withheld name is withheld, whatever its own name is.
-        return {
-            _short(str(key), 80): _loggable(name if is_memory else str(key), one, at_debug=at_debug)
-            for key, one in list(value.items())[:_MOST_ITEMS]
-        }
+        items = list(value.items())[:_MOST_ITEMS]
+        return {_short(str(key), 80): _loggable(name if is_memory else str(key), one) for key, one in items}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_loggable(name, one, at_debug=at_debug) for one in list(value)[:_MOST_ITEMS]]
+        return [_loggable(name, one) for one in list(value)[:_MOST_ITEMS]]
     if isinstance(value, str | Path):
-        if is_memory and not at_debug:
-            return _withheld(str(value))
-        return _short(str(value), _LONGEST_AT_DEBUG if at_debug else _LONGEST)
+        return _withheld(str(value)) if is_memory else _short(str(value))
     # The repr of anything else may hold anything.
     return value.isoformat() if isinstance(value, datetime) else f"<{type(value).__name__}>"
 
@@ -163,7 +156,7 @@ def _error_fields(error: BaseException, *, at_debug: bool) -> dict[str, object]:
     if isinstance(error, DreamdError):
         fields["code"] = error.code
     # A foreign error's message may quote anything: a note, a reply, a whole request.
-    fields["error"] = _short(message, _LONGEST) if at_debug or not is_defect else _withheld(message)
+    fields["error"] = _short(message) if at_debug or not is_defect else _withheld(message)
     if is_defect or at_debug:
         frames = traceback.extract_tb(error.__traceback__)[-_MOST_FRAMES:]
         fields["traceback"] = [f"{one.filename}:{one.lineno} {one.name}" for one in frames]
@@ -174,7 +167,7 @@ def _withheld(text: str) -> str:
     return f"[{len(text)} characters]"
 
 
-def _short(text: str, longest: int) -> str:
+def _short(text: str, longest: int = _LONGEST) -> str:
     """Return the text as one printable line of at most so many characters, without secrets."""
     text = text[: 4 * longest]
     if len(text) >= _SHORTEST_SECRET:
