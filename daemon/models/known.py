@@ -1,10 +1,12 @@
 """Known models: what litellm's bundled table says of a model by its name, and the dollars of a call."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
-from daemon.models.errors import missing_keys
 from daemon.models.litellm_import import Foreign, load_litellm
+
+SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,12 @@ def knows_provider(litellm: Foreign, name: str, api_base: str | None) -> bool:
     except litellm.BadRequestError:
         return False
     return True
+
+
+def missing_keys(litellm: Foreign, name: str) -> list[str]:
+    """Return the variables of keys that the provider needs, as far as litellm knows, and that are not set."""
+    missing: list[str] = litellm.validate_environment(name)["missing_keys"]
+    return [variable for variable in missing if SECRET_NAME.search(variable)]
 
 
 def known_model(litellm: Foreign, name: str) -> dict[str, Any] | None:

@@ -3,22 +3,21 @@
 `Metered(LitellmModel(...))` is what a dream is given: every try passes the ceilings and is charged.
 """
 
+import json
+import os
+import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import Any
+from urllib.parse import urlsplit
 
-from daemon.models.errors import (
-    CallContext,
-    SchemaRefusedError,
-    UnusableReplyError,
-    explain,
-    lost_answer,
-    missing_keys,
-)
-from daemon.models.known import known_model, knows_provider, usd_of
+from daemon.models.errors import SchemaRefusedError, TransientError, UnusableReplyError, lost_answer
+from daemon.models.known import SECRET_NAME, known_model, knows_provider, missing_keys, usd_of
 from daemon.models.litellm_import import Foreign, load_litellm
 from graphs.ports import Answer, Request
 from state.budget import Spend
@@ -27,6 +26,7 @@ from state.errors import ModelError
 UNKNOWN_WINDOW = 32_768
 """Tokens of context that are assumed of a model which litellm does not know."""
 
+_SECRET_LOOK = re.compile(r"\b(?:sk|pk|rk|gsk|xai|AIza|hf|key)[-_][\w*.\-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
 GRACE_SECONDS = 0.5  # the client's own timeout, which closes the connection, comes first where it works
 
 
@@ -87,17 +87,12 @@ class LitellmModel:
     def _try(self, litellm: Foreign, request: Request, *, structured: bool) -> Answer:
         arguments = self._arguments(litellm, request, structured=structured)
         started = time.monotonic()
-
-        def most() -> Answer:
-            return lost_answer(
-                self.name, self.worst_case(request), self.max_output_tokens, time.monotonic() - started
-            )
-
-        context = CallContext(self.name, self.api_base, self.timeout_seconds, structured, most)
         try:
             response = _within(self.timeout_seconds + GRACE_SECONDS, lambda: litellm.completion(**arguments))
-        except Exception as error:  # noqa: BLE001 - litellm's adapters raise anything; `explain` sorts it
-            failure = explain(litellm, error, context)
+        except Exception as error:  # noqa: BLE001 - litellm's adapters raise anything; `_explain` sorts it
+            seconds = time.monotonic() - started
+            most = lost_answer(self.name, self.worst_case(request), self.max_output_tokens, seconds)
+            failure = self._explain(litellm, error, most, structured=structured)
         else:
             return self._read(litellm, request, response, time.monotonic() - started)
         # Raised outside of the handler, so that the original exception, which may quote a key, is not its context.
@@ -168,6 +163,89 @@ class LitellmModel:
                 f"write provider/model, for example openai/{self.name} with model.api_base, or ollama/{self.name}.",
             )
 
+    def _explain(self, litellm: Foreign, error: BaseException, most: Answer, *, structured: bool) -> ModelError:
+        """Return the error that an exception of litellm stands for; `most` is what the try may have cost.
+
+        litellm gives an unreadable answer, a broken connection and a server's 500 the same class and status, so the
+        chain of causes decides: httpx's HTTPStatusError is in it exactly when a server answered with an error.
+        """
+        import httpx
+
+        chain = tuple(_chain(error))
+        http = next((link.response for link in chain if isinstance(link, httpx.HTTPStatusError)), None)
+        failure = self._without_an_answer(litellm, error, chain, most) if http is None else None
+        return failure or self._refused(litellm, error, http, structured=structured)
+
+    @property
+    def _place(self) -> str:
+        """The model and its address, without a password that the address may carry."""
+        if self.api_base is None:
+            return self.name
+        parts = urlsplit(self.api_base)
+        port = f":{parts.port}" if parts.port else ""
+        return f"{self.name} at {parts.scheme}://{parts.hostname}{port}{parts.path}"
+
+    def _without_an_answer(
+        self, litellm: Foreign, error: BaseException, chain: tuple[BaseException, ...], most: Answer
+    ) -> ModelError | None:
+        import httpx
+
+        place = self._place
+        if any(isinstance(link, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout) for link in chain):
+            return TransientError(f"{place} cannot be reached", "check model.api_base, the network and the server.")
+        if isinstance(error, TimeoutError | litellm.Timeout):
+            what = f"{place} did not answer within {self.timeout_seconds:g} s"
+            return TransientError(what, "raise model.timeout_seconds, or use a faster model.", answer=most)
+        if broken := next((link for link in chain if isinstance(link, httpx.TransportError)), None):
+            # It broke in the middle of an answer, which the model had written.
+            answer = most if "message body" in str(broken) else None
+            return TransientError(f"{place} broke the connection off", "see the server's log.", answer=answer)
+        if self.api_base is None and (missing := missing_keys(litellm, self.name)):
+            return ModelError(f"{place} wants a key and there is none", _set_keys(missing))
+        # Adapters that cannot read a 200 raise a 500, a 422 or no status; a missing package is found before anything
+        # is sent.
+        is_json = any(isinstance(link, json.JSONDecodeError) for link in chain)
+        is_status = getattr(error, "status_code", None) in (None, 200, 422, 500)
+        if (is_json or is_status) and not any(isinstance(link, ImportError) for link in chain):
+            what = f"{place} answered what is no chat completion"
+            return UnusableReplyError(what, "check model.api_base (often it ends in /v1).", most)
+        return None
+
+    def _refused(self, litellm: Foreign, error: BaseException, http: Foreign, *, structured: bool) -> ModelError:
+        """Return what a refusal means: the first row that fits, each with what to do about it."""
+        status = int(http.status_code if http is not None else getattr(error, "status_code", None) or 0)
+        detail, text = _detail(error), http.text if http is not None and http.is_stream_consumed else ""
+        used_up = status == 429 and re.search(r"insufficient_quota|billing", detail + text) is not None
+        if status == 429 and not used_up:
+            what, advice = "is limiting the rate of requests", "wait, or raise the limit with the provider."
+            return TransientError(f"{self._place} {what}", advice, retry_after=_retry_after(http))
+        if status > 500 or (http is not None and status in (408, 409, 425, 500)):
+            return TransientError(f"{self._place} failed ({status})", "try later.", retry_after=_retry_after(http))
+        missing = missing_keys(litellm, self.name) if status in (401, 403) else []
+        is_too_long = isinstance(error, litellm.ContextWindowExceededError) or status == 413
+        is_too_long = is_too_long or re.search("context[_ ]length", text) is not None
+        rows = (
+            (is_too_long, "takes no request as long as this one",
+             "lower limits.tokens_per_dream, or use a model with a larger context window."),
+            (isinstance(error, litellm.ContentPolicyViolationError),
+             f"refused the content by its policy: {detail}", "use another model."),
+            (bool(missing), "wants a key and there is none", _set_keys(missing)),
+            (status in (401, 403), f"does not accept the key ({status})",
+             "check the provider's key in dreamd's environment."),
+            (300 <= status < 400,
+             f"answered with a redirect{_redirect_target(http)} ({status}), which is not followed",
+             "set model.api_base to the address that is meant."),
+            (status == 404, "is not known there (404)", "check model.name and model.api_base."),
+            (used_up, "has used up the account's quota (429)", "see the provider's billing page."),
+        )  # fmt: skip
+        for fits, what, advice in rows:
+            if fits:
+                return ModelError(f"{self._place} {what}", advice)
+        if status in (400, 422) and structured:
+            return SchemaRefusedError(f"{self._place} refused structured output ({status}): {detail}")
+        verb = "refused the request" if http is not None else "could not be asked"
+        return ModelError(f"{self._place} {verb} ({status or type(error).__name__}): {detail}", "check model.name.")
+
 
 def _within(seconds: float, call: Callable[[], Foreign]) -> Foreign:
     """Return the call's value; raise TimeoutError after so many seconds whatever the call does.
@@ -185,3 +263,49 @@ def _within(seconds: float, call: Callable[[], Foreign]) -> Foreign:
 
     threading.Thread(target=run, name="dreamd-model-call", daemon=True).start()
     return future.result(seconds)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _set_keys(missing: list[str]) -> str:
+    return f"set {' and '.join(missing)} in dreamd's environment."
+
+
+def _redirect_target(http: Foreign) -> str:
+    """Return the target of a redirect: host and port alone, for the rest may hold anything."""
+    try:
+        parts = urlsplit(http.headers.get("location", "")) if http is not None else None
+        return f" to {parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts and parts.netloc else ""
+    except ValueError:
+        return ""
+
+
+def _retry_after(http: Foreign) -> float | None:
+    """Return how long the provider asks to wait; the header holds seconds or a date (RFC 9110, 10.2.3)."""
+    header = http.headers.get("retry-after") if http is not None else None
+    if header is None:
+        return None
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return None
+
+
+def _detail(error: BaseException) -> str:
+    """Return the provider's message as one short line without keys, known or by their looks."""
+    message = " ".join(str(error).split("Traceback")[0].split())
+    message = re.sub(r"^(?:[\w.]*(?:Exception|Error)(?:\s-|:)\s+)+", "", message)
+    for name, value in os.environ.items():
+        if len(value) >= 8 and SECRET_NAME.search(name):
+            message = message.replace(value, "***")
+    return _SECRET_LOOK.sub("***", message)[:200] or type(error).__name__
