@@ -163,16 +163,19 @@ def _read_log(file: BinaryIO, name: str, changed: datetime, start: Watermark, re
             complete = False
             break
         if line.raw.strip():
-            before = len(talk.turns)
             talk.source = Source(name, line.number, line.number, hashlib.sha256(line.raw.strip()).hexdigest())
             try:
-                for message in opened(_record_of(line), talk, f"{name}/{line.number}"):
-                    reader(message, talk)
+                messages = opened(_record_of(line), talk, f"{name}/{line.number}")
             except RecordError as error:
-                del talk.turns[before:]
                 if not line.ended:  # still being written: left for the next time
                     break
                 problems.append(Problem(name, line.number, f"the record {error}"))
+                messages = []
+            for message in messages:
+                try:
+                    reader(message, talk)
+                except RecordError as error:
+                    problems.append(Problem(name, line.number, f"the record {error}"))
         # A last line without its end counts as a line only when the end has come.
         end, ends = line.end, ends + line.ended
     turns = tuple(talk.turns)

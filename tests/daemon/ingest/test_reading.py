@@ -110,6 +110,13 @@ def test_a_broken_or_hostile_line_is_reported_and_the_rest_is_read(
     assert problem.endswith("the line is skipped")
 
 
+def test_of_a_session_on_one_line_what_can_be_read_is(tmp_path: Path) -> None:
+    said = [{"role": role, "content": role} for role in ("user", "wizard", "assistant")]
+    reading = read_turns(written(tmp_path / "chat.jsonl", json.dumps({"messages": said}) + "\n"))
+    assert texts(reading.turns) == ["user", "assistant"]
+    assert [problem.line for problem in reading.problems] == [1]
+
+
 def test_a_large_document_is_read_in_several_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("daemon.ingest.formats.prose.CALL_TURNS", 3)
     path = written(tmp_path / "notes.md", "# A\n\none\n\n## B\n\ntwo\n\nthree\n\n- four\n- five\n\n# C\n\nsix\n")
@@ -127,7 +134,10 @@ def test_a_large_document_is_read_in_several_calls(tmp_path: Path, monkeypatch: 
     assert read_turns(path, parts[0].watermark) == parts[1]  # a process that was killed goes on there
 
 
-def test_a_text_that_is_too_long_to_be_read_whole_is_refused(tmp_path: Path) -> None:
+def test_a_text_without_end_is_several_turns_and_one_that_cannot_be_read_whole_is_refused(tmp_path: Path) -> None:
+    for name in ("log.txt", "log.md"):
+        found = read_turns(written(tmp_path / name, "a line without a break\n" * 10_000)).turns
+        assert [len(turn.text) < 70_000 for turn in found] == [True] * 4
     with pytest.raises(DocumentError, match=r"is a plain text of 17 MiB; 16 are read; split it"):
         read_turns(written(tmp_path / "log.txt", b"a line\n" * (17 * 2**20 // 7 + 1)))
 
