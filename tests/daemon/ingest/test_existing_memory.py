@@ -31,10 +31,8 @@ def found(home: Home, **environment: str) -> tuple[ExistingMemory, ...]:
 
 def names(home: Home, **environment: str) -> list[tuple[str, list[str]]]:
     """Kinds, and files below the home."""
-    return [
-        (one.kind.value, [str(path.relative_to(home.path)) for path in one.files])
-        for one in found(home, **environment)
-    ]
+    every = found(home, **environment)
+    return [(one.kind.value, [str(path.relative_to(home.path)) for path in one.files]) for one in every]
 
 
 def test_each_kind_is_found_and_what_is_another_projects_is_not(home: Home) -> None:
@@ -51,8 +49,7 @@ def test_each_kind_is_found_and_what_is_another_projects_is_not(home: Home) -> N
         ("sessions", [".codex/sessions/2026/11/02/rollout-2026-11-02T10-00-00-c11-02.jsonl"]),
     ]
     assert not any(one.own for one in found(home))
-    first = found(home)[0]
-    assert first.size_bytes == (home.project / "CLAUDE.md").stat().st_size
+    assert found(home)[0].size_bytes == (home.project / "CLAUDE.md").stat().st_size
 
 
 def test_agents_are_followed_to_where_their_variables_say(home: Home) -> None:

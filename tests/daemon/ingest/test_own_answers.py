@@ -24,22 +24,20 @@ OTHER = '{"results": [{"title": "Crane", "score": 0.7, "url": "https://a.test"}]
 
 
 def claude(call: str, tool: str, given: dict[str, Any], answer: str) -> list[dict[str, Any]]:
-    about = {"sessionId": "s1", "timestamp": "2026-03-12T14:30:00.000Z"}
     use = {"type": "tool_use", "id": call, "name": tool, "input": given}
     result = {"type": "tool_result", "tool_use_id": call, "content": [{"type": "text", "text": answer}]}
     return [
-        {"type": "assistant", "message": {"role": "assistant", "content": [use]}, **about},
-        {"type": "user", "message": {"role": "user", "content": [result]}, **about},
+        {"type": kind, "sessionId": "s1", "message": {"role": kind, "content": [part]}}
+        for kind, part in (("assistant", use), ("user", result))
     ]
 
 
 def codex(call: str, tool: str, given: dict[str, Any], answer: str) -> list[dict[str, Any]]:
     server, _, name = tool.rpartition("__")
     asked = {"type": "function_call", "call_id": call, "name": name, "arguments": json.dumps(given)}
-    if server:
-        asked["namespace"] = f"{server}__"
+    asked |= {"namespace": f"{server}__"} if server else {}
     output = {"type": "function_call_output", "call_id": call, "output": answer}
-    return [{"type": "response_item", "timestamp": "2026-03-12T14:30:00Z", "payload": one} for one in (asked, output)]
+    return [{"type": "response_item", "payload": one} for one in (asked, output)]
 
 
 def openai(call: str, tool: str, given: dict[str, Any], answer: str) -> list[dict[str, Any]]:
@@ -64,6 +62,7 @@ def texts(path: Path, *records: object) -> list[str]:
         ("ReadMcpResourceTool", {"server": "dreamd", "uri": "memory://bootstrap"}),
         ("Bash", {"command": f'cd /srv && dreamd search "{QUESTION}"'}),
         ("Bash", {"command": "DREAMD_LOG=off ~/.local/bin/dreamd status --json | jq ."}),
+        ("Bash", {"command": "sudo -u ada true; python3 -m daemon status"}),
         ("shell", {"command": ["bash", "-lc", "dreamd note 'x'"]}),
     ],
 )
@@ -82,10 +81,17 @@ def test_neither_a_call_of_dreamd_nor_its_answer_is_read(
     [
         ("mcp__mem0__memory_search", {"query": "crane"}),
         ("dreamdiary_read", {"query": "crane"}),
-        ("Bash", {"command": "cd ~/src/dreamd && make test"}),
-        ("Bash", {"command": "git clone https://a.test/dreamd"}),
-        ("Bash", {"command": "grep -rn dreamd docs"}),
         ("Read", {"file_path": "/srv/dreamd/README.md"}),
+        *[
+            ("Bash", {"command": command})
+            for command in (
+                "cd ~/src/dreamd && make test",
+                "git clone https://a.test/dreamd",
+                "grep -rn dreamd docs",
+                "echo my dreamd is old",
+                "dreamd-other run",
+            )
+        ],
     ],
 )
 def test_what_others_say_is_read(tmp_path: Path, tool: str, given: dict[str, Any]) -> None:
@@ -135,9 +141,3 @@ def test_every_tool_that_tells_of_memory_is_known_without_its_server() -> None:
     # Names that any agent's tools may have, and answers that hold nothing to be learnt.
     common = {"feel", "session_close", "session_list", "session_open", "session_sweep"}
     assert {name for name in names if is_own_call(name, None)} == names - common
-
-
-def test_a_command_is_dreamds_only_where_a_command_begins() -> None:
-    assert is_own_call("Bash", {"command": "sudo -u ada true; python3 -m daemon status"})
-    assert not is_own_call("Bash", {"command": "echo my dreamd is old"})
-    assert not is_own_call("Bash", {"command": "dreamd-other run"})
