@@ -9,15 +9,13 @@ import logging
 import socket
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
 
 import anyio
-from mcp.server.context import CallNext, HandlerResult
 
 from daemon.api.access import LocalAccess
-from daemon.api.client import daemon
 from daemon.api.dispatch import dispatch
 from daemon.api.operations.dreams import dream_now
 from daemon.api.operations.notes import working_memory_note
@@ -26,7 +24,7 @@ from daemon.api.operations.request import Request
 from daemon.api.workers import Limits, Workers
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
-from daemon.mcp.server import Context, server
+from daemon.mcp.server import server
 from daemon.mcp.stream import talk_at
 from daemon.observability.failures import debugging
 from daemon.workspace.vector_index import Embedding
@@ -36,7 +34,6 @@ from state.stores.disk.workspace import Workspace
 COMMAND = "dreamd mcp"
 # Other processes hold the lock briefly, unless they dream.
 _LOCK_SECONDS = 1.0
-_HANDSHAKE = ("initialize", "server/discover")
 
 
 def serve(end: socket.socket, find: Callable[[], Workspace], load: Callable[[], Config]) -> None:
@@ -48,16 +45,7 @@ def serve(end: socket.socket, find: Callable[[], Workspace], load: Callable[[], 
 
 
 async def _serve(end: socket.socket, calls: "Calls") -> None:
-    served = server(lambda _, *asked: calls(*asked), calls.toolsets, Workers(Limits()))
-
-    async def warm_up(ctx: Context, call_next: CallNext) -> HandlerResult:
-        answer = await call_next(ctx)
-        if ctx.method not in _HANDSHAKE:
-            calls.warm()
-        return answer
-
-    served.middleware.append(warm_up)
-    await talk_at(end, served)
+    await talk_at(end, server(lambda _, *asked: calls(*asked), calls.toolsets, Workers(Limits())))
 
 
 class Calls:
@@ -65,7 +53,6 @@ class Calls:
 
     def __init__(self, find: Callable[[], Workspace], load: Callable[[], Config]) -> None:
         self._find, self._load = find, load
-        self._is_warm = False
         self._dreaming: LocalAccess | None = None
         self._turn, self._setting = threading.Lock(), threading.Lock()
 
@@ -84,17 +71,6 @@ class Calls:
     @cached_property
     def _embedding(self) -> Embedding:
         return Embedding(download=self.config.embeddings.download, model=self.config.embeddings.model)
-
-    def warm(self) -> None:
-        """Load the embedding model in the background, once; the daemon has its own."""
-
-        def load() -> None:
-            with suppress(Exception):  # the search that needs the model raises the same error
-                self._embedding.get()
-
-        if not self._is_warm and daemon() is None:
-            self._is_warm = True
-            threading.Thread(target=load, name="embedding").start()
 
     def __call__(
         self,
