@@ -15,6 +15,7 @@ Whatever cannot be read as a stamp or as a mark after it stays text; only the he
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -182,30 +183,25 @@ def decode(raw: bytes) -> str:
     return raw.replace(b"\0", b"").decode("utf-8", "backslashreplace")
 
 
-def parse_notes(text: str, file_time: datetime, first_line: int = 1) -> tuple[Note, ...]:
+def parse_notes(text: str, file_time: datetime) -> tuple[Note, ...]:
     """Return every note in the text of a log, in order; `file_time` is the time of those without a stamp.
 
     An entry is a bullet or a paragraph with the indented lines below it; blank lines between them belong to
-    it. A heading other than the header is a note of its own. `first_line` numbers the text's first line.
+    it. A heading other than the header is a note of its own.
     """
-    return tuple(notes_in(text, file_time, first_line))
+    return tuple(notes_of_lines(text.removeprefix(BYTE_ORDER_MARK).split("\n"), file_time))
 
 
-def notes_in(text: str, file_time: datetime, first_line: int = 1) -> Iterator[Note]:
-    """Like `parse_notes`, but lazy: whoever only counts the notes keeps none of a million in memory."""
-    return notes_of_lines(_lines(text.removeprefix(BYTE_ORDER_MARK)), file_time, first_line)
-
-
-def notes_of_lines(lines: Iterable[str], file_time: datetime, first_line: int = 1) -> Iterator[Note]:
-    """Like `notes_in`, of lines without their ends; of them no more are read than the next note needs."""
-    notes = (entry.note(file_time) for entry in _entries(lines, first_line))
+def notes_of_lines(lines: Iterable[str], file_time: datetime) -> Iterator[Note]:
+    """Yield the notes in lines without their ends; of them no more are read than the next note needs."""
+    notes = (entry.note(file_time) for entry in _entries(lines))
     return (note for note in notes if note.text)
 
 
-def _entries(lines: Iterable[str], first_line: int) -> "Iterator[_Entry]":
+def _entries(lines: Iterable[str]) -> "Iterator[_Entry]":
     current: _Entry | None = None
     blank_before = False
-    for number, raw in enumerate(lines, start=first_line):
+    for number, raw in enumerate(lines, start=1):
         line = raw.rstrip("\r")
         if not line.strip():
             blank_before = True
@@ -223,14 +219,6 @@ def _entries(lines: Iterable[str], first_line: int) -> "Iterator[_Entry]":
         blank_before = False
     if current:
         yield current
-
-
-def _lines(text: str) -> Iterator[str]:
-    at = 0
-    while (end := text.find("\n", at)) >= 0:
-        yield text[at:end]
-        at = end + 1
-    yield text[at:]
 
 
 class _Entry:
@@ -257,29 +245,18 @@ class _Entry:
     def note(self, file_time: datetime) -> Note:
         body = "\n".join(self.lines)
         stamp = None if self.paragraph else _STAMP.match(body)
-        at = _moment(stamp.group(1)) if stamp else None
-        importance = DEFAULT_IMPORTANCE
-        replaces = ""
-        auto = None
+        at = _moment(stamp[1]) if stamp else None
+        importance, replaces, auto = DEFAULT_IMPORTANCE, "", None
         if stamp and at:
             body = body[stamp.end() :]
-            given = _IMPORTANCE.match(body)
-            value = _number(given.group(1)) if given else None
-            if given and value is not None:
+            if (given := _IMPORTANCE.match(body)) and (value := _number(given[1])) is not None:
                 importance, body = value, body[given.end() :]
             if named := _REPLACES.match(body):
                 replaces, body = _named(named), body[named.end() :]
-            auto = _AUTO.match(body)
-        return Note(
-            text=plain_text(body[auto.end() :] if auto else body),
-            at=at or file_time.astimezone(UTC),
-            importance=importance,
-            auto=auto is not None,
-            replaces=replaces,
-            stamped=at is not None,
-            first_line=self.first,
-            last_line=self.last,
-        )
+            if auto := _AUTO.match(body):
+                body = body[auto.end() :]
+        at, is_stamped = at or file_time.astimezone(UTC), at is not None
+        return Note(plain_text(body), at, importance, auto is not None, replaces, is_stamped, self.first, self.last)
 
 
 def _quoted(value: str) -> str:
@@ -296,19 +273,16 @@ def _named(mark: re.Match[str]) -> str:
 
 
 def _moment(text: str) -> datetime | None:
-    try:
+    with suppress(ValueError, OverflowError):
         moment = datetime.fromisoformat(text.strip())
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
+    return None
 
 
 def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return _clamped(value) if math.isfinite(value) else None
+    with suppress(ValueError):
+        return _clamped(value) if math.isfinite(value := float(text)) else None
+    return None
 
 
 def _clamped(importance: float) -> float:

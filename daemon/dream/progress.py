@@ -13,7 +13,7 @@ from state.document.operations import Why
 if TYPE_CHECKING:
     from graphs.sheet import Sheet
     from state.dream import Dream, Snapshot
-    from state.stores.history.steps import Finished, Steps
+    from state.stores.history.ledger import Finished, Ledger
 
 _KINDS = {
     "N": "notes",
@@ -41,7 +41,7 @@ class StepRecord:
     They wait until the dream has begun (`begin`), and longer where state.db is full or busy: no step fails a dream.
     """
 
-    def __init__(self, kept: "Steps", tell: Callable[[Step], None], now: Callable[[], datetime]) -> None:
+    def __init__(self, kept: "Ledger", tell: Callable[[Step], None], now: Callable[[], datetime]) -> None:
         self._kept = kept
         self._tell = tell
         self._now = now
@@ -51,7 +51,7 @@ class StepRecord:
 
     def __call__(self, step: Step) -> None:
         """Keep and tell a finished step."""
-        from state.stores.history.steps import Finished  # late: who only says what a step is needs no database
+        from state.stores.history.ledger import Finished  # late: who only says what a step is needs no database
 
         ended = time.monotonic()
         self._waiting.append(Finished(step.node, self._now(), ended - self._last, step.figures))
@@ -67,7 +67,7 @@ class StepRecord:
         self._keep()
 
     def _keep(self) -> None:
-        if self._kept.add(self._dream, self._waiting):
+        if self._kept.add_steps(self._dream, self._waiting):
             self._waiting.clear()
 
 

@@ -34,7 +34,6 @@ from state.dream import Dream, Kind, Reason, Snapshot
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
 from state.stores.backup.archive import remove_unmoved
 from state.stores.database.tables import Run
-from state.stores.history.refused_inputs import RefusedInputs
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -90,7 +89,7 @@ def dream_now(store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step]
     Raises NothingToDoError when there is too little that is new (the ledger says so), RejectedError when the guards
     refused it (nothing is consumed), and whatever the model or the disk failed with (likewise).
     """
-    now, steps = utc_now(), StepRecord(store.steps, on_step, utc_now)
+    now, steps = utc_now(), StepRecord(store.ledger, on_step, utc_now)
     if mode is not Mode.DRY and (outcome := _go_on(store, mode, steps)) is not None:
         return outcome
     dream = f"{now:%Y%m%dT%H%M%S%f}Z"
@@ -304,7 +303,7 @@ def _count_refused(store: Store, snapshot: Snapshot, dream: Dream | None) -> Non
             and (piece.crystal not in taken if piece.kind is Kind.NOTE else piece.id in refused)
         ]
     if pieces and store.config.model.name is not None:
-        RefusedInputs(store.crystals.connection).count(pieces)
+        store.ledger.refuse(pieces)
 
 
 def _not_asked(store: Store, snapshot: Snapshot) -> tuple[Refusal, ...]:

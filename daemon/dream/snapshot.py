@@ -35,7 +35,6 @@ from state.stores.crystals.skills import Skills
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.meta import Meta
 from state.stores.history.memory import NOTES_LEFT
-from state.stores.history.refused_inputs import RefusedInputs
 from state.text.words import normalise
 from state.trust import Trust
 
@@ -93,7 +92,7 @@ def snapshot(
         undecided=store.changes.undecided(),
         newest=newest,
         waiting=waiting,
-        unasked=RefusedInputs(store.crystals.connection).enough(evidence),
+        unasked=store.ledger.refused(evidence),
     )
 
 

@@ -17,9 +17,8 @@ from state.document.operations import Operation, Refusal
 from state.dream import Dream
 from state.errors import NotFoundError, StorageError
 from state.stores.database.tables import Run
-from state.stores.history.ledger import KeptCall
+from state.stores.history.ledger import KeptCall, PaidStep
 from state.stores.history.lineage import Version
-from state.stores.history.steps import PaidStep
 from state.text.words import normalise
 from state.trust import Trust
 
@@ -131,7 +130,7 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
     changes = tuple(one.number for one in store.changes.of(run.id))
     calls = tuple(map(_call, store.ledger.calls(run.id, limit)))
     left = {
-        "steps": store.steps.count(run.id) - limit,
+        "steps": store.ledger.count_steps(run.id) - limit,
         "operations": len(operations) - limit,
         "refusals": len(refused) - limit,
         "calls": shown.spent.calls - len(calls),
@@ -139,7 +138,7 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
     }
     return DreamDetails(
         run=shown,
-        steps=tuple(store.steps.of(run.id, limit)),
+        steps=tuple(store.ledger.steps(run.id, limit)),
         operations=_applied(store, record, operations[:limit]) if record else (),
         refusals=tuple(_refused(store, one) for one in refused[:limit]),
         diff=_diff(store, record, number) if record else "",

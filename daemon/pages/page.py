@@ -192,7 +192,7 @@ def _tell(ask: Ask, act: str, session: Session, done: Done, outcome: str) -> Non
             # An agent names a session as it likes; a page from before a forgetting still has such a name.
             about = shown_of(store)(done.about)
             row = tables.Act(at=ask.now, author=author, act=act, about=about, outcome=outcome, version=done.version)
-            store.acts.record(row)
+            store.ledger.record_act(row)
     except (DreamdError, sqlite3.Error, OSError) as error:
         logs.get(workspace=ask.access.workspace.root.name).warning("act_unrecorded", act=act, error=error)
 

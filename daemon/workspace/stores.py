@@ -34,7 +34,6 @@ from state.stores.disk.lock import Lock, acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import is_unfinished
 from state.stores.git.reading import is_checkout
-from state.stores.history.acts import Acts
 from state.stores.history.bootstraps import keep_last
 from state.stores.history.changes import Changes
 from state.stores.history.inbox import NoteInbox
@@ -43,7 +42,6 @@ from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 from state.stores.history.notes import Notes
 from state.stores.history.originals import Originals
-from state.stores.history.steps import Steps
 from state.stores.repair.former_records import take_in_records
 from state.stores.repair.former_segments import take_in_segments
 from state.stores.vectors.chroma import VectorIndex
@@ -129,8 +127,7 @@ class Store:
         levels, redaction = config.hormones, config.secrets.redaction
         baselines = Baselines(levels.dopamine_baseline, levels.cortisol_baseline, levels.oxytocin_baseline)
         self.lineage = Lineage(connection)
-        self.ledger, self.steps = Ledger(connection, redaction), Steps(connection, redaction)
-        self.acts, self.changes = Acts(connection), Changes(connection)
+        self.ledger, self.changes = Ledger(connection, redaction), Changes(connection)
         self.feelings, self.questions = Feelings(connection, baselines), Questions(connection)
         self.notes = Notes(NoteInbox(workspace, self.disk), connection)
         self.memory = Memory(workspace, self.disk, self.crystals, self.lineage, self.notes, check, now=utc_now)
@@ -202,7 +199,7 @@ class Store:
             meta.put(_SWEPT, to_text(now))
             rows = self.ledger.sweep(before, now - timedelta(days=keep.answers_days))
             rows += self.feelings.sweep(before) + self.questions.sweep(now, keep.gaps)
-            rows += self.changes.sweep(before) + self.acts.sweep(before)
+            rows += self.changes.sweep(before)
         try:
             compact(connection)
         except OperationalError as error:  # another process reads for long, or there is no room for a second file

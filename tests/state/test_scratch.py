@@ -78,8 +78,3 @@ def test_a_paragraph_longer_than_a_note_goes_on_in_the_next_note() -> None:
     lines = "\n".join("x" * 1000 for _ in range(40))
     assert "\n".join(read(lines)) == lines
     assert all(len(text) <= MAX_NOTE_BYTES for text in read(lines))
-
-
-def test_lines_are_counted_from_the_given_one() -> None:
-    (note,) = parse_notes("\n- a\n  b\n", FILE_TIME, first_line=10)
-    assert (note.first_line, note.last_line) == (11, 12)

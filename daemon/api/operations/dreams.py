@@ -73,7 +73,7 @@ def dreams(
 ) -> DreamPage:
     """Return the dreams that ran, those that were skipped too, with what they cost and changed; the newest first."""
     with access.read() as store:
-        runs = store.ledger.runs_after(limit + 1, cursor, outcome)
+        runs = store.ledger.runs(limit + 1, cursor, outcome)
         page = runs[:limit]
         return DreamPage(described(store, page), page[-1].id if len(runs) > len(page) else None)
 
@@ -109,6 +109,6 @@ def acts(
 ) -> ActPage:
     """Return what people did through a window of the daemon, with the author and the outcome; the newest first."""
     with access.read() as store:
-        found = store.acts.latest(limit + 1, cursor)
+        found = store.ledger.acts(limit + 1, cursor)
         page = tuple(found[:limit])
         return ActPage(page, page[-1].number if len(found) > len(page) else None)

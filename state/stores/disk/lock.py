@@ -17,10 +17,10 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from state.errors import BusyError, FencedError, StorageError
 from state.stores.disk.disk import Disk, is_same_file, opened
@@ -157,17 +157,9 @@ def holder(workspace: Workspace) -> Holder | None:
     try:
         with opened(workspace.lock) as file:
             record = json.loads(file.read(_LONGEST_RECORD))
-        return Holder(
-            pid=int(record["pid"]),
-            host=str(record["host"]),
-            started=str(record["started"]),
-            command=str(record["command"]),
-            fence=int(record["fence"]),
-            ticks=int(record["ticks"]),
-            child=int(record.get("child", 0)),
-            child_ticks=int(record.get("child_ticks", 0)),
-        )
-    except (OSError, StorageError, ValueError, KeyError, TypeError, RecursionError):
+        types: dict[str, Any] = {one.name: int if one.type is int else str for one in fields(Holder)}
+        return Holder(**{name: types[name](value) for name, value in record.items()})
+    except (OSError, StorageError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -31,11 +31,8 @@ class Stamp:
             status = os.stat(path)  # noqa: PTH116 - asked for hundreds of workspaces at once
         except (OSError, ValueError):
             return None
-        return cls.from_status(status) if status.st_size or not stat.S_ISREG(status.st_mode) else None
-
-    @classmethod
-    def from_status(cls, status: os.stat_result) -> "Stamp":
-        """Return that of an open file."""
+        if not status.st_size and stat.S_ISREG(status.st_mode):
+            return None
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 

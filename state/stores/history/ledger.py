@@ -1,5 +1,6 @@
-"""The ledger: every run with its outcome, rejections with figures, calls with prices."""
+"""The ledger: every run with its outcome and its steps, rejections, calls with prices, acts of people."""
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable
@@ -8,15 +9,31 @@ from datetime import datetime
 
 from state.budget import Spend
 from state.document.operations import Refusal
+from state.dream import Evidence
 from state.errors import NotFoundError, UsageError
 from state.secrets.policy import DEFAULT, Redaction
-from state.stores.database.connection import to_text, transaction
-from state.stores.database.tables import CallRow, RejectionRow, Run
+from state.stores.database.connection import to_text, transaction, unsynced
+from state.stores.database.meta import Meta
+from state.stores.database.tables import Act, CallRow, RejectionRow, Run, StepRow
 
 # The answers of a dream that was killed are used again.
 _NEEDED = "SELECT id FROM dreams WHERE outcome = 'running'"
 # The daemon counts the failures among the latest runs, and the status shows the last one.
 _LATEST = f"SELECT * FROM (SELECT id FROM dreams ORDER BY started_at DESC LIMIT 100) UNION {_NEEDED}"
+# What was paid since the step before: all that the dream has paid, less what its steps say. So the steps of a dream
+# that was killed and went on add up to what it cost.
+_ADD_STEP = """
+INSERT INTO steps (dream, place, node, at, seconds, calls, tokens, figures)
+SELECT ?1, coalesce(max(place) + 1, 0), ?2, ?3, ?4,
+       (SELECT count(*) FROM calls WHERE dream = ?1) - coalesce(sum(calls), 0),
+       (SELECT coalesce(sum(tokens), 0) FROM calls WHERE dream = ?1) - coalesce(sum(tokens), 0),
+       ?5
+FROM steps WHERE dream = ?1
+"""
+ENOUGH = 3
+"""So many dreams were refused over one input: no model is asked of it any more."""
+# In `meta`: over each of the latest inputs, how many; what was refused longer ago may be tried again.
+_REFUSED, _MOST_REFUSED = "refused_inputs", 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +65,26 @@ class KeptCall:
     reply: str
 
 
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A step that ended `at` this moment after so many seconds; `figures` say what it did."""
+
+    node: str
+    at: datetime
+    seconds: float
+    figures: str
+
+
+@dataclass(frozen=True, slots=True)
+class PaidStep(Finished):
+    """A finished step with the calls of the model, and their tokens, since the step before."""
+
+    calls: int
+    tokens: int
+
+
 class Ledger:
-    """Runs, rejections and calls in state.db. Of texts that may quote something, secrets are left out."""
+    """What was done in one workspace, in state.db. Of texts that may quote something, secrets are left out."""
 
     def __init__(self, connection: sqlite3.Connection, redaction: Redaction = DEFAULT) -> None:
         self._connection = connection
@@ -79,27 +114,21 @@ class Ledger:
 
     def unfinished(self) -> Run | None:
         """Return the latest run that has begun and not ended: it was killed, or still runs."""
-        rows = self._runs("WHERE outcome = 'running' ORDER BY started_at DESC LIMIT 1")
-        return rows[0] if rows else None
+        return next(iter(self._runs("WHERE outcome = 'running' ORDER BY started_at DESC LIMIT 1")), None)
 
-    def runs(self, limit: int) -> list[Run]:
-        """Return the last runs, the newest first."""
-        return self._runs("ORDER BY started_at DESC, id DESC LIMIT ?", limit)
-
-    def runs_after(self, limit: int, last: str = "", outcome: str = "") -> list[Run]:
-        """Return the runs that began before this one (an id; "": all), the newest first; of one outcome, if named.
+    def runs(self, limit: int, last: str = "", outcome: str = "") -> list[Run]:
+        """Return the last runs before this one (an id; "": all), the newest first; of one outcome, if named.
 
         Raises UsageError for an id that is not in the ledger any more.
         """
-        conditions, values = ["? IN ('', outcome)"], [outcome]
+        before = "9"  # after every moment
         if last:
             row = self._connection.execute("SELECT started_at FROM dreams WHERE id = ?", (last,)).fetchone()
             if row is None:
                 raise UsageError(f"{last!r:.60} is not in the ledger any more", "begin without a cursor")
-            conditions.append("(started_at, id) < (?, ?)")
-            values += [row["started_at"], last]
-        where = " AND ".join(conditions)
-        return self._runs(f"WHERE {where} ORDER BY started_at DESC, id DESC LIMIT ?", *values, limit)
+            before = row["started_at"]
+        which = "(started_at, id) < (?, ?) AND ? IN ('', outcome) ORDER BY started_at DESC, id DESC LIMIT ?"
+        return self._runs(f"WHERE {which}", before, last, outcome, limit)
 
     def run(self, dream: str) -> Run:
         """Return the run of this id, or the only one whose id begins so. Raise NotFoundError."""
@@ -111,8 +140,7 @@ class Ledger:
 
     def last_dream(self) -> Run | None:
         """Return the last run that was more than a skip."""
-        rows = self._runs("WHERE outcome <> 'skipped' ORDER BY started_at DESC LIMIT 1")
-        return rows[0] if rows else None
+        return next(iter(self._runs("WHERE outcome <> 'skipped' ORDER BY started_at DESC LIMIT 1")), None)
 
     def reject(self, dream: str, refusals: Iterable[Refusal], at: datetime) -> None:
         """Record what the guards refused, with figures, in place of earlier refusals of this dream."""
@@ -170,6 +198,60 @@ class Ledger:
         ).fetchone()
         return Spend(row[0], row[1], row[2])
 
+    # Steps, without secrets.
+
+    def add_steps(self, dream: str, steps: Iterable[Finished]) -> bool:
+        """Record steps after those that the dream has already; whether state.db took them.
+
+        One that is full, busy or damaged is no reason for a dream to fail: the caller may try again later. A loss of
+        power may cost the last ones.
+        """
+        rows = [(dream, one.node, to_text(one.at), one.seconds, self._redaction.of(one.figures)) for one in steps]
+        try:
+            with unsynced(self._connection), transaction(self._connection):
+                self._connection.executemany(_ADD_STEP, rows)
+        except sqlite3.Error:
+            return False
+        return True
+
+    def steps(self, dream: str, limit: int) -> list[PaidStep]:
+        """Return the first steps of this dream, in their order."""
+        return StepRow.table.read(PaidStep, self._connection, "WHERE dream = ? ORDER BY place LIMIT ?", dream, limit)
+
+    def count_steps(self, dream: str) -> int:
+        """Return how many steps this dream has."""
+        return StepRow.table.count(self._connection, "dream = ?", dream)
+
+    # What dreams were refused over. A text is known by its digest, or by the id of its crystal.
+
+    def refuse(self, pieces: Iterable[Evidence]) -> None:
+        """Note that one more dream was refused over these."""
+        with transaction(self._connection) as connection:
+            counts = self._refused()
+            for key in dict.fromkeys(map(_key, pieces)):
+                counts[key] = counts.pop(key, 0) + 1
+            Meta(connection).put(_REFUSED, json.dumps(dict(list(counts.items())[-_MOST_REFUSED:])))
+
+    def refused(self, pieces: Iterable[Evidence]) -> tuple[str, ...]:
+        """Return the ids of those over which three dreams were refused."""
+        counts = self._refused()
+        return tuple(piece.id for piece in pieces if counts and counts.get(_key(piece), 0) >= ENOUGH)
+
+    def _refused(self) -> dict[str, int]:
+        counts: dict[str, int] = json.loads(Meta(self._connection).get(_REFUSED) or "{}")
+        return counts
+
+    # What a person did through a window.
+
+    def record_act(self, act: Act) -> None:
+        """Record an act."""
+        Act.table.add(self._connection, act)
+
+    def acts(self, limit: int, before: int | None = None) -> list[Act]:
+        """Return the latest acts, the newest first; those with a number below `before`, if that is given."""
+        below = 2**63 - 1 if before is None else before
+        return Act.table.read(Act, self._connection, "WHERE number < ? ORDER BY number DESC LIMIT ?", below, limit)
+
     def sweep(self, before: datetime, answers_before: datetime) -> int:
         """Delete what is older: prompts and answers, then whole runs with what belongs to them; how many rows.
 
@@ -184,7 +266,12 @@ class Ledger:
         for table in ("rejections", "calls", "steps"):
             statement = f"DELETE FROM {table} WHERE at < ? AND dream NOT IN (SELECT id FROM dreams)"
             done += execute(statement, (old,)).rowcount
-        return done
+        return done + Act.table.delete(self._connection, "at < ?", before)
 
     def _runs(self, rest: str, *values: object) -> list[Run]:
         return Run.table.read(Run, self._connection, rest, *values)
+
+
+def _key(piece: Evidence) -> str:
+    text = f"{piece.kind.value} {piece.text}".encode("utf-8", "surrogatepass")
+    return piece.crystal or hashlib.sha256(text).hexdigest()[:32]

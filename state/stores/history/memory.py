@@ -110,7 +110,10 @@ class Memory:
             raise NotFoundError(f"there is no version {number}", _HISTORY)
         before = self._lineage.text(number - 1)
         if not row["record"]:
-            changes = text_changes(before, text)
+            now = datetime.fromtimestamp(0, UTC)
+            blocks = parse(before).lines()
+            lines = [CurrentLine("", name, one.text, IMPORTANCE, Trust.OWNER, now) for name, one in blocks]
+            changes = owners_text(lines, text, now).changes  # nothing else is known of it
             return Dream(number, "", from_text(row["at"]), row["cause"], "", before, text, "", changes)
         return replace(decode_record(unpacked(row["record"]), f"version {number}"), before=before, after=text)
 
@@ -169,16 +172,10 @@ class Memory:
         new = self._record(new)
         before = self._document()
         rendered = found or before.rendered
-        self._want(
-            replace(
-                before,
-                rendered=rendered,
-                wanted=new.after,
-                edits=new.edits if rendered in (new.before, standing) else difference(rendered, new.after),
-                version=new.number,
-                consumed=_EVERY_NOTE if new.remarks else before.consumed + len(new.taken),
-            )
-        )
+        edits = new.edits if rendered in (new.before, standing) else difference(rendered, new.after)
+        consumed = _EVERY_NOTE if new.remarks else before.consumed + len(new.taken)
+        after = replace(before, rendered=rendered, wanted=new.after, edits=edits)
+        self._want(replace(after, version=new.number, consumed=consumed))
         return new
 
     def _on_top(self, dream: Dream, text: str) -> Dream:
@@ -258,28 +255,15 @@ class Memory:
         Before the first dream it is version 0. What its owner writes may be learnt again, if it was forgotten.
         """
         standing = self._lineage.standing()[0]
-        if text == self._lineage.text(standing) and (standing or self._lineage.has(0)):
-            return TakenIn()
         now, before = self._now(), self._lineage.text(standing)
-        unwanted = self._lineage.tombstones()
-        said = owners_text(self._lineage.current_lines(), text, now, seen=seen, unwanted=unwanted)
+        if text == before and (standing or self._lineage.has(0)):
+            return TakenIn()
+        lines, unwanted = self._lineage.current_lines(), self._lineage.tombstones()
+        said = owners_text(lines, text, now, seen=seen, unwanted=unwanted)
         number = self._lineage.last_version() + 1 if standing else 0
-        self._record(
-            Dream(
-                number,
-                "",
-                now,
-                cause,
-                "",
-                before,
-                text,
-                "",
-                numbered(said.changes, self._lineage.next_line()),
-                tombstones=said.deleted,
-                lifted_tombstones=said.lifted,
-                problems=said.problems,
-            )
-        )
+        changes = numbered(said.changes, self._lineage.next_line())
+        left = Dream(number, "", now, cause, "", before, text, "", changes, problems=said.problems)
+        self._record(replace(left, tombstones=said.deleted, lifted_tombstones=said.lifted))
         return TakenIn(said.problems, self._unforget(before, text))
 
     def _unforget(self, before: str, text: str) -> int:
@@ -323,30 +307,27 @@ class Memory:
         with transaction(self._connection):
             self._check()
             number = self._lineage.last_version() + 1
-            self._save(number, FOUND, text)
+            self._lineage.save(number, FOUND, text, self._now())
             crystals = self._crystals.known(crystals)
             self._crystals.upsert(crystals)
             self._crystals.mark_dreamt([one.id for one in crystals], number)
 
     def adopt(self) -> bool:
-        """Make the file as it stands a version, and nobody's edit: state.db was restored from an older copy."""
-        found = self._found()
-        last, standing = self._lineage.last_version(), self._lineage.standing()[0]
-        if not found.strip():
+        """Make the file as it stands a version, and nobody's edit: state.db was restored from an older copy.
+
+        Nobody knows who wrote what is new in it, and why the rest left.
+        """
+        if not (found := self._found()).strip():
             return False
         with transaction(self._connection):
-            if is_new := found != self._lineage.text(standing):
-                self._lineage.record(self._found_version(last + 1, found))
+            if is_new := found != self._lineage.text(self._lineage.standing()[0]):
+                lines, now = self._lineage.current_lines(), self._now()
+                changes = restored_text(lines, found, now, lambda _: (Trust.AGENT, ()), _REPAIRED_IMPORTANCE)
+                changes = numbered(changes, self._lineage.next_line())
+                number = self._lineage.last_version() + 1
+                self._lineage.record(Dream(number, "", now, REPAIRED, "", "", found, "", changes))
             self._want(replace(self._document(), rendered=found, wanted=found, edits=()))
         return is_new
-
-    def _found_version(self, number: int, text: str) -> Dream:
-        """Return a version of this text, of which nobody knows who wrote what is new in it, and why the rest left."""
-        now = self._now()
-        changes = restored_text(
-            self._lineage.current_lines(), text, now, lambda _: (Trust.AGENT, ()), _REPAIRED_IMPORTANCE
-        )
-        return Dream(number, "", now, REPAIRED, "", "", text, "", numbered(changes, self._lineage.next_line()))
 
     # The file.
 
@@ -378,11 +359,16 @@ class Memory:
                     self._update(replace(row, rendered=row.wanted, edits=()))
                 break
             is_saved = not is_blank and found != row.rendered.encode()
-            if not is_blank and self._is_left_alone(found, row, is_saved=is_saved):
+            # The next commit takes a person's edit in; what is torn, or git's, a person or git deals with first.
+            is_left = row.rendered == row.wanted or _is_torn(found, row)
+            if not is_blank and (is_left or (is_saved and self.is_checkout(row.rendered))):
                 break
             done = True
             if found is not None and is_saved:
-                self._take_in(row, decode_document(found, self._path))
+                theirs = decode_document(found, self._path)
+                with transaction(self._connection):
+                    self._check()
+                    self._want(replace(row, rendered=theirs, wanted=self._merged(row, theirs)))
                 continue
             if swaps == _SWAPS:
                 raise DocumentError(
@@ -394,10 +380,6 @@ class Memory:
             self._put_back_if_fenced(row, taken)
         self._show_notes()
         return done
-
-    def _is_left_alone(self, found: bytes | None, row: Document, *, is_saved: bool) -> bool:
-        """Return whether the next commit takes a person's edit in, or a person or git has to be dealt with first."""
-        return row.rendered == row.wanted or _is_torn(found, row) or (is_saved and self.is_checkout(row.rendered))
 
     def put_back(self) -> None:
         """Record that the memory is in the file again, perhaps with a person's edits, where git had put another."""
@@ -420,38 +402,26 @@ class Memory:
             self._want(replace(row, rendered=row.wanted, wanted=new, edits=edits, swap=row.swap + 1))
         self._disk.remove(self._aside(row.swap))
 
-    def _take_in(self, row: Document, found: str) -> None:
-        """Make what a person saved since the commit a version, and want our edits in it."""
-        with transaction(self._connection):
-            self._check()
-            self._want(replace(row, rendered=found, wanted=self._merged(row, found)))
-
     def _merged(self, row: Document, theirs: str) -> str:
         """Save a person's text, and it with our edits, as versions; return the latter.
 
         Lines of ours that gave way never stood: nobody has deleted them. In a transaction.
         """
-        stamp = self._lineage.versions_by_number([row.version]).get(row.version)
-        at = stamp.at if stamp else self._now()
-        mood = self.version(row.version).mood if self.has(row.version) else ""
+        version = self.version(row.version) if row.version and self.has(row.version) else None
+        at, mood = (version.at, version.mood) if version else (self._now(), "")
         new, _ = merged(row.rendered, theirs, row.edits, at, mood)
         if not difference(theirs, new):  # they have our edits already: a stamp alone is nothing to write
             new = theirs
         if new != theirs:
-            self._save(self._lineage.last_version() + 1, HUMAN, theirs)
+            self._lineage.save(self._lineage.last_version() + 1, HUMAN, theirs, self._now())
         self._keep_by_owner(new, row.rendered, HUMAN if new == theirs else MERGED)
-        if self.has(row.version) and row.version:
-            self._let_give_way(self.version(row.version), new)
+        if version is not None:  # what follows from changes of which no line came to stand is taken back
+            standing = {block.key for _, block in parse(new).lines()}
+            stay = (any(normalise(line.text) in standing for line in one.come) for one in version.changes)
+            kept = tuple(one for one, stays in zip(version.changes, stay, strict=True) if stays or not one.come)
+            if kept != version.changes:
+                Supersessions(self._crystals).amend(replace(version, changes=kept))
         return new
-
-    def _let_give_way(self, dream: Dream, text: str) -> None:
-        """Take back what follows from changes of a dream of which no line came to stand. In a transaction."""
-        standing = {block.key for _, block in parse(text).lines()}
-        kept = tuple(
-            one for one in dream.changes if not one.come or any(normalise(line.text) in standing for line in one.come)
-        )
-        if kept != dream.changes:
-            Supersessions(self._crystals).amend(replace(dream, changes=kept))
 
     def _put_back_if_fenced(self, row: Document, taken: bytes | None) -> None:
         """Undo the swap if this process was stopped before it and lost the workspace meanwhile."""
@@ -485,9 +455,6 @@ class Memory:
         target = self._disk.target(self._path)
         return target.with_name(f".{target.name}.{swap}.displaced")
 
-    def _save(self, number: int, cause: str, text: str) -> None:
-        self._lineage.save(number, cause, text, self._now())
-
     def _document(self) -> Document:
         (row,) = Document.table.read(Document, self._connection) or (None,)
         if row is None:
@@ -515,13 +482,6 @@ def displaced_files(workspace: Workspace) -> list[Path]:
 def _is_torn(found: bytes | None, row: Document) -> bool:
     """Return whether git's conflict markers stand in the file, and are not wanted there."""
     return is_conflicted((found or b"").decode(errors="replace")) and not is_conflicted(row.wanted)
-
-
-def text_changes(before: str, after: str) -> tuple[Change, ...]:
-    """Return by which changes of lines the one text becomes the other, where nothing else is known of it."""
-    now = datetime.fromtimestamp(0, UTC)
-    lines = [CurrentLine("", name, block.text, IMPORTANCE, Trust.OWNER, now) for name, block in parse(before).lines()]
-    return owners_text(lines, after, now).changes
 
 
 def decode_document(content: bytes, path: Path) -> str:

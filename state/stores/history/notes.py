@@ -130,7 +130,6 @@ class Notes:
         self.inbox = inbox
         self._disk = inbox.disk
         self._connection = connection
-        self._read: dict[Path, int] = {}  # how many bytes of a former scratch.md are in rows
 
     @property
     def _db(self) -> "sqlite3.Connection":
@@ -221,7 +220,7 @@ class Notes:
         for path in self.inbox.files() if files is None else files:
             number, read = displaced_at(path)
             with suppress(NotFoundError), open_log(self._disk, path) as log:
-                if files is not None or not number or log.size > self._read.get(path, read):
+                if files is not None or not number or log.size > read:
                     yield log, self._mark_of(log)
 
     def _piece(self, log: Log, before: Mark, now: datetime, most: int, seen: set[str]) -> Piece | None:
@@ -239,7 +238,6 @@ class Notes:
         else:
             read = end
         if read <= before.end:
-            self._read[log.path] = before.end
             return None
         mark = Mark(read, log.digest(read), start, before.note)
         return Piece(log.path, tuple(notes), tuple(known), last, before, mark)

@@ -28,7 +28,7 @@ def noted(store: Store) -> None:
 
 
 def steps_of(store: Store, dream: str) -> list[str]:
-    return [one.node for one in store.steps.of(dream, 100)]
+    return [one.node for one in store.ledger.steps(dream, 100)]
 
 
 def deny(store: Store, times: int) -> None:

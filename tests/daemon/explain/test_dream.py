@@ -27,8 +27,7 @@ from state.errors import NotFoundError, NothingToDoError, RejectedError, UsageEr
 from state.forgetting.cutting import Cut
 from state.scratch import Note
 from state.stores.database.tables import Act
-from state.stores.history.ledger import Call
-from state.stores.history.steps import Finished
+from state.stores.history.ledger import Call, Finished
 from state.stores.vectors.embedder import Unavailable
 from tests.support.model_characters import good, inputs_of
 from tests.support.scripted_model import Script, ScriptedModel
@@ -214,7 +213,7 @@ def test_what_a_model_says_of_what_is_forgotten_is_not_kept_of_a_dream_that_is_o
         asking = messages_of(Request((("system", "Be brief."), ("user", f"N1: {json.dumps(HERON)}"))))
         store.ledger.begin("another", "manual", now)
         store.ledger.record_call("another", Call("d", "m", encode(answer), True, 2, 0.0, asking), now)  # noqa: FBT003
-        store.steps.add("another", [Finished("ingest", now, 0.0, f"{HERON}.md: 2 turns")])
+        store.ledger.add_steps("another", [Finished("ingest", now, 0.0, f"{HERON}.md: 2 turns")])
         settle_answers(store, "another")
         found = asked(store, "another")
         assert found.calls[0].request[0] == Message("system", "Be brief.")
@@ -226,7 +225,9 @@ def test_acts_are_listed_page_by_page(tmp_path: Path) -> None:
     with opened(tmp_path / "here") as store:
         for number in range(3):
             about = f"change {number}"
-            store.acts.record(Act(at=at, author="owner, in the window", act="decide", about=about, outcome="done"))
+            store.ledger.record_act(
+                Act(at=at, author="owner, in the window", act="decide", about=about, outcome="done")
+            )
         caller = reading(store)
         first = acts.run(caller, limit=2)
         assert [one.about for one in first.acts] == ["change 2", "change 1"]

@@ -20,7 +20,7 @@ from daemon.pages.window import MOST_WORKSPACES, PageWindow
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.status import Problem
 from state.codec import encode
-from state.stores.history.steps import Finished
+from state.stores.history.ledger import Finished
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Running, running
 from tests.daemon.pages.browser import HTMX, Browser, text_of
@@ -249,7 +249,7 @@ def test_a_dream_that_made_nothing_shows_why(
             store.ledger.skip("d-1", "interval", "<b>the reason</b>", NOW)
         else:
             store.ledger.begin("d-1", "interval", NOW)
-            store.steps.add("d-1", [Finished("gather", NOW, 1.5, "3 notes")])
+            store.ledger.add_steps("d-1", [Finished("gather", NOW, 1.5, "3 notes")])
         if outcome in {"failed", "rejected"}:
             store.ledger.end("d-1", outcome, "<b>the reason</b>", NOW)
     text = text_of(browser.get(f"/w/{name}/dream?dream=d-1"))

@@ -31,9 +31,8 @@ from state.stores.database.connection import (
 from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.erasing.intent import intended
 from state.stores.erasing.plan import Erasure
-from state.stores.history.ledger import Ledger
+from state.stores.history.ledger import Finished, Ledger
 from state.stores.history.lineage import Lineage
-from state.stores.history.steps import Finished, Steps
 from state.stores.repair.check import faults
 from state.stores.sessions.sessions import Sessions
 from tests.state.sessions.items import item
@@ -226,13 +225,13 @@ def test_what_version_8_paid_is_paid_still_and_its_dreams_have_no_steps(migrated
         connection.execute(f"{statement} ('d', 'x', ?, 'm', 1, '{{}}', 7, 0.5)", (to_text(AT),))
 
     with migrated(8, fill) as connection:
-        ledger, steps = Ledger(connection), Steps(connection)
+        ledger = Ledger(connection)
         assert ledger.replay("d", "x") == "{}"
         assert ledger.spent(dream="d") == Spend(1, 7, 0.5)
         assert [one.request for one in ledger.calls("d", 9)] == [""]
-        assert steps.of("d", 9) == []
-        steps.add("d", [Finished("gather", AT, 0.5, "1 notes")])
-        assert [(one.calls, one.tokens) for one in steps.of("d", 9)] == [(1, 7)]
+        assert ledger.steps("d", 9) == []
+        ledger.add_steps("d", [Finished("gather", AT, 0.5, "1 notes")])
+        assert [(one.calls, one.tokens) for one in ledger.steps("d", 9)] == [(1, 7)]
 
 
 def test_a_forgetting_that_was_begun_goes_on_with_the_ids_that_were_meant(migrated: Migrated) -> None:

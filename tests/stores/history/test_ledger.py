@@ -1,17 +1,20 @@
-"""What is over goes after a while; what is needed, and what was asked for often, stays."""
+"""What dreams did and cost: it adds up; what is over goes after a while, and what is needed stays."""
 
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from sqlite3 import Connection
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from state.document.operations import Refusal
-from state.stores.database.connection import open_database
-from state.stores.history.ledger import Call, Ledger
-from state.stores.history.steps import Finished, Steps
+from state.stores.database.connection import memory_database, open_database
+from state.stores.history.ledger import Call, Finished, Ledger
+from tests.support.long_variants import examples
 
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
 OLD, RECENT = NOW - timedelta(days=200), NOW - timedelta(days=3)
@@ -31,7 +34,7 @@ def run(connection: Connection, dream: str, at: datetime, outcome: str = "commit
     ledger.record_call(
         dream, Call("d", "m", '{"text": "long"}', usable=True, tokens=3, usd=0.5, request='["longer"]'), at
     )
-    Steps(connection).add(dream, [Finished("gather", at, 0.1, "1 notes")])
+    Ledger(connection).add_steps(dream, [Finished("gather", at, 0.1, "1 notes")])
     ledger.reject(dream, [Refusal("citation", "operation", "cites nothing")], at)
     if outcome != "running":
         ledger.end(dream, outcome, "", at)
@@ -65,3 +68,33 @@ def test_answers_go_earlier_and_those_of_a_dream_that_goes_on_stay(connection: C
         False, True, True,
     ]  # fmt: skip
     assert ledger.spent(dream="done").usd == 0.5
+
+
+# What is paid (tokens) before each step; None: the process is killed before the step is recorded.
+paid = st.lists(st.tuples(st.lists(st.integers(0, 9_000), max_size=3), st.sampled_from(["one", "other", None])))
+
+
+@examples(30)
+@given(paid)
+def test_whatever_was_killed_the_steps_add_up_to_what_was_paid_until_the_last_of_them(
+    life: list[tuple[list[int], str | None]],
+) -> None:
+    with closing(memory_database()) as connection:
+        ledger, number = Ledger(connection), count()
+        ledger.record_call("another", Call("d", "m", "{}", usable=True, tokens=5, usd=1.0), NOW)
+        calls, spent, until = 0, 0, (0, 0)
+        nodes = []
+        for tokens, node in life:
+            for one in tokens:
+                ledger.record_call("d", Call(str(next(number)), "m", "{}", usable=True, tokens=one, usd=0.1), NOW)
+            calls, spent = calls + len(tokens), spent + sum(tokens)
+            if node:
+                nodes.append(node)
+                until = calls, spent
+                ledger.add_steps("d", [Finished(node, NOW + timedelta(seconds=len(nodes)), 1.5, "done")])
+        found = ledger.steps("d", 1_000)
+        assert [one.node for one in found] == nodes
+        assert (sum(one.calls for one in found), sum(one.tokens for one in found)) == until
+        assert all(one.calls >= 0 and one.tokens >= 0 for one in found)
+        assert ledger.count_steps("d") == len(nodes)
+        assert ledger.steps("d", 1) == found[:1]
