@@ -14,7 +14,7 @@ from state.document.merge import with_lines_of
 from state.document.pointer import parse_pointer
 from state.errors import DocumentError
 from state.stores.database.meta import Meta
-from state.stores.disk.swap import change_text
+from state.stores.disk.disk import change_text
 from state.stores.git.reading import Found, Reading, note_git, reading
 from state.stores.history.bootstraps import BootstrapReceipt
 from state.stores.history.memory import HELD

@@ -24,7 +24,7 @@ EMPTY_MEMORY = "# Working Memory State\n\n" + "".join(f"## {name.value}\n" for n
 
 def pending_notes(workspace: Workspace) -> tuple[Note, ...]:
     """Return every note that no dream has consumed, oldest first."""
-    return look(workspace, lambda notes: tuple(notes.each_pending()), "rw")
+    return look(workspace, lambda notes: tuple(notes.each_pending()))
 
 
 def shown_notes(workspace: Workspace) -> list[str]:

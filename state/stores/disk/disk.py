@@ -16,12 +16,13 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
-from state.errors import BusyError, NotFoundError, StorageError
+from state.errors import BusyError, DocumentError, NotFoundError, StorageError
 from state.stores.disk.syscalls import NO_SUCH_CALL, System, storage_errors
 
 LOCK_WAIT_SECONDS = 10.0
 _LOCK_POLL_SECONDS = 0.005
 TEMPORARY = ".dreamd-tmp"
+_SAVES = 8
 LONGEST_FILE = 64 * 1024**2
 """What is read in one piece is no longer than this; a file of holes may be of any length."""
 LONGEST_LOG = 256 * 1024**2
@@ -432,6 +433,34 @@ class Disk:
 
 def _aside(path: Path) -> Path:
     return path.with_name(f".{path.name}.displaced")
+
+
+def change_text(
+    disk: Disk, path: Path, change: Callable[[bytes], bytes], join: Callable[[bytes, bytes], bytes], again: str
+) -> bool:
+    """Replace the file by what `change` makes of it; whether that changed it. A missing file stays missing.
+
+    A person may save it at any moment. A save at the moment of the swap is the newer text, and is changed likewise.
+    What a swap left that was cut off may be such a save: `join` says what is to stand of what is there and of that,
+    both changed. `change` may be done twice. Raises DocumentError for a file that never holds still; `again` says
+    what to do then.
+    """
+    changed = False
+    if (aside := disk.displaced(path)) is not None:
+        changed, current = True, change(disk.read_optional(path) or b"")
+        if (joined := join(current, change(aside))) != current:
+            disk.write_atomic(path, joined)
+        disk.settle(path)
+    for _ in range(_SAVES):
+        found = disk.read_optional(path)
+        if found is None or (new := change(found)) == found:
+            return changed
+        changed = True
+        displaced_text = disk.exchange(path, new, mode=0o644)
+        if displaced_text not in (None, found):  # saved between reading and swapping: that is the newer one
+            disk.write_atomic(path, change(displaced_text))
+        disk.settle(path)
+    raise DocumentError(f"{path} changed {_SAVES} times while it was written", f"stop what writes it and {again}")
 
 
 def is_same_file(path: Path, fd: int) -> bool:

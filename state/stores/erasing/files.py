@@ -11,9 +11,8 @@ from pathlib import Path
 from state.document.merge import with_lines_of
 from state.errors import DocumentError
 from state.forgetting.known import spans
-from state.stores.disk.disk import Disk, below
+from state.stores.disk.disk import Disk, below, change_text
 from state.stores.disk.places import PLACE
-from state.stores.disk.swap import change_text
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.byte_search import Patterns

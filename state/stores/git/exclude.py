@@ -14,7 +14,7 @@ from pathlib import Path
 from state.stores.disk.disk import TEMPORARY, Disk
 from state.stores.disk.workspace import DISPLACED, STATE_FOLDER, Workspace
 from state.stores.disk.worktree import Checkout, checkout_of, content_of
-from state.stores.git.index import Index
+from state.stores.git.repository import Index
 
 _BEGIN, _END = (
     b"# what dreamd writes; 'dreamd disconnect' takes its lines out again\n",

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -27,7 +26,6 @@ from state.trust import Trust
 # What takes the place of such a line is no other form of it.
 _SUCCEEDED_BY_NONE = {Why.EVICTED, Why.UNDONE}
 _POINTERS = SectionName.POINTERS
-_ASCII = re.compile(r"[a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,12 +205,7 @@ class Lineage:
     def lives(self, key_part: str, limit: int = 20) -> list[LineLife]:
         """Return the lines, current or gone, whose text contains this; the current ones first, then the latest."""
         wanted = normalise(key_part)
-        # SQLite folds ASCII alone: of such texts those are read that hold a word of it, and all others.
-        rows = self._connection.execute(
-            "SELECT * FROM lines WHERE instr(lower(text), ?) OR length(text) <> length(CAST(text AS BLOB))"
-            " ORDER BY died_in IS NOT NULL, born_in DESC",
-            (max(_ASCII.findall(wanted), key=len, default=""),),
-        )
+        rows = self._connection.execute("SELECT * FROM lines ORDER BY died_in IS NOT NULL, born_in DESC")
         return [self._life(row) for row in islice((row for row in rows if wanted in normalise(row["text"])), limit)]
 
     def life(self, line: str) -> LineLife | None:

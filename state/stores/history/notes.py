@@ -311,15 +311,11 @@ class Notes:
             ).fetchone()
             if grown is not None:
                 return
-        # A file that was changed by hand is read again from its beginning: what has no stamp is known by its text.
-        # What is not filed came from the scratch.md that there is, and may still stand there when it is consumed.
-        query = "SELECT 1 FROM notes WHERE crystal = ? AND (consumed_in IS NULL OR NOT filed)"
-        if note.stamped or not self._db.execute(query, (crystal,)).fetchone():
-            self._db.execute(
-                "INSERT OR IGNORE INTO notes (at, importance, auto, replaces, digest, crystal, key, filed)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (*said, key, is_filed),
-            )
+        self._db.execute(
+            "INSERT OR IGNORE INTO notes (at, importance, auto, replaces, digest, crystal, key, filed)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (*said, key, is_filed),
+        )
 
     # What versions consume.
 
@@ -534,7 +530,7 @@ def is_held_open(path: Path) -> bool:
     return False
 
 
-def look(workspace: Workspace, ask: Callable[[Notes], Answer], mode: str = "ro") -> Answer:
+def look(workspace: Workspace, ask: Callable[[Notes], Answer]) -> Answer:
     """Return what somebody asks of a workspace's notes; from files alone where the database cannot be read.
 
     It takes no lock.
@@ -542,23 +538,20 @@ def look(workspace: Workspace, ask: Callable[[Notes], Answer], mode: str = "ro")
     if os.path.lexists(workspace.database):
         import sqlite3
 
-        with suppress(sqlite3.Error, StorageError), notes_of(workspace, mode) as notes:
+        with suppress(sqlite3.Error, StorageError), notes_of(workspace) as notes:
             return ask(notes)
     return ask(Notes(NoteInbox(workspace), None))
 
 
 @contextmanager
-def notes_of(workspace: Workspace, mode: str = "ro") -> Iterator[Notes]:
-    """Open the notes of a workspace for reading, without its lock. Raises StorageError, sqlite3.Error.
-
-    With the mode "rw" the files beside a database that nobody else has open go afterwards.
-    """
+def notes_of(workspace: Workspace) -> Iterator[Notes]:
+    """Open the notes of a workspace for reading, without its lock. Raises StorageError, sqlite3.Error."""
     inbox = NoteInbox(workspace)
     if not os.path.lexists(workspace.database):
         yield Notes(inbox, None)
         return
     from state.stores.database.connection import open_unmigrated
 
-    with open_unmigrated(workspace.database, mode) as connection:
+    with open_unmigrated(workspace.database) as connection:
         is_known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchone()
         yield Notes(inbox, connection if is_known else None)
