@@ -12,10 +12,7 @@ def asking(trial: Trial, script: Script) -> Iterator[ScriptedModel]:
     """Every dream asks this model, until the end of the block."""
     with ScriptedModel(script) as server:
         before = dict(trial.environment)
-        trial.environment |= {
-            "DREAMD_MODEL__NAME": "openai/gpt-4o-mini",
-            "DREAMD_MODEL__API_BASE": server.url,
-        }
+        trial.environment |= {"DREAMD_MODEL__NAME": "openai/gpt-4o-mini", "DREAMD_MODEL__API_BASE": server.url}
         try:
             yield server
         finally:

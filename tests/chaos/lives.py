@@ -72,11 +72,7 @@ class Running:
 
 @contextmanager
 def living(
-    *words: str | Path,
-    said: Path,
-    environment: Mapping[str, str],
-    harm: Harm = NONE,
-    piped: bool = False,
+    *words: str | Path, said: Path, environment: Mapping[str, str], harm: Harm = NONE, piped: bool = False
 ) -> Iterator[Running]:
     """One life of `dreamd`, until the end of the block. `piped`: its stdin and stdout are those of `process`."""
     spoken = tuple(map(str, words))

@@ -124,11 +124,7 @@ class Trial:
 
     @contextmanager
     def living(
-        self,
-        *words: str | Path,
-        harm: Harm = NONE,
-        piped: bool = False,
-        variables: Variables | None = None,
+        self, *words: str | Path, harm: Harm = NONE, piped: bool = False, variables: Variables | None = None
     ) -> Iterator[Running]:
         """The same, to be watched while it lives."""
         self.tally.lives += 1

@@ -11,17 +11,7 @@ import pytest
 
 from state.errors import FencedError
 from state.stores.disk.workspace import Workspace
-from tests.support.committing import (
-    FURTHER,
-    NEW_NOTES,
-    OLD_NOTES,
-    Prepared,
-    dreamt,
-    lines,
-    opened,
-    places,
-    prepared,
-)
+from tests.support.committing import FURTHER, NEW_NOTES, OLD_NOTES, Prepared, dreamt, lines, opened, places, prepared
 from tests.support.faults import Fault, FaultySystem, every_fault, share
 from tests.support.long_variants import is_whole
 

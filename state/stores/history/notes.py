@@ -27,16 +27,7 @@ from state.secrets.policy import Redaction
 from state.stores.database.meta import Meta
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
-from state.stores.history.inbox import (
-    HEAD,
-    Entry,
-    Log,
-    NoteInbox,
-    digest_before,
-    digest_of,
-    displaced_at,
-    open_log,
-)
+from state.stores.history.inbox import HEAD, Entry, Log, NoteInbox, digest_before, digest_of, displaced_at, open_log
 
 # Whoever only looks at files, before there is a database, does not load SQLite.
 if TYPE_CHECKING:
