@@ -43,7 +43,8 @@ class Found(Enum):
 class Reading:
     """MEMORY.md as it is read: `text` is the memory, `file` what the file holds. `version`: the last that it had.
 
-    `is_known`: the file's text is that of a version. `problem` says why the memory is another text than the file.
+    `is_known`: the file's text is that of a version; `is_edited`: it was checked out, and a person edited it since.
+    `problem` says why the memory is another text than the file.
     """
 
     found: Found
@@ -51,6 +52,7 @@ class Reading:
     file: str
     version: int
     is_known: bool = False
+    is_edited: bool = False
     problem: str = ""
 
 
@@ -81,8 +83,8 @@ def is_checkout(workspace: Workspace, connection: sqlite3.Connection, rendered: 
     False for what a person saved, also one who edited the rendered text. Raises DocumentError.
     """
     read = reading(workspace, connection)
-    is_edited = read.text != Lineage(connection).text(read.version) and _stamp_of(read.file) == _stamp_of(rendered)
-    return read.found is Found.CHECKOUT and not is_edited
+    is_persons = read.is_edited and _stamp_of(read.file) == _stamp_of(rendered)
+    return read.found is Found.CHECKOUT and not is_persons
 
 
 def note_git(workspace: Workspace, connection: sqlite3.Connection) -> None:
@@ -118,7 +120,7 @@ def _compared(workspace: Workspace, connection: sqlite3.Connection, file: str, v
     if base in ("", own):
         return Reading(Found.EDITED, file, file, version)
     text = render(edited(parse(own), difference(base, file))[0])
-    return Reading(Found.CHECKOUT, text, file, version, problem=problem)
+    return Reading(Found.CHECKOUT, text, file, version, is_edited=file != base, problem=problem)
 
 
 def _base_of(path: Path, meta: Meta, file: str, own: str, earlier: Sequence[str]) -> str | None:

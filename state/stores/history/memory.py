@@ -20,11 +20,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from state.changes.change import Change, CurrentLine, numbered
-from state.changes.owner import IMPORTANCE, lines_in, owners_text, restored_text
-from state.changes.page import Page, kept_crystal, owners_words
+from state.changes.owner import IMPORTANCE, owners_text, restored_text
+from state.changes.page import kept_crystal, owners_words
 from state.crystals.crystal import Crystal
 from state.document.document import parse
-from state.document.merge import difference, is_conflicted, merged, removed_lines
+from state.document.merge import difference, is_conflicted, merged
 from state.document.operations import Why
 from state.dream import FOUND, HUMAN, MERGED, REPAIRED, RESTORE, Dream, decode_record, with_ids
 from state.errors import DocumentError, FencedError, NotFoundError, StorageError
@@ -136,18 +136,16 @@ class Memory:
     def commit(self, dream: Dream) -> Dream:
         """Commit a dream, and return it as it became: `joined` is set when a person changed MEMORY.md meanwhile.
 
-        A person's text that no version has is a version before it. Committing a dream that is a version already
-        changes nothing. Raises FencedError when another version was made since this dream read.
+        What they saved is a version of theirs after it. Committing a dream that is a version already changes nothing.
+        Raises FencedError when another version was made since this dream read.
         """
         with self.alone:
             self.reconcile()
-            found = self._found()
             with transaction(self._connection):
                 self._check()
                 number = self._lineage.version_of(dream.id)
                 if number is None:
-                    is_own = found.strip() and not is_conflicted(found)
-                    dream = self._insert(dream, found if is_own else "")
+                    dream = self._insert(dream)
                     number = dream.number
             try:
                 self.reconcile()
@@ -155,41 +153,25 @@ class Memory:
                 self._check()  # a new owner that clears up behind this one explains it better
                 raise
         text, done = self._document().wanted, self.version(number)
-        return replace(done, after=text, joined=dream.joined or text != done.after, crystals=dream.crystals)
+        return replace(done, after=text, joined=text != done.after, crystals=dream.crystals)
 
-    def _insert(self, dream: Dream, found: str) -> Dream:
-        """Write a dream into every table, over what a person left in the file ("": nothing). In a transaction."""
+    def _insert(self, dream: Dream) -> Dream:
+        """Write a dream into every table. In a transaction."""
         if self._lineage.is_overtaken(dream.number):
             raise FencedError(
                 f"version {dream.number} was committed by another process while this dream ran",
                 "nothing was consumed, run 'dreamd dream' again",
             )
-        self._keep_by_owner(found or dream.before)
-        standing = self._lineage.text(self._lineage.standing()[0]) or self._lineage.text(0)
-        new = replace(dream, number=self._lineage.last_version() + 1)
-        if found and found not in (dream.before, dream.after):
-            new = self._on_top(new, standing)
-        new = self._record(new)
-        before = self._document()
-        rendered = found or before.rendered
-        edits = new.edits if rendered in (new.before, standing) else difference(rendered, new.after)
-        consumed = _EVERY_NOTE if new.remarks else before.consumed + len(new.taken)
-        after = replace(before, rendered=rendered, wanted=new.after, edits=edits)
-        self._want(replace(after, version=new.number, consumed=consumed))
+        self._keep_by_owner(dream.before)
+        new, row = self._record(replace(dream, number=self._lineage.last_version() + 1)), self._document()
+        if row.rendered == row.wanted:
+            rendered, edits = dream.before, new.edits
+        else:  # the file still lacks what earlier versions changed
+            rendered, edits = row.rendered, difference(row.rendered, new.after)
+        consumed = _EVERY_NOTE if new.remarks else row.consumed + len(new.taken)
+        wanted = replace(row, rendered=rendered, wanted=new.after, edits=edits)
+        self._want(replace(wanted, version=new.number, consumed=consumed))
         return new
-
-    def _on_top(self, dream: Dream, text: str) -> Dream:
-        """Return the dream on a text that its owner has written meanwhile: as far as the lines of it stand there.
-
-        What the owner has deleted meanwhile comes under no other line. In a transaction.
-        """
-        page = Page(text, lines_in(parse(text), self._lineage.current_lines()), self._lineage.next_line())
-        removed = {normalise(one) for one in removed_lines(dream.before, text)}
-        for change in dream.changes:
-            if not any(normalise(line.text) in removed for line in change.come):
-                page.change(change)
-        after = page.text(dream.at, dream.mood)
-        return replace(dream, before=text, after=after, changes=tuple(page.changes), joined=True)
 
     def _record(self, dream: Dream) -> Dream:
         """Write a version with all that it makes of the memory, and return it with the crystals of lines that left.
