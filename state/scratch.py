@@ -18,10 +18,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import takewhile
+from typing import TypeVar
 
 from state.errors import UsageError
 
+Found = TypeVar("Found")
 HEADER = "# Scratch Buffer (Working Memory WAL)"
 MAX_NOTE_BYTES = 16 * 1024
 MAX_REPLACES = 1_000
@@ -93,22 +94,15 @@ class Bite:
     room: int
     size: Callable[[Note], int]
 
-    def counter(self) -> Callable[[Note], bool]:
-        """Return what says of one note after the other whether it is among them; the first one always is."""
-        taken = room = 0
-
-        def holds(note: Note) -> bool:
-            nonlocal taken, room
-            room += self.size(note)
-            taken += 1
-            return taken == 1 or (taken <= self.notes and room <= self.room)
-
-        return holds
-
-
-def bite_of(notes: Iterable[Note], bite: Bite) -> list[Note]:
-    """Return the first of these notes, as many as the bite holds."""
-    return list(takewhile(bite.counter(), notes))
+    def of(self, found: Iterable[Found], note_of: Callable[[Found], Note]) -> list[Found]:
+        """Return the first of these, as many as it holds; the first one always is among them."""
+        taken, room = list[Found](), 0
+        for one in found:
+            room += self.size(note_of(one))
+            if taken and (len(taken) == self.notes or room > self.room):
+                break
+            taken.append(one)
+        return taken
 
 
 def plain_text(text: str) -> str:

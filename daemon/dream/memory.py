@@ -15,7 +15,7 @@ from graphs.input_budget import room_of, room_of_notes
 from graphs.ports import Trial
 from state.crystals.crystal import Crystal
 from state.dream import Dream, Reason, Snapshot
-from state.scratch import Bite, bite_of
+from state.scratch import Bite
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.disk.looked_through import LookedThrough
 from state.stores.git.reading import note_git
@@ -105,7 +105,7 @@ class DryMemory(WorkspaceMemory):
 
     def read(self, dream: str, reason: Reason, now: datetime, upto: "Upto | None" = None) -> Snapshot:  # noqa: ARG002
         """Read the pending notes; those that just arrived stay where they are."""
-        pending = bite_of(self.store.notes.each_pending(), self._bite)
+        pending = self._bite.of(self.store.notes.each_pending(), lambda note: note)
         made = learnable(self.store, (note_crystal(self.store, note, now) for note in pending))
         ids = self.store.crystals.ids_of(one.digest for one in made)
         notes = [replace(one, id=ids.get(one.digest, one.digest)) for one in made]

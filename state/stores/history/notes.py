@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -132,8 +132,7 @@ class Notes:
 
     def pending(self, bite: Bite | None = None) -> list[Pending]:
         """Return the rows that no version has consumed, oldest first; at most `bite`, but at least one."""
-        holds = bite.counter() if bite else lambda _: True
-        return list(takewhile(lambda one: holds(one.note), self._rows()))
+        return bite.of(self._rows(), lambda one: one.note) if bite else list(self._rows())
 
     def each_pending(self) -> Iterator[Note]:
         """Yield every note that no version has consumed, with those in no row yet; read as far as is asked for."""
