@@ -45,7 +45,7 @@ def prepared(place: Path, workload: Workload, count: int, crystals: int) -> "lis
     from daemon.workspace.stores import open_exclusive
     from daemon.workspace.vector_index import Embedding
 
-    made, embedding = [], Embedding(download=False)
+    made, embedding = [], Embedding()
     for number in range(count):
         workspace = init_workspace(place / f"workspace-{number:02}", environment(place))
         with open_exclusive(workspace, Config(), "benchmark", embedding=embedding) as store:

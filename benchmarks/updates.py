@@ -100,7 +100,7 @@ def main() -> None:
     home = Path(tempfile.mkdtemp(prefix="dreamd-updates-"))
     os.environ["XDG_STATE_HOME"] = str(home / "state")
     outcomes = []
-    embedding = Embedding(download=False)
+    embedding = Embedding()
     try:
         for number, change in enumerate(changes):
             outcomes.append(live(change, home / str(number), embedding))

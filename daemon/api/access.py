@@ -150,9 +150,7 @@ class LocalAccess:
         from daemon.workspace.vector_index import Embedding
         from state.stores.disk.lock import acquire
 
-        embedding = self.embedding or Embedding(
-            download=self.config.embeddings.download, model=self.config.embeddings.model
-        )
+        embedding = self.embedding or Embedding(model=self.config.embeddings.model)
         with acquire(self.workspace, self.command, self.wait_seconds) as lock:
             yield LockedWorkspace(lock.check, embedding)
 

@@ -145,10 +145,9 @@ class SourcesSection(_Section):
 
 
 class EmbeddingsSection(_Section):
-    """Which embedding model, whether it may be downloaded, and after how long unused it is unloaded (0: never)."""
+    """Which embedding model, and after how long unused it is unloaded (0: never)."""
 
     model: Annotated[Path | None, Field(strict=False)] = None
-    download: bool = False
     idle_minutes: int = Field(default=10, ge=0, le=100_000)
 
 

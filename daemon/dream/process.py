@@ -315,8 +315,7 @@ def _dreamt(handed: Handed, fd: int, wire: IO[bytes]) -> End:
     try:
         lock = take_over(handed.workspace, fd, handed.fence)
         index = Index(handed.workspace, lock.check, beside=True)
-        # Whether to download a model is for the parent, which asks the network once.
-        embedding = Embedding(download=False, model=handed.config.embeddings.model)
+        embedding = Embedding(model=handed.config.embeddings.model)
         store = open_owned(handed.workspace, handed.config, lock.check, embedding, index)
         with closing(store):
             if handed.turn is not None:

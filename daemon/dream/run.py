@@ -15,7 +15,6 @@ from daemon.dream.checkpoints import checkpoints, drop, has_begun, saver_of
 from daemon.dream.consolidation import merge_duplicates
 from daemon.dream.forgotten import withheld_lately
 from daemon.dream.lines.agreements import propose_agreements
-from daemon.dream.lines.brought_back import bring_back
 from daemon.dream.memory import DryMemory, Upto, WorkspaceMemory
 from daemon.dream.model import model_for
 from daemon.dream.progress import Step, StepRecord, answered, evicted, gathered
@@ -113,8 +112,6 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
     migrate(store, now)
     if settled := settle(store, now):
         on_step(Step("review", f"{settled} changes that nobody decided, or whose lines are gone, wait no longer"))
-    if lines := bring_back(store):
-        on_step(Step("notes", f"{lines} lines that a dream without a model had replaced are pending notes again"))
     propose_agreements(store, now)
     absorbed = absorb_transcripts(store, transcript_files(store), now, lambda line: on_step(Step("ingest", line)))
     store.unread = absorbed.problems

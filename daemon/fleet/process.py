@@ -76,7 +76,7 @@ class FleetProcess:
         """Set when the process ends."""
         self.metrics = Metrics(version("dreamd"), self._since.timestamp())
         self.metrics.include(FleetMetrics(self.database, config))
-        self._embedding = embedding or Embedding(download=config.embeddings.download, model=config.embeddings.model)
+        self._embedding = embedding or Embedding(model=config.embeddings.model)
         self._watch = StoreWatch(self.objects)
         slots = config.fleet.dreams_at_once
         self.lifetime = Lifetime(self.database, "serve", self._condition, address, slots)

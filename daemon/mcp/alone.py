@@ -70,7 +70,7 @@ class Calls:
 
     @cached_property
     def _embedding(self) -> Embedding:
-        return Embedding(download=self.config.embeddings.download, model=self.config.embeddings.model)
+        return Embedding(model=self.config.embeddings.model)
 
     def __call__(
         self,

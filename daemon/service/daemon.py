@@ -54,7 +54,7 @@ class Daemon:
         self._since = utc_now()
         self._stopping = threading.Event()
         self.metrics = Metrics(version("dreamd"), self._since.timestamp(), self._gauges)
-        self._embedding = Embedding(download=self.config.embeddings.download, model=self.config.embeddings.model)
+        self._embedding = Embedding(model=self.config.embeddings.model)
         listing = WorkspaceList(registry_path(os.environ), folders, home(os.environ))
         self._roster = Roster(
             listing, lambda: self.config, self._embedding, opening, self._stopping, self._look_after
@@ -181,7 +181,7 @@ class Daemon:
             self._config_problem = Problem(what, why.advice)
             raise
         self.config, self._config_problem = config, None
-        self._embedding.try_again(download=config.embeddings.download)
+        self._embedding.try_again()
         self._scheduler.dreams.resize(config.daemon.concurrent_dreams)
         self._roster.look_up_all()
         for managed in self._roster.all():

@@ -80,7 +80,7 @@ def _broken(workspace: Workspace, config: Config) -> Iterator[Finding]:
     if present_holder(workspace) is not None:
         return
     try:
-        repair = survey(workspace, config, lambda: None, Embedding(download=False, model=config.embeddings.model))
+        repair = survey(workspace, config, lambda: None, Embedding(model=config.embeddings.model))
     except DreamdError as error:
         about = "state.db" if error.advice.endswith(SEE_DOCTOR) else "stores"
         yield problem(about, error.what, advice_of(error))

@@ -7,14 +7,12 @@ from enum import StrEnum
 from functools import partial
 from itertools import islice
 
-from daemon.dream.lines.brought_back import BROUGHT_BACK, replaced_by_code
 from daemon.workspace.stores import Store, utc_now
 from state.document.pointer import FIRST
 from state.errors import BusyError, DreamdError
 from state.stores.crystals import full_text
 from state.stores.crystals.vectors import index_state
 from state.stores.database.copies import copied_at, copies_of, found_damaged
-from state.stores.database.meta import Meta
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.repair.check import faults
@@ -115,17 +113,6 @@ def _forgetting(store: Store) -> Iterator[Finding]:
         yield problem("forgetting", f"a {UNFINISHED}", ADVICE)
 
 
-def _undone(store: Store) -> Iterator[Finding]:
-    """Say what an update of dreamd has taken back of what code had decided."""
-    lines = Meta(store.crystals.connection).get(BROUGHT_BACK)
-    waiting = len(replaced_by_code(store)) if lines is None else 0
-    if waiting:
-        what = f"{waiting} that dreams without a model had replaced come back as notes with the next dream"
-        yield fine("lines", what)
-    elif lines not in (None, "0"):
-        yield fine("lines", f"{lines} that dreams without a model had replaced came back as notes")
-
-
 def _history(store: Store) -> Iterator[Finding]:
     """Check that the text of every version is there: an archive or a restored copy may lack some."""
     if missing := [str(number) for number in store.lineage.versions_after(0) if not store.memory.has(number)]:
@@ -202,6 +189,6 @@ def _pointers(store: Store) -> Iterator[Finding]:
 
 
 _CHECKS = (
-    _database, _copies, _forgetting, _undone, _history, _memory, _embeddings, _word_index, _vector_index, _dreams,
+    _database, _copies, _forgetting, _history, _memory, _embeddings, _word_index, _vector_index, _dreams,
     _pointers,
 )  # fmt: skip

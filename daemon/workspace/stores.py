@@ -294,7 +294,7 @@ def recover(store: Store) -> None:
 
 
 def _embedding(config: Config) -> Embedding:
-    return Embedding(download=config.embeddings.download, model=config.embeddings.model)
+    return Embedding(model=config.embeddings.model)
 
 
 def folders(workspace: Workspace) -> tuple[Path, ...]:

@@ -19,11 +19,10 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.nearest import LATEST
 from state.stores.crystals.vectors import NAME, CrystalVectors, index_state, put_index_state
 from state.stores.database.connection import open_database, to_text, transaction
-from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.chroma import VectorIndex
 from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder
-from state.stores.vectors.index_folder import delete, drop_builds, has_build, new_build, sync
+from state.stores.vectors.index_folder import drop_builds, has_build, new_build, sync
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 _RETRY_SECONDS = 60.0
 # Texts whose vectors are kept: at 384 numbers each 800 KB.
 REMEMBERED_TEXTS = 512
-# The folder of the index of state.db up to schema 12.
-_OF_SCHEMA_12 = "crystals"
 # Who closes an index that is being built waits for so long at most: for its batch, a second or two.
 _GIVING_UP_SECONDS = 10.0
 
@@ -81,8 +78,7 @@ class CachedEmbedder:
 class Embedding:
     """The embedding model, loaded on demand, or the reason why there is none. Several threads may use it."""
 
-    def __init__(self, *, download: bool, model: Path | None = None) -> None:
-        self._download = download
+    def __init__(self, model: Path | None = None) -> None:
         self._model = model
         self._found: Embedder | Unavailable | None = None
         self._asked_at = 0.0
@@ -92,7 +88,7 @@ class Embedding:
     @classmethod
     def given(cls, found: Embedder | Unavailable) -> Self:
         """Return an embedding with this model, or known to have none."""
-        embedding = cls(download=False)
+        embedding = cls()
         embedding._found, embedding._again_at = found, float("inf")
         return embedding
 
@@ -101,17 +97,16 @@ class Embedding:
         with self._loading:
             self._asked_at = time.monotonic()
             if self._found is None or (isinstance(self._found, Unavailable) and self._asked_at >= self._again_at):
-                # It may be installed meanwhile. The network is asked once: it may keep everybody waiting.
-                download, self._download = self._download, False
-                found = open_embedder(cache_folder(os.environ), download=download, model=self._model)
+                # It may be installed meanwhile.
+                found = open_embedder(cache_folder(os.environ), model=self._model)
                 self._found = found if isinstance(found, Unavailable) else CachedEmbedder(found)
                 self._again_at = time.monotonic() + _RETRY_SECONDS
             return self._found
 
-    def try_again(self, *, download: bool) -> None:
-        """Look for a missing model again at the next call; with `download`, on the network as well."""
+    def try_again(self) -> None:
+        """Look for a missing model again at the next call."""
         with self._loading:
-            self._download, self._again_at = download, 0.0
+            self._again_at = 0.0
 
     def forget_texts(self) -> None:
         """Drop the cached vectors of texts."""
@@ -161,14 +156,10 @@ class Index:
     def prepare(self, crystals: Crystals) -> None:
         """Let these crystals compare no more than the latest where ChromaDB is to be asked; delete old files."""
         crystals.vectors.nearest.latest = LATEST if self._background else None
-        if not crystals.vectors.may_write:
-            return
         with self._opening:
-            if self._index is None and not self._is_building() and not self._beside:
+            is_mine = crystals.vectors.may_write and not self._beside
+            if is_mine and self._index is None and not self._is_building():
                 drop_builds(self._workspace.index, keep=index_state(crystals.connection).build)
-        old = self._workspace.state / _OF_SCHEMA_12
-        with storage_errors(old):
-            delete(old)
 
     @property
     def is_open(self) -> bool:

@@ -40,7 +40,7 @@ Row = tuple[Any, ...]
 
 @pytest.fixture(scope="module")
 def embedding() -> Embedding:
-    return Embedding(download=False)
+    return Embedding()
 
 
 @pytest.fixture(scope="module")

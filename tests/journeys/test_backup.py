@@ -42,7 +42,6 @@ from tests.support.serving import Home
 def test_a_backup_while_everybody_writes_restores_clean(home: Home, backups: int) -> None:
     home.configure(
         dream={"interval_minutes": 1 / 60, "min_chunks": 3},
-        embeddings={"download": False},
     )
     workspace = home.workspace("first")
     load = Load(home, random.Random(7), expected=())

@@ -17,11 +17,11 @@ def share() -> None:
     vector_index.open_embedder = opened  # type: ignore[assignment, attr-defined]
 
 
-def opened(folder: Path, *, download: bool = False, model: Path | None = None) -> Embedder | Unavailable:
+def opened(folder: Path, *, model: Path | None = None) -> Embedder | Unavailable:
     """The model of this folder. It computes on one thread: a process that is forked has no others."""
     package = installed_sources().package
     if package is None or model is not None:
-        return open_embedder(folder, download=download, model=model)
+        return open_embedder(folder, model=model)
     if (folder, package) not in _open:
         found = open_embedder(folder, threads=1)
         if isinstance(found, Unavailable):

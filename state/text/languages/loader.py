@@ -1,8 +1,8 @@
 """Loader of languages: the rows of words in the files of this folder, read when they are first asked for.
 
 A file is a language, a row a list of words or, for `phrases`, of regular expressions; a language that does not part
-its words by spaces says `"spaced": false`, and one that has only some rows `"partial": true`. A text may be in any
-language, and in several: who reads one asks for the words of all languages together.
+its words by spaces says `"spaced": false`. A text may be in any language, and in several: who reads one asks for the
+words of all languages together.
 """
 
 import json

@@ -40,7 +40,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         file = tmp_path / "config.yaml"
         file.write_text(
             f"model: {{name: openai/scripted, api_base: '{model.url}'}}\n"
-            "dream: {approve: {revise: ask}}\nembeddings: {download: false}\n"
+            "dream: {approve: {revise: ask}}\nembeddings: {idle_minutes: 5}\n"
         )
         yield file
 

@@ -28,7 +28,7 @@ NOTHING = Consolidation()
 
 @pytest.fixture(scope="module")
 def embedding() -> Embedding:
-    return Embedding(download=False)
+    return Embedding()
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ OLD, NEW = "The staging database listens on port 5433.", "The staging database l
 
 @pytest.fixture(scope="module")
 def embedding() -> Embedding:
-    return Embedding(download=False)
+    return Embedding()
 
 
 @pytest.fixture

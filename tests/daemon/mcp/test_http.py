@@ -41,7 +41,7 @@ def there(tmp_path: Path) -> Workspace:
 
 def house(*workspaces: Workspace) -> OwnHouse:
     roots = {name_of(one.root): one.root for one in workspaces}
-    return OwnHouse(roots=roots, embedding=Embedding(download=False))
+    return OwnHouse(roots=roots, embedding=Embedding())
 
 
 def request(url: str, method: str = "POST", body: Any = CALL, **headers: str) -> tuple[int, bytes]:
@@ -157,7 +157,7 @@ def call_of(tool: str, **arguments: object) -> dict[str, Any]:
 
 
 def test_dreams_leave_threads_to_notes(here: Workspace) -> None:
-    gated = GatedHouse(roots=house(here).roots, shut={name_of(here.root)}, embedding=Embedding(download=False))
+    gated = GatedHouse(roots=house(here).roots, shut={name_of(here.root)}, embedding=Embedding())
     limits = Limits(short_threads=1, long_threads=1, threads_of_a_workspace=1)
     with served(gated, limits=limits) as url, ThreadPoolExecutor(3) as clients:
         try:

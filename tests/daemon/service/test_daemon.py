@@ -537,7 +537,7 @@ def test_the_configuration_in_force_names_its_file_also_after_a_reload(quiet: Ho
     name, _ = quiet.workspace()
     quiet.service.start()
     file = tmp_path / "mine.yaml"
-    file.write_text("dream: {min_chunks: 77}\nembeddings: {download: false}\n")
+    file.write_text("dream: {min_chunks: 77}\nembeddings: {idle_minutes: 5}\n")
     quiet.config = load(file, {"HOME": "/nonexistent"})
     quiet.service.reload()
     found = dict[str, Finding]()

@@ -19,21 +19,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from daemon.api.operations.search import look_up, search
+from daemon.api.operations.search import look_up
 from daemon.config.settings import Config
 from daemon.dream.consolidation import consolidate
 from daemon.service.keeper import Keeper
 from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding, Index
-from state.crystals.crystal import Crystal, Origin, crystal_digest
+from state.crystals.crystal import Crystal, Origin
 from state.errors import FencedError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.nearest import LATEST
-from state.stores.crystals.vectors import MODEL, index_state, put_index_state
-from state.stores.database.connection import open_database, to_text
+from state.stores.crystals.vectors import index_state, put_index_state
+from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from tests.support.in_memory import BagOfWords
-from tests.support.older import older_schema
 
 WIDTH = 16
 COUNT = 1_200
@@ -186,46 +185,13 @@ def test_what_nobody_means_is_deleted(workspace: Workspace) -> None:
     with opened(workspace) as crystals:
         for name in ("chroma-left", "chroma-meant"):
             (workspace.index / name).mkdir()
-        (workspace.state / "crystals" / "index-old").mkdir(parents=True)
         put_index_state(crystals.connection, index_state(crystals.connection)._replace(build="chroma-meant"))
         Index(workspace, lambda: None).prepare(crystals)
         assert not (workspace.index / "chroma-left").exists()
         assert (workspace.index / "chroma-meant").exists()
-        assert not (workspace.state / "crystals").exists()
 
 
-# --- a state.db that held them
-
-
-def _of_schema_12(workspace: Workspace, count: int) -> None:
-    """A state.db as an earlier dreamd left it: with the vectors, and files of them in another folder."""
-    texts = [f"House {number} was repaired" for number in range(count)]
-    with closing(sqlite3.connect(workspace.database, isolation_level=None)) as connection:
-        older_schema(connection, 12)
-        connection.execute("INSERT INTO meta VALUES (?, ?)", (MODEL, EMBEDDER.name))
-        for key, (text, vector) in enumerate(zip(texts, EMBEDDER.embed(texts), strict=True), 1):
-            connection.execute(
-                "INSERT INTO crystals (key, id, text, origin, kind, importance, trust, lifecycle, created_at)"
-                " VALUES (?, ?, ?, 'scratch', 'fact', .7, 'agent', 'generated', ?)",
-                (key, crystal_digest(Origin.SCRATCH, text), text, to_text(utc_now())),
-            )
-            table = "vectors" if key % 10 else "to_embed"
-            values = (key, EMBEDDER.name, vector.tobytes()) if key % 10 else (key,)
-            connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608
-        connection.execute("INSERT INTO words (words) VALUES ('rebuild')")
-    (workspace.state / "crystals").mkdir()
-    (workspace.state / "crystals" / "vectors.f32").write_bytes(b"dreamd vectors 1")
-
-
-def test_what_state_db_held_is_embedded_anew(tmp_path: Path) -> None:
-    workspace, embedder = init_workspace(contained(tmp_path / "agent")), BagOfWords(width=WIDTH)
-    _of_schema_12(workspace, 1_000)
-    with open_exclusive(workspace, Config(), "test", embedding=Embedding.given(embedder)) as store:
-        assert search(store, "House 77").hits[0].crystal.text == "House 77 was repaired"
-        assert store.embed() == store.crystals.vectors.vector_count() == store.crystals.count() == 1_000
-        near = store.crystals.vectors.nearest.to(EMBEDDER.embed(["House 78 was repaired"]), 1)[0]
-        assert next(iter(store.crystals.by_keys(near).values())).text == "House 78 was repaired"
-    assert not (workspace.state / "crystals").exists()
+# --- a lost index
 
 
 @pytest.mark.full

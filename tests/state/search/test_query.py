@@ -1,16 +1,21 @@
-from datetime import UTC, datetime
+"""A question is read: its words, its speakers, the times that it names; and the last day that a note names."""
+
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.search.dates import Period, periods_in
+from state.search.dates import FURTHEST, Period, last_day_named, periods_in
 from state.search.query import asks_again, names_in, read_question
 from tests.support.cases import cases
 
 CASES = cases(__file__)
-
 NOW = datetime(2026, 3, 12, 15, 30, tzinfo=UTC)  # a Thursday
+WEDNESDAY = datetime(2026, 3, 18, 12, tzinfo=UTC)
+SAID = datetime(2026, 3, 2, 9, 12, tzinfo=UTC)
+# By language: a day and its year, a day, a month and its year, yesterday, last month, last year, last week.
+NAMED: dict[str, list[str]] = CASES["NAMED"]
 
 
 @pytest.mark.parametrize(
@@ -22,58 +27,82 @@ NOW = datetime(2026, 3, 12, 15, 30, tzinfo=UTC)  # a Thursday
         ("July 4, 2023", [Period(2023, 7, 4)]),
         ("dec 2021 or August 2020", [Period(2021, 12), Period(2020, 8)]),
         ("What did we do in May?", [Period(None, 5)]),
+        ("en abril", [Period(None, 4)]),
+        ("в апреле", [Period(None, 4)]),
+        ("四月", [Period(None, 4)]),
         ("back in 2019", [Period(2019)]),
         ("yesterday or today", [Period(2026, 3, 11), Period(2026, 3, 12)]),
-        ("last month", [Period(2026, 2)]),
-        ("Last year", [Period(2025)]),
         ("this week", [Period(2026, 3, day) for day in range(9, 16)]),
-        ("last week", [Period(2026, 3, day) for day in range(2, 9)]),
         ("2026-13-40 is no date, but a year", [Period(2026)]),
+        ("you may march on", []),
+        ("it is 42", []),
+        ("march on, jan", []),
+        ("the mars rover", []),
     ],
 )
 def test_a_time_is_read_as_it_was_said(text: str, periods: list[Period]) -> None:
     assert list(periods_in(text, NOW)) == periods
 
 
+@pytest.mark.parametrize("language", NAMED)
+def test_periods_are_read_in_nine_languages(language: str) -> None:
+    last_week = tuple(Period(2026, 3, day) for day in range(9, 16))
+    single = ((2026, 3, 5), (None, 3, 5), (2025, 8), (2026, 3, 17), (2026, 2), (2025,))
+    expected = [*((Period(*one),) for one in single), last_week]
+    assert [periods_in(said, WEDNESDAY) for said in NAMED[language]] == expected
+
+
 def test_a_day_fits_best_and_the_rest_of_its_month_half() -> None:
-    day = Period(2026, 3, 2)
-    moments = [datetime(2026, 3, 2, tzinfo=UTC), datetime(2026, 3, 20, tzinfo=UTC), datetime(2025, 3, 2, tzinfo=UTC)]
-    assert [day.fit(moment) for moment in moments] == [1.0, 0.5, 0.0]
+    moments = [datetime(year, 3, day, tzinfo=UTC) for year, day in ((2026, 2), (2026, 20), (2025, 2))]
+    assert [Period(2026, 3, 2).fit(moment) for moment in moments] == [1.0, 0.5, 0.0]
     assert Period(None, 5).fit(datetime(1999, 5, 1, tzinfo=UTC)) == 0.5
 
 
-def test_the_names_of_speakers_are_in_neither_the_words_nor_the_topic() -> None:
-    question = read_question("When did Mira's replica fail, according to Tom?", ["Mira"], NOW)
-    assert question.words == ("replica", "fail", "according", "tom")
-    assert question.topic == "When did replica fail, according to Tom?"
-    assert question.names == {"Mira"}
+@pytest.mark.parametrize(("text", "day"), CASES["the_last_day_that_a_note_names"])
+def test_the_last_day_that_a_note_names(text: str, day: str) -> None:
+    assert last_day_named(text, SAID) == day
 
 
-def test_a_name_alone_is_what_is_asked_for() -> None:
-    question = read_question("Mira?", ["Mira"], NOW)
-    assert question.words == ("mira",)
-    assert question.topic == "Mira?"
+@pytest.mark.parametrize("text", CASES["what_names_no_last_day"])
+def test_what_names_no_last_day(text: str) -> None:
+    assert last_day_named(text, SAID) == ""
 
 
-def test_a_pasted_page_asks_for_its_first_words_only() -> None:
-    page = " ".join(f"word{number}" for number in range(5_000))
-    assert len(read_question(page, [], NOW).words) == 64
+@given(st.text(max_size=200) | st.from_regex(r"(\d{1,4}[ ./-]){1,4}(March|мая|4月1日|May)? ?\d{0,4}", fullmatch=True))
+def test_any_text_names_a_day_of_the_next_year_or_none(text: str) -> None:
+    day = last_day_named(text, SAID)
+    assert not day or SAID.date() <= datetime.fromisoformat(day).date() <= (SAID + FURTHEST + timedelta(1)).date()
 
 
-@given(st.text())
-def test_any_string_is_a_question(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "speakers", "words", "topic"),
+    [
+        (
+            "When did Mira's replica fail, according to Tom?",
+            ["Mira"],
+            ("replica", "fail", "according", "tom"),
+            "When did replica fail, according to Tom?",
+        ),
+        ("Mira?", ["Mira"], ("mira",), "Mira?"),
+        ("a\ud83d broken pipe", [], ("broken", "pipe"), "a? broken pipe"),
+    ],
+    ids=["names are in neither", "a name alone is asked for", "half a character"],
+)
+def test_a_question_has_words_and_a_topic(text: str, speakers: list[str], words: tuple[str, ...], topic: str) -> None:
+    question = read_question(text, speakers, NOW)
+    assert (question.words, question.topic, question.names) == (words, topic, frozenset(speakers))
+
+
+@given(st.text() | st.just(" ".join(f"word{number}" for number in range(5_000))))
+def test_any_string_is_a_question_of_at_most_64_words(text: str) -> None:
     question = read_question(text, names_in(text), NOW)
     question.topic.encode()
-    assert len(question.words) == len(set(question.words))
+    assert len(question.words) == len(set(question.words)) <= 64
 
 
 @pytest.mark.parametrize(("text", "again"), CASES["what_merely_asks_the_same_is_told_from_what_says_something"])
 def test_what_merely_asks_the_same_is_told_from_what_says_something(text: str, *, again: bool) -> None:
     assert asks_again("what is the name of Ada's cat?", text) == again
-
-
-def test_half_a_character_is_replaced_since_no_store_could_look_it_up() -> None:
-    assert read_question("a\ud83d broken pipe", [], NOW).topic == "a? broken pipe"
 
 
 @pytest.mark.parametrize(("text", "speaks"), CASES["a_question_that_speaks_to_the_agent_asks_for_its_replies"])

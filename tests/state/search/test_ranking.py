@@ -46,29 +46,24 @@ def _hormones(dopamine: float, cortisol: float) -> Hormones:
     return Hormones(dopamine, cortisol, 0.2, NOW)
 
 
+TRIFLE, MATTER = (_crystal("trifle", importance=0.0), 0.50), (_crystal("matter", importance=1.0), 0.49)
+LONG_AGO, JUST_NOW = (_crystal("then", age=90), 0.50), (_crystal("now", age=0), 0.48)
+
+
 def _texts(ranked: list[tuple[Crystal, float]]) -> list[str]:
     return [crystal.text for crystal, _ in ranked]
 
 
-@given(SIGNALS, st.sampled_from(["cosine", "near", "beside", "session", "period"]))
-def test_more_of_a_signal_is_never_less_relevant(signals: Signals, name: str) -> None:
-    assert WEIGHTS[name] > 0
-    fuller: dict[str, Any] = {name: 1.0}
-    assert relevance(replace(signals, **fuller)) >= relevance(signals)
-
-
-@given(SIGNALS)
-def test_a_reply_matches_less_than_the_same_words_of_a_person(signals: Signals) -> None:
-    assert relevance(replace(signals, reply=True)) <= relevance(replace(signals, reply=False))
-
-
-@given(one=SIGNALS, other=SIGNALS, usual=st.none() | st.floats(-1, 1))
-def test_a_score_is_likelihood_by_what_the_text_says_itself(
-    one: Signals, other: Signals, usual: float | None
+@given(SIGNALS, SIGNALS, st.sampled_from(["cosine", "near", "beside", "session", "period"]), st.none() | LEVELS)
+def test_more_of_a_signal_is_never_less_relevant_and_the_score_is_by_what_the_text_says_itself(
+    signals: Signals, other: Signals, name: str, usual: float | None
 ) -> None:
-    assert 0 <= score(one, usual) <= 1
-    elsewhere = replace(other, cosine=one.cosine, near=one.near)
-    assert score(elsewhere, usual) == score(one, usual)
+    fuller: dict[str, Any] = {name: 1.0}
+    assert WEIGHTS[name] > 0
+    assert relevance(replace(signals, **fuller)) >= relevance(signals)
+    assert relevance(replace(signals, reply=True)) <= relevance(replace(signals, reply=False))
+    elsewhere = replace(other, cosine=signals.cosine, near=signals.near)
+    assert 0 <= score(elsewhere, usual) == score(signals, usual) <= 1
 
 
 def test_a_rare_word_tells_more_than_a_common_one_and_all_together_tell_everything() -> None:
@@ -111,20 +106,22 @@ def test_where_everything_looks_alike_a_text_must_be_closer() -> None:
     assert unrelated([0.9]) == unrelated([]) == pytest.approx(0.2)
 
 
-def test_of_equal_matches_the_newer_comes_first() -> None:
-    assert _texts(order([(_crystal("old", age=9), 0.5), (_crystal("new"), 0.5)], NOW)) == ["new", "old"]
-
-
-def test_dopamine_brings_the_important_one_of_a_near_tie_to_the_front() -> None:
-    matches = [(_crystal("trifle", importance=0.0), 0.50), (_crystal("matter", importance=1.0), 0.49)]
-    assert _texts(order(matches, NOW)) == ["trifle", "matter"]
-    assert _texts(order(matches, NOW, _hormones(1.0, 0.0))) == ["matter", "trifle"]
-
-
-def test_cortisol_brings_the_recent_one_of_a_near_tie_to_the_front() -> None:
-    matches = [(_crystal("long ago", age=90), 0.50), (_crystal("just now", age=0), 0.48)]
-    assert _texts(order(matches, NOW)) == ["long ago", "just now"]
-    assert _texts(order(matches, NOW, _hormones(0.0, 1.0))) == ["just now", "long ago"]
+@pytest.mark.parametrize(
+    ("first", "second", "hormones", "order_of_texts"),
+    [
+        ((_crystal("old", age=9), 0.5), (_crystal("new"), 0.5), None, "new old"),
+        (TRIFLE, MATTER, None, "trifle matter"),
+        (TRIFLE, MATTER, _hormones(1.0, 0.0), "matter trifle"),
+        (LONG_AGO, JUST_NOW, None, "then now"),
+        (LONG_AGO, JUST_NOW, _hormones(0.0, 1.0), "now then"),
+        ((_crystal("archived", age=400, fades=True), 0.5), (_crystal("live"), 0.48), None, "live archived"),
+    ],
+    ids=["equal", "calm", "dopamine", "calm again", "cortisol", "archived"],
+)
+def test_near_ties_are_decided_by_age_by_hormones_and_by_having_faded(
+    first: tuple[Crystal, float], second: tuple[Crystal, float], hormones: Hormones | None, order_of_texts: str
+) -> None:
+    assert _texts(order([first, second], NOW, hormones)) == order_of_texts.split()
 
 
 @given(LEVELS, LEVELS, st.floats(0, 1), st.floats(0, 1), st.floats(0.2, 1))
@@ -134,8 +131,3 @@ def test_hormones_never_bury_a_clearly_better_match(
     better, worse = _crystal("better", age=900, importance=importance), _crystal("worse", age=0, importance=other)
     ranked = order([(worse, match / 1.2), (better, match)], NOW, _hormones(dopamine, cortisol))
     assert _texts(ranked) == ["better", "worse"]
-
-
-def test_an_archived_crystal_stands_behind_a_live_one_that_matches_about_as_well() -> None:
-    archived = _crystal("archived", age=400, fades=True)
-    assert _texts(order([(archived, 0.5), (_crystal("live"), 0.48)], NOW)) == ["live", "archived"]

@@ -1,3 +1,5 @@
+"""Hormones: the figures of the specification, and what holds of them whatever happens."""
+
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,56 +14,51 @@ from state.signals.hormones import (
     Hormones,
     decayed,
     felt,
+    mood,
     resting,
     spike_note,
     spikes,
 )
 
 NOW = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
+LEVEL, MINUTES = st.floats(0, 1), st.floats(0, 10_000)
+HORMONES = st.builds(Hormones, LEVEL, LEVEL, LEVEL, st.just(NOW))
+FEELINGS = st.lists(st.sampled_from(Feeling), max_size=6)
 
 
-def levels(dopamine: float, cortisol: float, oxytocin: float) -> Hormones:
-    return Hormones(dopamine, cortisol, oxytocin, NOW)
-
-
-def minutes(count: float) -> datetime:
-    return NOW + timedelta(minutes=count)
+def after(minutes: float) -> datetime:
+    return NOW + timedelta(minutes=minutes)
 
 
 @pytest.mark.parametrize(
-    ("feeling", "rise"),
+    ("feelings", "levels"),
     [
-        (Feeling.REWARD, (0.3, 0, 0)),
-        (Feeling.ERROR, (0, 0.3, 0)),
-        (Feeling.SOCIAL, (0, 0, 0.3)),
-        (Feeling.ACHIEVEMENT, (0.4, 0, 0.2)),
-        (Feeling.URGENCY, (0, 0.4, 0)),
+        ([Feeling.REWARD], (0.45, 0.02, 0.20)),
+        ([Feeling.ERROR], (0.15, 0.32, 0.20)),
+        ([Feeling.SOCIAL], (0.15, 0.02, 0.50)),
+        ([Feeling.ACHIEVEMENT], (0.55, 0.02, 0.40)),
+        ([Feeling.URGENCY], (0.15, 0.42, 0.20)),
+        ([Feeling.REWARD] * 5, (1.0, 0.02, 0.20)),
     ],
 )
-def test_a_feeling_raises_its_levels(feeling: Feeling, rise: tuple[float, float, float]) -> None:
-    after = felt(resting(NOW), [feeling], NOW)
-    expected = [base + up for base, up in zip((0.15, 0.02, 0.20), rise, strict=True)]
-    assert after.levels == pytest.approx(expected)
+def test_a_feeling_raises_its_levels_up_to_one(feelings: list[Feeling], levels: tuple[float, float, float]) -> None:
+    raised = felt(resting(NOW), feelings, NOW)
+    assert raised.levels == pytest.approx(levels)
+    half = decayed(raised, after(30)).dopamine  # of what is above the baseline
+    assert half == pytest.approx((levels[0] + 0.15) / 2)
 
 
-def test_feelings_add_up_from_what_is_left_of_the_earlier_ones_and_stop_at_one() -> None:
-    first = felt(resting(NOW), [Feeling.ACHIEVEMENT], NOW)
-    later = felt(first, [Feeling.REWARD], minutes(30))
-    assert later.dopamine == pytest.approx(0.15 + 0.2 + 0.3)
-    assert felt(resting(NOW), [Feeling.REWARD] * 5, NOW).dopamine == 1.0
-
-
-def test_a_rise_above_the_line_spikes_once_until_it_has_fallen_again() -> None:
-    calm = resting(NOW)
-    high = felt(calm, [Feeling.ACHIEVEMENT, Feeling.REWARD], NOW)
-    spiked, armed = spikes(calm, high, ALL_ARMED)
-    assert spiked == (Hormone.DOPAMINE,)
-    higher = felt(high, [Feeling.REWARD], minutes(1))
-    assert spikes(decayed(high, minutes(1)), higher, armed) == ((), armed)
-    fallen = decayed(higher, minutes(60))
-    assert fallen.dopamine < 0.7
-    again = felt(higher, [Feeling.ACHIEVEMENT, Feeling.REWARD], minutes(60))
-    assert spikes(fallen, again, armed)[0] == (Hormone.DOPAMINE,)
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        ((0.1, 0.1, 0.1), "calm"),
+        ((0.31, 0.0, 0.31), "motivated, socially engaged"),
+        ((0.61, 0.61, 0.61), "energized, stressed, deeply connected"),
+        ((0.3, 0.6, 0.3), "alert"),
+    ],
+)
+def test_the_levels_are_a_mood(levels: tuple[float, float, float], words: str) -> None:
+    assert mood(Hormones(*levels, NOW)) == words
 
 
 def test_the_note_of_a_spike_names_what_raised_it() -> None:
@@ -75,63 +72,37 @@ def test_the_note_of_a_spike_names_what_raised_it() -> None:
     )
 
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-LEVEL = st.floats(0, 1)
-
-
-HORMONES = st.builds(Hormones, LEVEL, LEVEL, LEVEL, st.just(START))
-
-
-MINUTES = st.floats(0, 10_000)
-
-
-FEELINGS = st.lists(st.sampled_from(Feeling), max_size=6)
-
-
-def after(minutes: float) -> datetime:
-    return START + timedelta(minutes=minutes)
-
-
 @given(HORMONES, MINUTES, MINUTES)
-def test_decay_only_brings_levels_nearer_to_their_baselines(hormones: Hormones, one: float, other: float) -> None:
+def test_decay_brings_levels_nearer_to_their_baselines_in_one_step_or_two(
+    hormones: Hormones, one: float, other: float
+) -> None:
     sooner, later = (decayed(hormones, after(minutes)) for minutes in sorted((one, other)))
     for base, start, mid, end in zip(BASELINES.levels, hormones.levels, sooner.levels, later.levels, strict=True):
         assert abs(end - base) <= abs(mid - base) + 1e-12 <= abs(start - base) + 2e-12
         assert (end - base) * (start - base) >= 0 or end == pytest.approx(base)
-
-
-@given(HORMONES, MINUTES, MINUTES)
-def test_decay_in_two_steps_is_decay_in_one(hormones: Hormones, first: float, second: float) -> None:
-    stepped = decayed(decayed(hormones, after(first)), after(first) + timedelta(minutes=second))
-    assert stepped.levels == pytest.approx(decayed(hormones, stepped.at).levels, abs=1e-6)
+    assert decayed(sooner, later.at).levels == pytest.approx(later.levels, abs=1e-6)
 
 
 @given(HORMONES, FEELINGS, st.floats(-100, 1000))
 def test_levels_stay_between_nought_and_one_and_no_feeling_lowers_them(
     hormones: Hormones, feelings: list[Feeling], minutes: float
 ) -> None:
-    before = decayed(hormones, after(minutes))
-    raised = felt(hormones, feelings, after(minutes))
+    before, raised = decayed(hormones, after(minutes)), felt(hormones, feelings, after(minutes))
     for low, high in zip(before.levels, raised.levels, strict=True):
         assert 0.0 <= low <= high <= 1.0
 
 
 @given(HORMONES, st.lists(st.tuples(FEELINGS, st.floats(0, 60)), max_size=12))
-def test_between_two_spikes_of_a_hormone_it_has_been_below_the_line(
-    start: Hormones, events: list[tuple[list[Feeling], float]]
+def test_a_rise_above_the_line_spikes_once_until_it_has_fallen_again(
+    hormones: Hormones, events: list[tuple[list[Feeling], float]]
 ) -> None:
-    hormones, armed, now = start, ALL_ARMED, START
-    fallen_since = dict.fromkeys(Hormone, True)
+    armed, now, fallen = ALL_ARMED, NOW, dict.fromkeys(Hormone, True)
     for feelings, wait in events:
         now += timedelta(minutes=wait)
         before = decayed(hormones, now)
-        for hormone in Hormone:
-            fallen_since[hormone] |= before.level(hormone) < 0.7
         hormones = felt(hormones, feelings, now)
         spiked, armed = spikes(before, hormones, armed)
         for hormone in Hormone:
-            assert (hormone in spiked) == (hormones.level(hormone) > 0.7 and fallen_since[hormone])
-            if hormone in spiked:
-                fallen_since[hormone] = False
+            fallen[hormone] |= before.level(hormone) < 0.7
+            assert (hormone in spiked) == (hormones.level(hormone) > 0.7 and fallen[hormone])
+            fallen[hormone] &= hormone not in spiked

@@ -1,3 +1,5 @@
+"""Crystals in the stores: written once, taken in by dreams, merged, faded, forgotten; skills and open questions."""
+
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -5,10 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
+from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, crystal_digest, fades_at
+from state.crystals.salience import salience
+from state.signals.curiosity import Cause
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals, Occurrence
-from state.stores.database.connection import open_database
+from state.stores.crystals.duplicates import HiddenDuplicates
+from state.stores.crystals.hormones import Questions
+from state.stores.crystals.search import Searcher
+from state.stores.crystals.skills import Skills
+from state.stores.database.connection import open_database, to_text, transaction
 from state.trust import Trust
 from tests.support.in_memory import BagOfWords
 
@@ -31,13 +39,12 @@ FULL = Crystal(
     last_accessed_at=AT + timedelta(hours=1),
     valence=-0.25,
 )
-
-
-@pytest.fixture
-def crystals(tmp_path: Path) -> Iterator[Crystals]:
-    connection = open_database(tmp_path / "state.db")
-    yield Crystals(connection)
-    connection.close()
+ALLERGIC = Crystal("I am allergic to nuts.", Origin.SESSION, AT, speaker="Anna")
+FACT = Crystal("The port is 8443", Origin.SCRATCH, AT)
+SAID = Crystal("Ada prefers tea over coffee in the morning", Origin.SCRATCH, AT, importance=0.8)
+AGAIN = Crystal("ADA prefers tea over  coffee in the morning", Origin.SCRATCH, AT + timedelta(hours=1))
+TASK = Crystal("Before each release write the changelog", Origin.SESSION, AT, Kind.TASK_PATTERN, session="a")
+BILLING = "Who owns billing?"
 
 
 def _note(text: str, **changes: object) -> Crystal:
@@ -77,6 +84,24 @@ def test_crystals_are_written_all_or_none(crystals: Crystals) -> None:
         crystals.upsert(broken())
     assert crystals.count() == 0
     assert not full_text.is_torn(crystals.connection)
+
+
+# --- whose words
+
+
+def test_two_people_who_say_the_same_are_two_facts_and_an_echo_is_none(crystals: Crystals) -> None:
+    bob = replace(ALLERGIC, speaker="Bob")
+    assert crystals.upsert([ALLERGIC, bob, replace(ALLERGIC, speaker="anna"), bob]) == 2
+    found = crystals.undreamt()
+    assert {(one.speaker, one.id == ALLERGIC.id) for one in found} == {("Anna", True), ("Bob", False)}
+    assert crystals.get([one.id for one in found]) == found
+    assert crystals.ids_of([crystal_digest(Origin.SESSION, ALLERGIC.text)]) != {}  # as an older version wrote it
+    word = _turn("The port is 8080.", speaker="user", trust=Trust.OWNER)
+    assert crystals.upsert([word, replace(word, speaker="tool", trust=Trust.TOOL)]) == 1
+    assert crystals.get([word.id])[0].trust is Trust.OWNER
+
+
+# --- what dreams take in
 
 
 def test_what_no_dream_has_seen_comes_most_important_first_with_its_kinds_mixed(crystals: Crystals) -> None:
@@ -120,6 +145,178 @@ def test_the_output_of_a_dream_is_not_its_input(crystals: Crystals) -> None:
     crystals.upsert([_note("seen", origin=origin) for origin in (Origin.SEED, Origin.WORKING, Origin.SESSION)])
     assert {crystal.origin for crystal in crystals.undreamt()} == {Origin.WORKING, Origin.SESSION}
     assert crystals.undreamt_count() == 2
+
+
+# --- fading
+
+
+def _stage(crystals: Crystals, crystal: Crystal = FACT) -> Lifecycle:
+    return crystals.get([crystal.id])[0].lifecycle
+
+
+def _assert_moments(crystals: Crystals) -> None:
+    """The column says what the values in the row say."""
+    for row in crystals.connection.execute("SELECT id, fades_at FROM crystals").fetchall():
+        moment = fades_at(crystals.get([row["id"]])[0])
+        assert moment is not None
+        assert row["fades_at"] == to_text(moment)
+
+
+def _fading(crystals: Crystals, crystal: Crystal = FACT) -> datetime:
+    moment = fades_at(crystals.get([crystal.id])[0])
+    assert moment is not None
+    return moment
+
+
+def test_the_moment_is_kept_through_all_that_changes_it(crystals: Crystals) -> None:
+    crystals.upsert([FACT, replace(FACT, text="x", valence=0.7, accesses=3, last_accessed_at=AT)])
+    _assert_moments(crystals)
+    crystals.touch([FACT.id], AT + timedelta(days=2))
+    _assert_moments(crystals)
+    crystals.upsert([replace(FACT, importance=0.9)])
+    _assert_moments(crystals)
+    crystals.mark_dreamt([FACT.id], 1)
+    crystals.set_lifecycle([FACT.id], Lifecycle.FROZEN)
+    _assert_moments(crystals)
+
+
+def test_an_access_brings_it_back_and_it_fades_again(crystals: Crystals) -> None:
+    crystals.upsert([FACT])
+    crystals.archive_faded(later := AT + timedelta(days=400))
+    crystals.touch([FACT.id], later)
+    assert _stage(crystals) is Lifecycle.ACTIVATED
+    assert crystals.archive_faded(later) == (0, 0)
+    assert crystals.archive_faded(_fading(crystals)) == (1, 0)
+
+
+def test_what_a_standing_pointer_leads_to_is_frozen_instead(crystals: Crystals) -> None:
+    crystals.upsert([FACT, other := replace(FACT, text="other", id="0" * 32)])
+    crystals.connection.executemany(
+        "INSERT INTO pointers (keywords, topic, crystal, made_in, standing) VALUES (?, 'x', ?, 1, ?)",
+        [("port", FACT.id, 1), ("other", other.id, 0)],
+    )
+    assert crystals.archive_faded(AT + timedelta(days=400)) == (1, 1)
+    assert (_stage(crystals), _stage(crystals, other)) == (Lifecycle.FROZEN, Lifecycle.ARCHIVED)
+
+
+# --- merged
+
+
+def _keys(crystals: Crystals) -> dict[str, int]:
+    return {row["text"]: row["key"] for row in crystals.connection.execute("SELECT key, text FROM crystals")}
+
+
+def _merge(crystals: Crystals, one: Crystal, other: Crystal) -> bool:
+    crystals.upsert([one, other])
+    keys = _keys(crystals)
+    with transaction(crystals.connection):
+        return HiddenDuplicates(crystals).merge(keys[one.text], keys[other.text])
+
+
+def _point(crystals: Crystals, crystal: Crystal, *, standing: bool) -> None:
+    crystals.connection.execute(
+        "INSERT INTO pointers (keywords, topic, crystal, made_in, standing) VALUES (?, 'x', ?, 1, ?)",
+        (crystal.text, crystal.id, standing),
+    )
+
+
+def test_the_twin_stays_as_it_is_and_names_its_survivor(crystals: Crystals) -> None:
+    assert _merge(crystals, SAID, AGAIN)
+    survivor, twin = crystals.get([SAID.id, AGAIN.id])
+    assert survivor == replace(SAID, parents=(AGAIN.id,), last_accessed_at=AGAIN.created_at)
+    assert twin == replace(AGAIN, lifecycle=Lifecycle.ARCHIVED)
+    assert HiddenDuplicates(crystals).survivors(_keys(crystals).values()) == {2: 1}
+    assert crystals.count() == 2
+
+
+def test_what_a_pointer_leads_to_is_not_merged_away_whether_it_stands_or_not(crystals: Crystals) -> None:
+    crystals.upsert([SAID, AGAIN])
+    _point(crystals, AGAIN, standing=False)
+    assert _merge(crystals, SAID, AGAIN)
+    assert HiddenDuplicates(crystals).survivors((1, 2)) == {1: 2}
+
+
+def test_who_forgets_the_survivor_forgets_what_says_the_same(crystals: Crystals) -> None:
+    assert _merge(crystals, SAID, AGAIN)
+    assert set(crystals.remove([SAID.id])) == {SAID.id, AGAIN.id}
+    assert crystals.count() == 0
+
+
+def test_a_search_shows_the_survivor_alone_and_the_twin_for_its_very_words(crystals: Crystals) -> None:
+    assert _merge(crystals, SAID, AGAIN)
+    embedder = BagOfWords()
+    crystals.vectors.embed_pending(embedder)
+    searcher = Searcher(crystals, embedder)
+
+    def found(query: str) -> list[str]:
+        return [hit.crystal.text for hit in searcher.search(query, AT + timedelta(days=3)).hits]
+
+    assert found("tea or coffee in the morning?") == [SAID.text]
+    assert found(f"who said: {AGAIN.text}") == [SAID.text, AGAIN.text]
+
+
+# --- skills and questions
+
+
+def test_the_same_words_in_three_sessions_are_one_crystal_and_a_skill(crystals: Crystals) -> None:
+    crystals.upsert(replace(TASK, session=session) for session in "abc")
+    assert crystals.count() == 1
+    (skill,) = Skills(crystals.connection, crystals.vectors).known(5)
+    assert (skill.occurrences, skill.sessions) == (3, 3)
+
+
+def test_one_task_that_is_searched_often_is_no_skill(crystals: Crystals) -> None:
+    crystals.upsert([TASK])
+    for hour in range(40):
+        crystals.touch([TASK.id], AT + timedelta(hours=hour))
+    skills = Skills(crystals.connection, crystals.vectors)
+    assert skills.refresh() == 0
+    assert skills.known(5) == []
+
+
+# The same work on three days, as an agent notes it.
+DEEDS = {
+    "en": ("Rotated the staging keys.", "I rotated the staging keys after lunch.", "Rotated the staging keys again."),
+    "de": ("Schlüssel der Testumgebung geprüft.", "Ich habe die Schlüssel der Testumgebung geprüft.",
+           "Schlüssel der Testumgebung nochmals geprüft."),
+    "fr": ("J'ai vérifié les clés du serveur.", "Vérifié les clés du serveur.",
+           "J'ai vérifié les clés du serveur hier."),
+    "es": ("Revisé las claves del servidor.", "Hoy revisé las claves del servidor.",
+           "He revisado las claves del servidor."),
+    "pt": ("Verifiquei as chaves do servidor.", "Hoje verifiquei as chaves do servidor.",
+           "Já verifiquei as chaves do servidor."),
+    "it": ("Ho controllato le chiavi del server.", "Controllato le chiavi del server.",
+           "Ho ricontrollato, controllato le chiavi del server."),
+    "ru": ("Проверил ключи сервера.", "Сегодня проверил ключи сервера.", "Снова проверил ключи сервера."),
+    "zh": ("检查了服务器的密钥。", "今天检查了服务器的密钥。", "又检查了服务器的密钥。"),
+    "ja": ("サーバーの鍵を確認した。", "今日もサーバーの鍵を確認した。", "サーバーの鍵をまた確認しました。"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", DEEDS)
+def test_a_skill_is_found_in_notes_in_nine_languages(crystals: Crystals, language: str) -> None:
+    crystals.upsert(
+        Crystal(text, Origin.SCRATCH, AT + timedelta(days=day), salience(text, Trust.AGENT).kind)
+        for day, text in enumerate(DEEDS[language])
+    )
+    (skill,) = Skills(crystals.connection, crystals.vectors).known(5)
+    assert skill.sessions >= 2
+    assert skill.pattern.rstrip(".。") in {text.rstrip(".。") for text in DEEDS[language]}
+
+
+def test_a_question_leaves_two_weeks_after_it_was_asked_last_whatever_raised_it(crystals: Crystals) -> None:
+    questions = Questions(crystals.connection)
+    for cause in Cause:
+        questions.raise_(f"{cause}?", cause, AT)
+    questions.raise_(BILLING, Cause.QUESTION, AT)
+    questions.raise_("who owns billing", Cause.MISS, AT + timedelta(days=10))
+    assert questions.sweep(AT + timedelta(days=14), 500) == 0
+    assert questions.sweep(AT + timedelta(days=14, seconds=1), 500) == len(Cause)
+    assert [(gap.question, gap.times) for gap in questions.open(9)] == [(BILLING, 2)]
+    assert questions.sweep(AT + timedelta(days=25), 500) == 1
+
+
+# --- forgotten
 
 
 def test_what_is_removed_is_in_no_table_and_its_words_not_in_the_file(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
@@ -11,6 +11,7 @@ from state.search.ranking import Filters, Findings
 from state.signals.hormones import Hormones
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Beside, Searcher
+from state.stores.database.connection import memory_database
 from state.trust import Trust
 from tests.support.in_memory import BagOfWords, ListIndex
 from tests.support.long_variants import examples
@@ -180,3 +181,29 @@ def test_what_a_person_says_comes_before_an_agents_reply_with_the_same_words(cry
     assert _texts(searcher.search("where does the pooler listen", NOW)) == [person.text, agent.text]
     found = searcher.candidates("where did you say the pooler listens", NOW)
     assert not any(signals.reply for _, signals in found)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("dense", [True, False])
+@given(stored=st.lists(sentences, min_size=20, max_size=40), new=st.lists(sentences, min_size=1, max_size=4))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_comes_first_beside_comes_among_the_first_once_it_is_written(
+    stored: list[str], new: list[str], *, dense: bool
+) -> None:
+    embedder = BagOfWords() if dense else None
+    with closing(memory_database()) as connection:
+        crystals = Crystals(connection)
+        crystals.upsert(map(_note, stored))
+        leaving = [_note(text, origin=Origin.EVICTED) for text in new]
+        if embedder:
+            crystals.vectors.embed_pending(embedder, 1_000)
+        with closing(Beside(leaving, embedder)) as beside:
+            tried = [Searcher(crystals, embedder, None, beside).rank_of(one.text, one.id, NOW, 3) for one in leaving]
+        crystals.upsert(leaving)
+        if embedder:
+            crystals.vectors.embed_pending(embedder, 1_000)
+        for one, rank in zip(leaving, tried, strict=True):
+            if rank is not None:
+                hits = Searcher(crystals, embedder).search(one.text, NOW, limit=99, by_value=False).hits
+                score = next(hit.score for hit in hits if hit.crystal.id == one.id)
+                assert sum(hit.score > score + 1e-9 for hit in hits) < 5  # any order is right for equal texts

