@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol, TypeVar
 
 from state.text.line import as_line
 from state.text.words import content_terms, search_form
@@ -53,22 +52,6 @@ class Gap:
     last_at: datetime
 
 
-class RankedQuestion(Protocol):
-    """What ranking has to know of an open question."""
-
-    @property
-    def question(self) -> str: ...
-    @property
-    def cause(self) -> str: ...
-    @property
-    def times(self) -> int: ...
-    @property
-    def last_at(self) -> datetime: ...
-
-
-Question = TypeVar("Question", bound=RankedQuestion)
-
-
 def questions_in(text: str) -> tuple[str, ...]:
     """Return the questions of a text, at most five, each one line without its bullet.
 
@@ -101,14 +84,14 @@ def question_key(question: str) -> str:
     return search_form(question).rstrip("?？؟!. ")
 
 
-def rank_questions(questions: Sequence[Question], now: datetime) -> list[Question]:
+def rank_questions(questions: Sequence[Gap], now: datetime) -> list[Gap]:
     """Return the questions that matter most first, each once (the weightiest of equals stays).
 
     weight of the cause · log2(1 + times) · 2^(-age / 7 days): an explicit question outweighs a single search that
     found nothing, a search that keeps finding nothing outweighs a question that was asked once.
     """
 
-    def weight(question: Question) -> float:
+    def weight(question: Gap) -> float:
         age_days = max(0.0, (now - question.last_at).total_seconds() / _DAY_SECONDS)
         return (
             _WEIGHT[Cause(question.cause)] * math.log2(1 + question.times) * math.pow(2.0, -age_days / HALF_LIFE_DAYS)

@@ -42,7 +42,7 @@ from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.nearest import ChromaIndex
-from state.stores.crystals.neighbours import Row, Surroundings, surroundings
+from state.stores.crystals.neighbours import Row, Surroundings, read_rows, surroundings
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import memory_database, optional_text
 from state.stores.vectors.embedder import Embedder
@@ -267,8 +267,8 @@ class Searcher:
         shown = {keys[crystal.id]: crystal for crystal, _ in ranked if crystal.id in keys}
         known = Supersessions(self._crystals).among(shown, filters.until)
         pairs = [(pair.older, pair.newer) for pair in known.pairs]
-        named = self._crystals.by_keys({row for pair in pairs for row in pair} - shown.keys())
-        every = shown | {key: crystal for key, crystal in named.items() if filters.let(crystal)}
+        named = {row for pair in pairs for row in pair} - shown.keys()
+        every = shown | self._crystals.by_keys(read_rows(self._connection, named, *condition(filters)))
         pairs = [pair for pair in pairs if every.keys() >= {*pair}]
         scores = {crystal.id: score for crystal, score in ranked}
         # What was not found stands beside what was, in whose place it holds, or held at the time that is asked for.

@@ -8,13 +8,14 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import product
 
 from state.changes.change import Change, CurrentLine
 from state.crystals.crystal import Origin
 from state.crystals.supersession import Cause, Supersession, current_values
 from state.document.document import SectionName
 from state.document.operations import Why
-from state.dream import RESTORE, REVIEW, Correction, Dream
+from state.dream import RESTORE, REVIEW, Dream
 from state.signals.hormones import is_hormone_event
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import from_text, optional_text
@@ -24,8 +25,8 @@ from state.trust import Trust
 
 # So many rows of one subject, and of those that hang together with them, are looked at.
 _MOST = 256
-_LISTED = "SELECT value FROM json_each(:keys)"
-_ROWS = "SELECT key FROM crystals WHERE id IN (SELECT value FROM json_each(?))"
+_LISTED = "IN (SELECT value FROM json_each(?))"
+_KEYS = "IN (SELECT value FROM json_each(:keys))"
 # A hidden duplicate stands for the crystal that it became.
 _PAIRS = f"""
 SELECT * FROM (
@@ -34,7 +35,7 @@ SELECT * FROM (
            (SELECT max(at) FROM occurrences WHERE crystal IN (b.key, b.merged_into) AND at < :before) AS newer_at
     FROM supersessions s JOIN crystals a ON a.key = s.older JOIN crystals b ON b.key = s.newer
     WHERE undone_at IS NULL
-    AND (s.older IN ({_LISTED}) OR s.newer IN ({_LISTED}))
+    AND (s.older {_KEYS} OR s.newer {_KEYS})
 ) WHERE older <> newer AND older_at IS NOT NULL AND newer_at IS NOT NULL
 """
 
@@ -63,20 +64,16 @@ class Supersessions:
         self._connection = crystals.connection
 
     def record(self, pairs: Iterable[Supersession]) -> int:
-        """Write these pairs, those that are there already excepted; returns how many. In the caller's transaction.
+        """Write these pairs, those that are there already excepted; return how many. In the caller's transaction.
 
         The owner's word is written also where it was taken back before.
         """
-        written = 0
-        for pair in pairs:
-            if pair.older == pair.newer:
-                continue
-            then = (
-                "ON CONFLICT (older, newer) DO UPDATE SET cause = excluded.cause, version = excluded.version,"
-                " trust = excluded.trust, undone_at = NULL WHERE excluded.cause = 'owner'"
-            )
-            written += SupersessionRow.table.add(self._connection, pair, "INSERT", then).rowcount
-        return written
+        then = (
+            "ON CONFLICT (older, newer) DO UPDATE SET cause = excluded.cause, version = excluded.version,"
+            " trust = excluded.trust, undone_at = NULL WHERE excluded.cause = 'owner'"
+        )
+        table, connection = SupersessionRow.table, self._connection
+        return sum(table.add(connection, pair, "INSERT", then).rowcount for pair in pairs if pair.older != pair.newer)
 
     def undo(self, older: int, newer: int, now: datetime) -> bool:
         """Take a pair back, whichever of both is current; it is not found again. Whether there was one."""
@@ -85,59 +82,55 @@ class Supersessions:
         return SupersessionRow.table.change(self._connection, which, *values, undone_at=now) > 0
 
     def learn(self, dream: Dream) -> int:
-        """Write what a model's operation, or the owner, put in the place of what; returns how many pairs.
+        """Write what a model's operation, or the owner, put in the place of what; return how many pairs.
 
         A restore takes back what was said about the crystals on which the lines rest that it brings back, and turns
         around what the owner had put in their place. In the caller's transaction, after the lines are written.
         """
         if dream.cause == RESTORE:
-            return self._restore(dream)
+            return self.record(self._turned_around(dream))
         if dream.cause == REVIEW:
-            for change in dream.changes:
-                if change.why is Why.UNDONE and change.come:
-                    self._take_back(change)
+            self._take_back(change for change in dream.changes if change.why is Why.UNDONE)
+        found = 0
+        for change in dream.changes:
+            if change.why is Why.REVISED and change.come and change.come[0].section is not SectionName.POINTERS:
+                found += sum(self.record(self._replaced(line, change, dream)) for line in change.gone)
         left = {line.id: line for line, _ in dream.left}
-        found = [
-            self._replacements(line, change, dream)
-            for change in dream.changes
-            if change.why is Why.REVISED and change.come and change.come[0].section is not SectionName.POINTERS
-            for line in change.gone
-        ]
-        found += [self._corrected(left[one.line], one, dream) for one in dream.corrections if one.line in left]
-        return sum(map(self.record, found))
-
-    def _restore(self, dream: Dream) -> int:
-        """Take back what superseded what the restored lines rest on; turn around what the owner had said instead."""
-        kept = json.dumps([crystal for change in dream.changes for crystal in change.evidence])
-        texts = json.dumps([line.text for line in dream.came])
-        mine = self._connection.execute(
-            f"""SELECT older, newer FROM supersessions JOIN crystals ON key = older
-                WHERE cause = ? AND version IS NOT NULL AND undone_at IS NULL
-                AND (older IN ({_ROWS}) OR text IN (SELECT value FROM json_each(?)))""",
-            (Cause.OWNER.value, kept, texts),
-        ).fetchall()
-        statement = f"DELETE FROM supersessions WHERE cause <> ? AND older IN ({_ROWS})"
-        self._connection.execute(statement, (Cause.OWNER.value, kept))
-        for row in mine:
-            pair = (row["older"], row["newer"])
-            self._connection.execute("DELETE FROM supersessions WHERE older = ? AND newer = ?", pair)
-        return self.record(
-            Supersession(row["newer"], row["older"], dream.at, Trust.OWNER, Cause.OWNER, dream.number) for row in mine
-        )
+        for one in dream.corrections:  # of what said what a line said, with what the owner says instead
+            for newer in self._crystals.keys([one.crystal]).values() if one.line in left else ():
+                said = self._said_by(left[one.line])
+                owners = (Trust.OWNER, Cause.OWNER, dream.number)
+                found += self.record(Supersession(older, newer, dream.at, *owners) for older in said)
+        return found
 
     def amend(self, dream: Dream) -> None:
         """Learn anew what follows from a dream of which lines gave way. In the caller's transaction."""
-        self._connection.execute("DELETE FROM supersessions WHERE version = ?", (dream.number,))
+        SupersessionRow.table.delete(self._connection, "version = ?", dream.number)
         self.learn(dream)
 
-    def _corrected(self, left: CurrentLine, correction: Correction, dream: Dream) -> list[Supersession]:
-        """Return what said what a line said, with what the owner says instead."""
-        newer = self._crystals.keys([correction.crystal]).get(correction.crystal)
-        return [
-            Supersession(older, newer, dream.at, Trust.OWNER, Cause.OWNER, dream.number)
-            for older in self._said_by(left)
-            if newer is not None
-        ]
+    def _turned_around(self, dream: Dream) -> list[Supersession]:
+        """Delete what superseded what the restored lines rest on; return what the owner had said, turned around."""
+        kept = json.dumps([crystal for change in dream.changes for crystal in change.evidence])
+        texts = json.dumps([line.text for line in dream.came])
+        mine = self._connection.execute(
+            f"""DELETE FROM supersessions WHERE cause = ? AND version IS NOT NULL AND undone_at IS NULL AND older IN
+                (SELECT key FROM crystals WHERE id {_LISTED} OR text {_LISTED}) RETURNING older, newer""",
+            (Cause.OWNER.value, kept, texts),
+        ).fetchall()
+        others = f"cause <> ? AND older IN (SELECT key FROM crystals WHERE id {_LISTED})"
+        SupersessionRow.table.delete(self._connection, others, Cause.OWNER.value, kept)
+        owners = (dream.at, Trust.OWNER, Cause.OWNER, dream.number)
+        return [Supersession(row["newer"], row["older"], *owners) for row in mine]
+
+    def _take_back(self, undone: Iterable[Change]) -> None:
+        """Forget that the texts that their owner puts back were superseded by what the lines rested on."""
+        which = (
+            "cause <> ? AND older IN (SELECT key FROM crystals WHERE text = ?)"
+            " AND newer IN (SELECT key FROM crystals JOIN evidence ON crystal = id WHERE line = ?)"
+        )
+        for change in undone:
+            for line, back in product(change.gone, change.come):
+                SupersessionRow.table.delete(self._connection, which, Cause.OWNER.value, back.text, line.id)
 
     def _said_by(self, left: CurrentLine) -> list[int]:
         """Return the rows that say what a line said: its own, and what it rested on if that is one, or has its words.
@@ -152,46 +145,35 @@ class Supersessions:
         said = [key for key, text in texts.items() if text == line or (len(texts) == 1 and line not in text)]
         return said if own is None else [own, *said]
 
-    def _take_back(self, change: Change) -> None:
-        """Forget that the texts that their owner puts back were superseded by what the line rested on."""
-        statement = (
-            "DELETE FROM supersessions WHERE cause <> ? AND older IN (SELECT key FROM crystals WHERE text = ?)"
-            " AND newer IN (SELECT key FROM crystals JOIN evidence ON crystal = id WHERE line = ?)"
-        )
-        for line in change.gone:
-            for back in change.come:
-                self._connection.execute(statement, (Cause.OWNER.value, back.text, line.id))
-
-    def _replacements(self, left: CurrentLine, change: Change, dream: Dream) -> list[Supersession]:
+    def _replaced(self, left: CurrentLine, change: Change, dream: Dream) -> list[Supersession]:
         """Return what said what a line said, with the latest of the news on which the line in its place rests.
 
         A line that still has the old one's words says more, and supersedes nothing; an event of a hormone never does.
         """
-        older = self._said_by(left)
-        rests_on = self._crystals.keys(change.evidence)
-        crystals = self._crystals.by_keys({*older, *rests_on.values()})
+        older, rests_on = self._said_by(left), self._crystals.keys(change.evidence).values()
+        crystals = self._crystals.by_keys({*older, *rests_on})
         said = self._crystals.said_last(crystals)
-        new = set(rests_on.values()) - set(older)
-        new = {key for key in new if key in crystals and not is_hormone_event(crystals[key].text)}
+        new = (crystals.keys() & rests_on) - {*older}
+        new = {key for key in new if not is_hormone_event(crystals[key].text)}
         if not new or normalise(left.text) in normalise(change.come[0].text):
             return []
         newest = max(new, key=lambda key: (said[key], key))
-        after = crystals[newest]
+        trust = crystals[newest].trust
         # Without a model a line is replaced only where a note names it.
         cause = Cause.NOTE if dream.author == _CODE else Cause.DREAM
-        cause = Cause.OWNER if after.origin is Origin.SEED else cause
+        cause = Cause.OWNER if crystals[newest].origin is Origin.SEED else cause
         return [
-            Supersession(key, newest, said[newest], after.trust, cause, dream.number)
+            Supersession(key, newest, said[newest], trust, cause, dream.number)
             for key in older
-            if key in crystals and crystals[key].trust.rank <= after.trust.rank and said[key] <= said[newest]
+            if key in crystals and crystals[key].trust.rank <= trust.rank and said[key] <= said[newest]
         ]
 
     def superseded(self) -> frozenset[int]:
         """Return the rows whose value no longer holds."""
+        ends = "SELECT older FROM supersessions WHERE undone_at IS NULL"
         rows = self._connection.execute(
-            "SELECT key, coalesce(merged_into, key) FROM crystals WHERE key IN"
-            " (SELECT older FROM supersessions WHERE undone_at IS NULL UNION"
-            " SELECT newer FROM supersessions WHERE undone_at IS NULL)"
+            f"SELECT key, coalesce(merged_into, key) FROM crystals WHERE key IN ({ends} UNION"
+            f" {ends.replace('older', 'newer')})"
         )
         return frozenset(self.among({int(key) for row in rows for key in row}).current)
 
@@ -211,19 +193,20 @@ class Supersessions:
         seen, waiting = set[int](), set(keys)
         before = optional_text(until) or "~"  # sorts after every moment
         while waiting and len(seen) <= _MOST:
-            listed = json.dumps(sorted(waiting))
+            found = self._connection.execute(
+                _PAIRS, {"keys": json.dumps(sorted(waiting)), "before": before}
+            ).fetchall()
             seen |= waiting
-            waiting = set()
-            for row in self._connection.execute(_PAIRS, {"keys": listed, "before": before}):
-                trust, cause = Trust(row["trust"]), Cause(row["cause"])
-                said_of = [(row["older_at"], int(row["older"])), (row["newer_at"], int(row["newer"]))]
-                said |= {key: moment for moment, key in said_of}
-                if said_of[0][0] > said_of[1][0] and cause is not Cause.OWNER:
-                    said_of.reverse()  # the older one was said once more
-                (_, older), (at, newer) = said_of
+            waiting = {int(row[end]) for row in found for end in ("older", "newer")} - seen
+            for row in found:
+                cause, ends = Cause(row["cause"]), [(row["older_at"], row["older"]), (row["newer_at"], row["newer"])]
+                said |= {key: moment for moment, key in ends}
+                if ends[0][0] > ends[1][0] and cause is not Cause.OWNER:
+                    ends.reverse()  # the older one was said once more
+                (_, older), (at, newer) = ends
                 if cause is Cause.OWNER or (older, newer) not in pairs:
-                    pairs[older, newer] = Supersession(older, newer, from_text(at), trust, cause, row["version"])
-                waiting |= {older, newer} - seen
+                    one = Supersession(older, newer, from_text(at), Trust(row["trust"]), cause, row["version"])
+                    pairs[older, newer] = one
         # Of two crystals the owner's word counts, whatever else says of them.
         owners = {(pair.newer, pair.older) for pair in pairs.values() if pair.cause is Cause.OWNER}
         left = (pair for ends, pair in pairs.items() if pair.cause is Cause.OWNER or ends not in owners)

@@ -96,4 +96,3 @@ def test_a_command_and_the_daemon_find_the_same(
     assert not both[1].index().failed  # type: ignore[union-attr]
     assert [hit.crystal.id for hit in mine.hits] == [hit.crystal.id for hit in theirs.hits]
     assert [hit.score for hit in mine.hits] == pytest.approx([hit.score for hit in theirs.hits], abs=1e-3)
-    assert all(filters.let(hit.crystal) for hit in mine.hits)
