@@ -20,9 +20,8 @@ from state.stores.crystals.nearest import LATEST
 from state.stores.crystals.vectors import NAME, CrystalVectors, index_state, put_index_state
 from state.stores.database.connection import open_database, to_text, transaction
 from state.stores.disk.workspace import Workspace
-from state.stores.vectors.chroma import VectorIndex
+from state.stores.vectors.chroma import VectorIndex, drop_builds, has_build, new_build, sync
 from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder
-from state.stores.vectors.index_folder import drop_builds, has_build, new_build, sync
 
 if TYPE_CHECKING:
     import numpy as np

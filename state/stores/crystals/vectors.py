@@ -2,25 +2,34 @@
 
 A vector counts if its crystal is there and does not wait in `to_embed`; so what state.db commits is right at once,
 and a row too many in vectors.db harms nobody. state.db names the vectors.db that it means by a token and by how often
-it was written. Any other file, an older one or a torn one, is deleted, and everything waits to be embedded again.
+it was written. Any other file, an older one or a torn one, is deleted, and everything waits to be embedded again. Its
+pages are large: a search reads every vector. What has committed may be lost with the power (`synchronous=NORMAL`).
 """
 
 import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from urllib.parse import quote
 
 from state.errors import StorageError
 from state.stores.crystals.nearest import ChromaIndex, Nearest, cosines, matrix
-from state.stores.database.connection import explained, transaction
+from state.stores.database.connection import (
+    BUSY_TIMEOUT_MS,
+    explained,
+    make_private,
+    normalised,
+    things,
+    transaction,
+)
 from state.stores.database.meta import Meta
-from state.stores.database.vector_database import SIDES, about, open_vectors
 from state.stores.disk.syscalls import storage_errors
+from state.stores.vectors.chroma import delete
 from state.stores.vectors.embedder import Embedder
-from state.stores.vectors.index_folder import delete
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,6 +52,22 @@ _LISTED = "IN (SELECT value FROM json_each(?))"
 _OF_THE_MOMENT = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
 # The token of a vectors.db that was found torn: whoever may write makes another one.
 _TORN = "torn"
+_SCHEMA = (
+    "CREATE TABLE about (one INTEGER PRIMARY KEY CHECK (one = 1), token TEXT NOT NULL, written INTEGER NOT NULL)",
+    # `key` is the crystal's row in state.db: what has another digest there now is another text.
+    "CREATE TABLE vectors (key INTEGER PRIMARY KEY, digest TEXT NOT NULL, vector BLOB NOT NULL)",
+    # What ChromaDB has not been told yet.
+    "CREATE TABLE to_index (key INTEGER PRIMARY KEY)",
+)
+_PRAGMAS = (
+    f"busy_timeout = {BUSY_TIMEOUT_MS}",
+    "trusted_schema = OFF",
+    "page_size = 65536",
+    "synchronous = NORMAL",
+    "secure_delete = ON",
+    "wal_autocheckpoint = 64",  # 4 MB
+)
+SIDES = ("", "-wal", "-shm", "-journal")
 
 
 class IndexState(NamedTuple):
@@ -94,7 +119,7 @@ class CrystalVectors:
             for _ in range(2):
                 if self._file is None and self._path is not None:
                     self._file = open_vectors(self._path, create=False)
-                if self._file is not None and about(self._file)[0] == wanted:
+                if self._file is not None and _about(self._file)[0] == wanted:
                     return ask(self._file)
                 if self._path is not None:
                     self.close()  # another one may lie there by now
@@ -129,7 +154,7 @@ class CrystalVectors:
                 self._file = open_vectors(self._path, create=False)
             if self._file is None:
                 return False
-            state, (token, written) = index_state(self._connection), about(self._file)
+            state, (token, written) = index_state(self._connection), _about(self._file)
         except sqlite3.DatabaseError as error:
             if _is_of_the_moment(error):
                 raise
@@ -168,7 +193,7 @@ class CrystalVectors:
         with transaction(self._connection) as connection:
             file = self._settled()
             wanted = {int(key): str(of) for key, of in connection.execute("SELECT key, digest FROM crystals")}
-            rows = file.execute("SELECT key, digest FROM vectors INDEXED BY vectors_by_digest").fetchall()
+            rows = file.execute("SELECT key, digest FROM vectors").fetchall()
             gone = [(key,) for key, digest in rows if wanted.get(key) != digest]
             with transaction(file):
                 file.executemany("DELETE FROM vectors WHERE key = ?", gone)
@@ -221,7 +246,7 @@ class CrystalVectors:
             digests = f"SELECT key, digest FROM crystals WHERE key {_LISTED}"
             there = dict(map(tuple, connection.execute(digests, (json.dumps([key for key, _ in crystals]),))))
             kept = [
-                (key, model, digest, vector.astype("<f4").tobytes())
+                (key, digest, vector.astype("<f4").tobytes())
                 for (key, digest), vector in zip(crystals, vectors, strict=True)
                 # The crystal may have been forgotten while its text was being embedded, or the model changed.
                 if there.get(key) == digest and model == self.model()
@@ -229,13 +254,11 @@ class CrystalVectors:
             done = [(key,) for key, *_ in kept]
             # First here: what state.db counts as embedded is. The lock of state.db keeps other writers away.
             with transaction(file):
-                file.executemany(
-                    "INSERT OR REPLACE INTO vectors (key, model, digest, vector) VALUES (?, ?, ?, ?)", kept
-                )
+                file.executemany("INSERT OR REPLACE INTO vectors (key, digest, vector) VALUES (?, ?, ?)", kept)
                 file.executemany("INSERT OR IGNORE INTO to_index VALUES (?)", done)
                 file.execute("UPDATE about SET written = written + 1")
             connection.executemany("DELETE FROM to_embed WHERE crystal = ?", done)
-            put_index_state(connection, index_state(connection)._replace(written=about(file)[1]))
+            put_index_state(connection, index_state(connection)._replace(written=_about(file)[1]))
 
     # ------------------------------------------------------------ ChromaDB
 
@@ -322,6 +345,56 @@ class CrystalVectors:
             key: dict([(other, cosine) for other, cosine in found.items() if other != key][:k])
             for key, found in zip(known, near, strict=True)
         }
+
+
+def _about(file: sqlite3.Connection) -> tuple[str, int]:
+    """Return its token, and how often it was written."""
+    token, written = file.execute("SELECT token, written FROM about").fetchone() or ("", 0)
+    return str(token), int(written)
+
+
+def open_vectors(path: Path | None, *, create: bool) -> sqlite3.Connection | None:
+    """Open vectors.db, or one in memory where there is no path; None when there is none and none is to be made.
+
+    The connection is in autocommit mode. Raise StorageError for a link and when the disk refuses,
+    sqlite3.DatabaseError for a file that is no such database.
+    """
+    if path is not None and not create and not path.exists():
+        return None
+    with ExitStack() as stack:
+        connection = _connected(path, create=create)
+        stack.callback(connection.close)
+        for pragma in _PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+        if create:
+            connection.execute("PRAGMA journal_mode = WAL")
+            with transaction(connection):
+                if not things(connection):
+                    for statement in _SCHEMA:
+                        connection.execute(statement)
+                    connection.execute("INSERT INTO about VALUES (1, '', 0)")
+        if set(things(connection).values()) != set(map(normalised, _SCHEMA)):
+            raise sqlite3.DatabaseError(f"{path}: its tables are not ours")
+        stack.pop_all()
+        return connection
+
+
+def _connected(path: Path | None, *, create: bool) -> sqlite3.Connection:
+    if path is None or create:
+        if path is not None:
+            make_private(path)
+        return sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False)
+    file = f"file:{quote(str(path))}"
+    connection = sqlite3.connect(f"{file}?mode=rw", uri=True, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_schema")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        # Where this process may make no file for the log, and there is none, the file stays as it is.
+        if error.sqlite_errorname != "SQLITE_CANTOPEN" or os.path.lexists(f"{path}-wal"):
+            raise
+        return sqlite3.connect(f"{file}?immutable=1", uri=True, isolation_level=None, check_same_thread=False)
+    return connection
 
 
 def _is_of_the_moment(error: sqlite3.DatabaseError) -> bool:

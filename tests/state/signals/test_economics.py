@@ -36,9 +36,7 @@ def test_a_feed_becomes_lines_that_are_known_by_their_first_words() -> None:
 
 
 def test_without_a_feed_the_line_says_so() -> None:
-    (line,) = niche_lines(None)
-    assert "No economics feed yet" in line
-    assert is_placeholder(line)
+    assert is_placeholder(niche_lines(None)[0])
 
 
 @pytest.mark.parametrize(

@@ -32,29 +32,22 @@ def test_each_sign_of_a_script_without_spaces_is_a_token(said: str) -> None:
     assert len(letters_of(said * 3).words()) > 3
 
 
-def test_a_chunk_ends_at_a_paragraph_when_one_is_near() -> None:
+def test_a_chunk_ends_at_a_paragraph_when_one_is_near_and_an_endless_word_is_cut() -> None:
     paragraph = "The bridge was slow today. " * 20
-    chunks = chunk("\n\n".join([paragraph.strip()] * 8))
-    assert all(piece.endswith("today.") for piece in chunks)
-
-
-def test_one_endless_word_is_cut() -> None:
-    chunks = chunk("x" * 10_000)
-    assert all(tokens(piece) <= CHUNK_TOKENS for piece in chunks)
+    assert all(piece.endswith("today.") for piece in chunk("\n\n".join([paragraph.strip()] * 8)))
+    assert all(tokens(piece) <= CHUNK_TOKENS for piece in chunk("x" * 10_000))
 
 
 @given(st.text(alphabet=st.sampled_from("ab. \n日本é-_😀"), max_size=6_000))
 def test_no_character_is_lost(text: str) -> None:
     chunks, at = chunk(text), 0
-    for piece in chunks:
-        assert piece
-        found = text.find(piece)
-        assert found >= 0
-        assert tokens(piece) <= CHUNK_TOKENS
     covered = [False] * len(text)
     for piece in chunks:
+        assert piece
+        assert tokens(piece) <= CHUNK_TOKENS
         start = text.find(piece, at)
         start = start if start >= 0 else text.find(piece)
+        assert start >= 0
         at = start
         covered[start : start + len(piece)] = [True] * len(piece)
     assert all(done or character.isspace() for done, character in zip(covered, text, strict=True))

@@ -21,63 +21,11 @@ POISON = [
     for row in (CORPORA / f"{name}.jsonl").read_text("utf-8").splitlines()
 ]
 
-PIECES = st.sampled_from(
-    [
-        *(
-            "#",
-            "##",
-            " ",
-            "\n",
-            "`",
-            "``",
-            "```",
-            "~~~",
-            "→",
-            "->",
-            "search:",
-            "`k`",
-            "- ",
-            "* ",
-            "1. ",
-            "> ",
-            "<!--",
-            "-->",
-        ),
-        *(
-            "<|",
-            "|>",
-            "![",
-            "](",
-            "https://e.x/a",
-            ")",
-            "[2026-01-01]",
-            "(importance: 1)",
-            "📌",
-            "---",
-            "===",
-            "word",
-        ),
-        *(
-            "\u200b",
-            "\u200d",
-            "\u202e",
-            "\ufe0f",
-            "❤",
-            "👩",
-            "\r\n",
-            "\t",
-            "\x00",
-            "\ud800",
-            "é",
-            "漢",
-            "می",
-            "\u200c",
-            '"',
-            "\\",
-        ),
-        *("\U0001f3f4", "\U000e0067", "\U000e007f", "(from a tool)", "…", "\u3000", "％", "𝟚"),
-    ]
-)
+PIECES = st.sampled_from([
+    *"# ## ` `` ``` ~~~ → -> search: `k` > <!-- --> <| |> ![ ]( https://e.x/a ) [2026-01-01] 📌 --- === word".split(),
+    *'❤ 👩 é 漢 می " \\ … ％ 𝟚 \U0001f3f4 \U000e0067 \U000e007f \u200b \u200c \u200d \u202e \ufe0f \ud800'.split(),
+    " ", "\n", "\r\n", "\t", "\x00", "\u3000", "- ", "* ", "1. ", "> ", "(importance: 1)", "(from a tool)",
+])  # fmt: skip
 NASTY = st.one_of(st.text(max_size=80), st.lists(PIECES, max_size=20).map("".join))
 
 
