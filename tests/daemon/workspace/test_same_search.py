@@ -95,4 +95,5 @@ def test_a_command_and_the_daemon_find_the_same(
     assert both[1].index() is not None
     assert not both[1].index().failed  # type: ignore[union-attr]
     assert [hit.crystal.id for hit in mine.hits] == [hit.crystal.id for hit in theirs.hits]
+    assert [hit.score for hit in mine.hits] == sorted((hit.score for hit in mine.hits), reverse=True)
     assert [hit.score for hit in mine.hits] == pytest.approx([hit.score for hit in theirs.hits], abs=1e-3)

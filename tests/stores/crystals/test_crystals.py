@@ -130,6 +130,16 @@ def test_what_a_dream_passed_over_is_no_news_and_comes_along_with_news_when_it_i
     assert {crystal.importance for crystal in second[1:]} == {0.6}
 
 
+def test_what_is_given_back_is_news_again(crystals: Crystals) -> None:
+    crystals.upsert(_turn(f"turn {n}", importance=0.2) for n in range(3))
+    ids = [crystal.id for crystal in crystals.undreamt()]
+    crystals.mark_dreamt(ids, 1, crystals.newest())
+    assert crystals.dreamt_in(1) == sorted(ids, key=ids.index)
+    crystals.undream(ids[1:2])
+    assert crystals.undreamt_count() == 1
+    assert [crystal.id for crystal in crystals.undreamt()] == ids[1:2]
+
+
 def test_a_pending_note_is_input_as_a_note_alone(crystals: Crystals) -> None:
     crystals.upsert([pending := _note("pending"), _note("of before there were rows of notes, and given back")])
     crystals.connection.execute(
@@ -226,6 +236,8 @@ def test_the_twin_stays_as_it_is_and_names_its_survivor(crystals: Crystals) -> N
     assert survivor == replace(SAID, parents=(AGAIN.id,), last_accessed_at=AGAIN.created_at)
     assert twin == replace(AGAIN, lifecycle=Lifecycle.ARCHIVED)
     assert HiddenDuplicates(crystals).survivors(_keys(crystals).values()) == {2: 1}
+    crystals.touch([AGAIN.id], AT + timedelta(hours=2))
+    assert _stage(crystals, AGAIN) is Lifecycle.ARCHIVED
     assert crystals.count() == 2
 
 

@@ -11,7 +11,7 @@ from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.supersession import Cause, Supersession
 from state.document.document import SectionName
 from state.document.operations import Why
-from state.dream import Dream
+from state.dream import RESTORE, Dream
 from state.search.ranking import Filters
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Searcher
@@ -158,3 +158,15 @@ def test_what_a_model_s_operation_names_is_superseded_and_nothing_else(
     current = supersessions.among(rows).current
     assert {rows[old].text for old in current} == superseded
     assert {rows[now].text for now in current.values()} <= {news.text}
+
+
+def test_a_restore_turns_around_what_the_owner_had_put_in_the_place_of_a_line(
+    known: Supersessions, crystals: Crystals
+) -> None:
+    with transaction(crystals.connection):
+        known.record([pair(1, 3, cause=Cause.OWNER, trust=Trust.OWNER, version=4)])
+        back = added(line("L1", SectionName.NICHE, PORTS[0]), evidence=(crystals.by_keys([1])[1].id,))
+        known.learn(
+            Dream(number=5, id="e", at=NOW, cause=RESTORE, reason="", before="", after="", mood="", changes=back)
+        )
+    assert known.among([1]).current == {2: 1, 3: 1}
