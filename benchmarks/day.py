@@ -92,9 +92,9 @@ class Day:
 
     def live(self, act: Callable[[Deed], None]) -> None:
         """Live through the day."""
-        scheduler, roster = self._service._scheduler, self._service._roster  # noqa: SLF001
-        roster.look_up_all()
-        due = dict.fromkeys(roster.all(), self._begin)
+        scheduler = self._service._scheduler  # noqa: SLF001
+        scheduler.look_up_all()
+        due = dict.fromkeys(scheduler.all(), self._begin)
         while (now := min(due.values())) < self._end:
             if self._deeds and self._begin + self._deeds[-1].after <= now:
                 self._leap(self._begin + self._deeds[-1].after)
@@ -185,11 +185,11 @@ def opened(place: Path, url: str, count: int, time_: Leaping) -> "tuple[Daemon, 
 
     daemon.workspace.stores.utc_now = time_.now  # before anybody imports it
     from daemon.config.settings import Config
-    from daemon.service import keeper, roster, scheduler, slots
+    from daemon.service import keeper, managed, scheduler, slots
     from daemon.service.daemon import Daemon
     from daemon.workspace.adoption import init_workspace
 
-    for module in (keeper, roster, scheduler, slots):
+    for module in (keeper, managed, scheduler, slots):
         vars(module)["time"] = SimpleNamespace(monotonic=time_.monotonic, sleep=time.sleep)
     config = Config.model_validate({"model": {"name": "openai/scripted", "api_base": url}})
     workspaces = [init_workspace(place / f"workspace-{number:02}") for number in range(count)]

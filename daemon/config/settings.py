@@ -10,7 +10,7 @@ import reprlib
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -247,12 +247,6 @@ class Config(_Section):
         """Of each key that is set ("dream.mode", "dream.approve.add"), the file or the variable that says so."""
         return self._origins
 
-    def read_from(self, file: Path | None, origins: Mapping[str, str]) -> Self:
-        """Return the same configuration, which knows where it was read from."""
-        config = self.model_copy()
-        config._file, config._origins = file, dict(origins)  # noqa: SLF001 - of its own class
-        return config
-
 
 def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Config:
     """Read the configuration: defaults, then the user's file, then the environment.
@@ -273,7 +267,8 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Con
         by_key["secrets.allow"] = " and ".join(filter(None, (given, str(allow_path(environment)))))
     allow = (*config.secrets.allow, *by_command)
     config = config.model_copy(update={"secrets": config.secrets.model_copy(update={"allow": allow})})
-    return config.read_from(user_file(path, environment), by_key)
+    config._file, config._origins = user_file(path, environment), by_key  # noqa: SLF001 - nobody else sets them
+    return config
 
 
 def _keys_set(merged: Mapping[str, Any], origins: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """Daemon: keeps workspaces, dreams in each when its time has come, and serves HTTP, MCP and the command line.
 
-    registry, configuration ─> Roster ─> Scheduler: a thread for each ─> Keeper (lock, stores) ─> Jobs
+    registry, configuration ─> Scheduler: a thread for each workspace ─> Keeper (lock, stores) ─> Jobs
                                              ▲
                         files that changed, clients' requests, a moment that has come
 
@@ -27,7 +27,7 @@ from daemon.dream.progress import Step
 from daemon.observability.metrics import Metrics, WorkspaceGauges
 from daemon.service.jobs import Jobs
 from daemon.service.keeper import DaemonAccess, Keeper
-from daemon.service.roster import ManagedWorkspace, Roster, Wish
+from daemon.service.managed import ManagedWorkspace, Wish
 from daemon.service.schedule import Action, phase, upcoming
 from daemon.service.scheduler import Scheduler
 from daemon.workspace.adoption import open_workspace
@@ -56,11 +56,8 @@ class Daemon:
         self.metrics = Metrics(version("dreamd"), self._since.timestamp(), self._gauges)
         self._embedding = Embedding(model=self.config.embeddings.model)
         listing = WorkspaceList(registry_path(os.environ), folders, home(os.environ))
-        self._roster = Roster(
-            listing, lambda: self.config, self._embedding, opening, self._stopping, self._look_after
-        )
         jobs = Jobs(self.metrics, self._stopping)
-        self._scheduler = Scheduler(self._roster, lambda: self.config, jobs, self._stopping)
+        self._scheduler = Scheduler(listing, lambda: self.config, self._embedding, opening, jobs, self._stopping)
         self._config_problem: Problem | None = None
         self._bound = (self.config.http.host, self.config.http.port)
         self.http = ""
@@ -82,11 +79,11 @@ class Daemon:
         """Say why it does not serve yet; empty if it does."""
         if self._stopping.is_set():
             return "the daemon is stopping"
-        return "" if self._roster.is_ready else "the daemon is starting: it looks up its workspaces"
+        return "" if self._scheduler.is_ready else "the daemon is starting: it looks up its workspaces"
 
     def info(self) -> DaemonInfo:
         """Return version, addresses, workspaces and problems; read no workspace's folder."""
-        problems = (self._config_problem, self.port_problem, self._unbound(), *self._roster.problems())
+        problems = (self._config_problem, self.port_problem, self._unbound(), *self._scheduler.problems())
         return DaemonInfo(
             version=version("dreamd"),
             pid=os.getpid(),
@@ -98,7 +95,7 @@ class Daemon:
             waiting=self._scheduler.dreams.waiting,
             workspaces=tuple(
                 WorkspaceInfo(one.name, str(one.root), one.hanging or one.problem, kept=one.is_kept)
-                for one in self._roster.all()
+                for one in self._scheduler.all()
             ),
             problems=tuple(problem for problem in problems if problem is not None),
         )
@@ -106,7 +103,7 @@ class Daemon:
     def status(self) -> DaemonStatus:
         """Return every workspace's status; one that is not taken up yet, or cannot be read, shows in `info` alone."""
         statuses = list[Status]()
-        for managed in self._roster.all():
+        for managed in self._scheduler.all():
             is_busy = managed.hanging is not None or managed.lock.locked()  # who asked would wait as well
             if managed.keeper is not None and not is_busy:
                 with suppress(DreamdError):
@@ -116,35 +113,35 @@ class Daemon:
 
     def register(self, root: Path) -> str:
         """Keep the workspace with this root from now on, also after a restart; its name."""
-        return self._roster.add(open_workspace(root)).name
+        return self._scheduler.add(open_workspace(root)).name
 
     def unregister(self, name: str) -> None:
         """Keep it no more, until it is registered again."""
-        self._roster.remove(name)
+        self._scheduler.remove(name)
 
     def meant(self, given: str) -> str:
         """Return the workspace that a path names."""
-        return meant(given, [one.name for one in self._roster.all()])
+        return meant(given, [one.name for one in self._scheduler.all()])
 
     def keeps(self, name: str) -> bool:
         """Tell whether it is in the roster."""
-        return self._roster.find(name) is not None
+        return self._scheduler.find(name) is not None
 
     def pulse(self, name: str) -> str:
         """Return what has changed, in numbers."""
-        found = self._roster.find(name) if name else None
+        found = self._scheduler.find(name) if name else None
         if name and found is None:
             raise UnknownWorkspaceError(f"there is no workspace {name}", "'dreamd status' names those that there are")
         if found is not None:
             self._use(found)
-        return " ".join(managed.pulse for managed in ((found,) if found else self._roster.all()))
+        return " ".join(managed.pulse for managed in ((found,) if found else self._scheduler.all()))
 
     @contextmanager
     def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
         """Give access to this workspace; `on_step` is called after each step of a dream."""
-        managed = self._roster.get(name)
+        managed = self._scheduler.get(name)
         hanging = managed.hanging
-        is_open = managed.is_kept or (hanging is None and self._roster.acquire(managed))
+        is_open = managed.is_kept or (hanging is None and self._scheduler.acquire(managed))
         keeper = managed.keeper
         if keeper is None or hanging is not None or not is_open:
             why = hanging or managed.problem or Problem("the daemon is still opening this workspace", "try again")
@@ -158,7 +155,7 @@ class Daemon:
             lambda _, *wish: self._scheduler.dream(managed, Wish(*wish)),
             lambda _: self._note_change(managed),
             partial(self._service_status, managed),
-            partial(self._roster.acquire, managed),
+            partial(self._scheduler.acquire, managed),
         )
 
     # ------------------------------------------------------------ start, reload, stop
@@ -168,7 +165,6 @@ class Daemon:
 
         A few at a time, and each at once when a client asks for it.
         """
-        self._roster.look_up_all()
         self._scheduler.start()
 
     def reload(self) -> None:
@@ -183,8 +179,8 @@ class Daemon:
         self.config, self._config_problem = config, None
         self._embedding.try_again()
         self._scheduler.dreams.resize(config.daemon.concurrent_dreams)
-        self._roster.look_up_all()
-        for managed in self._roster.all():
+        self._scheduler.look_up_all()
+        for managed in self._scheduler.all():
             managed.facts_of = (-1, -1)
         self._scheduler.look_at_all()
 
@@ -193,7 +189,7 @@ class Daemon:
         deadline = time.monotonic() + seconds
         self._stopping.set()
         ended = self._scheduler.stop(max(0.0, deadline - time.monotonic()))
-        for managed in self._roster.all():
+        for managed in self._scheduler.all():
             if (keeper := managed.keeper) is None:
                 continue
             # A client's thread that is at work in it would keep the process from ending.
@@ -202,15 +198,9 @@ class Daemon:
                 ended = False
             else:
                 keeper.release()
-        return ended and self._roster.is_ready
+        return ended and self._scheduler.is_ready
 
     # ------------------------------------------------------------ parts
-
-    def _look_after(self, gone: ManagedWorkspace | None) -> None:
-        """Look after what came into the roster, and no more after what has gone."""
-        if gone is not None:
-            self._scheduler.wake(gone)
-        self._scheduler.look_after_all()
 
     def _note_change(self, managed: ManagedWorkspace) -> None:
         """Take in a note that was just taken, at once."""
@@ -255,7 +245,7 @@ class Daemon:
     def _gauges(self) -> Iterator[WorkspaceGauges]:
         """Return how workspaces stood at the last look: nothing is read for it."""
         now = utc_now()
-        for managed in self._roster.all():
+        for managed in self._scheduler.all():
             if (facts := managed.facts) is not None and managed.hanging is None:
                 pending = facts.pending
                 waited = max(0.0, (now - (pending.oldest or now)).total_seconds())

@@ -1,5 +1,7 @@
 """Scheduler: one thread for each workspace, which waits until something changed, is due or is asked for, and does it.
 
+    registry, configuration ─> look_up ─> ManagedWorkspace ─> acquire (its lock), then again and again:
+
     look: its lock, its files compared, what is new taken in ─> due(now, history, pending)
                                                                 │ DREAM, PASS, SKIP, or WAIT
     a dream that a client asks for ─────────────────────────────┤
@@ -16,8 +18,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daemon.config.registry import Entry, WorkspaceList, name_of
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
@@ -26,19 +31,34 @@ from daemon.observability import logs
 from daemon.service.facts import is_copy_wanted, read_facts
 from daemon.service.jobs import Jobs
 from daemon.service.keeper import Keeper
-from daemon.service.roster import ManagedWorkspace, Roster, Wish
+from daemon.service.managed import ManagedWorkspace, Wish
 from daemon.service.schedule import Action, Decision, Thresholds, due, phase
 from daemon.service.slots import Slots
 from daemon.sessions import next_due
 from daemon.workspace.scan import Change
 from daemon.workspace.status import Problem
 from daemon.workspace.stores import Store, utc_now
+from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
-from state.errors import BusyError, DreamdError, FencedError, StoppedError
+from state.errors import (
+    BusyError,
+    DreamdError,
+    FencedError,
+    NotKeptError,
+    StoppedError,
+    UnknownWorkspaceError,
+    UsageError,
+)
+from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+# How long a client waits for a workspace that another thread is opening or releasing, or that is yet to be looked up.
+_LOCK_SECONDS = 10.0
+# How long a start or a reload waits for the folders of all entries to be looked up: what is on a disk that hangs is
+# taken up when it answers, and holds up nothing.
+_LOOK_UP_SECONDS = 1.0
 # Files are compared so often at least.
 TICK_SECONDS = 30.0
 # Where something was done a moment ago they are compared so often, and a thirtieth as often as it is past: every ten
@@ -60,37 +80,186 @@ _GAP = timedelta(seconds=90)
 
 
 class Scheduler:
-    """The threads of all workspaces in the roster. Any thread may call."""
+    """All workspaces to keep, by name, each with its thread. Any thread may call.
 
-    def __init__(self, roster: Roster, config: Callable[[], Config], jobs: Jobs, stopping: threading.Event) -> None:
+    A disk that hangs delays only its own workspace.
+    """
+
+    def __init__(
+        self,
+        listing: WorkspaceList,
+        config: Callable[[], Config],
+        embedding: Embedding,
+        open_workspace: Callable[[Path], Workspace],
+        jobs: Jobs,
+        stopping: threading.Event,
+    ) -> None:
         self.awake_since = utc_now()
         self.last_tick = time.monotonic()
         self.dreams = Slots(config().daemon.concurrent_dreams, _DREAM_SECONDS)
         self._passes = Slots(1, _PASS_SECONDS)
         self._openings = Slots(4, _OPENING_SECONDS)
-        self._roster = roster
+        self._listing = listing
         self._config = config
+        self._embedding = embedding
+        self._open_workspace = open_workspace
         self._jobs = jobs
         self._stopping = stopping
-        self._lock = threading.Lock()
-        self._threads: dict[ManagedWorkspace, threading.Thread] = {}
+        self._looked_up = threading.Event()  # all entries, but those on a disk that does not answer in a second
+        self._lock = threading.Lock()  # of `_listing` and `_managed`; no workspace's folder is touched under it
+        self._managed: dict[str, ManagedWorkspace] = {}
         self._ticking = threading.Thread(target=self._tick, name="ticking", daemon=True)
 
-    def start(self) -> None:
-        """Begin to look after all workspaces."""
-        self._ticking.start()
-        self.look_after_all()
+    # ------------------------------------------------------------ which workspaces there are
 
-    def look_after_all(self) -> None:
-        """Have a thread for each workspace that is in the roster now."""
+    @property
+    def is_ready(self) -> bool:
+        """Whether all that were listed at the start were looked up, or are on a disk that hangs."""
+        return self._looked_up.is_set()
+
+    def all(self) -> list[ManagedWorkspace]:
+        """Return all of them, by name."""
+        return [managed for _, managed in sorted(self._managed.copy().items())]
+
+    def find(self, name: str) -> ManagedWorkspace | None:
+        """Return the workspace of this name, if there is one."""
+        return self._managed.get(name)
+
+    def get(self, name: str) -> ManagedWorkspace:
+        """Return the workspace of this name; while entries are looked up, wait for it.
+
+        Raise UnknownWorkspaceError, or NotKeptError when the daemon has not looked them up in ten seconds.
+        """
+        if name not in self._managed and not self._looked_up.wait(_LOCK_SECONDS):
+            raise NotKeptError("the daemon is starting: it looks up its workspaces", "try again")
+        if (managed := self._managed.get(name)) is None:
+            known = ", ".join(sorted(self._managed)) or "none yet"
+            what = f"the daemon keeps no workspace {name!r} (it keeps {known})"
+            raise UnknownWorkspaceError(what, "'dreamd init' adds one")
+        return managed
+
+    def problems(self) -> list[Problem]:
+        """Return what is wrong with entries."""
+        return [Problem.of(error) for error in self._listing.problems()]
+
+    def look_up_all(self) -> None:
+        """Read all entries anew and look up what each names, in a thread of its own; wait for disks that answer."""
         with self._lock:
-            if self._stopping.is_set() or not self._ticking.is_alive():
-                return
-            for managed in self._roster.all():
-                if managed not in self._threads:
-                    thread = threading.Thread(target=self._keep, args=(managed,), name=managed.name, daemon=True)
-                    self._threads[managed] = thread
-                    thread.start()
+            entries = self._listing.read(self._config().daemon.workspaces)
+        threads = [threading.Thread(target=self._look_up, args=(entry,), daemon=True) for entry in entries]
+        for thread in threads:
+            thread.start()
+        deadline = time.monotonic() + _LOOK_UP_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        self._looked_up.set()
+
+    def _look_up(self, entry: Entry) -> None:
+        """Keep what the entry names, and no longer what no entry names."""
+        try:
+            named = self._listing.look_up(entry)
+            with self._lock:
+                for root in self._listing.record(entry, named):
+                    self._put(root)
+                by_root = {managed.root: managed for managed in self.all()}
+                gone = [self._managed.pop(by_root[root].name) for root in self._listing.unlisted(by_root)]
+            for managed in gone:
+                self._release(managed)
+        except Exception as error:  # noqa: BLE001 - it holds up no other
+            logs.get(workspace=entry.text).error("entry_not_looked_up", error=error)
+
+    def add(self, workspace: Workspace) -> ManagedWorkspace:
+        """Keep the workspace from now on, also after a restart. Raise UsageError when its name is taken."""
+        with self._lock:
+            managed = self._put(workspace.root, self._listing.add)
+        self.acquire(managed)
+        return managed
+
+    def remove(self, name: str) -> None:
+        """Release the workspace, and keep it no more until it is added again. Raise as `get` does."""
+        managed = self.get(name)
+        with self._lock:
+            self._listing.remove(managed.root)
+            self._managed.pop(name, None)
+        self._release(managed)
+
+    def acquire(self, managed: ManagedWorkspace) -> bool:
+        """Try to take the workspace's lock and open it; a failure becomes its problem and is not raised.
+
+        False when another thread has been at that for ten seconds, and goes on: perhaps its disk hangs.
+        """
+        if not managed.lock.acquire(timeout=_LOCK_SECONDS):
+            return False
+        try:
+            offline = managed.keeper is not None and managed.keeper.offline_reason
+            if not (managed.holds_lock or offline or self._stopping.is_set()) and self._has(managed):
+                self._acquire_now(managed)
+            if managed.keeper is not None and not self._has(managed):
+                managed.keeper.release()  # removed meanwhile
+        finally:
+            managed.lock.release()
+        return True
+
+    def _has(self, managed: ManagedWorkspace) -> bool:
+        return self._managed.get(managed.name) is managed
+
+    def _put(self, root: Path, record: Callable[[Path], None] = lambda _: None) -> ManagedWorkspace:
+        """Return the one with this root, or a new one. Raise UsageError if a workspace elsewhere has its name."""
+        name = name_of(root)
+        managed = self._managed.get(name) or ManagedWorkspace(name, root)
+        if managed.root != root:
+            what = f"{root} would be called {name}, as {managed.root} is already"
+            raise UsageError(what, "rename one of the folders")
+        record(root)
+        self._managed[name] = managed
+        self._begin(managed)
+        return managed
+
+    def _acquire_now(self, managed: ManagedWorkspace) -> None:
+        log = logs.get(workspace=managed.name)
+        try:
+            workspace = self._open_workspace(managed.root)
+            if managed.keeper is not None and managed.keeper.workspace != workspace:
+                managed.keeper.release()  # the folder was deleted and made again: that is another workspace
+                managed.keeper = None
+            if managed.keeper is None:
+                on_failure = partial(_log_failure, managed.name)
+                managed.keeper = Keeper(workspace, managed.name, self._config, self._embedding, on_failure)
+            managed.keeper.acquire()
+            managed.watched.look(self._config().sources.transcripts)  # what changes from now on is told
+            managed.problem, managed.facts, managed.next = None, None, None
+            log.info("workspace_adopted", root=str(managed.root))
+        except Exception as error:  # noqa: BLE001 - one bad workspace does not stop the others
+            problem = Problem.of(error)
+            if managed.problem != problem:
+                log.warning("workspace_refused", error=error)
+            managed.problem = problem
+
+    def _release(self, managed: ManagedWorkspace) -> None:
+        """Close one that is no longer in the roster."""
+        self.wake(managed)
+        if managed.lock.acquire(timeout=_LOCK_SECONDS):  # else the thread that acquires it now releases it
+            try:
+                if managed.keeper is not None:
+                    managed.keeper.release()
+            finally:
+                managed.lock.release()
+        logs.get(workspace=managed.name).info("workspace_released")
+
+    # ------------------------------------------------------------ their threads
+
+    def start(self) -> None:
+        """Look up all workspaces, and begin to look after them."""
+        self.look_up_all()
+        self._ticking.start()
+        with self._lock:
+            for managed in self.all():
+                self._begin(managed)
+
+    def _begin(self, managed: ManagedWorkspace) -> None:
+        if managed.thread is None and self._ticking.is_alive() and not self._stopping.is_set():
+            managed.thread = threading.Thread(target=self._keep, args=(managed,), name=managed.name, daemon=True)
+            managed.thread.start()
 
     def wake(self, managed: ManagedWorkspace) -> None:
         """Look at this workspace now."""
@@ -99,7 +268,7 @@ class Scheduler:
 
     def look_at_all(self) -> None:
         """Look at all workspaces now."""
-        for managed in self._roster.all():
+        for managed in self.all():
             self.wake(managed)
 
     def dream(self, managed: ManagedWorkspace, wish: Wish) -> "Future[Outcome]":
@@ -124,16 +293,16 @@ class Scheduler:
     def stop(self, seconds: float) -> bool:
         """Begin nothing more and wait for what runs; return whether all has ended in time. Set `stopping` before."""
         deadline = time.monotonic() + seconds
-        with self._lock:
-            threads = dict(self._threads)
-        for managed in threads:
-            self.wake(managed)
+        self.look_at_all()
         for slots in (self.dreams, self._passes, self._openings):
             slots.look_again()
-        for managed, thread in threads.items():
-            thread.join(max(0.1, deadline - time.monotonic()))
+        ended = True
+        for managed in self.all():
+            if managed.thread is not None:
+                managed.thread.join(max(0.1, deadline - time.monotonic()))
+                ended &= not managed.thread.is_alive()
             self._refuse(managed)
-        return not any(thread.is_alive() for thread in threads.values())
+        return ended
 
     def thresholds(self) -> Thresholds:
         """Return the thresholds of the triggers, as configured."""
@@ -166,7 +335,7 @@ class Scheduler:
 
     def _keep(self, managed: ManagedWorkspace) -> None:
         """Look after one workspace for as long as it is in the roster."""
-        while not self._stopping.is_set() and self._roster.has(managed):
+        while not self._stopping.is_set() and self._has(managed):
             try:
                 seconds = self.step(managed)
             except Exception as error:  # noqa: BLE001 - it shows in the status, and once in the log
@@ -175,9 +344,6 @@ class Scheduler:
                     logs.get(workspace=managed.name).error("look_failed", error=error)
                 managed.problem, managed.next = problem, None
             self._rest(managed, max(seconds, _SHORTEST_REST_SECONDS))
-        with self._lock:
-            if not self._stopping.is_set():
-                del self._threads[managed]
         self._refuse(managed)
 
     def _rest(self, managed: ManagedWorkspace, seconds: float) -> None:
@@ -185,7 +351,7 @@ class Scheduler:
         began = time.monotonic()
         while not (self._stopping.is_set() or managed.asked):
             until = min(seconds, _BETWEEN_LOOKS_SECONDS) if managed.is_wanted else seconds
-            if (left := began + until - time.monotonic()) <= 0 or not self._roster.has(managed):
+            if (left := began + until - time.monotonic()) <= 0 or not self._has(managed):
                 return
             managed.woken.wait(left)
             managed.woken.clear()
@@ -279,7 +445,7 @@ class Scheduler:
             keeper.release()
         if not managed.holds_lock:
             with self._openings.turn(managed, self._stopping.is_set):
-                self._roster.acquire(managed)
+                self.acquire(managed)
         keeper = managed.keeper
         return keeper if keeper is not None and keeper.check_lock() else None
 
@@ -297,7 +463,7 @@ class Scheduler:
         keeper.changed |= bool(changes)
         try:
             with keeper.store() as store:
-                self._maintain(keeper, store, now)
+                self._maintain(managed, keeper, store, now)
                 if Change.SCRATCH in changes:
                     absorb_notes(store, utc_now())
                 facts = read_facts(store, keeper, self.awake_since, phase(str(managed.root)), now)
@@ -322,14 +488,21 @@ class Scheduler:
             return Decision(Action.PASS, None, "state.db was not copied for a day", now)
         return decision
 
-    def _maintain(self, keeper: Keeper, store: Store, now: datetime) -> None:
-        """Do what is due in sessions; what fails is tried again at the next look."""
+    def _maintain(self, managed: ManagedWorkspace, keeper: Keeper, store: Store, now: datetime) -> None:
+        """Do what is due in sessions; what fails is tried again, and told, after a while."""
+        if time.monotonic() < managed.maintain_after:
+            return
         try:
             if (at := next_due(store, now)) is not None and at <= now:
                 self._jobs.maintain(keeper, store, now)
         except (sqlite3.Error, DreamdError) as error:
+            managed.maintain_after = time.monotonic() + TICK_SECONDS
             logs.get(workspace=keeper.name).error("sessions_not_maintained", error=error)
 
 
 def _ignore(_: Step) -> None:
     pass
+
+
+def _log_failure(name: str, what: str, error: Exception) -> None:
+    logs.get(workspace=name).error(f"{what}_failed", error=error)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from daemon.service.roster import ManagedWorkspace
+    from daemon.service.managed import ManagedWorkspace
 
 _LOOK_SECONDS = 1.0
 

@@ -22,11 +22,11 @@ from daemon.config.paths import registry_path
 from daemon.config.settings import Config, DaemonSection, DreamSection, HttpSection, ModelSection, load
 from daemon.dream.run import Mode
 from daemon.http.calls import Call, perform
-from daemon.service import roster as roster_module
+from daemon.service import managed as managed_module
 from daemon.service import scheduler as scheduler_module
 from daemon.service.daemon import Daemon
 from daemon.service.jobs import MOST_UNREAD, unread_problems
-from daemon.service.roster import ManagedWorkspace
+from daemon.service.managed import ManagedWorkspace
 from daemon.upkeep.examine import Finding
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.status import Problem, status
@@ -85,7 +85,7 @@ class House:
         return self.service.register(workspace.root), workspace
 
     def managed(self) -> ManagedWorkspace:
-        (found,) = self.service._roster.all()
+        (found,) = self.service._scheduler.all()
         return found
 
     def runs(self, name: str, outcome: str) -> list[str]:
@@ -153,7 +153,7 @@ def quiet(folder: Path) -> Iterator[House]:
 @contextmanager
 def at_work(house: House, name: str, *, dreaming: str = "") -> Iterator[threading.Event]:
     """Somebody is at it for long, until the event is set."""
-    keeper, entered, leave = house.service._roster.get(name).keeper, threading.Event(), threading.Event()
+    keeper, entered, leave = house.service._scheduler.get(name).keeper, threading.Event(), threading.Event()
     assert keeper is not None
 
     def stay() -> None:
@@ -337,7 +337,7 @@ def test_a_workspace_that_cannot_be_kept_is_not_tried_over_and_over_when_it_stir
 
 def test_a_workspace_that_was_taken_over_is_taken_back_and_has_no_problem(quiet: House) -> None:
     _, workspace = quiet.workspace()
-    (managed,) = quiet.service._roster.all()
+    (managed,) = quiet.service._scheduler.all()
     workspace.fence.write_text("1000\n")  # as another process does, which took it while this one was stopped
     quiet.service.start()
     until(lambda: managed.problem is not None)
@@ -375,7 +375,7 @@ class Disk:
 
 def test_a_disk_that_hangs_keeps_nobody_else_waiting(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduler_module, "TICK_SECONDS", 1.0)
-    monkeypatch.setattr(roster_module, "_HANGS_SECONDS", 0.2)
+    monkeypatch.setattr(managed_module, "_HANGS_SECONDS", 0.2)
     service, folder = house.service, house.folder
     service._scheduler._openings._patience = 0.5
     hung = [init_workspace(folder / "hung" / str(number)) for number in range(6)]  # more than there are slots
@@ -395,7 +395,7 @@ def test_a_disk_that_hangs_keeps_nobody_else_waiting(house: House, monkeypatch: 
         until(fine.document.exists)
         until(lambda: service.last_tick > tick)
         until(lambda: disk.waiting == len(hung))
-        until(lambda: all(one.hanging for one in service._roster.all() if one.root != fine.root))
+        until(lambda: all(one.hanging for one in service._scheduler.all() if one.root != fine.root))
         told = [one.problem for one in service.info().workspaces if one.problem is not None]
         assert len(told) == len(hung)
         assert all("has not answered" in one.what for one in told)
@@ -407,7 +407,7 @@ def test_a_disk_that_hangs_keeps_nobody_else_waiting(house: House, monkeypatch: 
     finally:
         disk.back.set()
     until(lambda: [one.problem for one in service.info().workspaces] == [None] * 7)
-    assert all(one.holds_lock for one in service._roster.all())
+    assert all(one.holds_lock for one in service._scheduler.all())
 
 
 # --- several at once
