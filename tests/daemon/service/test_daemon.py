@@ -193,8 +193,10 @@ def test_at_rest_nothing_is_opened(quiet: House) -> None:
     managed, used = quiet.managed(), time.process_time()
     keeper = managed.keeper
     assert keeper is not None
-    until(lambda: not keeper.exclusive_busy)
-    time.sleep(2.0)
+    until(lambda: quiet.passed(managed.name) and managed.next.action == "wait")  # type: ignore[union-attr]
+    facts, used = managed.facts, time.process_time()
+    time.sleep(3.0)
+    assert managed.facts is facts  # it was looked at, and nothing read
     assert time.process_time() - used < 0.5
     assert managed.next is not None
     assert managed.next.action == "wait"
@@ -233,8 +235,9 @@ def test_a_pass_that_meets_somebody_at_work_is_made_up_for(quiet: House) -> None
     with at_work(quiet, name):
         (workspace.root / "transcripts").mkdir()
         (workspace.root / "transcripts" / "chat.jsonl").write_text(TALK, encoding="utf-8")
-        quiet.service.reload()  # it is looked at
-        time.sleep(1.0)
+        managed = quiet.managed()
+        until(lambda: managed.next is not None and managed.next.action == "pass")
+        time.sleep(0.5)
         assert quiet.passed(name) == 1
     until(lambda: quiet.passed(name) == 2)
 
