@@ -16,6 +16,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -251,15 +252,21 @@ class Scheduler:
     def start(self) -> None:
         """Look up all workspaces, and begin to look after them."""
         self.look_up_all()
-        self._ticking.start()
+        if not self._ticking.is_alive():
+            self._ticking.start()
+        self._begin_all()
+
+    def _begin_all(self) -> None:
         with self._lock:
             for managed in self.all():
                 self._begin(managed)
 
     def _begin(self, managed: ManagedWorkspace) -> None:
         if managed.thread is None and self._ticking.is_alive() and not self._stopping.is_set():
-            managed.thread = threading.Thread(target=self._keep, args=(managed,), name=managed.name, daemon=True)
-            managed.thread.start()
+            thread = threading.Thread(target=self._keep, args=(managed,), name=managed.name, daemon=True)
+            with suppress(RuntimeError):  # there can be no more now: the next tick tries again
+                thread.start()
+                managed.thread = thread
 
     def wake(self, managed: ManagedWorkspace) -> None:
         """Look at this workspace now."""
@@ -321,7 +328,7 @@ class Scheduler:
             managed.asked.popleft().outcome.set_exception(error)
 
     def _tick(self) -> None:
-        """Notice when the machine slept or its clock was set."""
+        """Notice when the machine slept or its clock was set, and begin what could not begin."""
         wall, steady = utc_now(), time.monotonic()
         while not self._stopping.wait(TICK_SECONDS):
             now, self.last_tick = utc_now(), time.monotonic()
@@ -330,6 +337,7 @@ class Scheduler:
                 logs.get().info("gap_noticed", seconds=round((now - wall).total_seconds()))
                 self.look_at_all()
             wall, steady = now, self.last_tick
+            self._begin_all()
 
     # ------------------------------------------------------------ in the thread of one workspace
 
@@ -444,7 +452,9 @@ class Scheduler:
         if keeper is not None and not os.path.isdir(keeper.workspace.state):  # noqa: PTH112 - Path.is_dir may raise here
             keeper.release()
         if not managed.holds_lock:
+            managed.look_started = None  # it does not hang while it waits
             with self._openings.turn(managed, self._stopping.is_set):
+                managed.look_started = time.monotonic()
                 self.acquire(managed)
         keeper = managed.keeper
         return keeper if keeper is not None and keeper.check_lock() else None
