@@ -21,7 +21,14 @@ from daemon.cli.parsing import config_of, parser_of, takes_config, takes_json
 from daemon.cli.perform import add_parameter, given
 from daemon.cli.terminal import agreed, can_ask, out, say, show, show_json, working
 from daemon.config.settings import Config
-from daemon.fleet.connections import Connections, connect, connect_to_recover, open_database, scratch_folder
+from daemon.fleet.connections import (
+    Connections,
+    connect,
+    connect_to_recover,
+    open_database,
+    require_installed,
+    scratch_folder,
+)
 from daemon.workspace.stores import follow_clock, utc_now
 from state.errors import ConfirmRequiredError, NotFoundError, UsageError
 from state.fleet import Quotas, Right
@@ -523,6 +530,7 @@ def run(arguments: argparse.Namespace) -> int:
     values = given(act, arguments)
     if any(one.name == "quotas" for one in act.parameters):
         values["quotas"] = {name: number for name in _QUOTAS if (number := getattr(arguments, name)) is not None}
+    require_installed()
     with closing(Operator(config_of(arguments), as_json=arguments.json)) as operator:
         done: Done = act.run(operator, **values)
     if arguments.json and done.value is not None:

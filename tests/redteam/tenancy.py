@@ -5,7 +5,6 @@ holds what the first one does not. Every word of a
 tenant that nobody else may see holds its canary; so do the operator's.
 """
 
-import http.client
 import io
 import os
 import re
@@ -22,7 +21,7 @@ from state.fleet import Place, Quotas, Right, Tenant
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.registry import Tenants, Tokens
 from tests.daemon.fleet.running import Fleet, Here
-from tests.daemon.http.running import Answer, asked
+from tests.daemon.http.running import Answer
 
 OPERATOR_CANARY = "0peratorscanary"
 WORKSPACE = "plans"  # of each tenant
@@ -205,11 +204,6 @@ def shown(answer: Answer) -> bytes:
     """All that a client sees of a reply, but the moment at which it came."""
     lines = [f"{name}: {value}" for name, value in answer.headers.items() if name.lower() != "date"]
     return "\n".join([str(answer.status), *lines]).encode("utf-8", "surrogateescape") + b"\n\n" + answer.body
-
-
-def asked_at(port: int, method: str, path: str, headers: Mapping[str, str]) -> Answer:
-    """A request of somebody who is no tenant, at some port."""
-    return asked(http.client.HTTPConnection("127.0.0.1", port, timeout=30), method, path, None, None, dict(headers))
 
 
 @contextmanager

@@ -214,8 +214,10 @@ WITH held AS (
     RETURNING w.id, w.tenant),
 taken AS (
     UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM held
-    WHERE i.workspace = held.id AND (i.taken_at IS NULL AND i.id = ANY(%(taken)s::bigint[])
-        OR %(erased)s AND i.taken_at = 'infinity')),
+    WHERE i.workspace = held.id AND i.taken_at IS NULL AND i.id = ANY(%(taken)s::bigint[])),
+aside AS (
+    UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM held
+    WHERE %(erased)s AND i.workspace = held.id AND i.taken_at = 'infinity'),
 spent AS (
     INSERT INTO spending AS s (day, tenant, workspace, dreams, calls, tokens, usd)
     SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date, held.tenant, held.id,

@@ -150,6 +150,7 @@ def test_without_the_extra_it_says_how_to_install_it(
     dreamd: Caller, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "psycopg" else object())
-    ended = dreamd("migrate", "--database", database_url)
-    assert ended.status != 0
-    assert "pip install 'dreamd[fleet]'" in ended.err
+    for words in (("migrate", "--database", database_url), ("fleet", "workspace", "remove", "acme", "one", "--yes")):
+        ended = dreamd(*words)
+        assert ended.status != 0
+        assert "pip install 'dreamd[fleet]'" in ended.err

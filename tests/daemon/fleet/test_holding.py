@@ -65,6 +65,8 @@ def test_nothing_of_a_workspace_stays_where_it_was_held(fleet: Fleet, door: Here
 def test_a_bootstrap_leaves_its_receipt_with_the_workspace(fleet: Fleet, door: Here) -> None:
     token, _ = fleet.one()
     door.note(token, "one", "Ada prefers tea")
+    door.bootstrap(token, "one")
+    door.give_back()  # nothing but receipts is new from here on
     for query in ("agent=claude-code&receipt=HTTP", "receipt=none"):
         assert door.ask(token, "GET", f"/v1/workspaces/one/memory_bootstrap?{query}").status == 200
     door.give_back()
