@@ -76,19 +76,15 @@ _NOT_FOR_OPERATORS = ErrorResponse(
 
 
 async def serve_doors(
-    process: "FleetProcess",
-    listener: "Listener",
-    operator_token: str,
-    closing: asyncio.Event,
-    limits: Limits = LIMITS,
+    process: "FleetProcess", listener: "Listener", operator_token: str, closing: asyncio.Event
 ) -> None:
-    """Answer at this listener until `closing` is set; requests under way have `limits.grace_seconds` to end."""
+    """Answer at this listener until `closing` is set; requests under way have some seconds to end."""
     from daemon.http.app import application
     from daemon.http.serve import server
     from daemon.mcp.http import Endpoint
 
-    workers = Workers(limits, process.owner_of)
-    mcp = Endpoint(process, limits, process.owner_of)
+    workers = Workers(LIMITS, process.owner_of)
+    mcp = Endpoint(process, LIMITS, process.owner_of)
     secret = secrets.token_urlsafe(32)
     policy = port_policy(secret)
     inside, own = application(process, policy, workers, mcp), own_answers(process, policy, workers)

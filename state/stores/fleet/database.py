@@ -205,7 +205,10 @@ def explained_errors(url: str) -> Iterator[None]:
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
         raise ConfigError(f"{named(url)} lacks tables of the fleet, or has others", _MIGRATE) from error
     except psycopg.errors.InsufficientPrivilege as error:
-        raise _forbidden(url, error) from error
+        raise ConfigError(
+            f"the user of {named(url)} lacks a right ({_line(error)})",
+            "let it own the schema dreamd and what is in it",
+        ) from error
     except psycopg.errors.ForeignKeyViolation as error:
         raise NotFoundError("what this belongs to is gone", "it was removed meanwhile") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
@@ -263,12 +266,6 @@ def _reason(url: str) -> Exception | None:
     return None
 
 
-def _forbidden(url: str, error: Exception) -> ConfigError:
-    return ConfigError(
-        f"the user of {named(url)} lacks a right ({_line(error)})", "let it own the schema dreamd and what is in it"
-    )
-
-
 def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
@@ -293,36 +290,38 @@ def migrate(url: str, mark: str) -> int:
     `mark`: the fleet's, if it is made now. Raise UnreachableError, and ConfigError for a newer schema, for tables of
     somebody else's, and for a user who may not make tables; then nothing is changed.
     """
+    with explained_errors(url), psycopg.connect(conninfo(url), row_factory=dict_row, **KEEP_ALIVE) as connection:
+        try:
+            _migrate(connection, named(url), mark)
+        except psycopg.errors.InsufficientPrivilege:
+            raise
+        except psycopg.ProgrammingError as error:
+            raise ConfigError(
+                f"the schema dreamd of {named(url)} has tables that are not the fleet's ({_line(error)})",
+                "give the fleet a database of its own",
+            ) from error
+    return SCHEMA_VERSION
+
+
+def _migrate(connection: Connection[DictRow], name: str, mark: str) -> None:
     from procrastinate.schema import SchemaManager
 
-    try:
-        with psycopg.connect(conninfo(url), row_factory=dict_row, **KEEP_ALIVE) as connection:
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
-            connection.execute("CREATE SCHEMA IF NOT EXISTS dreamd")
-            connection.execute("SET LOCAL search_path = dreamd")
-            connection.execute("CREATE TABLE IF NOT EXISTS meta (schema integer NOT NULL)")
-            found = connection.execute("SELECT schema FROM meta").fetchone()
-            version = found["schema"] if found else 0
-            if version > SCHEMA_VERSION:
-                raise ConfigError(
-                    f"{named(url)} has schema {version} of the fleet, and this dreamd knows {SCHEMA_VERSION}",
-                    "migrate with a newer dreamd",
-                )
-            if version == 0:
-                connection.execute(SchemaManager.get_schema())
-                connection.execute("INSERT INTO meta VALUES (0)")
-            for number in range(version + 1, SCHEMA_VERSION + 1):
-                schema = files(__package__).joinpath(f"schema_{number}.sql")
-                connection.execute(schema.read_text(encoding="utf-8"))
-                connection.execute("UPDATE meta SET schema = %s", (number,))
-            connection.execute("INSERT INTO fleet (mark) SELECT %s WHERE NOT EXISTS (SELECT 1 FROM fleet)", (mark,))
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise _away(url, error) from error
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise _forbidden(url, error) from error
-    except psycopg.ProgrammingError as error:
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+    connection.execute("CREATE SCHEMA IF NOT EXISTS dreamd")
+    connection.execute("SET LOCAL search_path = dreamd")
+    connection.execute("CREATE TABLE IF NOT EXISTS meta (schema integer NOT NULL)")
+    found = connection.execute("SELECT schema FROM meta").fetchone()
+    version = found["schema"] if found else 0
+    if version > SCHEMA_VERSION:
         raise ConfigError(
-            f"the schema dreamd of {named(url)} has tables that are not the fleet's ({_line(error)})",
-            "give the fleet a database of its own",
-        ) from error
-    return SCHEMA_VERSION
+            f"{name} has schema {version} of the fleet, and this dreamd knows {SCHEMA_VERSION}",
+            "migrate with a newer dreamd",
+        )
+    if version == 0:
+        connection.execute(SchemaManager.get_schema())
+        connection.execute("INSERT INTO meta VALUES (0)")
+    for number in range(version + 1, SCHEMA_VERSION + 1):
+        schema = files(__package__).joinpath(f"schema_{number}.sql")
+        connection.execute(schema.read_text(encoding="utf-8"))
+        connection.execute("UPDATE meta SET schema = %s", (number,))
+    connection.execute("INSERT INTO fleet (mark) SELECT %s WHERE NOT EXISTS (SELECT 1 FROM fleet)", (mark,))

@@ -39,16 +39,6 @@ def age(fleet: Kept, table: str, column: str, minutes: int) -> None:
     fleet.database.rows(f"UPDATE {table} SET {column} = {column} - interval '{minutes} minutes'")  # noqa: S608 - ours
 
 
-def test_an_empty_fleet_says_that_nobody_lives_and_one_that_lives_has_no_problem(fleet: Kept) -> None:
-    assert [what.split(":")[0] for what in problems(status_of(fleet))] == ["no process lives"]
-    fleet.live()
-    status = status_of(fleet)
-    assert problems(status) == []
-    assert [(one.kind, one.alive) for one in status.processes] == [("serve", True)]
-    fleet.die()
-    assert len(problems(status_of(fleet))) == 1
-
-
 def test_it_counts_workspaces_by_how_they_stand_and_never_shows_a_word_of_theirs(fleet: Kept) -> None:
     fleet.live()
     acme = fleet.tenant("acme")
