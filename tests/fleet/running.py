@@ -9,8 +9,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from tests.fleet.audit import Seen, audit, watch
 from tests.fleet.blows import Storm, drawn, judge
@@ -187,36 +188,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0 when nothing was found, else 1."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # nothing is left of a run that is stopped
     parser = argparse.ArgumentParser(prog="python -m tests.fleet", description="Break a fleet on purpose.")
+    parser.add_argument("--minutes", type=float, default=0.0, help="run after run, none begun after so long")
     parser.add_argument("--seed", type=int, default=None, help="of all chance (else a new one, which is printed)")
-    parser.add_argument("--minutes", type=float, default=None, help="run after run, none begun after so long")
-    parser.add_argument("--seconds", type=float, default=40.0, help="of each storm")
     parser.add_argument("--store", choices=["folder", "s3"], default=None, help="else each in turn")
-    parser.add_argument("--workspaces", type=int, default=500)
-    parser.add_argument("--machines", type=int, default=4)
-    parser.add_argument("--agents", type=int, default=24, help="threads that ask")
-    parser.add_argument("--rate", type=float, default=25.0, help="so much is asked a second, while all is well")
-    parser.add_argument("--every", type=float, default=2.0, help="seconds between blows; 0: none")
-    parser.add_argument("--rolling", action="store_true", help="also every process is restarted in turn")
-    parser.add_argument("--model-seconds", type=float, default=2.0, help="of the first machine's model; 0: no model")
-    options = parser.parse_args(arguments)
-    seed = options.seed if options.seed is not None else secrets.randbelow(10**6)
-    deadline = time.monotonic() + 60 * (options.minutes or 0)
+    for one in fields(Plan)[1:]:
+        if one.name != "store":
+            kind: dict[str, Any] = {"action": "store_true"} if one.default is False else {"type": type(one.default)}
+            parser.add_argument(f"--{one.name.replace('_', '-')}", default=one.default, **kind)
+    options = vars(parser.parse_args(arguments))
+    minutes, seed, store = (options.pop(name) for name in ("minutes", "seed", "store"))
+    seed = secrets.randbelow(10**6) if seed is None else seed
+    deadline = time.monotonic() + 60 * minutes
     found = runs = 0
     while not runs or time.monotonic() < deadline:
-        stores: tuple[StoreKind, ...] = ("folder", "s3")
-        plan = Plan(
-            seed + runs,
-            options.seconds,
-            options.store or stores[runs % 2],
-            options.workspaces,
-            min(5, options.workspaces),
-            options.machines,
-            options.agents,
-            options.rate,
-            options.every,
-            options.rolling,
-            options.model_seconds,
-        )
+        plan = Plan(seed + runs, store=store or ("folder", "s3")[runs % 2], **options)
         print(f"seed {plan.seed}, store {plan.store}", flush=True)
         ran = run(plan, lambda line: print(f"  {line}", flush=True))
         print(report(ran), flush=True)
