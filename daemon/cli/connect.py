@@ -10,12 +10,10 @@ from daemon.cli.parsing import takes_workspace, told_git, workspace_of
 from daemon.cli.terminal import agreed, can_ask, out, say, show_json
 from daemon.config.layers import redaction
 from daemon.config.paths import home, program
-from daemon.connect import record
 from daemon.connect.agent import Agent, Place, Scope, State
 from daemon.connect.agents import AGENTS, agent_of, installed
 from daemon.connect.check import check
-from daemon.connect.plan import Backup, Plan, carry_out, to_connect
-from daemon.connect.record import Record
+from daemon.connect.plan import Backup, Plan, Record, carry_out, read_record, to_connect
 from daemon.workspace.adoption import find_workspace, init_global_workspace
 from daemon.workspace.agent_files import ShownMemory
 from daemon.workspace.stores import utc_now
@@ -58,7 +56,7 @@ def takes_agents(parser: argparse.ArgumentParser, usual: str) -> "argparse._Mutu
 
 def run(arguments: argparse.Namespace) -> int:
     """Show each change, ask at a terminal, write it with a backup of the file; or check."""
-    place, known = place_of(arguments), record.read(os.environ)
+    place, known = place_of(arguments), read_record(os.environ)
     named = tuple(map(agent_of, arguments.agents))
     if arguments.check:
         return _check(named, place, known, arguments)

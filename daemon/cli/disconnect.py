@@ -5,9 +5,8 @@ import os
 
 from daemon.cli.connect import carry_out_plans, place_of, project_of, takes_agents
 from daemon.cli.parsing import takes_workspace
-from daemon.connect import record
 from daemon.connect.agents import agent_of
-from daemon.connect.plan import to_disconnect
+from daemon.connect.plan import read_record, to_disconnect
 from state.errors import NothingToDoError
 
 
@@ -24,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     names = {agent_of(name).name for name in arguments.agents}
     meant = [
         one
-        for one in record.read(os.environ).connections
+        for one in read_record(os.environ).connections
         if project in (None, one.project) and (not names or one.agent in names)
     ]
     if not meant:

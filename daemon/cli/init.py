@@ -18,9 +18,9 @@ from daemon.cli.terminal import agreed, can_ask, out, say, show_json, show_notic
 from daemon.config import registry
 from daemon.config.paths import program, registry_path
 from daemon.config.settings import Config
-from daemon.connect import record
 from daemon.connect.agent import Place, Scope
 from daemon.connect.agents import AGENTS, installed
+from daemon.connect.plan import read_record
 from daemon.ingest.seed import migrate, set_aside, take_in
 from daemon.workspace.adoption import (
     init_global_workspace,
@@ -168,7 +168,7 @@ def show_next_steps(workspace: Workspace, *, kept: bool, wanted: bool) -> None:
     if found and can_ask() and agreed(f"{titles}: shall dreamd show how it would connect them here?"):
         place = Place(Scope.PROJECT, workspace.root, workspace.root, program(), os.environ)
         said = argparse.Namespace(json=False, yes=False, dry_run=False, config=None)
-        connected(found, place, record.read(os.environ), said)
+        connected(found, place, read_record(os.environ), said)
         return
     here = f"here: {titles}" if found else f"it knows {', '.join(one.title for one in AGENTS)}"
     out(f"Connect your agents ({here}):\n\n  dreamd connect -w {shlex.quote(str(workspace.root))}\n")

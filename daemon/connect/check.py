@@ -18,8 +18,7 @@ from pathlib import Path
 from daemon.connect.agent import SERVER, Agent, CheckResult, State, commands_in, format_of
 from daemon.connect.asking import SECONDS, ask, run, running
 from daemon.connect.edit import at, read
-from daemon.connect.plan import missing, text_of
-from daemon.connect.record import Connection, Written
+from daemon.connect.plan import Connection, Written, missing, text_of
 from daemon.workspace.agent_files import ShownMemory, is_ours
 from state.agents import TRIED
 from state.errors import DreamdError

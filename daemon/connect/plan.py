@@ -1,4 +1,8 @@
-"""Plan: what connecting an agent, or taking it out again, changes; shown first, then carried out with backups."""
+"""Plan: what connecting an agent, or taking it out again, changes; shown first, then carried out with backups.
+
+Which agents this user has connected, and what was put into their files, is recorded in one JSON file in the user's
+state folder, out of reach of any project. Without it nothing could be taken out again exactly.
+"""
 
 import difflib
 import os
@@ -8,11 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from daemon.connect import edit, record
+from daemon.config.paths import make_private_folder, state_folder
+from daemon.connect import edit
 from daemon.connect.agent import Agent, AgentFile, Place, Scope, format_of
 from daemon.connect.edit import Put, Setting
-from daemon.connect.record import Connection, Written
 from daemon.workspace.agent_files import ShownFile, ShownMemory, is_ours
+from state.codec import decode, encode
 from state.errors import BusyError, DocumentError, DreamdError, StorageError
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
@@ -21,6 +26,60 @@ from state.stores.disk.syscalls import storage_errors
 _LONGEST_FILE = 32 << 20
 # A project's may have come with a repository, and an edit takes seconds for a megabyte.
 _LONGEST_OF_PROJECT = 256 << 10
+_FORMAT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was put into a file, in this order. `created`: there was no file before.
+
+    With a `head` all of the file is dreamd's own.
+    """
+
+    path: str
+    created: bool
+    puts: tuple[Put, ...]
+    head: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An agent that was connected. `project` and `workspace` are "" for one of all projects.
+
+    `auto_memory`, `trust` and `in_file` are those of the `Place`: what was said once holds until the agent is
+    disconnected.
+    """
+
+    agent: str
+    project: str
+    workspace: str
+    at: datetime
+    files: tuple[Written, ...]
+    auto_memory: bool = True
+    trust: bool = False
+    in_file: bool = False
+
+    @property
+    def folder(self) -> Path | None:
+        """The project's folder, out of which none of its files may lead; None for all projects."""
+        return Path(self.project) if self.project else None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """All connections of this user's: of each agent one for a project, and one for all."""
+
+    connections: tuple[Connection, ...] = ()
+    format: int = _FORMAT
+
+    def find(self, agent: str, project: str) -> Connection | None:
+        """Return the connection of this agent in a project; with "", of all projects."""
+        return next((one for one in self.connections if (one.agent, one.project) == (agent, project)), None)
+
+    def replacing(self, old: Connection | None, new: Connection | None) -> "Record":
+        """Return the record with the new connection, if there is one, in place of the old one."""
+        kept = (one for one in self.connections if old is None or one != self.find(old.agent, old.project))
+        return Record((*kept, *([new] if new is not None else [])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,21 +218,37 @@ def to_disconnect(last: Connection) -> Plan:
     return Plan(last.agent, last.folder, files, None, last)
 
 
+def read_record(environment: Mapping[str, str]) -> Record:
+    """Return the record, which is empty without a file. Raise StorageError for one that cannot be read."""
+    path = _folder(environment) / "connections.json"
+    content = Disk(path.parent).read_optional(path) if path.parent.is_dir() else None
+    return Record() if content is None else decode(Record, content, str(path))
+
+
+def _folder(environment: Mapping[str, str]) -> Path:
+    """Return where the record lies, and the backups of agents' files."""
+    return state_folder(environment) / "connections"
+
+
 def carry_out(plan: Plan, environment: Mapping[str, str], now: datetime) -> tuple[Backup, ...]:
     """Change the files, each at once, and the record. The record is written first: what it names can be taken out.
 
-    Raise BusyError for a file that changed since it was shown, StorageError.
+    One command at a time does so: two would lose each other's connection. Raise BusyError for a file that changed
+    since it was shown, StorageError.
     """
-    with record.held(environment) as disk:
-        after = record.read(environment).replacing(plan.last, plan.connection)
+    folder = _folder(environment)
+    make_private_folder(folder)
+    disk = Disk(folder)
+    with disk.locked(folder / "lock", b""):
+        record = encode(read_record(environment).replacing(plan.last, plan.connection)).encode()
         if plan.connection is not None and plan.connection != plan.last:
-            record.write(environment, disk, after)
+            disk.write_atomic(folder / "connections.json", record)
         for one in plan.files:
             if plan.shown is not None and one.written is not None and one.written.head is not None:
                 plan.shown.keep(ShownFile(str(one.path), str(plan.folder), plan.agent, one.written.head))
         backups = tuple(_replaced(disk, one, plan.folder, now) for one in plan.changes)
         if plan.connection is None and plan.last is not None:
-            record.write(environment, disk, after)
+            disk.write_atomic(folder / "connections.json", record)
         return backups
 
 
@@ -196,7 +271,10 @@ def _replaced(disk: Disk, file: PlannedFile, project: Path | None, now: datetime
         raise BusyError(f"{file.path} changed meanwhile", "try again")
     copy = ""
     if file.before is not None and not is_ours(file.before):  # a copy of memory could not be forgotten
-        copy = str(record.back_up(disk, file.path, file.before.encode(), now))
+        disk.make_folder(disk.root / "backups")
+        name = f"{now:%Y%m%dT%H%M%S}-{os.urandom(3).hex()}-{file.path.name.lstrip('.')}"
+        copy = str(disk.root / "backups" / name)
+        disk.write_new(Path(copy), file.before.encode())
     target, folder = _place_of(file.path, project)
     if file.after is None:
         folder.remove(target)

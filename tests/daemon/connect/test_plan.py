@@ -16,8 +16,7 @@ from daemon.connect import edit
 from daemon.connect.agent import Agent, AgentFile, Place, Scope, commands_in
 from daemon.connect.agents import AGENTS
 from daemon.connect.edit import Setting
-from daemon.connect.plan import connected, disconnected, missing
-from daemon.connect.record import Written
+from daemon.connect.plan import Written, connected, disconnected, missing
 from state.agents import READERS
 from state.document.agent_caps import CAPS
 from state.errors import DocumentError
