@@ -1,20 +1,29 @@
 """Agent: one kind of program that can be connected, and what its files hold then.
 
 An agent is a row: how it is recognised, and a pure function from a `Place` to the settings of its files. Nothing here
-writes a file.
+writes a file. To see that it works the agent itself is asked, which may start every server that it knows.
 """
 
+import json
+import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from daemon.config.paths import global_root, home, socket_path, state_folder
 from daemon.connect.edit import Format, Setting
 
 SERVER = "dreamd"
+SECONDS = 30.0
+# Some agents start every server that they know before they answer.
+_MOST_SECONDS = 120.0
+_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class Scope(StrEnum):
@@ -172,3 +181,48 @@ def commands_in(setting: Setting) -> list[str]:
     """Return the commands of a hook, in each agent's form."""
     value = setting.value if setting.item and isinstance(setting.value, Mapping) else {}
     return [str(one["command"]) for one in value.get("hooks", [value]) if "command" in one]
+
+
+def run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
+    """Run a command and return what it said, without colours. Raise OSError, subprocess.TimeoutExpired."""
+    ran = subprocess.run(  # noqa: S603 - the agent itself
+        command, capture_output=True, text=True, errors="replace", timeout=_MOST_SECONDS, check=False, cwd=folder,
+        env=dict(environment), stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    ran.stdout, ran.stderr = _COLOURS.sub("", ran.stdout), _COLOURS.sub("", ran.stderr)
+    return ran
+
+
+@contextmanager
+def running(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process, killed at the end or when it is too slow. Raise OSError when it does not start."""
+    with subprocess.Popen(  # noqa: S603 - what an agent runs, or the agent itself
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=folder,
+        env=dict(environment),
+    ) as process:  # fmt: skip
+        late = threading.Timer(SECONDS, process.kill)
+        late.start()
+        try:
+            yield process
+        finally:
+            late.cancel()
+            process.kill()
+
+
+def ask(process: subprocess.Popen[bytes], *messages: Mapping[str, object]) -> dict[str, Any]:
+    """Send the messages and return the result of the last one, which has an id. Raise ValueError without one."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for message in messages:
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    process.stdin.flush()
+    for line in process.stdout:
+        reply = json.loads(line)
+        if reply.get("id") == messages[-1]["id"]:
+            if "result" not in reply:
+                raise ValueError(str(reply.get("error", {}).get("message", reply)))
+            result: dict[str, Any] = reply["result"]
+            return result
+    raise ValueError("it ended, or was too slow")

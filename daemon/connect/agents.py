@@ -21,10 +21,12 @@ from daemon.connect.agent import (
     Read,
     Scope,
     State,
+    ask,
     commands_in,
     format_of,
+    run,
+    running,
 )
-from daemon.connect.asking import ask, run, running
 from daemon.connect.edit import Setting, at, holds, import_of
 from state.errors import DreamdError, UsageError
 

@@ -15,8 +15,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from daemon.connect.agent import SERVER, Agent, CheckResult, State, commands_in, format_of
-from daemon.connect.asking import SECONDS, ask, run, running
+from daemon.connect.agent import (
+    SECONDS,
+    SERVER,
+    Agent,
+    CheckResult,
+    State,
+    ask,
+    commands_in,
+    format_of,
+    run,
+    running,
+)
 from daemon.connect.edit import at, read
 from daemon.connect.plan import Connection, Written, missing, text_of
 from daemon.workspace.agent_files import ShownMemory, is_ours
