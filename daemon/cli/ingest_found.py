@@ -1,6 +1,7 @@
 """`dreamd ingest --found`: shows what agents and people wrote down of a project before, asks, and has it taken in."""
 
 import argparse
+import math
 import os
 import shlex
 from collections.abc import Sequence
@@ -108,6 +109,6 @@ def _found_text(found: Sequence[ExistingMemory], workspace: Workspace) -> str:
         path = one.path.relative_to(workspace.root if inside else own) if inside or at_home else one.path
         where = str(path) if inside or not at_home else f"~/{path}"
         files = f"{len(one.files):,}{'+' if one.more else ''}"
-        size = f"{one.size_bytes / 1_000:,.1f} kB"
+        size = f"{math.ceil(one.size_bytes / 1_000):,} kB"
         rows.append((one.kind.value, ", ".join(one.agents), where, files, size))
     return table(("what", "agent", "where", "files", "size"), rows)
