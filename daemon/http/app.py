@@ -65,11 +65,7 @@ class Window(Protocol):
 
 
 def application(
-    api: DaemonApi,
-    policy: AccessPolicy,
-    workers: Workers,
-    mcp: ASGIApp | None = None,
-    window: Window | None = None,
+    api: DaemonApi, policy: AccessPolicy, workers: Workers, mcp: ASGIApp | None = None, window: Window | None = None
 ) -> Starlette:
     """Return the application for listeners with this policy.
 

@@ -44,12 +44,7 @@ class AccessMiddleware:
     """Guards an application at one listener."""
 
     def __init__(
-        self,
-        app: "ASGIApp",
-        api: "DaemonApi",
-        policy: AccessPolicy,
-        body_bytes: int,
-        window: "Window | None" = None,
+        self, app: "ASGIApp", api: "DaemonApi", policy: AccessPolicy, body_bytes: int, window: "Window | None" = None
     ) -> None:
         """Stand before the application. Without a `window` of sessions nobody comes without the token."""
         self._app = app

@@ -40,16 +40,11 @@ def document(*, is_local: bool) -> Json:
         responses = {"200": {"description": about, "content": {kind: {"schema": {}}}}, "default": _REFUSED}
         paths[path] = {"get": {"operationId": path.rpartition("/")[2], "summary": about, "responses": responses}}
     components = {"schemas": shared["$defs"] | {"Error": _ERROR}, "responses": {"Error": _error()}}
-    whole: Json = {
-        "openapi": "3.1.0",
-        "info": {"title": "dreamd", "version": version("dreamd"), "description": _ABOUT},
-        "paths": paths,
-        "components": components,
-    }
+    info = {"title": "dreamd", "version": version("dreamd"), "description": _ABOUT}
+    whole: Json = {"openapi": "3.1.0", "info": info, "paths": paths, "components": components}
     if not is_local:
         token = {"type": "http", "scheme": "bearer", "description": "The token in the file that 'dreamd serve' names"}
-        components["securitySchemes"] = {"token": token}
-        whole["security"] = [{"token": []}]
+        components["securitySchemes"], whole["security"] = {"token": token}, [{"token": []}]
         paths["/healthz"]["get"]["security"] = paths["/readyz"]["get"]["security"] = []
     return whole
 
@@ -122,16 +117,14 @@ _MONITORED = (
     ("/healthz", "That the daemon answers", "application/json"),
     ("/readyz", "That it serves; 503 NOT_READY says why not", "application/json"),
 )
+_CODES = {one.code for one in KINDS} | {about.partition(":")[0] for about in OF_HTTP.values()}
 _ERROR: Json = {
     "type": "object",
     "description": "What went wrong: a line for a person, a code for a program, and what more is known",
     "required": ["error", "code", "details"],
     "properties": {
         "error": {"type": "string", "description": "What happened to what, and what to do"},
-        "code": {
-            "type": "string",
-            "enum": sorted({one.code for one in KINDS} | {about.partition(":")[0] for about in OF_HTTP.values()}),
-        },
+        "code": {"type": "string", "enum": sorted(_CODES)},
         "details": {"type": "object", "description": "Of a 422: `fields`, what is wrong with each"},
     },
     "additionalProperties": False,

@@ -167,9 +167,7 @@ class _Handlers:
         """Answer with every workspace in one table."""
         place, start = self._place(request), request_of(form_of(_from), _query(request)).given["start"]
         status = await self._workers.run(self._api.status)
-        if _wants_json(request):
-            return _json({"status": status})
-        return _html(_workspaces(status, place, start))
+        return _json({"status": status}) if _wants_json(request) else _html(_workspaces(status, place, start))
 
     async def fleet(self, request: Request) -> Response:
         """Answer how the fleet of many machines stands, as `dreamd fleet status` says."""

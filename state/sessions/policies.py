@@ -85,13 +85,6 @@ class View:
         return [Decision(item, Action.ARCHIVE, FORGOTTEN) for item in sorted(hidden, key=key)]
 
 
-class Usage(NamedTuple):
-    """How full a session is, in per cent of the nearer limit. `status` is `approaching` above 90 %."""
-
-    utilisation: float = 0.0
-    status: str = "healthy"
-
-
 class Policy(BaseModel):
     """A policy with its settings, the same for the life of a session.
 
@@ -148,11 +141,11 @@ class Policy(BaseModel):
         """Return the line for the log after an add that left nothing to decide."""
         return ""
 
-    def usage(self, count: int, tokens: int) -> Usage:
-        """Return how full a session of this size is."""
+    def usage(self, count: int, tokens: int) -> tuple[float, str]:
+        """Return how full a session of this size is, in per cent of the nearer limit, and what that is called."""
         shares = [100 * has / most for has, most in zip((count, tokens), self.limits, strict=True) if most]
         percent = max(shares, default=0.0)
-        return Usage(percent, "approaching" if percent > 90 else "healthy")
+        return percent, "approaching" if percent > 90 else "healthy"
 
 
 class Ttl(Policy):
@@ -308,14 +301,12 @@ class Budget(Policy):
         stand = f"({count}/{self.soft_limit}/{self.hard_limit})"
         return f"Working memory {'within budget' if self.enabled else 'budget is switched off'} {stand}"
 
-    def usage(self, count: int, tokens: int) -> Usage:  # noqa: ARG002
+    def usage(self, count: int, tokens: int) -> tuple[float, str]:  # noqa: ARG002
         """Return how full it is in per cent of the soft limit: at the hard one it is above a hundred."""
         percent = 100 * count / self.soft_limit
-        if count >= self.hard_limit:
-            return Usage(percent, "hard_limit")
         if count >= self.soft_limit:
-            return Usage(percent, "soft_limit")
-        return Usage(percent, "approaching" if percent > 90 else "healthy")
+            return percent, "hard_limit" if count >= self.hard_limit else "soft_limit"
+        return percent, "approaching" if percent > 90 else "healthy"
 
 
 class Hybrid(Policy):

@@ -24,10 +24,7 @@ NO_OBJECTS = (
 )  # fmt: skip
 # Queries, by operation and status; of 422 the first field is named.
 QUERIES = {
-    (
-        "history",
-        422,
-    ): "limit= limit=99999999999999999999 limit=1&limit=2 colour=red limit=1.5 as=x as=json&as=text",
+    ("history", 422): "limit= limit=99999999999999999999 limit=1&limit=2 colour=red limit=1.5 as=x as=json&as=text",
     ("memory_why", 400): f"text=%ff {'&'.join(f'a{number}=1' for number in range(101))}",
     ("memory_why", 404): f"text={'%F0%9F%8D%B5' * 10_000}",  # the longest text fits
     ("memory_why", 422): f"text={'a' * 10_001}",

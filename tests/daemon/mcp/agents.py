@@ -31,11 +31,7 @@ ROOT = Path(__file__).parents[3]
 TEA = "Ada prefers tea over coffee in the morning"
 PORT = "The deployment runs on port 8443 behind nginx"
 MODES = ("auto", "legacy")
-INITIALIZE = {
-    "protocolVersion": "2025-06-18",
-    "capabilities": {},
-    "clientInfo": {"name": "test", "version": "1"},
-}
+INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 
 def asking(workspace: Workspace, config: Config | None = None) -> Calls:

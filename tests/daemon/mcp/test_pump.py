@@ -246,9 +246,7 @@ def test_without_its_daemon_it_goes_on_alone_until_one_is_back(home: Home) -> No
             assert len(agent.ask("tools/list")["result"]["tools"]) == 6
             with home.serving() as back:
                 back.until_kept(workspace)
-                until(
-                    lambda: "3 notes pending" in text_of(agent.call("dream_status")) and agents_served(home) == 1,
-                )
+                until(lambda: "3 notes pending" in text_of(agent.call("dream_status")) and agents_served(home) == 1)
             assert agent.end() == 0
             assert "Traceback" not in agent.said()
 

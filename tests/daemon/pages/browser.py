@@ -2,14 +2,19 @@
 
 import http.client
 import re
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from tests.daemon.http.running import Answer, Running
+from daemon.http.logins import Logins
+from daemon.pages.window import PageWindow
+from tests.daemon.http.house import OwnHouse
+from tests.daemon.http.running import TOKEN, Answer, Running, running
 
 HTMX = {"HX-Request": "true"}
 
@@ -60,6 +65,16 @@ class Browser:
             connection.request(method, path, body or None, {name: one for name, one in every.items() if one})
             answer = connection.getresponse()
             return Answer(answer.status, answer.headers, answer.read())
+
+
+@contextmanager
+def windowed(folder: Path, house: OwnHouse | None = None, machines: Any = None) -> Iterator[Browser]:
+    """A browser that is logged in at a server with pages, whose logins are kept in this folder."""
+    window = PageWindow(Logins(folder / "logins.json", TOKEN), machines)
+    with running(house or OwnHouse(), window=window) as server:
+        browser = Browser(server)
+        browser.log_in()
+        yield browser
 
 
 def link(server: Running, workspace: str = "") -> str:

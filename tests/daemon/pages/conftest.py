@@ -9,11 +9,8 @@ import pytest
 
 from daemon.api.operations.dreams import acts
 from daemon.api.operations.operation import AnyOperation
-from daemon.http.logins import Logins
-from daemon.pages.window import PageWindow
-from tests.daemon.http.house import OwnHouse
-from tests.daemon.http.running import TOKEN, Running, running
-from tests.daemon.pages.browser import HTMX, Browser
+from tests.daemon.http.running import Running
+from tests.daemon.pages.browser import HTMX, Browser, windowed
 
 WAYS = pytest.mark.parametrize("headers", [{}, HTMX], ids=["plain", "htmx"])
 
@@ -50,9 +47,8 @@ class Asking:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server with pages over a house without workspaces."""
-    window = PageWindow(Logins(tmp_path_factory.mktemp("state") / "logins.json", TOKEN))
-    with running(OwnHouse(), window=window) as server:
-        yield server
+    with windowed(tmp_path_factory.mktemp("state")) as browser:
+        yield browser.server
 
 
 @pytest.fixture

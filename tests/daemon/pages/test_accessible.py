@@ -11,15 +11,12 @@ from daemon.api.access import LocalAccess
 from daemon.config.settings import ApproveSection, DreamSection, load
 from daemon.dream.changes import open_changes
 from daemon.dream.run import Mode, dream_now
-from daemon.http.logins import Logins
-from daemon.pages.window import PageWindow
 from daemon.workspace.stores import utc_now
 from state.dream import Decision, Reason
 from state.scratch import Note
-from tests.daemon.http.house import OwnHouse
-from tests.daemon.http.running import TOKEN, Running, running
+from tests.daemon.http.running import Running
 from tests.daemon.pages.addresses import followed
-from tests.daemon.pages.browser import Browser
+from tests.daemon.pages.browser import windowed
 from tests.daemon.pages.looking import looking
 from tests.support.browser import Seen, assert_quiet, axe
 from tests.support.forgettable import MODEL, lived
@@ -84,10 +81,8 @@ def ordinary(folder: Path) -> Path:
 def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Place]]:
     folder = tmp_path_factory.mktemp("accessible")
     root = ordinary(folder / "memory")
-    with running(OwnHouse(), window=PageWindow(Logins(folder / "logins.json", TOKEN))) as server:
-        browser = Browser(server)
-        browser.log_in()
-        found = {}
+    with windowed(folder) as browser:
+        server, found = browser.server, {}
         for kind, name in (("ordinary", server.house.register(root)), ("empty", server.house.make(folder / "empty"))):
             pages = followed(browser, name, most=1)
             addresses = [one for one, answer in pages if answer.status == 200 and "/frame" not in one]

@@ -26,17 +26,7 @@ from daemon.workspace.stores import utc_now
 from tests.daemon.http.running import Answer, Running
 from tests.daemon.pages.browser import HTMX, Browser, fields_of, text_of
 from tests.daemon.pages.conftest import WAYS, Asking
-from tests.daemon.pages.lives import (
-    ASKING,
-    COFFEE,
-    LONG,
-    NEW,
-    OLD,
-    SHORT,
-    TEA,
-    changed_by_a_model,
-    live,
-)
+from tests.daemon.pages.lives import ASKING, COFFEE, LONG, NEW, OLD, SHORT, TEA, changed_by_a_model, live
 from tests.support.faults import PowerCut
 from tests.support.keeping import copied
 

@@ -12,11 +12,9 @@ from queue import Empty, Queue
 
 import pytest
 
-from daemon.http.logins import Logins
-from daemon.pages.window import MOST_STREAMS, PageWindow
-from tests.daemon.http.house import OwnHouse
-from tests.daemon.http.running import TOKEN, Running, running
-from tests.daemon.pages.browser import Browser
+from daemon.pages.window import MOST_STREAMS
+from tests.daemon.http.running import Running
+from tests.daemon.pages.browser import Browser, windowed
 
 _PATIENCE_SECONDS = 60
 # More than two looks.
@@ -184,11 +182,8 @@ def test_a_stream_ends_with_its_workspace_its_session_and_the_daemon(
         stream.id_of(_FIRST)
         assert browser.act("/logout", {}).status == 200
         assert stream.message() == b""
-    with running(OwnHouse(), window=PageWindow(Logins(tmp_path / "logins.json", TOKEN))) as server:
-        other = Browser(server)
-        other.log_in()
-        with listening(other, "/events") as stream:
-            stream.id_of(_FIRST)
-            server.tell_to_stop()
-            assert stream.message() == b""
-            assert server.ended()
+    with windowed(tmp_path) as other, listening(other, "/events") as stream:
+        stream.id_of(_FIRST)
+        other.server.tell_to_stop()
+        assert stream.message() == b""
+        assert other.server.ended()

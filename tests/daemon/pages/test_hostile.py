@@ -8,14 +8,11 @@ from urllib.parse import quote
 
 import pytest
 
-from daemon.http.logins import Logins
 from daemon.pages.generic import page_of
 from daemon.pages.views import PAGES
-from daemon.pages.window import PageWindow
-from tests.daemon.http.house import OwnHouse
-from tests.daemon.http.running import TOKEN, Answer, running
+from tests.daemon.http.running import Answer
 from tests.daemon.pages.addresses import EVERY, followed
-from tests.daemon.pages.browser import HTMX, Browser
+from tests.daemon.pages.browser import HTMX, Browser, windowed
 from tests.daemon.pages.looking import looking
 from tests.daemon.pages.parsed import Parsed, strangers
 from tests.support.browser import assert_quiet, born
@@ -46,11 +43,9 @@ class Visit:
 def visit(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
     folder = tmp_path_factory.mktemp("hostile")
     workspace = copied(hostile_workspace(folder / "made", request.param), folder / "copy")
-    window = PageWindow(Logins(folder / "logins.json", TOKEN))
-    with running(OwnHouse(), window=window) as server:
-        browser = Browser(server)
-        browser.log_in()
-        yield Visit(browser, server.house.register(workspace.root), tuple(request.param), workspace.root)
+    with windowed(folder) as browser:
+        name = browser.server.house.register(workspace.root)
+        yield Visit(browser, name, tuple(request.param), workspace.root)
 
 
 def is_html(answer: Answer) -> bool:

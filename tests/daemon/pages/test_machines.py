@@ -6,16 +6,12 @@ from pathlib import Path
 import pytest
 
 from daemon.fleet.connections import read_status
-from daemon.http.logins import Logins
-from daemon.pages.window import PageWindow
 from state.budget import Spend
 from state.fleet import Place
 from state.stores.fleet.leases import Leases
 from tests.daemon.fleet.upkeep.conftest import fleet  # noqa: F401 - a fixture
 from tests.daemon.fleet.upkeep.kept import Kept
-from tests.daemon.http.house import OwnHouse
-from tests.daemon.http.running import TOKEN, Running, running
-from tests.daemon.pages.browser import Browser, text_of
+from tests.daemon.pages.browser import Browser, text_of, windowed
 from tests.daemon.pages.looking import looking
 from tests.support.browser import assert_quiet, axe
 
@@ -23,16 +19,9 @@ HOSTILE = "<script>alert(1)</script> the model said \u202e no"
 
 
 @pytest.fixture
-def server(fleet: Kept, tmp_path: Path) -> Iterator[Running]:  # noqa: F811 - the fixture
-    window = PageWindow(Logins(tmp_path / "logins.json", TOKEN), lambda: read_status(fleet.config))
-    with running(OwnHouse(), window=window) as server:
-        yield server
-
-
-def logged_in(server: Running) -> Browser:
-    browser = Browser(server)
-    browser.log_in()
-    return browser
+def browser(fleet: Kept, tmp_path: Path) -> Iterator[Browser]:  # noqa: F811 - the fixture
+    with windowed(tmp_path, machines=lambda: read_status(fleet.config)) as browser:
+        yield browser
 
 
 def failing(fleet: Kept) -> Place:  # noqa: F811
@@ -43,10 +32,9 @@ def failing(fleet: Kept) -> Place:  # noqa: F811
     return place
 
 
-def test_it_shows_the_status_and_no_word_of_a_tenant(fleet: Kept, server: Running) -> None:  # noqa: F811
+def test_it_shows_the_status_and_no_word_of_a_tenant(fleet: Kept, browser: Browser) -> None:  # noqa: F811
     fleet.live()
     failing(fleet)
-    browser = logged_in(server)
     page = browser.get("/machines")
     text = text_of(page)
     for shown in (
@@ -68,11 +56,11 @@ def test_it_shows_the_status_and_no_word_of_a_tenant(fleet: Kept, server: Runnin
 
 
 @pytest.mark.full
-def test_it_is_for_everybody_on_a_wide_and_on_a_narrow_screen(fleet: Kept, server: Running) -> None:  # noqa: F811
+def test_it_is_for_everybody_on_a_wide_and_on_a_narrow_screen(fleet: Kept, browser: Browser) -> None:  # noqa: F811
     fleet.live()
     failing(fleet)
     for width, scheme in ((1280, "light"), (360, "dark")):
-        with looking(server, viewport={"width": width, "height": 900}, color_scheme=scheme) as seen:
+        with looking(browser.server, viewport={"width": width, "height": 900}, color_scheme=scheme) as seen:
             seen.page.goto("/machines")
             seen.page.get_by_text("acme/notes").first.wait_for()
             assert axe(seen) == []
@@ -80,8 +68,7 @@ def test_it_is_for_everybody_on_a_wide_and_on_a_narrow_screen(fleet: Kept, serve
             assert_quiet(seen)
 
 
-def test_while_postgresql_is_away_the_page_says_so(fleet: Kept, server: Running) -> None:  # noqa: F811
-    browser = logged_in(server)
+def test_while_postgresql_is_away_the_page_says_so(fleet: Kept, browser: Browser) -> None:  # noqa: F811
     assert browser.get("/machines").status == 200
     fleet.database.rows("ALTER SCHEMA dreamd RENAME TO elsewhere")
     answer = browser.get("/machines")
@@ -91,9 +78,8 @@ def test_while_postgresql_is_away_the_page_says_so(fleet: Kept, server: Running)
 
 
 def test_without_a_fleet_there_is_no_such_page_and_no_way_to_it(tmp_path: Path) -> None:
-    with running(OwnHouse(), window=PageWindow(Logins(tmp_path / "logins.json", TOKEN))) as server:
-        name = server.house.make(tmp_path / "memory")
-        browser = logged_in(server)
+    with windowed(tmp_path) as browser:
+        name = browser.server.house.make(tmp_path / "memory")
         assert browser.get("/machines").status == 404
         for path in ("/", f"/w/{name}/now"):
             assert b"machines" not in browser.get(path).body

@@ -12,31 +12,19 @@ from daemon.api.operations.notes import working_memory_note
 from daemon.api.operations.search import memory_bootstrap, memory_search
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import load
-from daemon.http.logins import Logins
 from daemon.pages.generic import page_of
 from daemon.pages.templates import environment, mark
 from daemon.pages.views import PAGES
-from daemon.pages.window import MOST_WORKSPACES, PageWindow
+from daemon.pages.window import MOST_WORKSPACES
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.status import Problem
 from state.codec import encode
 from state.stores.history.ledger import Finished
 from tests.daemon.http.house import OwnHouse
-from tests.daemon.http.running import TOKEN, Running, running
-from tests.daemon.pages.browser import HTMX, Browser, text_of
+from tests.daemon.http.running import Running
+from tests.daemon.pages.browser import HTMX, Browser, text_of, windowed
 from tests.daemon.pages.conftest import Asking
-from tests.daemon.pages.lives import (
-    ASKING,
-    CAT,
-    NEW,
-    NOW,
-    OLD,
-    PREFACE,
-    SHORT,
-    TEA,
-    changed_by_a_model,
-    live,
-)
+from tests.daemon.pages.lives import ASKING, CAT, NEW, NOW, OLD, PREFACE, SHORT, TEA, changed_by_a_model, live
 
 QUESTIONS = {"Who approves refunds?": "miss", "Why <script>alert(1)</script>?": "question"}
 # What a page of an empty workspace says, with what fills it.
@@ -321,9 +309,7 @@ def test_what_mends_a_problem_is_an_act_of_a_page(deed: str) -> None:
 
 def test_many_workspaces_are_shown_a_page_at_a_time_and_what_is_wrong_comes_first(tmp_path: Path) -> None:
     house = OwnHouse()
-    with running(house, window=PageWindow(Logins(tmp_path / "logins.json", TOKEN))) as server:
-        browser = Browser(server)
-        browser.log_in()
+    with windowed(tmp_path, house) as browser:
         assert "dreamd init DIR" in text_of(browser.get("/"))
         for wrong in ("/?start=-1", "/?start=x", "/?more=1"):
             assert browser.get(wrong).status == 422

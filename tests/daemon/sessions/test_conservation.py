@@ -38,13 +38,7 @@ LIMITS: dict[str, dict[str, object]] = {
     "bounded": {"max_items": 4, "max_tokens": 12, "step_ttl": 3, "recent_window": 1},
 }
 # What an event says of where its item is now.
-PLACES = {
-    "added": "set",
-    "restored": "set",
-    "archived": "cold",
-    "left": "cold",
-    "purged": "purged",
-}
+PLACES = {"added": "set", "restored": "set", "archived": "cold", "left": "cold", "purged": "purged"}
 IN_SET = (State.LIVE, State.HIDDEN)
 
 
@@ -214,6 +208,5 @@ class Session(RuleBasedStateMachine):
 def test_nothing_is_ever_lost(policy: str) -> None:
     machine = type(policy, (Session,), {"policy": policy})
     run_state_machine_as_test(
-        machine,
-        settings=examples(25, stateful_step_count=30, suppress_health_check=list(HealthCheck)),
+        machine, settings=examples(25, stateful_step_count=30, suppress_health_check=list(HealthCheck))
     )

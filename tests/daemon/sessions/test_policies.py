@@ -12,24 +12,10 @@ from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import Store, open_owned
 from daemon.workspace.vector_index import Embedding, Index
-from state.errors import (
-    ConfirmRequiredError,
-    UsageError,
-)
+from state.errors import ConfirmRequiredError, UsageError
 from state.sessions.item import State
 from state.stores.vectors.embedder import Unavailable
-from tests.support.working import (
-    AT,
-    HOUR,
-    MINUTE,
-    SECOND,
-    add,
-    contents,
-    deeds,
-    everything,
-    working,
-    written,
-)
+from tests.support.working import AT, HOUR, MINUTE, SECOND, add, contents, deeds, everything, working, written
 
 
 def fill(store: Store, count: int, **given: Any) -> list[str]:

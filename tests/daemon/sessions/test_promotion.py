@@ -11,17 +11,7 @@ from state.crystals.crystal import Origin
 from state.errors import AlreadyPromotedError, UsageError
 from state.sessions.item import Related
 from state.trust import Trust
-from tests.support.working import (
-    AT,
-    HOUR,
-    MINUTE,
-    SECRET,
-    add,
-    contents,
-    deeds,
-    unredacted,
-    written,
-)
+from tests.support.working import AT, HOUR, MINUTE, SECRET, add, contents, deeds, unredacted, written
 
 
 @contextmanager

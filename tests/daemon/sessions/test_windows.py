@@ -152,6 +152,9 @@ def test_the_talk_uses_every_tool_and_meets_every_error(expected: list[tuple[Say
         "UNSUPPORTED_INSTRUCTION",
         "CONFIRM_REQUIRED",
     }
+    for say, answer in expected:
+        if say.code and "fields" not in answer["details"]:  # it says which session and memory it is about
+            assert answer["details"].keys() == {"session_id", "memory_id"} & say.fields.keys(), say
 
 
 @pytest.mark.full
@@ -169,9 +172,7 @@ def test_programs_are_told_the_same_at_both_doors(
 @pytest.mark.full
 @pytest.mark.parametrize("window", [in_memory, by_stdio, by_http])
 def test_agents_are_told_a_part_of_it_and_every_error_whole(
-    expected: list[tuple[Say, Any]],
-    tmp_path: Path,
-    window: Callable[[Workspace], Any],
+    expected: list[tuple[Say, Any]], tmp_path: Path, window: Callable[[Workspace], Any]
 ) -> None:
     workspace = init_workspace(tmp_path / "w")
     with window(workspace) as (there, beside):

@@ -7,15 +7,7 @@ import pytest
 from state.errors import NotFoundError, UnsupportedInstructionError, UsageError
 from state.sessions.item import Item, State
 from state.sessions.policies import Bounded
-from state.sessions.selection import (
-    Excerpt,
-    Filters,
-    context_of,
-    is_about,
-    meant,
-    standing,
-    summary_of,
-)
+from state.sessions.selection import Excerpt, Filters, context_of, is_about, meant, standing, summary_of
 from state.text.chunks import tokens
 from tests.state.sessions.items import HOUR, MINUTE, START, item, seqs
 
