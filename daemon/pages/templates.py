@@ -243,8 +243,8 @@ def is_wide(value: object) -> bool:
 # ------------------------------------------------------------------------------------------------ drawings
 
 
-def curve(values: Sequence[float], name: str, most: float = 1.0, baseline: float | None = None) -> Markup:
-    """Draw a curve of values in [0, most], the oldest at the left; `baseline` is a level line behind it."""
+def curve(values: Sequence[float], name: str, most: float = 1.0) -> Markup:
+    """Draw a curve of values in [0, most], the oldest at the left."""
     if not values:
         return Markup("")
     step = _WIDTH / max(1, len(values) - 1)
@@ -253,12 +253,10 @@ def curve(values: Sequence[float], name: str, most: float = 1.0, baseline: float
         return f"{_HEIGHT - 1 - (_HEIGHT - 2) * min(1.0, max(0.0, value / max(most, 1e-9))):.1f}"
 
     points = " ".join(f"{place * step:.1f},{height(value)}" for place, value in enumerate(values))
-    level_line = Markup('<line class="baseline" x1="0" x2="{}" y1="{}" y2="{}"/>')
-    behind = "" if baseline is None else level_line.format(f"{_WIDTH:.0f}", height(baseline), height(baseline))
     return Markup(
         '<svg class="curve {name}" viewBox="0 0 {width:.0f} {height:.0f}" preserveAspectRatio="none" role="img"'
-        ' aria-label="{name}: from {first:.2f} to {last:.2f}">{behind}<polyline points="{points}"/></svg>'
-    ).format(name=name, width=_WIDTH, height=_HEIGHT, first=values[0], last=values[-1], behind=behind, points=points)
+        ' aria-label="{name}: from {first:.2f} to {last:.2f}"><polyline points="{points}"/></svg>'
+    ).format(name=name, width=_WIDTH, height=_HEIGHT, first=values[0], last=values[-1], points=points)
 
 
 def bar(shares: Sequence[tuple[str, float]], name: str, most: float = 0.0) -> Markup:

@@ -37,7 +37,7 @@ def test_every_form_of_an_answer_says_the_same(served: Running, name: str) -> No
         (line,) = lines.body.splitlines()
         assert json.loads(line) == {"reply": reply}
     gaps = served.ask("GET", f"/v1/workspaces/{name}/gaps?as=text").body  # it has no text of its own
-    assert json.loads(gaps) == {"gaps": [], "next_cursor": None, "total": 0}
+    assert json.loads(gaps) == {"gaps": [], "total": 0}
     for accept, kind in (
         ("*/*", "application/json"),
         ("text/html, Application/X-NDJSON;q=0.9", "application/x-ndjson"),

@@ -21,7 +21,6 @@ _EXPRESSION = re.compile(r"\{\{.*?\}\}|\{#.*?#\}", re.DOTALL)
 _FILTERED = '<time datetime="" title=""></time><code></code><strong></strong><span class=""></span>'
 _DRAWN = (
     '<svg class="" viewBox="" preserveAspectRatio="" role="" aria-label=""><polyline points=""/>'
-    '<line x1="" x2="" y1="" y2=""/>'
     '<rect class="" x="" y="" width="" height=""><title></title></rect></svg>'
 )
 
