@@ -1,26 +1,44 @@
-"""Whatever is broken in a workspace: after a repair it works, and no note and no line of MEMORY.md is lost."""
+"""Whatever is broken in a workspace is found, said and mended: no note and no line of MEMORY.md is lost."""
 
 import itertools
 import os
 import random
+import shutil
+import stat
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
+from daemon.api.operations.search import search
+from daemon.config.registry import add
 from daemon.config.settings import Config
-from daemon.upkeep.examine import Level
-from daemon.upkeep.repair.run import survey
-from daemon.workspace.stores import utc_now
+from daemon.upkeep.doctor import examine
+from daemon.upkeep.examine import Finding, Level, check_stores
+from daemon.upkeep.repair.run import Repair, survey
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import open_exclusive, utc_now
+from daemon.workspace.vector_index import Embedding
+from state.crystals.crystal import Crystal, Origin
+from state.document.document import parse
 from state.errors import StorageError
 from state.scratch import Note
+from state.stores.database.connection import open_database
+from state.stores.database.copies import copies_of
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
+from tests.support import breaking
 from tests.support.breaking import (
+    BY_HAND,
     DAMAGE,
     NOTED,
+    PENDING,
     SAID,
     WORDS_ONLY,
     Chance,
@@ -32,10 +50,15 @@ from tests.support.breaking import (
     lost,
     repaired,
 )
+from tests.support.copies import copy_of, place_of
 from tests.support.faults import Fault, FaultySystem, PowerCut
-from tests.support.long_variants import variants
+from tests.support.long_variants import spread, variants
+from tests.support.notes import pending_notes
+from tests.support.running import Caller
+from tests.support.serving import Home, at_home
 
-# ------------------------------------------------------------------- random damage
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def files_of(workspace: Workspace) -> list[Path]:
@@ -154,3 +177,304 @@ def test_a_survey_writes_nothing(here: Workspace) -> None:
     assert {"state.db", "MEMORY.md", "checkpoints"} <= about(planned)
     assert planned.dry
     assert content(here) == before
+
+
+Spoil = Callable[[Workspace], object]
+
+
+# ------------------------------------------------------------- one thing after the other
+
+
+def test_a_whole_workspace_is_left_as_it_is_and_the_exit_status_says_so(
+    here: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dreamd = Caller(capsys)
+    before = content(here)
+    assert repaired(here) == Repair()
+    assert content(here) == before
+    assert dreamd("doctor", here.root, "--repair").status == 3
+    assert dreamd("doctor", here.root, "--repair", "--dry-run").status == 3
+    assert dreamd("doctor", here.root, "--dry-run").status == 2
+
+
+def row_changed(statement: str) -> Spoil:
+    def spoil(workspace: Workspace) -> None:
+        with closing(open_database(workspace.database)) as connection:
+            connection.execute("PRAGMA foreign_keys = OFF")
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute(statement)
+
+    return spoil
+
+
+def written(name: str, text: bytes) -> Spoil:
+    def spoil(workspace: Workspace) -> None:
+        path = place_of(workspace, name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text)
+
+    return spoil
+
+
+def a_folder(name: str) -> Spoil:
+    def spoil(workspace: Workspace) -> None:
+        path = place_of(workspace, name)
+        path.unlink(missing_ok=True)
+        path.mkdir()
+        (path / "inside").write_text("somebody's")
+
+    return spoil
+
+
+def a_file(name: str) -> Spoil:
+    def spoil(workspace: Workspace) -> None:
+        folder = place_of(workspace, name)
+        folder.rename(workspace.root / "gone")
+        folder.write_text("somebody's")
+
+    return spoil
+
+
+def examined(workspace: Workspace) -> list[Finding]:
+    """What `dreamd doctor` finds."""
+
+    def look() -> list[Finding]:
+        with open_exclusive(workspace, Config(), "test", embedding=WORDS_ONLY) as store:
+            return list(check_stores(store))
+
+    return list(examine(workspace, Config, lambda: (), look))
+
+
+SPOILS: dict[str, tuple[str, Spoil]] = {
+    "an index is missing": ("state.db", row_changed("DROP INDEX crystals_by_kind")),
+    "an index is another one": (
+        "state.db",
+        row_changed(
+            "UPDATE sqlite_schema SET sql = replace(sql, 'kind, key', 'key') WHERE name = 'crystals_by_kind'"
+        ),
+    ),
+    "a foreign key leads nowhere": (
+        "state.db",
+        row_changed("UPDATE occurrences SET crystal = 4711 WHERE crystal = 3"),
+    ),
+    "a column holds what it cannot": (
+        "state.db",
+        row_changed("UPDATE crystals SET lifecycle = 'gone' WHERE key = 5"),
+    ),
+    "a text is not its id's": ("state.db", row_changed("UPDATE crystals SET text = text || '?' WHERE key = 7")),
+    "the schema number is wrong": ("state.db", row_changed("PRAGMA user_version = 77")),
+    "no database": ("state.db", written(".dreamd/state.db", b"no database " * 1_000)),
+    "a folder": ("state.db", a_folder(".dreamd/state.db")),
+    "words": ("word index", row_changed("DELETE FROM words_docsize WHERE id < 9")),
+    "checkpoints": ("checkpoints", written(".dreamd/checkpoints/dreams.db", b"\xff" * 9_000)),
+    "scratch.md is a folder": ("notes", a_folder("memory/scratch.md")),
+    "NUL in MEMORY.md": ("MEMORY.md", written("MEMORY.md", b"# Working Memory State\n" + bytes(4_000))),
+    "MEMORY.md is no text": ("MEMORY.md", written("MEMORY.md", b"\xff\xfe\x00tea")),
+    "MEMORY.md is a folder": ("MEMORY.md", a_folder("MEMORY.md")),
+    "MEMORY.md lacks sections": (
+        "MEMORY.md",
+        written("MEMORY.md", b"# Working Memory State\n\n## The Bond\n\n- tea\n"),
+    ),
+    "index is a file": ("folders", a_file(".dreamd/index")),
+}
+
+
+@pytest.mark.parametrize("name", spread(SPOILS, 5))
+def test_what_is_broken_is_found_said_mended_and_kept(
+    here: Workspace, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    topic, spoil = SPOILS[name]
+    spoil(here)
+    before = content(here)
+    planned = Caller(capsys)("doctor", here.root, "--repair", "--dry-run")
+    if topic != "word index":  # that shows when it is open
+        assert f"broken   {topic}" in planned.out, planned
+        assert content(here) == before
+        told = [one for one in examined(here) if one.about == topic and one.level is not Level.OK]
+        assert told != []
+        assert topic == "folders" or any("run 'dreamd doctor --repair'" in one.advice for one in told), told
+    done = repaired(here)
+    assert topic in about(done), done
+    for kept in done.kept:
+        assert stat.S_IMODE((here.root / kept).stat().st_mode) & 0o077 == 0
+    gone = lost(here)
+    assert gone.said == ()
+    assert gone.items == () or topic == "state.db"
+    assert set(gone.notes) <= (set(PENDING) | {breaking.UNREAD} if topic == "notes" else set())
+    assert repaired(here).mends == ()
+    assert_works(here)
+
+
+@pytest.mark.parametrize("name", [".dreamd/state.db", "MEMORY.md"])
+def test_a_link_in_the_place_of_a_file_is_said_and_not_followed(here: Workspace, tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("somebody else's")
+    path = place_of(here, name)
+    path.unlink()
+    path.symlink_to(outside)
+    done = repaired(here)
+    assert any(one.about == "links" and str(path) in one.what for one in done.left), done.left
+    assert path.is_symlink()
+    assert outside.read_text() == "somebody else's"
+    assert stat.S_IMODE(outside.stat().st_mode) != 0o600
+
+
+class Lengths:
+    """An embedder without a model: what matters here is that vectors are kept, and indexed again."""
+
+    name = "lengths"
+    width = 8
+
+    def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":  # noqa: ARG002
+        found = np.array([[len(text) % (n + 2) + 1 for n in range(self.width)] for text in texts], dtype=np.float32)
+        return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), dtype=np.float32)
+
+
+@pytest.mark.full
+def test_an_index_that_is_torn_missing_or_a_file_is_thrown_away_and_made_anew(tmp_path: Path) -> None:
+    workspace, embedding = init_workspace(tmp_path / "here"), Embedding.given(Lengths())
+    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
+        store.crystals.upsert([Crystal(text, Origin.SESSION, utc_now()) for text in NOTED])
+        assert store.embed() == len(NOTED)
+    assert repaired(workspace, embedding=embedding).mends == ()
+
+    def torn() -> None:
+        path = workspace.index / "vectors.db"
+        path.write_bytes(random.Random(2).randbytes(path.stat().st_size))
+
+    def missing() -> None:
+        shutil.rmtree(workspace.index)
+
+    def a_file_instead() -> None:
+        shutil.rmtree(workspace.index)
+        workspace.index.write_text("no folder")
+
+    for spoil in (torn, missing, a_file_instead):
+        spoil()
+        is_found = about(repaired(workspace, embedding=embedding)) & {"vector index", "folders"}
+        assert is_found or spoil is missing  # which is made again as the stores are opened
+        assert repaired(workspace, embedding=embedding).mends == ()
+        with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
+            store.embed()
+            assert store.crystals.vectors.vector_count() == len(NOTED)
+            assert search(store, NOTED[0]).hits[0].crystal.text == NOTED[0]
+    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
+        store.copy_if_due(utc_now(), timedelta())
+    breaking.emptied(workspace.database, random.Random(8))
+    done = repaired(workspace, embedding=embedding)
+    assert "state.db" in about(done), done
+    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
+        store.embed()
+        assert store.crystals.vectors.waiting()[0] == 0
+        assert store.crystals.vectors.vector_count() == store.crystals.count() == len(NOTED)
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    with at_home() as one:
+        yield one
+
+
+@pytest.fixture
+def kept_here(origin: Workspace, home: Home) -> Workspace:
+    workspace = copy_of(origin.root, home.folder / "agent", home.environment())
+    add(home.registry, workspace.root)
+    return workspace
+
+
+@pytest.mark.full
+def test_the_daemon_does_it_in_a_workspace_that_it_keeps_and_goes_on(home: Home, kept_here: Workspace) -> None:
+    with home.serving() as daemon:
+        assert home.dreamd("doctor", kept_here.root, "--repair").status == 3, daemon.log
+        kept_here.document.write_bytes(bytes(500))
+        examined = home.dreamd("doctor", kept_here.root)
+        assert "problem  MEMORY.md" in examined.out, examined
+        ended = home.dreamd("doctor", kept_here.root, "--repair")
+        assert ended.status == 0, ended
+        assert "mended   MEMORY.md" in ended.out, ended
+        status = daemon.status(kept_here)
+        assert status.holder is not None
+        assert status.holder.pid == daemon.process.pid
+        assert status.problems == ()
+        assert NOTED[5] in daemon.found(kept_here, NOTED[5])
+        assert home.dreamd("note", "The bell was polished", "-w", kept_here.root).status == 0
+        assert home.dreamd("dream", kept_here.root).status == 0
+        assert "The bell was polished" in kept_here.document.read_text()
+
+
+@pytest.mark.full
+def test_the_daemon_copies_once_a_day_and_says_that_state_db_is_damaged(home: Home, kept_here: Workspace) -> None:
+    def grow_old() -> None:
+        for copy in copies_of(kept_here.database):
+            os.utime(copy, (0, 0))
+
+    grow_old()
+    with home.serving() as daemon:
+        daemon.until(lambda: copies_of(kept_here.database)[0].stem == "000003")
+        assert daemon.events("copy_failed") == []
+    breaking.unnoticed(kept_here)
+    grow_old()
+    with home.serving() as daemon:
+        daemon.until(lambda: daemon.events("copy_failed"))
+        assert "is damaged" in daemon.events("copy_failed")[0]["problem"]
+        assert [one.deed for one in daemon.status(kept_here).problems if "was not copied" in one.what] == ["doctor"]
+        assert copies_of(kept_here.database)[0].stem == "000003"
+        assert home.dreamd("doctor", kept_here.root, "--repair").status == 0
+        assert [one for one in daemon.status(kept_here).problems if "was not copied" in one.what] == []
+
+
+@pytest.mark.parametrize("spoilt", ["a heading", "a byte"])
+def test_a_file_that_can_be_read_keeps_all_that_its_owner_wrote(here: Workspace, spoilt: str) -> None:
+    rows = here.document.read_text().splitlines(keepends=True)
+    at = next(number for number, row in enumerate(rows) if BY_HAND in row)
+    rows[at] = rows[at].replace(BY_HAND, f"{BY_HAND}, or was until 1841")
+    text = "".join(rows).replace("# Working Memory State\n", "# Working Memory State\n\nMy own words on top.\n", 1)
+    text += "\n## Private\n\n- Nobody's business\n"
+    if spoilt == "a heading":
+        here.document.write_text(text.replace("## Emerging Skills", "## Emergent Skills"))
+    else:
+        here.document.write_bytes(text.encode() + "- The café is shut\n".encode("cp1252"))
+    assert about(repaired(here)) == {"MEMORY.md"}
+    mended = here.document.read_text()
+    for mine in ("My own words on top.", f"{BY_HAND}, or was until 1841", "Nobody's business"):
+        assert mine in mended
+    assert ("- The café is shut" in mended) == (spoilt == "a byte")
+    assert parse(mended).has_schema
+    assert repaired(here) == Repair()
+
+
+@pytest.mark.full
+def test_what_was_forgotten_stays_so_when_the_database_is_lost(
+    here: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dreamd = Caller(capsys)
+    secret = "Zebras graze behind the old observatory"
+    (here.root / "transcripts").mkdir(exist_ok=True)
+    (here.root / "transcripts" / "talk.md").write_text(f"# Talk\n\n{secret}.\n")
+    assert dreamd("ingest", here.root / "transcripts", "-w", here.root).status == 0
+    assert dreamd("forget", secret, "--yes", "-w", here.root).status == 0
+    for path in here.state.glob("state.db*"):
+        path.unlink()
+    assert dreamd("doctor", here.root, "--repair").status == 0
+    assert "Zebras graze" not in dreamd("search", "zebras graze observatory", "-w", here.root).out
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "- Анна пьёт чай".encode("cp1251"),
+        "- 東京に住んでいる".encode("shift_jis"),
+        "- Ada likes coffee".encode("utf-16-le"),
+        bytes(4_000),
+    ],
+    ids=["cp1251", "shift_jis", "utf-16", "NUL"],
+)
+def test_a_note_in_another_encoding_is_read_and_no_other_is_lost(here: Workspace, said: bytes) -> None:
+    before = [note.text for note in pending_notes(here)]
+    with here.scratch.open("ab") as log:
+        log.write(said + b"\n- Ada likes tea\n")
+    after = [note.text for note in pending_notes(here)]
+    assert len(after) == len(before) + 1 + any(said)
+    assert after[-1] == "Ada likes tea"
+    assert "\0" not in "".join(after)
+    assert repaired(here) == Repair()
