@@ -9,7 +9,7 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -103,25 +103,19 @@ def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterato
 
 
 def left_in_file(store: Store, path: Path, erasure: Erasure, patterns: Patterns) -> int:
-    """Return how often the targets occur in a file of dreamd's that is no database, its own words left out."""
+    """Return how often the targets occur in a file of dreamd's that is no database, its own words left out.
+
+    Of a MEMORY.md that is in how many lines, of a log in how many notes.
+    """
     if files.has_receipts_alone(store.disk, path):
         return 0
     content = store.disk.read_bytes(path)
-    if (count := _in_document_or_log(store, path, content, erasure)) is not None:
-        return count
     text = content.decode("utf-8", "replace")
-    return occurrences_in(text, erasure) if _parsed(text) is not None else patterns.count(content, most=_MOST)
-
-
-def _in_document_or_log(store: Store, path: Path, content: bytes, erasure: Erasure) -> int | None:
-    """Return how many lines of a MEMORY.md, or notes of a log, hold a target; None for another file."""
-    workspace = store.workspace
-    if path in (workspace.document, workspace.backup):
-        text = content.decode(errors="replace")
+    if path in (store.workspace.document, store.workspace.backup):
         return max(lines_with(content, erasure), 1) if erased_document(text, erasure) != text else 0
     if path in store.notes.inbox.files():
         return notes_with(content, erasure)
-    return None
+    return occurrences_in(text, erasure) if _parsed(text) is not None else patterns.count(content, most=_MOST)
 
 
 def notes_with(content: bytes, erasure: Erasure) -> int:
@@ -138,7 +132,7 @@ def occurrences_in(text: str, erasure: Erasure, *, owners: bool = False) -> int:
     value = _parsed(text)
     if value is None:
         return int(not _is_own(text) and _holds(text, erasure))
-    return sum(_holds(one, erasure) for one in _texts_in(value, _no_field if owners else _FIELD.fullmatch))
+    return sum(_holds(one, erasure) for one in _texts_in(value, owners=owners))
 
 
 def _holds(text: str, erasure: Erasure) -> bool:
@@ -155,16 +149,16 @@ def _parsed(text: str) -> dict[str, Any] | list[Any] | None:
     return value if isinstance(value, dict | list) else None
 
 
-def _texts_in(value: object, own: Callable[[str], object]) -> Iterator[str]:
+def _texts_in(value: object, *, owners: bool) -> Iterator[str]:
     """Yield each text in a JSON value that is not dreamd's own; JSON within is a model's or a program's."""
     if isinstance(value, dict):
-        yield from (name for name in value if not own(name))
+        yield from (name for name in value if owners or not _FIELD.fullmatch(name))
     if isinstance(value, dict | list):
         for one in value.values() if isinstance(value, dict) else value:
-            yield from _texts_in(one, own)
+            yield from _texts_in(one, owners=owners)
     elif isinstance(value, str) and not _is_own(value):
         inner = _parsed(value)
-        yield from [value] if inner is None else _texts_in(inner, _no_field)
+        yield from [value] if inner is None else _texts_in(inner, owners=True)
 
 
 def _is_own(value: str) -> bool:
@@ -177,10 +171,6 @@ def _members() -> frozenset[str]:
     """Return what the enumerations of state/ can say."""
     kinds = (kind for kind in StrEnum.__subclasses__() if kind.__module__.startswith("state."))
     return frozenset(str(member) for kind in kinds for member in kind)
-
-
-def _no_field(_: str) -> bool:
-    return False
 
 
 def lines_with(content: bytes, erasure: Erasure) -> int:

@@ -116,7 +116,7 @@ def blank_text(content: bytes, erasure: Erasure) -> bytes:
         is_json = isinstance(json.loads(text), dict | list)
     except ValueError:
         is_json = False
-    new = erasure.file(text) if is_json else text
+    new = erasure.json(text, has_fields=True) if is_json else text
     while not is_json and (found := spans(new, erasure.targets)):
         for start, end in found:
             new = new[:start] + "".join(one if one in "\r\n" else " " for one in new[start:end]) + new[end:]

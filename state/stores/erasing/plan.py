@@ -7,7 +7,6 @@ says. Each may be applied again: what is erased stays so, everything else is as 
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -82,10 +81,10 @@ class Erasure:
         parsed = parse_pointer(text) if self.keywords and "`" in text else None
         return parsed is not None and parsed[1] in self.keywords
 
-    def json(self, text: str, *, keeps: Callable[[str], object] = lambda _: False) -> str:
-        """Return JSON with the targets erased in its values, and without the names that hold one but those it keeps.
+    def json(self, text: str, *, has_fields: bool = False) -> str:
+        """Return JSON with the targets erased in its values, and without the names that hold one.
 
-        A text that is no JSON is prose.
+        Names that look like those of dreamd's fields stay if it `has_fields`. A text that is no JSON is prose.
         """
         try:
             value = json.loads(text) if text[:1] in ("{", "[") else None
@@ -93,24 +92,20 @@ class Erasure:
             value = None
         if not isinstance(value, dict | list):
             return self.prose(text)
-        left = self._everything(value, keeps)
+        left = self._everything(value, has_fields=has_fields)
         return text if left == value else json.dumps(left, ensure_ascii=False)
 
-    def file(self, text: str) -> str:
-        """Return a file of JSON without the targets; names that look like those of dreamd's fields stay."""
-        return self.json(text, keeps=_FIELD.fullmatch)
-
-    def _everything(self, value: Any, keeps: Callable[[str], object]) -> Any:  # noqa: ANN401 - JSON has no better type
+    def _everything(self, value: Any, *, has_fields: bool = False) -> Any:  # noqa: ANN401 - JSON has no better type
         if isinstance(value, str):
             return self.json(value)
         if isinstance(value, list):
-            walked = [(one, self._everything(one, keeps)) for one in value]
+            walked = [(one, self._everything(one, has_fields=has_fields)) for one in value]
             return [new for old, new in walked if new == old or not _is_gone(old, new)]
         if isinstance(value, dict):
             return {
-                name: self._everything(one, keeps)
+                name: self._everything(one, has_fields=has_fields)
                 for name, one in value.items()
-                if keeps(name) or not self.holds(name)
+                if (has_fields and _FIELD.fullmatch(name)) or not self.holds(name)
             }
         return value
 
@@ -120,7 +115,7 @@ class Erasure:
         if isinstance(value, str):
             return self._field(value, name, lines=lines)
         if name in _TABLES:
-            return self._everything(value, lambda _: False)
+            return self._everything(value)
         if isinstance(value, list) and name != "decided":
             return self._list(value, name, lines=lines)
         if not isinstance(value, dict):
