@@ -25,12 +25,7 @@ _TIED = late_pattern(
 _LED = late_pattern(
     rf"(?m)(?:^[ \t>+]{{0,8}}(?:#define[ \t]{{1,4}})?|(?<![\w-])(?P<flag>--))(?P<tie>){_NAME}[ \t]{{1,8}}{_VALUE}"
 )
-# What looks drawn behind a name of several words, or of another script: AppSecret 0f3a…, 密钥 0f3a…
-_DRAWN = late_pattern(
-    rf"(?<![\w.$@/-])(?P<flag>)(?P<tie>){_NAME}[ \t]{{1,3}}(?P<quote>)(?P<quoted>)(?P<bare>[\w+/=-]{{16,600}}+)"
-)
-_AHEAD = late_pattern(r"(?<=[ \t])(?=[\w+/=-]{0,40}\d)[\w+/=-]{16,600}+")
-_LAST, _BACK = late_pattern(r"[^\W\d][\w.-]{1,80}[ \t]{1,3}$"), 90
+_BACK = 90
 _KINDS = {Noun.PASSWORD: "password", Noun.KEY: "secret"}
 _ELEMENT = late_pattern(
     r"<(?P<name>[\w:.-]{2,60})(?P<attributes>\s[^<>\n]{0,120})?>(?P<value>[^<>\n]{4,400})</(?=[\w:.-]{2,60}>)"
@@ -65,13 +60,6 @@ _PATH = late_pattern(
     r"(?:~|\.{0,2})/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}://|sha\d{3}[:-]|data:|arn:|[$%&*@!?#]|ssh-|.*[\[\]\\].*|.*\w\("
 )
 _HEX = late_pattern(r"[0-9a-fA-F-]+")
-_IDENTIFIER = late_pattern(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_CODE_WORDS = """
-self this config conf settings req request res response user args os env form data body params props state options
-opts ctx process context app model account event input cfg parser faker session match result row obj item values
-fields client credentials system com org net io java javax spring
-"""
-_CODE_HEADS = frozenset(_CODE_WORDS.split())
 _SECTION = late_pattern(r"(?m)^\[[\w .:/\"-]{1,60}\][ \t]*$")
 _LINE = late_pattern(r"(?m)^[ \t]*(?:export |set |- )?[\w.-]{2,60}[ \t]?[=:][ \t]?\S{1,200}[ \t]*$")
 _SECRET_FILE = late_pattern(
@@ -89,7 +77,7 @@ _PADDED = late_pattern(r"[A-Za-z0-9+/_-]{10,}={1,2}")
 def settings(text: str) -> Iterator[tuple[str, int, int]]:
     """Yield kind, start and end of each secret that the syntax of a setting shows."""
     is_file = bool(_SECTION.search(text)) or len(list(_LINE.finditer(text, 0, 4096))) >= 2
-    for match in chain(_tied(text), _LED.finditer(text), _behind_names(text)):
+    for match in chain(_tied(text), _LED.finditer(text)):
         noun = noun_of(match["name"])
         if noun and _is_value(text, match, noun, is_file=is_file):
             start, end = match.span("quoted" if match["quote"] else "bare")
@@ -108,14 +96,6 @@ def _tied(text: str) -> Iterator[re.Match[str]]:
         yield match
         if match["quote"] and ";" in match["quoted"]:
             yield from _TIED.finditer(text, *match.span("quoted"))
-
-
-def _behind_names(text: str) -> Iterator[re.Match[str]]:
-    for value in _AHEAD.finditer(text):
-        if name := _LAST.search(text, max(0, value.start() - _BACK), value.start()):
-            match = _DRAWN.match(text, name.start())
-            if match and match.start("bare") == value.start():
-                yield match
 
 
 def noun_of(name: str) -> Noun | None:
@@ -157,10 +137,10 @@ def _is_value(text: str, match: re.Match[str], noun: Noun, *, is_file: bool) -> 
     first = text.rfind("\n", 0, match.start()) + 1
     alone = not text[first : match.start()].strip(" \t-") and _ends_line(text, match.end())
     if noun is Noun.KEY:
-        return alone and tie == "=" and _is_shared(match["name"].lower(), value) and not _is_label(value)
+        return False
     if quoted:
         return key_of(match["name"]).endswith(_BOUND) and strength(value) >= UNUSUAL
-    return not _is_reference(value) and not _is_label(value) and _is_chosen(text, match, alone=alone, is_file=is_file)
+    return not _is_label(value) and _is_chosen(text, match, alone=alone, is_file=is_file)
 
 
 def _is_chosen(text: str, match: re.Match[str], *, alone: bool, is_file: bool) -> bool:
@@ -168,7 +148,7 @@ def _is_chosen(text: str, match: re.Match[str], *, alone: bool, is_file: bool) -
     tie, value = match["tie"], match["bare"].rstrip(".,)")
     if not tie.strip():  # bindpw reader-of-things
         return alone and not match["flag"] and ("_" in match["name"] or match["name"].endswith(("pw", "psk")))
-    if alone and (_has_user(text, match) or (tie == ":" and _is_compound(match["name"], value))):
+    if alone and _has_user(text, match):
         return True
     tight = tie == "=" and (alone or text[match.start() - 1 : match.start()] in {";", "&", "?"})
     return tight or (alone and is_file and bool(_ODD.search(value)))
@@ -181,17 +161,6 @@ def _has_user(text: str, match: re.Match[str]) -> bool:
     below = text[match.end() + 1 : match.end() + _BACK]
     name = _USER.search(above) or _USER.match(below)
     return name is not None and not is_placeholder(name["value"]) and len(match["bare"]) > 5
-
-
-def _is_compound(name: str, value: str) -> bool:
-    """Return whether a name of several words has a value as nobody calls a thing."""
-    return len(_WORDS.findall(name)) > 1 and strength(value) >= UNUSUAL
-
-
-def _is_shared(name: str, value: str) -> bool:
-    """Return whether a secret was chosen by somebody, as those of RADIUS and of tunnels are."""
-    chosen = value.isalnum() and any(map(str.isdigit, value)) and not value.isdigit()
-    return name.endswith("secret") and (chosen or name.endswith(("sharedsecret", "shared_secret")))
 
 
 def _ends_line(text: str, end: int) -> bool:
@@ -216,12 +185,6 @@ def is_random(value: str) -> bool:
         return True
     changes = len(re.findall(r"[A-Z][0-9]|[0-9][A-Z]", bare))
     return len(bare) >= 16 and bare.isalnum() and bare.isupper() and digits >= 2 and changes >= 3
-
-
-def _is_reference(value: str) -> bool:
-    if not _IDENTIFIER.fullmatch(value):
-        return False
-    return any(part.lower() in _CODE_HEADS or noun_of(part) for part in value.split("."))
 
 
 def _is_label(value: str) -> bool:

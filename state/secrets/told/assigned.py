@@ -1,4 +1,4 @@
-"""What is assigned to a name: `DB_PASSWORD=…`, `"api_key": "…"`, `--token …`, a cell of a table, an element of XML.
+"""What is assigned to a name: `DB_PASSWORD=…`, `"api_key": "…"`, `--token …`.
 
 A call, a type, a path, a placeholder or a plain word is no secret. Names of passwords take anything that looks
 chosen; names of keys and tokens only what looks drawn at random.
@@ -18,7 +18,6 @@ from state.secrets.value import (
     is_placeholder,
     is_reference,
     is_technical,
-    is_template,
     looks_drawn,
     remembered,
     strength,
@@ -52,32 +51,17 @@ _ASSIGN = late_pattern(
     r"(?:[\\\"'\])`*」』】》”»]{0,9}\s{0,12}(?::=|=>|->|→|={1,3}|!=|:(?![:?+])|：|＝|\?=|\|\|=)|\\{0,7}[\"']\s{1,4}value\s?=)"
     r"\s{0,4}(?:\*{2}\s{1,2})?(?:!\w{2,8}\s)?"
 )
-_CELL = late_pattern(r"[*`]{0,2}[ \t]{1,20}\|[ \t]{0,20}(?=\S)")
-_XML = late_pattern(r">(?=[^\s<>]{4,400}</)")
 _FLAG = late_pattern(r"[ =]{1,2}(?!-)")
-_CALL = late_pattern(r"\((?=\\{0,7}[\"'])")
 _LISTED = late_pattern(r"\\{0,7}[\"']\]?,\s{0,2}(?=\\{0,7}[\"'])")
-# - name: DB_PASSWORD / value: …, and the same in JSON and XML
-_VALUE_OF = late_pattern(
-    r"\\{0,7}[\"']?\s{0,3},?(?:\\n|\s){1,40}[-,{]?\s{0,4}\\{0,7}[\"']?(?:value|val|default|content)\\{0,7}[\"']?\s?[:=]\s{0,3}"
-    r"|\\{0,7}[\"']?(?:\s?/?>)?(?:</\w{1,20}>)?\s{0,12}<(?:value|string)\b[^<>\n]{0,60}>",
-    re.IGNORECASE,
-)
 _BONDS = (
     (_ASSIGN, "assigned"),
     (_FLAG, "flag"),
-    (_CALL, "assigned"),
     (_LISTED, "listed"),
-    (_CELL, "said"),
-    (_XML, "assigned"),
-    (_VALUE_OF, "assigned"),
 )
 _OPENING = late_pattern(r"(?:[rbuf]{1,2})?(\\{0,7}[\"'`]{1,3})|(\*{1,2}(?=\S))|[「『“„«]")
 _CLOSING = {"「": "」", "『": "』", "“": "”", "„": "“", "«": "»"}
-_SPOKEN = late_pattern(r"[^\W_]{2,14}(?:[ ][^\W_]{2,14}){2,11}[!?]?(?=[.!]?\s{0,2}(?:$|\n|\r|\\|[\"'`]))")
 _BARE = late_pattern(r"[^\s\"'`<>，。、；「」『』（）]{1,256}")
 _REST = late_pattern(r"[^\s\"'`<>，。、；「」『』（）&;,|]*")
-_TYPE = late_pattern(r"[A-Z][A-Za-z]{1,40}(?:\[[^\]\n]{1,80}\])? = ")
 _NEXT_FIELD = late_pattern(r"[;,&](?=\s|$|[\w.-]{1,40}\s?[=:])|;|\\[nrt]|&amp;|\|(?=\s|$)")
 # Ends a setting, unlike an argument of a call.
 _AROUND = ("", " ", "\n", "\r", "&", ";", "\\", "'", '"', "`", "\t")
@@ -104,12 +88,6 @@ _SOURCE_FILE = late_pattern(r"\.(?:go|py|js|ts|tsx|java|rb|rs|c|h|cpp|cs|php|kt|
 _GIVEN_FIRST = late_pattern(r"\(\\{0,7}[\"'][^\"'\n]{1,80}\\{0,7}[\"'],\s")
 _SETTING = late_pattern(r"(?:set|get|save|store|put|add|write|load|delete|remove|update)_?$", re.IGNORECASE)
 _IDEOGRAPH = late_pattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
-# What is done with a secret that is given to a function.
-_DOING = late_pattern(
-    r"(?:check|valid\w*|is|verify|hash|compare|encrypt|decrypt|test|expect|get|read|fetch|find|label|text|has|fill|type|name|by|field"
-    r"|mask|ask|prompt|require\w*|param|query|body|assert\w*|match\w*)_?$",
-    re.IGNORECASE,
-)
 BARE_KEYS = frozenset({"key", "schlüssel", "clé", "llave", "chave", "chiave", "ключ", "clave"})
 _FLAGGED = late_pattern(r"(?:^|\s)--?[\w-]*$")
 
@@ -118,16 +96,13 @@ _FLAGGED = late_pattern(r"(?:^|\s)--?[\w-]*$")
 class Value:
     """What stands behind a name.
 
-    `form`: how it is tied to the name; `quote`: what encloses it; `spoken`: whole words;
-    `typed`: the type of what is assigned behind it.
+    `form`: how it is tied to the name; `quote`: what encloses it; `tight`: nothing else stands beside it.
     """
 
     text: str
     start: int
     quote: str
     form: str
-    spoken: bool = False
-    typed: bool = False
     tight: bool = False
 
 
@@ -149,7 +124,7 @@ def is_about(text: str, start: int, end: int, stop: int) -> bool:
     if ending and ending.lower() not in _NO_ABOUT and (_ABOUT.match(ending) or _SOURCE_FILE.search(ending)):
         return True
     before = text[max(0, start - 24) : start]
-    if text[stop : stop + 1] == "(" and (_DOING.search(before) or "." in text[end:stop]):
+    if text[stop : stop + 1] == "(" and "." in text[end:stop]:
         return True
     if _SETTING.search(before) and _GIVEN_FIRST.match(text, stop):
         return True
@@ -180,15 +155,13 @@ def read(text: str, at: int, form: str) -> Value:
         if end >= 0 and "\n" not in text[start:end]:
             return Value(text[start:end], start, mark, form)
         at = start
-    if form in {"assigned", "said"} and (words := _SPOKEN.match(text, at)):
-        return Value(words[0], at, "", form, spoken=True)
     bare = _BARE.match(text, at)
     word = bare[0] if bare else ""
     if more := _NEXT_FIELD.search(word):
         word = word[: more.start()]
     bound = word.rstrip(_TRAILING)
     tight = text[at - 1 : at] == "=" and text[at + len(bound) : at + len(bound) + 1] in _AROUND
-    return Value(bound, at, "", form, typed=bool(_TYPE.match(text, at)), tight=tight)
+    return Value(bound, at, "", form, tight=tight)
 
 
 def end_of(value: Value, text: str) -> int:
@@ -196,15 +169,6 @@ def end_of(value: Value, text: str) -> int:
     end = value.start + len(value.text)
     rest = _REST.match(text, end) if len(value.text) >= _LONG and not value.quote else None
     return rest.end() if rest else end
-
-
-def is_elsewhere(value: Value) -> bool:
-    """Return whether a setting only says where its secret is: what follows is no telling."""
-    return (
-        value.form == "assigned"
-        and bool(value.text)
-        and (is_template(value.text) or bool(_RULES.fullmatch(value.text)))
-    )
 
 
 def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:  # noqa: PLR0911 - one look after the other
@@ -243,8 +207,6 @@ def _is_reference(value: Value, *, shouted: bool) -> bool:
         return not any(looks_drawn(part) for part in text.split("/")) or "://" in text
     if value.quote:
         return False
-    if value.typed:
-        return True
     dotted = _DOTTED.fullmatch(text) and not _TYPED.search(text)
     return bool(_CALLS.match(text)) or (bool(dotted) and not looks_drawn(text) and not shouted)
 
@@ -252,16 +214,13 @@ def _is_reference(value: Value, *, shouted: bool) -> bool:
 def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look after the other
     """Return whether someone chose this as a password. Names in capitals stand in a file of settings."""
     text, shouted = value.text, name.isupper()
-    if 2 <= len(text.split()) <= 10 and (
-        (value.quote and (value.form == "flag" or shouted)) or (_is_worded(name) and (value.quote or value.spoken))
-    ):
+    if 2 <= len(text.split()) <= 10 and value.quote and (value.form == "flag" or shouted):
         return not _speaks(text)
-    if _WORDS.fullmatch(text) and (value.quote or value.spoken or text.count("-") >= 3):
-        words = re.split("[ -]", text)
-        return are_drawn(words) and not (value.spoken and all(word[0].isupper() for word in words))  # Ana María Núñez
+    if _WORDS.fullmatch(text) and (value.quote or text.count("-") >= 3):
+        return are_drawn(re.split("[ -]", text))
     if any(character.isspace() for character in text):
-        return bool(value.quote) and _spaced(text)
-    if value.form not in {"said", "listed"} and (value.quote or shouted or value.form == "flag"):
+        return False
+    if value.form != "listed" and (value.quote or shouted or value.form == "flag"):
         plain = text.isalpha()
         if (plain and value.form == "flag") or _is_word(text):
             return False
@@ -284,11 +243,6 @@ def _is_word(text: str) -> bool:
     return known and (bool(_ABOUT_ITSELF.fullmatch(text)) or key_of(text).isalpha())
 
 
-def _is_worded(name: str) -> bool:
-    """Return whether what is called so consists of words: a passphrase."""
-    return any(word in name.lower() for word in ("phrase", "frase", "фраза", "フレーズ"))
-
-
 def _speaks(text: str) -> bool:
     """Return whether a sentence is about a secret rather than one."""
     words, spoken = vocabulary(), re.findall(r"[^\W\d_]+", text.lower())
@@ -304,24 +258,12 @@ def _is_lone(text: str) -> bool:
     return len(text) >= 5 and not known and not _CODE.search(text) and any(map(str.isalpha, text))
 
 
-def _spaced(text: str) -> bool:
-    """Return whether words in quotes are a password: with digits and signs, and no sentence."""
-    words = text.split()
-    return (
-        2 <= len(words) <= 8
-        and any(strength(word) >= UNUSUAL or word.isdigit() for word in words)
-        and are_drawn(words)
-    )
-
-
 def _looks_chosen(text: str, form: str) -> bool:
     """Return whether nothing but its look tells that a bare word is a password."""
     digit = any(character.isdigit() for character in text)
     letter = any(character.isalpha() for character in text)
     if form == "listed":  # ("password", "Tr0ub4dor&3")
         return len(text) >= 8 and letter and digit and not _NUMBERED.fullmatch(text)
-    if form == "said":
-        return strength(text) >= UNUSUAL
     symbol = bool(_SYMBOL.search(text[1:]))
     return len(text) >= 5 and (
         (letter and digit) or (digit and len(text) >= 6) or (symbol and strength(text) >= CHOSEN)

@@ -1,7 +1,6 @@
 """Secrets that are known by the nouns beside them: assigned to a name, or told in a sentence."""
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from state.secrets.languages import Noun, vocabulary
@@ -9,19 +8,17 @@ from state.secrets.told.assigned import (
     BARE_KEYS,
     end_of,
     is_about,
-    is_elsewhere,
     is_secret,
     name_end,
     name_start,
     value_of,
 )
-from state.secrets.told.candidates import Candidate, candidates
+from state.secrets.told.candidates import candidates
 from state.secrets.told.evidence import has_evidence
 from state.secrets.told.judge import Judge, is_told
 from state.secrets.told.mentions import Mention, mentions
 from state.secrets.told.pairs import pairs
 from state.secrets.told.tables import tables
-from state.secrets.value import UNUSUAL, strength
 from state.text.patterns import late_pattern
 
 MARK = "[redacted: "
@@ -52,17 +49,18 @@ def in_context(text: str, judge: Judge = is_told) -> Iterator[tuple[str, int, in
         yield "password", start, end
     if found:
         yield from tables(text)
-    done, elsewhere = 0, list[tuple[int, int]]()
-    judged = _Once()
+    done, judged = 0, _Once()
     for number, mention in enumerate(found):
         if mention.start < done:
             continue
-        stop = name_end(text, mention.end)
         owner = _owner(text, found[number - 1], mention) if number else mention
-        for start, end in _assigned(text, mention, owner.noun, stop, judged, elsewhere):
-            yield _KINDS[owner.noun], start, end
-            done = max(done, end)
-    yield from _told(text, candidates(text, every), elsewhere, judge)
+        if place := _assigned(text, mention, owner.noun, judged):
+            yield _KINDS[owner.noun], *place
+            done = place[1]
+    for one in candidates(text, every):
+        if has_evidence(text, one) and judge(text, one):
+            noun = next((mention.noun for mention in (one.before, one.after) if mention), Noun.PASSWORD)
+            yield _KINDS[noun], one.start, one.end
 
 
 def spoken_of(text: str) -> list[Mention]:
@@ -72,33 +70,6 @@ def spoken_of(text: str) -> list[Mention]:
         for one in mentions(text)
         if not (_is_mark(text, one.start) or _is_folder(text, one) or _is_public(text, one))
     ]
-
-
-def _told(
-    text: str, every: Iterable[Candidate], elsewhere: Sequence[tuple[int, int]], judge: Judge
-) -> Iterator[tuple[str, int, int]]:
-    """Yield which of the candidates are told, outside of the values that only say where a secret is."""
-    ends = [end for _, end in elsewhere]
-    last: Candidate | None = None
-    for one in every:
-        after = bisect_right(ends, one.start)
-        if after < len(elsewhere) and elsewhere[after][0] <= one.start:
-            continue
-        if has_evidence(text, one) and judge(text, one):
-            yield _kind(one), one.start, one.end
-            if last and _is_changed(text, last, one):
-                yield _kind(last), last.start, last.end
-        last = one
-
-
-def _is_changed(text: str, old: Candidate, new: Candidate) -> bool:
-    """Return whether two candidates are an old and a new one: "from … to …"."""
-    between = text[old.end : new.start].strip().lower()
-    return between in vocabulary().leads and strength(text[old.start : old.end]) >= UNUSUAL
-
-
-def _kind(one: Candidate) -> str:
-    return next((_KINDS[mention.noun] for mention in (one.before, one.after) if mention), "password")
 
 
 class _Once:
@@ -115,19 +86,16 @@ class _Once:
         return False
 
 
-def _assigned(
-    text: str, mention: Mention, noun: Noun, stop: int, judged: _Once, elsewhere: list[tuple[int, int]]
-) -> Iterator[tuple[int, int]]:
-    """Yield the value that is assigned to a name; one that only says where the secret is goes to `elsewhere`."""
+def _assigned(text: str, mention: Mention, noun: Noun, judged: _Once) -> tuple[int, int] | None:
+    """Return where the secret is that is assigned to a name, if there is one."""
+    stop = name_end(text, mention.end)
     if noun not in _ASSIGNED or is_about(text, mention.start, mention.end, stop):
-        return
+        return None
     value = value_of(text, mention.start, stop)
     if value is None or judged(value.start, len(value.text)):
-        return
-    if is_secret(value, noun, text[name_start(text, mention.start) : stop], mention.key):
-        yield value.start, end_of(value, text)
-    elif is_elsewhere(value):
-        elsewhere.append((value.start, end_of(value, text)))
+        return None
+    is_its = is_secret(value, noun, text[name_start(text, mention.start) : stop], mention.key)
+    return (value.start, end_of(value, text)) if is_its else None
 
 
 def _owner(text: str, before: Mention, mention: Mention) -> Mention:
