@@ -1,6 +1,6 @@
 """How much of the evidence a search finds: several corpora through the real stores, index and embedding model.
 
-    python -m benchmarks.retrieval [--data FILE ...]
+    python -m benchmarks.retrieval [--data FILE ...] [--peers]
 
 Each conversation is a workspace of its own, each turn a crystal with its speaker and date, each note one without;
 each question a search on the day after the last session. recall@k is the share of a question's evidence among the
@@ -240,7 +240,8 @@ def _line(name: str, scores: Sequence[Score]) -> str:
     return f"| {name:32} |" + "".join(f" {figure:.3f} |" for figure in figures)
 
 
-SYSTEMS: dict[str, Callable[[Workspace], Search]] = {
+Systems = Mapping[str, Callable[[Workspace], Search]]
+SYSTEMS: Systems = {
     "words alone (BM25)": bm25,
     "vectors alone (MiniLM)": dense,
     "memory_search, no model": lexical_only,
@@ -248,13 +249,15 @@ SYSTEMS: dict[str, Callable[[Workspace], Search]] = {
 }
 
 
-def report(corpus: str, workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def report(
+    corpus: str, workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[str]], systems: Systems = SYSTEMS
+) -> Iterator[str]:
     """Yield the table of one corpus, line by line. `foreign`: by conversation, questions that another one answers."""
     asked = sum(len(workspace.conversation.questions) for workspace in workspaces)
     names = ("recall@5", "recall@10", "hit@10", "MRR", *CATEGORIES.values())
     yield f"| {f'{corpus}, {asked} questions':32} | " + " | ".join(names) + " |"
     yield "|---" * (len(names) + 1) + "|"
-    for name, system in SYSTEMS.items():
+    for name, system in systems.items():
         yield _line(name, measure(workspaces, system))
     yield _said_good(workspaces, foreign)
     yield ""
@@ -319,13 +322,21 @@ def model() -> Iterator[Embedder]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, nargs="+", default=())
+    parser.add_argument(
+        "--peers", action="store_true", help="beside what users would pick instead (benchmarks.peers)"
+    )
     arguments = parser.parse_args()
+    systems = dict(SYSTEMS)
+    if arguments.peers:
+        from benchmarks.peers import PEERS
+
+        systems |= PEERS
     with model() as embedder:
         known = corpora(arguments.data)
         foreign = foreign_questions(known)
         for corpus, conversations in known.items():
             with workspaces_of(conversations, embedder) as workspaces:
-                for line in report(corpus, workspaces, foreign[corpus]):
+                for line in report(corpus, workspaces, foreign[corpus], systems):
                     print(line, flush=True)
 
 

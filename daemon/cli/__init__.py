@@ -64,6 +64,8 @@ OPERATIONS = {
     "feel": "signals:feel_event",
     "mood": "signals:current_mood",
 }
+# Those that only ask: a running daemon is put the question without all that an answer takes here.
+ASKING = ("search", "why", "why-not", "history", "diff", "mood")
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 _BROKEN_PIPE = 141  # 128 + SIGPIPE
 
@@ -116,6 +118,11 @@ def _run(words: Sequence[str]) -> int:
 
         if (acting := fleet.plain(rest)) is not None:
             return fleet.run(acting)
+    if name in ASKING:
+        from daemon.cli import thin
+
+        if (status := thin.run(name, rest)) is not None:
+            return status
     parser, run = command(name)
     # Options may stand between arguments, also between those that may be left out.
     arguments = parser.parse_intermixed_args(rest)

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from daemon.api.operations.operation import AnyOperation, Arg, Operation, operation, operations_in
 from daemon.api.text import ago, counted, duration, table
+from daemon.cli import thin
 from daemon.cli.parsing import config_of, parser_of, takes_config, takes_json
-from daemon.cli.perform import add_parameter, given
+from daemon.cli.perform import argument_of, given
 from daemon.cli.terminal import agreed, can_ask, out, say, show, show_json, working
 from daemon.config.settings import Config
 from daemon.fleet.connections import (
@@ -498,7 +499,7 @@ def plain(words: Sequence[str]) -> argparse.Namespace | None:
     parser = parser_of(f"dreamd fleet {act.name}", act.summary)
     for one in act.parameters:
         if one.name != "quotas":
-            add_parameter(parser, one)
+            thin.add(parser, argument_of(one))
             continue
         for name, about in _QUOTAS.items():
             kind = float if name == "usd_per_day" else int

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-from daemon.observability.printable import safe
+from daemon.observability.printable import ABOUT, safe
 
 _COLOURS = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
 # How a row that begins with a word is shown.
@@ -44,6 +44,15 @@ def show(text: str) -> None:
         )
         for part in _wrapped(row, wide) if len(row) > wide > 0 else (row,):
             out(part, style)
+
+
+def show_reply(text: str) -> None:
+    """Print the text of a reply. That texts are data is for agents; what is said beside goes to stderr."""
+    if text.startswith(ABOUT):
+        beside, _, text = text.removeprefix(ABOUT).partition("\n")
+        if beside:
+            say(beside.strip())
+    show(text.lstrip("\n"))
 
 
 def _wrapped(row: str, width: int) -> list[str]:
