@@ -103,6 +103,7 @@ SHA = hashlib.sha256(b"x").hexdigest()
     "text",
     [
         f"commit {SHA[:40]}",
+        f"picture AIza{drawn(60)}.png",
         f"sha256:{SHA}  dist.tar.gz",
         f"image: registry.test/app@sha256:{SHA}",
         f"request {uuid.UUID(int=5**50)} took 12 ms",
