@@ -171,6 +171,26 @@ def test_an_end_at_any_file_costs_a_repetition_and_nothing_twice(tmp_path: Path)
         assert (len(known(store)), occurrences(store)) == (6, 6)
 
 
+@pytest.mark.parametrize(
+    ("kind", "own", "trust"),
+    [
+        (Kind.INSTRUCTIONS, True, Trust.OWNER),
+        (Kind.INSTRUCTIONS, False, Trust.WEB),
+        (Kind.MEMORY, True, Trust.AGENT),
+    ],
+)
+def test_instructions_are_the_owner_s_word_only_when_it_is_said(
+    tmp_path: Path, *, kind: Kind, own: bool, trust: Trust
+) -> None:
+    workspace = init_workspace(tmp_path / "here")
+    file = Home(tmp_path).write("here/CLAUDE.md", "- The linter is called ruff here\n")
+    there = Embedding.given(Unavailable("not needed here"))
+    with LocalAccess(workspace, Config(), "a test", embedding=there) as access:
+        ingest.run(access, files=(ExistingFile(path=str(file), kind=kind, own=own),))
+    for store in opened(workspace.root):
+        assert {one.trust for one in known(store).values()} == {trust}
+
+
 # What of a file is somebody's word.
 
 
