@@ -1,6 +1,7 @@
 """Working memory under faults: a kill or a failure at any statement of a call leaves it done, or not done at all."""
 
 import random
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count, product
@@ -10,7 +11,6 @@ import pytest
 
 from daemon import sessions
 from daemon.workspace.stores import Store
-from state.errors import StorageError
 from tests.crash.session_life import Work, lived, statements
 from tests.support.long_variants import variants
 from tests.support.working import AT, HOUR, add, everything, working, written
@@ -128,7 +128,7 @@ def test_a_call_whose_nth_write_fails_changes_nothing(
             with failing(store, nth):
                 try:
                     call()
-                except StorageError:
+                except sqlite3.OperationalError:
                     failed = True
                 else:
                     failed = False
