@@ -116,6 +116,7 @@ def test_a_line_that_is_deleted_while_the_dream_revises_it_stays_deleted(ready: 
     write(workspace, lambda text: without(text, PORT))
     with opened(workspace) as store:
         store.memory.commit(ready.dream)
+        assert {GOAL, FAILED} <= set(lines(workspace))
         dreamt(store, FURTHER)
         assert store.lineage.tombstones() == [PORT]
         dreamt(store, f"{PORT}!")
