@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
@@ -84,13 +84,6 @@ def show_json(value: object) -> None:
     from state.codec import plain
 
     sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=2) + "\n")
-
-
-def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under headers; the last column may be long."""
-    from daemon.api.text import table
-
-    show(table(headers, rows))
 
 
 @contextmanager
