@@ -31,7 +31,6 @@ from tests.support.working import working
 def nothing_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "registry"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no-model"))
-    monkeypatch.setenv("DREAMD_EMBEDDINGS__DOWNLOAD", "false")
 
 
 @pytest.fixture(scope="module")
