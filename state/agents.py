@@ -57,7 +57,7 @@ _LOOKED_AT = 100
 
 
 def agent_called(name: str) -> str:
-    """The agent that calls itself so: one of AGENTS, so that no word of somebody else's is kept; "" for no name."""
+    """Return the agent of AGENTS that calls itself so: no word of somebody else's is kept. "" for no name."""
     said = "-".join("".join(char if char.isalnum() else " " for char in name[:_LOOKED_AT].lower()).split())
     return said and next((agent for part, agent in _CALLED.items() if f"-{part}-" in f"-{said}-"), OTHER)
 

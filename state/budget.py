@@ -40,7 +40,7 @@ class DayLimits:
     tokens_per_day: int = 5_000_000
 
     def reached(self, today: Spend) -> str:
-        """The first ceiling that is reached, as the configuration calls it; empty when none is."""
+        """Return the first ceiling that is reached, as the configuration calls it; empty when none is."""
         if today.calls and today.usd >= self.usd_per_day:
             return "daemon.usd_per_day"
         return "daemon.tokens_per_day" if today.calls and today.tokens >= self.tokens_per_day else ""

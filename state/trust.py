@@ -43,7 +43,7 @@ _RANKS = {trust: rank for rank, trust in enumerate(Trust)}
 
 
 def least_trust(trusts: "list[Trust] | tuple[Trust, ...]") -> Trust:
-    """The trust of something derived from all of these; OWNER of nothing."""
+    """Return the trust of something derived from all of these; OWNER of nothing."""
     return min(trusts, key=lambda trust: trust.rank, default=Trust.OWNER)
 
 

@@ -42,7 +42,7 @@ class Agreement:
 
 
 def agreements(statements: Collection[Statement]) -> tuple[Agreement, ...]:
-    """What at least two workspaces say in the same words. The order of the statements does not matter."""
+    """Return what at least two workspaces say in the same words. The order of the statements does not matter."""
     by_text = defaultdict[str, list[Statement]](list)
     for one in sorted(statements, key=lambda one: (one.said_at, one.workspace, one.text, one.section)):
         by_text[normalise(one.text)].append(one)
@@ -51,7 +51,7 @@ def agreements(statements: Collection[Statement]) -> tuple[Agreement, ...]:
 
 
 def _one_each(statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    """The first statement of each workspace."""
+    """Return the first statement of each workspace."""
     first = dict[str, Statement]()
     for one in statements:
         first.setdefault(one.workspace, one)

@@ -80,13 +80,13 @@ class Block:
         return self.content and bool(_PIN.search(self.raw))
 
     def with_pin(self) -> "Block":
-        """The line with a pin at the end of its first row, else byte for byte as it was."""
+        """Return the line with a pin at the end of its first row, else byte for byte as it was."""
         first, newline, rest = self.raw.partition("\n")
         said = first.rstrip()
         return replace(self, raw=f"{said} {PIN}{first[len(said) :]}{newline}{rest}")
 
     def without_pin(self) -> "Block":
-        """The line without any pin, each with the blank before it, else byte for byte as it was."""
+        """Return the line without any pin, each with the blank before it, else byte for byte as it was."""
         return replace(self, raw=_PIN_AND_BLANK.sub("", self.raw))
 
 
@@ -149,7 +149,7 @@ class Document:
     newline: str = field(default="\n", compare=False)
 
     def section(self, name: SectionName) -> Part | None:
-        """The section of this name, if there is one."""
+        """Return the section of this name, if there is one."""
         return next((part for part in self.parts if part.name is name), None)
 
     def lines(self) -> Iterator[tuple[SectionName, Block]]:
@@ -201,12 +201,12 @@ def parse(text: str) -> Document:
 
 
 def render(document: Document) -> str:
-    """The file's text; the inverse of `parse`."""
+    """Return the file's text; the inverse of `parse`."""
     return "".join(part.raw for part in document.parts)
 
 
 def blank(newline: str = "\n") -> Document:
-    """A document with the seven sections and nothing in them."""
+    """Return a document with the seven sections and nothing in them."""
     rows = [TITLE, "", "_Last dream: never | Mood: calm_", ""]
     for name in SectionName:
         rows += [f"## {name.value}", "", placeholder_of(name), ""]
@@ -214,7 +214,7 @@ def blank(newline: str = "\n") -> Document:
 
 
 def complete(document: Document) -> Document:
-    """The document with its missing sections added, each empty and in its place."""
+    """Return the document with its missing sections added, each empty and in its place."""
     template, order, parts = blank(document.newline), list(SectionName), list(document.parts)
     if not any(is_title(part.heading) for part in parts):
         at = next((i for i, part in enumerate(parts) if part.name is not None), len(parts))
@@ -233,12 +233,12 @@ def complete(document: Document) -> Document:
 
 
 def stamp(at: datetime, mood: str) -> str:
-    """The line under the title: when the last dream was, and the mood."""
+    """Return the line under the title: when the last dream was, and the mood."""
     return f"_Last dream: {at.strftime('%Y-%m-%dT%H:%M:%SZ')} | Mood: {mood}_"
 
 
 def stamped(document: Document, at: datetime, mood: str) -> Document:
-    """The document with the time of the last dream and the mood in the line under the title."""
+    """Return the document with the time of the last dream and the mood in the line under the title."""
     row = stamp(at, mood)
     parts = list(document.parts)
     at_part = next((i for i, part in enumerate(parts) if is_title(part.heading)), None)
@@ -261,7 +261,7 @@ def stamped(document: Document, at: datetime, mood: str) -> Document:
 
 
 def placeholder_of(name: SectionName) -> str:
-    """What stands in a section that has no lines yet."""
+    """Return what stands in a section that has no lines yet."""
     return _GUIDES.get(name, PLACEHOLDER)
 
 
@@ -271,7 +271,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def closed(part: Part, newline: str) -> Part:
-    """The part, ending in a newline."""
+    """Return the part, ending in a newline."""
     if part.raw.endswith("\n") or not part.raw:
         return part
     if not part.blocks:
@@ -281,7 +281,7 @@ def closed(part: Part, newline: str) -> Part:
 
 
 def _spaced(part: Part, newline: str) -> Part:
-    """The part, ending in a blank row."""
+    """Return the part, ending in a blank row."""
     part = closed(part, newline)
     if not part.raw or part.raw.endswith(("\n\n", "\n\r\n")):
         return part
@@ -305,7 +305,7 @@ def _section_name(heading: str) -> SectionName | None:
 
 
 def _blocks(name: SectionName | None, rows: Sequence[str]) -> tuple[Block, ...]:
-    """The rows of one part as lines and filler."""
+    """Return the rows of one part as lines and filler."""
     blocks = (Block(raw, content=True) for raw in units(rows, _GUIDES.values()))
     return tuple(block if _is_line(name, block) else Block(block.raw, content=False) for block in blocks)
 

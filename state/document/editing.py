@@ -81,7 +81,7 @@ def _edited_part(part: Part, edit: Edit, newline: str) -> Part | None:
 
 
 def _pinned(part: Part, places: Sequence[int], *, pinned: bool) -> Part | None:
-    """The one line with its pin, or without; None when it is so already, or would be another line by it."""
+    """Return the one line with its pin, or without; None when it is so already, or would be another line by it."""
     (place,) = places
     blocks = list(part.blocks)
     old = blocks[place]
@@ -91,7 +91,7 @@ def _pinned(part: Part, places: Sequence[int], *, pinned: bool) -> Part | None:
 
 
 def _apart(part: Part, place: int, newline: str) -> Part:
-    """A stamp is a line wherever it stands; what comes in its place keeps off the paragraph below."""
+    """Keep what comes in the place of a stamp, a line wherever that stands, off the paragraph below."""
     below = part.blocks[place + 1 : place + 2]
     if not any(block.content and marker_of(block.raw.lstrip()) is None for block in below):
         return part
@@ -100,7 +100,7 @@ def _apart(part: Part, place: int, newline: str) -> Part:
 
 
 def _in_place_of(old: Block, text: str, newline: str) -> Block:
-    """The new text in the form of the old line: the same bullet and indentation, or a paragraph."""
+    """Return the new text in the form of the old line: the same bullet and indentation, or a paragraph."""
     indent = old.raw[: len(old.raw) - len(old.raw.lstrip(" \t"))]
     marker = marker_of(old.raw.lstrip().partition("\n")[0])
     paragraph = Block(text + newline, content=True)
@@ -147,7 +147,7 @@ def _is_spent(blocks: Sequence[Block], place: int) -> bool:
 
 
 def _with_row(part: Part, row: Block, newline: str) -> Part:
-    """The row after the last one that is not blank; a list does not stick to a heading or a paragraph above it."""
+    """Put the row after the last one that is not blank; no list sticks to a heading or a paragraph above it."""
     part = closed(part, newline)
     blocks = list(part.blocks)
     at = len(blocks)
@@ -208,7 +208,7 @@ def _bare_headings(document: Document) -> list[bool]:
 
 
 def _blocks_above(document: Document) -> list[Block]:
-    """What stands above the title, headings too."""
+    """Return what stands above the title, headings too."""
     return [
         block
         for part in document.parts[: _title_place(document)]

@@ -17,7 +17,7 @@ _MARKERS = ("<<<<<<<", "=======", ">>>>>>>")
 
 
 def working(text: str) -> Document:
-    """The document that edits apply to: the file as it stands, with the seven sections.
+    """Return the document that edits apply to: the file as it stands, with the seven sections.
 
     A file from before the first dream keeps its text above a rule; an empty one is seven empty sections.
     """
@@ -30,7 +30,7 @@ def working(text: str) -> Document:
 
 
 def merged(before: str, human: str, edits: Sequence[Edit], at: datetime, mood: str) -> tuple[str, tuple[Edit, ...]]:
-    """The human's version with a dream's edits, and the edits that gave way.
+    """Return the human's version with a dream's edits, and the edits that gave way.
 
     `before` is what the dream had read: a line that the human removed since is not written again under another
     edit, and one that the human wrote once more stays. Applying the same edits to the result changes nothing.
@@ -50,13 +50,13 @@ def merged(before: str, human: str, edits: Sequence[Edit], at: datetime, mood: s
 
 
 def removed_lines(before: str, after: str) -> tuple[str, ...]:
-    """The lines of the first text's sections that stand nowhere in the second text's."""
+    """Return the lines of the first text's sections that stand nowhere in the second text's."""
     left = {block.key for _, block in parse(after).lines()}
     return tuple(block.text for _, block in parse(before).lines() if block.key not in left)
 
 
 def difference(before: str, after: str) -> tuple[Edit, ...]:
-    """The edits that turn one text's lines into the other's: removals, then additions."""
+    """Return the edits that turn one text's lines into the other's: removals, then additions."""
     old = [(name, block.text, block.key) for name, block in parse(before).lines()]
     new = [(name, block.text, block.key) for name, block in parse(after).lines()]
     there = {(name, key) for name, _, key in new}
@@ -78,6 +78,6 @@ def is_conflicted(text: str) -> bool:
 
 
 def with_lines_of(text: str, other: str) -> str:
-    """The text with the lines that only the other one has."""
+    """Return the text with the lines that only the other one has."""
     lost = [edit for edit in difference(text, other) if edit.new is not None]
     return render(edited(parse(text), lost)[0]) if lost else text

@@ -21,7 +21,7 @@ _LINE = re.compile(r"^(?P<topic>.*?)\s*(?:→|->)\s*search:\s*`(?P<keywords>[^`]
 
 
 def render_pointer(topic: str, keywords: str) -> str:
-    """The text of a pointer's line, without its bullet."""
+    """Return the text of a pointer's line, without its bullet."""
     return f"{topic} → search: `{keywords}`"
 
 
@@ -32,7 +32,7 @@ def parse_pointer(text: str) -> tuple[str, str] | None:
 
 
 def candidates(text: str, frequency: Mapping[str, int]) -> tuple[str, ...]:
-    """The words of a text that could lead to it, the rarest first.
+    """Return the words of a text that could lead to it, the rarest first.
 
     `frequency` is the number of crystals with the word. Rare words lead further than common ones, and words that
     say something further than commonplace ones; among equals the longer word is the more telling one. Of numbers,
@@ -57,13 +57,13 @@ def choose(ranked: Sequence[str], finds: Callable[[str], bool], reading: Sequenc
 
 
 def attempts(ranked: Sequence[str], reading: Sequence[str] = ()) -> Iterator[str]:
-    """The keywords in the order in which `choose` tries them."""
+    """Return the keywords in the order in which `choose` tries them."""
     place = {word: -at for at, word in enumerate(reversed(reading or ranked))}
     return (" ".join(sorted(chosen, key=place.__getitem__)) for chosen in _tries(ranked))
 
 
 def topic_of(text: str, limit: int = TOPIC_CHARACTERS) -> str:
-    """A short name for a line: its first clause, or more when that says little, cut behind a telling word."""
+    """Return a short name for a line: its first clause, or more when that says little, cut behind a telling word."""
     whole = " ".join(text.replace("`", "'").replace("→", " ").split())
     first = re.split(r"(?<=[.;:!?]) | [–—-] ", whole, maxsplit=1)[0]
     flat = (first if len(first) >= limit / 2 else whole).rstrip(".;:!? ")

@@ -34,7 +34,7 @@ class Question:
 
 
 def read_question(text: str, speakers: Collection[str], now: datetime) -> Question:
-    """The question in a text; `speakers` are those of `names_in(text)` that are the name of a speaker."""
+    """Return the question in a text; `speakers` are those of `names_in(text)` that are the name of a speaker."""
     text = text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate can be neither looked up nor embedded
     pattern = rf"\b(?:{'|'.join(map(re.escape, speakers))})\b(?:['’]s\b)?"
     without_names = " ".join(re.sub(pattern, " ", text).split()) if speakers else text
@@ -49,7 +49,7 @@ def read_question(text: str, speakers: Collection[str], now: datetime) -> Questi
 
 
 def content_words(text: str) -> tuple[str, ...]:
-    """The distinct words of a text that are no stop words, in order."""
+    """Return the distinct words of a text that are no stop words, in order."""
     return tuple(dict.fromkeys(term for term in terms(text) if term not in stop_words()))
 
 
@@ -62,7 +62,7 @@ def asks_again(query: str, text: str) -> bool:
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """The capitalised words of a text: what may be names."""
+    """Return the capitalised words of a text: what may be names."""
     return tuple(dict.fromkeys(_NAME.findall(text)))
 
 

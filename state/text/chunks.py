@@ -30,7 +30,7 @@ def _tokens(run: str) -> int:
 
 
 def chunk(text: str) -> tuple[str, ...]:
-    """The text in chunks of at most 400 tokens, each beginning in the last 80 tokens of the one before.
+    """Return the text in chunks of at most 400 tokens, each beginning in the last 80 tokens of the one before.
 
     A text that fits is one chunk. A chunk ends, where it can, at a paragraph, else a line, a sentence, a word; every
     character that is not white space is in at least one chunk. No chunk is empty; blank text has none.
@@ -65,7 +65,7 @@ def _cost(unit: str) -> int:
 
 
 def _short(unit: tuple[int, int, int]) -> list[tuple[int, int, int]]:
-    """A word that is longer than an overlap (base64, a run of dashes) may be cut anywhere."""
+    """Cut a word that is longer than an overlap (base64, a run of dashes) anywhere."""
     start, end, cost = unit
     if cost <= OVERLAP_TOKENS // 2:
         return [unit]
@@ -77,7 +77,7 @@ def _short(unit: tuple[int, int, int]) -> list[tuple[int, int, int]]:
 
 
 def _end(text: str, start: int, limit: int) -> int:
-    """The best place to end a chunk, in its last third."""
+    """Return the best place to end a chunk, in its last third."""
     earliest = start + (limit - start) * 2 // 3
     for pattern in _BREAKS:
         places = [match.end() for match in pattern.finditer(text, earliest, limit)]

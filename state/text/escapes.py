@@ -15,7 +15,7 @@ _TAG = re.compile(r"<[!/?A-Za-z][^<>]{0,500}>")
 
 
 def unescaped(text: str) -> str:
-    """The text with its escapes decoded, padded to its length; the text itself when nothing is escaped."""
+    """Return the text with its escapes decoded, padded to its length; the text itself when nothing is escaped."""
     if "%" in text:
         text = _PERCENT.sub(_percent, text)
     if "&" in text:

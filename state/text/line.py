@@ -115,7 +115,7 @@ def balanced(line: str) -> str:
 
 
 def _without_elements(line: str) -> str:
-    """The line with the tags taken apart that close, each by itself or one by another."""
+    """Return the line with the tags taken apart that close, each by itself or one by another."""
     if "/" not in line:
         return line
     closed = set(_CLOSED.findall(line))

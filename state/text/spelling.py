@@ -31,14 +31,14 @@ _LEAST_CONTENT = 3
 
 
 def folded(text: str) -> str:
-    """The letters and digits of a text, folded."""
+    """Return the letters and digits of a text, folded."""
     if text.isascii():
         return text.encode("ascii").translate(None, _SIGNS).decode("ascii").lower()
     return text.translate({ord(sign): folded_sign(sign) for sign in set(text)})
 
 
 def encoded(text: str) -> Iterator[tuple[int, int, str]]:
-    """What stands in base64 in the text: from where, to where, and what it says."""
+    """Return what stands in base64 in the text: from where, to where, and what it says."""
     for match in _BASE64.finditer(text):
         blob = re.sub(r"\s|=", "", match.group()).replace("-", "+").replace("_", "/")
         blob = blob[: len(blob) - (len(blob) % 4 == 1)]
@@ -50,7 +50,7 @@ def encoded(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def shorter(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """A short text without one of its words, wherever the rest still says whose fact it is and which one.
+    """Return a short text without one of its words, wherever the rest still says whose fact it is and which one.
 
     Its first and its last word, and whatever has a digit, make it this fact and no other one: they go only where
     they are words of grammar, or where a number is left.
@@ -82,7 +82,7 @@ def is_telling(words: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=65_536)  # of the characters of all scripts
 def folded_sign(sign: str) -> str:
-    """A sign as the letters and digits that are compared; "" for all other signs."""
+    """Return a sign as the letters and digits that are compared; "" for all other signs."""
     shown = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", visible(sign)).casefold())
     shown = "".join(
         str(unicodedata.decimal(one)) if one.isdecimal() else one

@@ -19,7 +19,7 @@ class Part:
 
 
 def word_diff(old: str, new: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
-    """The parts of both texts, joined again each text as it was."""
+    """Return the parts of both texts, joined again each text as it was."""
     before, after = _PARTS.findall(old), _PARTS.findall(new)
     if max(len(before), len(after)) > _MOST_WORDS or not before or not after:
         return _whole(old, new), _whole(new, old)

@@ -35,7 +35,7 @@ MOST_MARKS = 30  # combining marks in a row that are read: as many as Unicode's 
 
 
 def visible(text: str) -> str:
-    """The text without characters that show nothing: zero-width, directional and tag characters, selectors.
+    """Return the text without characters that show nothing: zero-width, directional and tag characters, selectors.
 
     A sign that stands for a sentence is read as its abbreviation.
     """
@@ -48,7 +48,7 @@ def visible(text: str) -> str:
 
 
 def stream_safe(text: str) -> str:
-    """The text without the combining marks that follow 30 others: to put more in order takes quadratic time."""
+    """Return the text without combining marks that follow 30 others: to put more in order takes quadratic time."""
     if text.isascii():
         return text
     marks = "".join(sorted(char for char in set(text) if unicodedata.combining(char)))
@@ -60,7 +60,7 @@ def stream_safe(text: str) -> str:
 # A dream compares the same lines many times.
 @lru_cache(maxsize=2_048)
 def normalise(text: str) -> str:
-    """The form in which two lines are equal; idempotent.
+    """Return the form in which two lines are equal; idempotent.
 
     Unicode's canonical caseless form without invisible characters, white space folded to single spaces: "10² m" is
     not "102 m".
@@ -75,7 +75,7 @@ def repeat_key(text: str) -> str:
 
 @lru_cache(maxsize=2_048)
 def search_form(text: str) -> str:
-    """The form in which words are searched and compared; idempotent.
+    """Return the form in which words are searched and compared; idempotent.
 
     As `normalise`, but of the compatibility form: what is written wide, raised or as a ligature is found by its plain
     letters.
@@ -110,7 +110,7 @@ def terms(text: str) -> tuple[str, ...]:
 
 @cache
 def stop_words() -> frozenset[str]:
-    """The words of all languages that every text has.
+    """Return the words of all languages that every text has.
 
     Negations are content ("does not work" is not "works"), and so are words that mean something in English
     although another language uses them as articles (die, war, man).
@@ -122,12 +122,12 @@ def stop_words() -> frozenset[str]:
 
 @lru_cache(maxsize=2_048)
 def content_terms(text: str) -> frozenset[str]:
-    """The words that carry meaning: no stop words, English plurals and -ed/-ing folded. Negations are kept."""
+    """Return the words that carry meaning: no stop words, English plurals and -ed/-ing folded. Negations are kept."""
     return frozenset(stem(term) for term in terms(text) if term not in stop_words())
 
 
 def stem(term: str) -> str:
-    """A lower-case word without a plural, -ed or -ing ending and a final e; words of other scripts unchanged."""
+    """Return a lower-case word without plural, -ed, -ing and a final e; words of other scripts unchanged."""
     if len(term) < 4 or not (term.isascii() and term.isalpha()):
         return term
     if term.endswith("ies"):
