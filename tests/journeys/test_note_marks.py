@@ -58,7 +58,7 @@ def test_a_note_names_a_line_by_its_words_its_id_or_the_crystal_that_it_rests_on
     note(dreamd, workspace, OTHER)
     assert dreamd("dream", workspace.root).status == 0
     (line,) = dreamd("why", "-w", workspace.root, "owns Grafana", "--json").json["lines"]
-    for value in ("owns grafana", TOM.upper(), line["id"], line["id"].lower(), line["evidence"][0]["crystal"]):
+    for value in ("owns grafana", TOM.upper(), line["id"], line["id"].lower(), line["evidence"][0]["id"]):
         assert note(dreamd, workspace, f"{INES} ({value})", "--replaces", value) == ""
     with workspace.scratch.open("a") as log:
         log.write(f"- [2026-11-24T10:00:00Z] (replaces: {line['id']}) by hand\n")
