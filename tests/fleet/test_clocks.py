@@ -1,8 +1,6 @@
 """A machine whose clock is on another day: notes become crystals, and days and times are PostgreSQL's."""
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +13,7 @@ from state.fleet import Quotas
 from state.stores.fleet.registry import Tenants, Tokens
 from tests.fleet.house import House, until
 from tests.fleet.machines import Fleet, Known
-from tests.support import lived
+from tests.support import forked, lived
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 
@@ -135,12 +133,10 @@ def test_a_token_ends_by_postgresqls_clock(day: str) -> None:
     with house(offset(day)) as home:
         [machine] = home.fleet.machines
         words = ["fleet", "token", "add", home.fleet.known[0].tenant, "late", "--days", "0.5"]
-        ended = subprocess.run(
-            [sys.executable, "-m", "daemon", *words],
-            env=os.environ | machine.environment() | machine.clock.environment,
-            check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        token = Tokens(home.database, os.urandom).authenticate(ended.stdout.strip())
+        environment = os.environ | machine.environment()
+        ended = forked.run(words, environment=environment, before=machine.clock.before)
+        assert ended.returncode == 0, ended.stderr
+        token = Tokens(home.database, os.urandom).authenticate(ended.stdout.decode().strip())
         assert token is not None
         assert token.expires_at is not None
         assert abs(token.expires_at - home.database.now() - timedelta(hours=12)) < timedelta(minutes=5)

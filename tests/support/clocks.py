@@ -1,9 +1,8 @@
 """A wrong clock for a process of the tests: its wall clock goes before or after the true one, and may jump.
 
     clock = Clock(tmp_path / "clock", seconds=3600)
-    Forked(["serve"], before=clock.before, ...)                # a forked process
-    Popen([DREAMD, "serve"], env=environment | clock.environment)  # an interpreter of its own
-    clock.set(-3600)                                             # while it runs
+    Forked(["serve"], before=clock.before, ...)
+    clock.set(-3600)                             # while it runs
 
 What Python calls the time is wrong then: `datetime.now`, `datetime.utcnow`, `datetime.today`, `time.time`,
 `time.time_ns`, `time.gmtime`, `time.localtime`. Monotonic clocks, the times of files and PostgreSQL's stay true, as
@@ -21,9 +20,7 @@ from datetime import date, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
-CLOCK = "TESTS_CLOCK"
 _SECONDS = struct.Struct("d")
-_FOLDER = Path(__file__).with_name("clock")
 
 
 class Clock:
@@ -42,11 +39,6 @@ class Clock:
     def before(self) -> tuple[str, list[str]]:
         """For `Forked(before=...)`."""
         return f"{__name__}:follow", [str(self._path)]
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """For an interpreter of its own."""
-        return {CLOCK: str(self._path), "PYTHONPATH": str(_FOLDER)}
 
 
 def follow(path: str) -> None:

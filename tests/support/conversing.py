@@ -1,11 +1,8 @@
 """What the tests of the model say to the scripted server, and how they look at what comes of it."""
 
-import http.client
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -49,14 +46,3 @@ def refusal(model: Model, request: Request = REQUEST) -> ModelError:
 
 def never(seconds: float) -> None:
     raise AssertionError(f"waited {seconds} s for nothing")
-
-
-def requests_of(url: str) -> list[dict[str, Any]]:
-    """What a scripted server in another process was asked so far."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=300)
-    try:
-        connection.request("GET", "/requests")
-        requests: list[dict[str, Any]] = json.loads(connection.getresponse().read())
-    finally:
-        connection.close()
-    return requests

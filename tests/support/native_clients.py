@@ -25,7 +25,6 @@ INSTALLED = Path(sys.prefix) / "clients" / "node_modules"
 DREAMD = Path(sys.executable).with_name("dreamd")
 PROJECT = 'Ada\'s "own" project'
 _MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
-_HOOK_EVENTS = ("SessionStart", "PreCompact", "Stop", "SessionEnd")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class Partition:
     """
 
     def __init__(self, target: int) -> None:
-        self._target = target
+        self.target = target
         self._changed = threading.Condition()
         self._held: frozenset[str] = frozenset()
         self._lost_to, self._then, self._loses_question = b"", _nothing, False
@@ -44,7 +44,7 @@ class Partition:
 
     def through(self, address: str) -> str:
         """An address of the server, or a text with it, so that it leads through this door."""
-        return address.replace(f"127.0.0.1:{self._target}", f"127.0.0.1:{self.port}")
+        return address.replace(f"127.0.0.1:{self.target}", f"127.0.0.1:{self.port}")
 
     def refuse(self) -> None:
         """Nobody comes in any more, and who is connected is cut off: the server's machine has died."""
@@ -138,7 +138,7 @@ class Partition:
         try:
             if not self._may_pass(link, "to server"):
                 return
-            server = socket.create_connection(("127.0.0.1", self._target), _CONNECT_SECONDS)
+            server = socket.create_connection(("127.0.0.1", self.target), _CONNECT_SECONDS)
             server.settimeout(None)
             with self._changed:
                 link.server = server

@@ -1,38 +1,44 @@
-"""An object store that speaks S3, in a process of its own: it may be killed, and comes back with all it acknowledged.
+"""An object store that speaks S3 (moto's), in a process of its own behind a door: it may go away, and comes back.
 
-The fixture `s3` is one server a worker of the run, empty for each test; a test may kill and start it.
+The fixture `s3` is one server a worker of the run, empty for each test; a test may kill and start it. To kill it is
+to shut its door: whoever is connected is cut off, and what it has acknowledged is there when it answers again.
+
+    python -m tests.support.s3 PORT BUCKET ACCESS_KEY    # the program; it ends with whoever holds its stdin
 """
 
+import io
+import os
 import secrets
-import shutil
 import subprocess
 import sys
-import tempfile
+import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
-from tests.support.folders import PLACE
+from tests.support.partition import Partition
 from tests.support.ports import free_port
 
 _ROOT = Path(__file__).parents[2]
-_MODULE, _CLEAR = "tests.support.s3_server", "/-/clear"
+_CLEAR = "/-/clear"  # no bucket has such a name
 _PATIENCE_SECONDS = 120.0
 _REGION = "eu-central-1"
+_REFUSED = (
+    b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>InvalidAccessKeyId</Code><Message>The AWS access key Id you'
+    b" provided does not exist in our records.</Message></Error>"
+)
 
 
 class S3:
-    """A server at one port of 127.0.0.1 with one bucket, from `start` to `close`; between them it may be killed and
-    started again.
-    """
+    """A server at one port of 127.0.0.1 with one bucket, from `start` to `close`."""
 
     def __init__(self, bucket: str = "memory", prefix: str = "fleet") -> None:
-        self.port, self.bucket, self.prefix = free_port(), bucket, prefix
+        self.bucket, self.prefix, self.lives = bucket, prefix, False
         self._access_key, self._secret_key = "AKIATESTS" + secrets.token_hex(4).upper(), secrets.token_urlsafe(24)
-        self._folder: Path | None = None
+        self._door = Partition(free_port())
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -41,6 +47,10 @@ class S3:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def port(self) -> int:
+        return self._door.port
 
     @property
     def url(self) -> str:
@@ -60,34 +70,27 @@ class S3:
             "AWS_REGION": _REGION,
         }
 
-    @property
-    def lives(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
     def start(self) -> None:
         """Start it, for the first time or again, until it answers."""
-        assert not self.lives, "it runs already"
-        self._folder = self._folder or Path(tempfile.mkdtemp(prefix="dreamd-s3-", dir=PLACE))
-        log = self._folder / "said"
-        with log.open("ab") as said:
+        if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", _MODULE, self._folder, str(self.port), self.bucket, self._access_key],
+                [sys.executable, "-m", __name__, str(self._door.target), self.bucket, self._access_key],
                 cwd=_ROOT,
                 env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "S3_UPLOAD_PART_MIN_SIZE": "5242880"},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline(), f"S3 did not start: {log.read_text(errors='replace')[-2000:]}"
+            assert self._process.stdout is not None
+            assert self._process.stdout.readline(), "S3 did not start"
+        self._door.heal()
+        self.lives = True
 
     def kill(self) -> None:
-        """Kill it, as when the machine loses its power."""
-        assert self._process is not None, "it was never started"
-        with self._process as process:
-            process.kill()
-            process.wait(_PATIENCE_SECONDS)
+        """For everybody who asks it, as when its machine loses its power."""
+        self._door.refuse()
+        self.lives = False
 
     def clear(self) -> None:
         """Forget all objects and uploads."""
@@ -99,11 +102,11 @@ class S3:
 
     def close(self) -> None:
         """End it for good; nothing of it is left."""
+        self._door.close()
         if self._process is not None:
-            self.kill()
-        if self._folder is not None:
-            shutil.rmtree(self._folder)
-        self._process = self._folder = None
+            with self._process as process:
+                process.kill()
+        self._process, self.lives = None, False
 
 
 @pytest.fixture(scope="session")
@@ -115,7 +118,73 @@ def s3_server() -> Iterator[S3]:
 @pytest.fixture
 def s3(s3_server: S3) -> S3:
     """The object store of this worker, empty."""
-    if not s3_server.lives:
-        s3_server.start()
+    s3_server.start()
     s3_server.clear()
     return s3_server
+
+
+# ------------------------------------------------------------------- the program
+
+
+class Application:
+    """moto's S3 with one bucket, and one key that is let in; of conditional puts at the same key one wins."""
+
+    def __init__(self, bucket: str, access_key: str) -> None:
+        from moto.moto_server.werkzeug_app import create_backend_app
+
+        self._bucket, self._access_key = bucket, access_key
+        self._lock = threading.Lock()
+        self._s3 = create_backend_app("s3")
+        self._clear()
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        body = environ["wsgi.input"].read(length)
+        if len(body) < length:  # the client was cut off
+            start_response("400 Bad Request", [("Content-Length", "0")])
+            return []
+        if f"Credential={self._access_key}/" not in environ.get("HTTP_AUTHORIZATION", ""):
+            start_response("403 Forbidden", [("Content-Type", "application/xml")])
+            return [_REFUSED]
+        with self._lock:
+            if environ["PATH_INFO"] == _CLEAR:
+                self._clear()
+                start_response("204 No Content", [])
+                return []
+            return list(self._s3({**environ, "wsgi.input": io.BytesIO(body)}, start_response))
+
+    def _clear(self) -> None:
+        from moto.s3 import models
+        from werkzeug.test import Client
+
+        for regions in models.s3_backends.values():
+            for backend in regions.values():
+                backend.reset()
+        made = Client(self._s3).put(f"/{self._bucket}", base_url="http://127.0.0.1")
+        assert made.status_code == 200, made.text
+
+
+def _serve(port: int, bucket: str, access_key: str) -> None:
+    """Serve until the process ends; say a line on stdout when it answers."""
+    from moto.moto_server.werkzeug_app import MotoRequestHandler
+    from werkzeug.serving import make_server
+
+    class Handler(MotoRequestHandler):
+        disable_nagle_algorithm = True
+
+        def log_request(self, code: object = "-", size: object = "-") -> None:
+            pass
+
+    def end_with_parent() -> None:
+        sys.stdin.buffer.read()
+        os._exit(0)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    application = Application(bucket, access_key)
+    server = make_server("127.0.0.1", port, application, threaded=True, request_handler=Handler)
+    print("it answers", flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    _serve(int(sys.argv[1]), *sys.argv[2:])

@@ -5,19 +5,14 @@
     assert server.count == 2
 
 A script is a function (request as JSON, number of the call from 1) -> text, dict (sent as JSON text) or `Reply`.
-From another process: `python -m tests.support.scripted_model --port 0 --script NAME` prints its address on the first
-line of
-stdout; NAME is a key of `SCRIPTS` or `module:function`. `GET /requests` returns the bodies of all requests so far.
 """
 
-import argparse
-import importlib
 import json
 import socket
 import struct
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -69,29 +64,20 @@ SCRIPTS: dict[str, Script] = {
     "reasoning": in_turn(Reply(content=None, message={"reasoning_content": "thinking"})),
     "tool": in_turn(tool_call("{}")),
     "cut": in_turn(Reply(content="half an ans", finish_reason="length")),
-    "limited": in_turn(error(429, headers={"Retry-After": "1"})),
-    "failing": in_turn(error(500)),
-    "refusing": in_turn(error(400)),
-    "locked": in_turn(error(401, code="invalid_api_key")),
     "slow": in_turn(Reply(content="late", wait_seconds=3600)),
-    "dripping": in_turn(Reply(content="late", drip_seconds=0.05)),
-    "reset": in_turn(Reply(reset=True)),
-    "huge": in_turn("a word, " * 131_072),
-    "html": in_turn(Reply(body=b"<html>welcome</html>", content_type="text/html")),
-    "broken": in_turn(Reply(body=b'{"choices": [')),
 }
 
 
 class ScriptedModel:
     """The server, from entering the context to leaving it. `url` is the api_base; `requests` what was asked."""
 
-    def __init__(self, script: Script, port: int = 0) -> None:
+    def __init__(self, script: Script) -> None:
         self.script = script
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.closing = threading.Event()
         self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", port), self)
+        self._server = _Server(("127.0.0.1", 0), self)
         self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
 
     @property
@@ -113,10 +99,6 @@ class ScriptedModel:
         self.closing.set()
         self._server.shutdown()
         self._server.server_close()
-
-    def serve_forever(self) -> None:
-        """Serve until the process ends."""
-        self._server.serve_forever()
 
     def answer(self, request: dict[str, Any], headers: Mapping[str, str]) -> Reply:
         """The script's reply to one request, which is recorded first."""
@@ -147,11 +129,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
-
-    def do_GET(self) -> None:
-        known = self.path == "/requests"
-        body = json.dumps(self.server.model.requests if known else {"error": "not found"}).encode()
-        self._send(Reply(status=200 if known else 404, body=body), body)
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -217,15 +194,6 @@ def _completion(request: dict[str, Any], reply: Reply) -> dict[str, Any]:
     return completion
 
 
-def find_script(name: str) -> Script:
-    """A script by its key in `SCRIPTS`, or by `module:function`."""
-    if ":" not in name:
-        return SCRIPTS[name]
-    module, function = name.split(":")
-    script: Script = getattr(importlib.import_module(module), function)
-    return script
-
-
 def slowly(script: Script, seconds: float) -> Script:
     """The same replies, each after a wait: time enough to kill somebody."""
 
@@ -233,20 +201,3 @@ def slowly(script: Script, seconds: float) -> Script:
         return replace(_as_reply(script(request, number)), wait_seconds=seconds)
 
     return late
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="An OpenAI-compatible server that follows a script.")
-    parser.add_argument("--port", type=int, default=0, help="0: any free one")
-    parser.add_argument("--script", default="hello", help="a name, or module:function")
-    parser.add_argument("--wait", type=float, default=0.0, help="seconds before each answer")
-    options = parser.parse_args(arguments)
-    script = find_script(options.script)
-    server = ScriptedModel(slowly(script, options.wait) if options.wait else script, options.port)
-    print(server.url, flush=True)
-    server.serve_forever()
-
-
-if __name__ == "__main__":
-    # Under its own name, so that a script of another module makes the same `Reply` as the server knows.
-    importlib.import_module("tests.support.scripted_model").main()
