@@ -11,7 +11,8 @@ import pytest
 
 from state.stores.disk.workspace import Workspace
 from tests.support import lived, model_characters
-from tests.support.gallery import KINDS, Kind, failing, living, name_of
+from tests.support.gallery import FAILING, KINDS, Kind, living, name_of
+from tests.support.gallery.replies import paid_back
 from tests.support.long_variants import spread, variants
 from tests.support.planted import LINES, NEWS, lost
 from tests.support.running import Caller
@@ -62,9 +63,9 @@ KEPT = (
 )
 # A third of them, and those that fail on the way, are a row in which each end occurs; with DREAMD_LONG=1 all are one,
 # three times.
-_OTHERS = [kind for kind in KINDS if kind not in failing.KINDS]
+_OTHERS = [kind for kind in KINDS if kind not in FAILING]
 ROWS = [
-    *(pytest.param((*_OTHERS[at::3], *failing.KINDS), 1, id=f"short-{at}") for at in range(3)),
+    *(pytest.param((*_OTHERS[at::3], *FAILING), 1, id=f"short-{at}") for at in range(3)),
     *(pytest.param(KINDS, *row.values, id="long", marks=row.marks) for row in variants(1, 3)[1:]),
 ]
 UNREADABLE = [end for end in KEPT if end.status == 4]
@@ -191,7 +192,7 @@ def test_a_second_dream_with_nothing_new_asks_nobody(workspace: Workspace, dream
 
 
 def test_a_cost_of_less_than_nothing_is_no_credit(workspace: Workspace, dreamd: Caller, serve: Serve) -> None:
-    serve(failing.paid_back)
+    serve(paid_back)
     assert dreamd("dream", workspace.root).status == 0
     assert lived.rows(workspace, "SELECT min(tokens) AS paid FROM calls")[0]["paid"] > 0
 

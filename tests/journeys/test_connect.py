@@ -1,7 +1,6 @@
 """`dreamd connect` as a person runs it: real commands, agents' real files, a home of one's own."""
 
 import json
-import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.folders import PLACE
+from tests.support.repository import git
 from tests.support.running import Ended, process
 
 AGENTS = ("claude-code", "codex", "cursor", "gemini", "opencode", "vscode", "zed")
@@ -301,31 +301,25 @@ def test_in_all_projects_and_in_one_of_them_is_told_to_be_twice(ada: Person) -> 
     assert "reads the memory twice" in ada.connect("claude-code").err
 
 
-def git(*words: str | Path, folder: Path) -> str:
-    """What git itself says."""
-    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "protocol.file.allow=always")
-    return subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
-
-
 @pytest.mark.parametrize("form", ["plain", "index-4", "sha256", "worktree", "submodule"])
 def test_what_dreamd_writes_in_a_repository_is_kept_out_of_git_and_said_once(ada: Person, form: str) -> None:
     top = ada.home / "Ada's [code] *"
-    git("init", "-q", "--object-format=sha256" if form == "sha256" else "-q", str(top), folder=ada.home)
+    git(ada.home, "init", "-q", "--object-format=sha256" if form == "sha256" else "-q", str(top))
     (top / "memory").mkdir()
     for name in (".mcp.json", "memory/mine.md"):
         (top / name).write_text("{}\n")
-    git("add", "-A", folder=top)
-    git("commit", "-qm", "mine", folder=top)
+    git(top, "add", "-A")
+    git(top, "commit", "-qm", "mine")
     if form == "index-4":
-        git("update-index", "--index-version", "4", folder=top)
+        git(top, "update-index", "--index-version", "4")
     if form == "worktree":
-        git("worktree", "add", "-q", str(ada.home / "tree"), folder=top)
+        git(top, "worktree", "add", "-q", str(ada.home / "tree"))
         top = ada.home / "tree"
     if form == "submodule":
-        git("init", "-q", str(ada.home / "above"), folder=ada.home)
-        git("submodule", "--quiet", "add", str(top), "below", folder=ada.home / "above")
+        git(ada.home, "init", "-q", str(ada.home / "above"))
+        git(ada.home / "above", "submodule", "--quiet", "add", str(top), "below")
         top = ada.home / "above" / "below"
-    exclude = top / git("rev-parse", "--git-path", "info/exclude", folder=top).strip()
+    exclude = top / git(top, "rev-parse", "--git-path", "info/exclude").strip()
     exclude.write_bytes(before := exclude.read_bytes().rstrip(b"\n"))
     said = ada("init", "--separate", top, "--no-daemon", folder=top)
     notes = "memory/scratch.md, memory/.scratch.md.*.displaced"
@@ -338,22 +332,22 @@ def test_what_dreamd_writes_in_a_repository_is_kept_out_of_git_and_said_once(ada
     connected = ada("connect", "--yes", "claude-code", "cursor", folder=top)
     assert ": .claude/settings.local.json, .cursor/mcp.json, .cursor/hooks.json\n" in connected.out
     assert "kept out of git" not in ada("connect", "--yes", "claude-code", "cursor", folder=top).out
-    assert git("status", "--porcelain", folder=top) == " M .mcp.json\n"  # what Ada has committed is not hidden
+    assert git(top, "status", "--porcelain") == " M .mcp.json\n"  # what Ada has committed is not hidden
     assert ada("disconnect", "--yes", "--all", folder=ada.home).out.count("no longer kept out of git by") == 1
     assert exclude.read_bytes() == after_init
-    assert git("status", "--porcelain", folder=top) == ""
+    assert git(top, "status", "--porcelain") == ""
 
 
 def test_a_memory_that_git_tracks_stays_tracked_and_another_repository_is_not_touched(ada: Person) -> None:
-    git("init", "-q", str(ada.home / "other"), folder=ada.home)
+    git(ada.home, "init", "-q", str(ada.home / "other"))
     (ada.project / ".git").write_text(f"gitdir: {ada.home}/other/.git\n")
     before = (ada.home / "other" / ".git" / "info" / "exclude").read_bytes()
     assert ada("init", ada.project, "--no-daemon", "--json").json["git"]["names"] == []
     assert (ada.home / "other" / ".git" / "info" / "exclude").read_bytes() == before
     (ada.project / ".git").unlink()
-    git("init", "-q", str(ada.project), folder=ada.home)
+    git(ada.home, "init", "-q", str(ada.project))
     (ada.project / "MEMORY.md").write_text("# Memory\n")
-    git("add", "-f", "MEMORY.md", folder=ada.project)
+    git(ada.project, "add", "-f", "MEMORY.md")
     said = ada("init", ada.project, "--no-daemon", "--json").json["git"]
     names = ["MEMORY.md.seed-backup", "memory/", ".dreamd", "transcripts"]
     assert said == {"file": ".git/info/exclude", "names": names}

@@ -57,7 +57,6 @@ def test_dreams_come_when_there_is_a_reason(home: Home) -> None:
         assert reasons(daemon, breath) == ["first breath"]
         assert reasons(daemon, pressed) == ["pressure"]
         assert reasons(daemon, ended) == ["session end"]
-        daemon.terminated()
     for workspace in (breath, pressed, ended):
         lived.assert_valid(workspace)
         assert lived.pending(workspace) == []
@@ -76,7 +75,6 @@ def test_the_end_of_a_session_is_not_forgotten_because_the_model_was_down(home: 
             daemon.until(lambda: daemon.events("dream_committed"))
             assert [one["reason"] for one in daemon.events("dream_failed")] == ["session end"]
             assert reasons(daemon, workspace) == ["session end"]
-            daemon.terminated()
     assert lived.outcomes(workspace).count("committed") == 1
 
 
@@ -88,7 +86,6 @@ def test_the_interval_runs_out_and_what_was_missed_is_caught_up_with(home: Home)
     with home.serving() as daemon:
         daemon.until(lambda: daemon.events("dream_committed"))
         assert reasons(daemon, workspace)[0] in {"interval", "catch-up"}
-        daemon.terminated()
     missed = noted(workspace, repairs(5, " and barn"))
     last = max(row["ended_at"] for row in lived.rows(workspace, "SELECT ended_at FROM dreams"))
     overdue = datetime.fromisoformat(last) + timedelta(seconds=2)
@@ -96,7 +93,6 @@ def test_the_interval_runs_out_and_what_was_missed_is_caught_up_with(home: Home)
     with home.serving() as daemon:
         daemon.until(lambda: len(daemon.events("dream_committed")) == 2)
         assert reasons(daemon, workspace)[1] == "catch-up"
-        daemon.terminated()
     lived.assert_once(workspace, notes + missed)
     lived.assert_valid(workspace)
 
@@ -117,7 +113,6 @@ def test_a_spike_leaves_a_note_and_makes_a_pass_and_asks_no_model(home: Home) ->
             daemon.until(lambda: [one for one in daemon.events("pass_done") if one["reason"] == "hormone spike"])
             assert daemon.events("dream_started") == []
             assert lived.pending(workspace) == [automatic]
-            daemon.terminated()
         assert model.count == 0
 
 
@@ -167,7 +162,6 @@ def test_so_many_dreams_at_once_one_in_a_workspace_and_none_for_what_a_dream_wro
                 return lived.rows(workspace, "SELECT * FROM dreams WHERE outcome = 'skipped' ORDER BY started_at")
 
             daemon.until(lambda: all(sum(row["times"] for row in skips(one)) >= 5 for one in workspaces))
-            daemon.terminated()
         assert model.count == 6
     for workspace in workspaces:
         assert lived.outcomes(workspace).count("committed") == 1
@@ -218,7 +212,6 @@ def test_status_tells_the_truth_while_a_dream_runs_and_afterwards(home: Home) ->
             assert (outside["daemon"]["dreaming"], outside["daemon"]["waiting"]) == (0, 0)
             assert outside["workspaces"][0]["spending"] == spending
             assert f"${spending['usd']:.4f} of $5.00" in home.dreamd("status", "-w", workspace.root).out
-            daemon.terminated()
     # Without a daemon: the same, but for what only a daemon knows.
     alone = json.loads(home.dreamd("status", "-w", workspace.root, "--json").out)
     assert alone["service"] is None
@@ -252,4 +245,3 @@ def test_what_is_appended_to_a_transcript_is_found_soon(home: Home) -> None:
             until(partial(lambda thing: f"plays the {thing}" in " ".join(daemon.found(workspace, thing)), thing))
         sessions = lived.rows(workspace, "SELECT text FROM crystals WHERE origin = 'session' ORDER BY key")
         assert len(sessions) == 2
-        daemon.terminated()

@@ -77,7 +77,6 @@ def test_dreams_that_wait_for_their_model_at_the_end_are_resumed_by_the_next_sta
             assert sorted(lived.pending(one)) == sorted(notes)
         with home.serving() as daemon:
             daemon.until(lambda: len(daemon.events("dream_committed")) == 2)
-            daemon.terminated()
         assert [one["resumed"] for one in daemon.events("dream_committed")] == [True, True]
         assert model.count == 4
         unanswered = [json.dumps(request) for request in model.requests[:2]]
@@ -153,7 +152,6 @@ def test_a_new_configuration_is_taken_on_sighup_and_a_bad_one_is_refused(home: H
         daemon.send(signal.SIGHUP)
         daemon.until(lambda: len(daemon.events("config_reloaded")) == 2)
         assert home.client.get("/v1/workspaces")["problems"] == []
-        daemon.terminated()
 
 
 @pytest.mark.full
@@ -166,12 +164,10 @@ def test_a_workspace_that_is_made_known_is_kept_after_a_restart(home: Home) -> N
         assert json.loads(home.dreamd("init", given.root, "--json").out)["daemon"] is True
         noted(open_workspace(made, home.environment()), NOTES)
         daemon.until(lambda: len(daemon.events("dream_committed")) == 2)
-        daemon.terminated()
     with home.serving() as daemon:
         for workspace in (open_workspace(made, home.environment()), given):
             assert daemon.kept(workspace)["problem"] is None
             lived.assert_once(workspace, NOTES)
-        daemon.terminated()
 
 
 def test_a_list_of_workspaces_that_cannot_be_read_is_a_problem_and_not_the_end(home: Home) -> None:
@@ -188,7 +184,6 @@ def test_a_list_of_workspaces_that_cannot_be_read_is_a_problem_and_not_the_end(h
         daemon.until(lambda: daemon.kept(known))
         assert daemon.kept(known)["problem"] is None
         assert home.client.get("/v1/workspaces")["problems"] == []
-        daemon.terminated()
 
 
 @contextmanager

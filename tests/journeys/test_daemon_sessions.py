@@ -75,7 +75,6 @@ def test_what_could_not_be_a_crystal_stays_until_it_can_be_one_and_a_kill_loses_
             *[("added", "")] * 5,
             *[("promoted", "soft_limit"), ("left", "soft_limit")] * 2,
         ]
-        daemon.terminated()
     rows = lived.rows(workspace, "SELECT text, origin FROM crystals ORDER BY text")
     assert [(row["text"], row["origin"]) for row in rows] == [
         ("Plain 0 is repaired", "working"),
@@ -108,7 +107,6 @@ def test_what_was_due_while_no_daemon_ran_is_done_when_one_can(home: Home) -> No
             ("archived", "expired"),
             ("promoted", "critical_and_accessed"),
         ]
-        daemon.terminated()
 
 
 @pytest.mark.full
@@ -123,5 +121,4 @@ def test_a_closed_session_is_dreamt_of_without_a_note(home: Home) -> None:
         daemon.until(lambda: daemon.events("dream_committed"))
         assert reasons(daemon, workspace)[0] in {"interval", "catch-up"}
         assert "The ferry number 4 goes to Bergen" in workspace.document.read_text(encoding="utf-8")
-        daemon.terminated()
     lived.assert_valid(workspace)

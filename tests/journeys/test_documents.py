@@ -39,13 +39,6 @@ def blocks_to_run(document: Path) -> list[str]:
     return [block for block in blocks(document, "sh") if not any(word in block for word in _NOT_HERE)]
 
 
-def test_few_blocks_are_left_out() -> None:
-    left_out = {
-        word: sum(word in block for document in DOCUMENTS for block in blocks(document, "sh")) for word in _NOT_HERE
-    }
-    assert left_out == dict.fromkeys(_NOT_HERE, 1)
-
-
 @pytest.mark.parametrize(
     "name",
     ["README.md", pytest.param("docs/agents.md", marks=pytest.mark.full), "docs/backup.md", "docs/daemon.md"],
@@ -97,12 +90,8 @@ def test_every_link_leads_to_something() -> None:
 
 
 @pytest.mark.parametrize("page", ["guarantees", "threat-model"])
-def test_the_tests_that_the_promises_name_are_there(page: str) -> None:
-    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
-    named = re.findall(r"`(tests/[\w/.]+)`", text)
-    assert len(named) > 20
-    assert [name for name in named if not (ROOT / name).exists()] == []
-    modules = re.findall(r"python -m ([\w.]+)", text)
+def test_the_programs_that_the_promises_name_are_there(page: str) -> None:
+    modules = re.findall(r"python -m ([\w.]+)", (ROOT / f"docs/{page}.md").read_text(encoding="utf-8"))
     assert [name for name in modules if not _is_module(ROOT / name.replace(".", "/"))] == []
 
 

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import open_exclusive
 from state.stores.disk.workspace import Workspace
 from tests.support.running import Caller
-from tests.support.serving import Home, at_home
+from tests.support.serving import Home
 
 
 @pytest.fixture
@@ -23,12 +22,6 @@ def here(tmp_path: Path) -> Workspace:
     workspace = init_workspace(tmp_path / "here")
     (tmp_path / "away").mkdir()
     return workspace
-
-
-@pytest.fixture(scope="module")
-def home() -> Iterator[Home]:
-    with at_home() as one:
-        yield one
 
 
 def remembered(workspace: Workspace) -> str:

@@ -14,15 +14,9 @@ from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.model_characters import good
 from tests.support.scripted_model import Reply, Script, ScriptedModel
-from tests.support.serving import Daemon, Home, at_home, noted, repairs, until
+from tests.support.serving import Daemon, Home, noted, repairs, until
 
 NEVER = {"interval_minutes": 10_000, "idle_minutes": 10_000}
-
-
-@pytest.fixture
-def home() -> Iterator[Home]:
-    with at_home() as one:
-        yield one
 
 
 def late_the_first_time(request: dict[str, Any], number: int) -> Reply:
@@ -88,33 +82,9 @@ def test_a_process_ends_with_its_daemon_however_that_ends(home: Home) -> None:
             until(lambda: not is_there(number))
         with home.serving() as daemon:
             daemon.until(lambda: daemon.events("dream_committed"))
-            daemon.terminated()
         assert model.count == 2
     lived.assert_once(workspace, notes)
     assert lived.outcomes(workspace) == ["committed"]
-
-
-@pytest.mark.full
-def test_each_dream_with_a_model_has_a_process_that_ends_with_it(home: Home) -> None:
-    with a_model(home, good) as (workspace, _), home.serving() as daemon:
-        for number in (1, 2):
-            noted(workspace, repairs(3, f" and barn {number}"))
-            assert daemon.ask(workspace, dream_now).outcome is not None
-            assert len(processes(daemon)) == number
-            until(lambda: not any(map(is_there, processes(daemon))))
-        assert daemon.events("dream_process_died") == []
-        daemon.terminated()
-
-
-@pytest.mark.full
-def test_a_dream_without_a_model_has_no_process(home: Home) -> None:
-    home.configure(dream=NEVER)
-    workspace = home.workspace()
-    with home.serving() as daemon:
-        noted(workspace, repairs(3))
-        assert daemon.ask(workspace, dream_now).outcome is not None
-        assert processes(daemon) == []
-        daemon.terminated()
 
 
 def test_an_agent_that_is_asked_ends_with_its_daemon_and_the_dream_goes_on(home: Home) -> None:
@@ -134,6 +104,5 @@ def test_an_agent_that_is_asked_ends_with_its_daemon_and_the_dream_goes_on(home:
     with home.serving() as daemon:
         daemon.until(lambda: daemon.events("dream_committed"))
         assert "there is no program 'claude'" in daemon.events("dream_noticed")[0]["problem"]
-        daemon.terminated()
     lived.assert_once(workspace, notes)
     assert lived.outcomes(workspace) == ["committed"]

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import socket
 from contextlib import closing
 from typing import Any
 
@@ -30,11 +29,7 @@ def posted(port: int, path: str, fields: dict[str, Any], token: str) -> tuple[in
 
 def test_the_daemon_forgets_and_goes_on(home: Home) -> None:
     """By the command, at its socket; then over HTTP, at its port; its index, its sessions and its watch go on."""
-    workspace = home.workspace()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    home.configure(http={"port": port})
+    workspace, port = home.workspace(), home.with_port()
     with home.serving() as daemon:
         noted(workspace, [f"{KEPT}. And {SECRET}.", "The piano of house 4 is out of tune"])
         assert home.dreamd("dream", workspace.root).status == 0
@@ -62,6 +57,5 @@ def test_the_daemon_forgets_and_goes_on(home: Home) -> None:
         assert (status, receipt["clean"]) == (200, True)
         assert_gone(workspace, "piano")
         assert home.dreamd("doctor", workspace.root).status == 0
-        daemon.terminated()
     lived.assert_valid(workspace)
     assert_gone(workspace, SECRET)

@@ -4,20 +4,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pytest
 
-from benchmarks.life import LIVES, Life, Question, given_at_start, lived, read
-from benchmarks.mind import Asked, Measured, compare, measure
-from benchmarks.recording import Player
+from benchmarks.life import LIVES, Life, given_at_start, lived, read
 from daemon.workspace.stores import Store
 from state.document.document import parse
 from state.document.operations import Why
 from state.text.words import normalise
 from tests.support.long_variants import fewer
-from tests.support.mailbox_model import Mailbox, answer_of
 from tests.support.model_characters import inputs_of, lines_of
 from tests.support.scripted_model import ScriptedModel
 
@@ -32,62 +28,6 @@ def test_without_a_model_memory_answers_what_the_raw_notes_answer(tmp_path: Path
         given = given_at_start(store, life)
     raw = life.raw_notes(8_000)
     assert [one.question for one in life.questions if one.is_answered(raw) and not one.is_answered(given)] == []
-
-
-def test_a_former_value_above_the_answer_and_a_deleted_text_do_not_count() -> None:
-    port = Question("Which port?", ("5441",), ("5433",), "changed")
-    assert port.is_answered("- port 5441, formerly 5433")
-    assert not port.is_answered("- port 5433\n- port 5441 now")
-    assert not port.is_answered("- the staging port")
-    assert Question("Her number?", (), ("0478",), "deleted").is_answered("- port 5441")
-    assert not Question("Her number?", (), ("0478",), "deleted").is_answered("- call 0478 55 19 02")
-
-
-def answer_letters(folder: Path, over: Event) -> None:
-    """Read as a person would: each letter is answered by one line that cites its first note."""
-    add = {"op": "add", "section": "The Bond", "text": "The work has begun.", "cites": ["N1"]}
-    while not over.wait(0.05):
-        for one in Mailbox(folder).waiting():
-            assert "===== user =====\n\nIt is " in one.read_text("utf-8")
-            answer_of(one).write_text(json.dumps({"operations": [add], "consumed": []}), "utf-8")
-
-
-def played(life: Life, record: Path) -> tuple[Measured, Player]:
-    """What the recorded answers make of a life."""
-    with Asked(f"recorded:{record}").answering(life, 4_000) as (model, player):
-        assert player is not None
-        return measure(life, 4_000, model, "recorded", player), player
-
-
-def test_whoever_reads_the_letters_is_the_model_and_is_played_again_as_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = read(LIVES / "consultant_in_ghent.json")
-    life, folder, record, over = (
-        replace(whole, days=whole.days[:2]),
-        tmp_path / "letters",
-        tmp_path / "a.json",
-        Event(),
-    )
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
-    reader = Thread(target=answer_letters, args=(folder, over))
-    reader.start()
-    try:
-        answered = compare(life, 4_000, Asked(f"mailbox:{folder}", record=record))["mailbox"]
-    finally:
-        over.set()
-        reader.join()
-    assert answered.dreams == {"committed": 2}
-    assert answered.calls == len(list(folder.glob("*.request.md"))) == len(answered.answers)
-    assert "The work has begun." in answered.text
-    again, player = played(life, record)
-    assert (again.text, str(player)) == (answered.text, f"0 of {answered.calls} requests differed from the record")
-    _, player = played(replace(life, days=(life.days[0][1:], life.days[1])), record)
-    assert player.differed
-    assert "make a new record" in str(player)
-    record.write_text(record.read_text("utf-8").replace("dream@", "dream@1"), "utf-8")
-    with pytest.raises(ValueError, match="a new record is needed"):
-        played(life, record)
 
 
 def sensible(request: Mapping[str, Any], _number: int) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from daemon.workspace.adoption import open_workspace
+from tests.support.repository import git
 from tests.support.running import Caller, process
 
 KNOWN = "Ada keeps bees in the orchard"
@@ -32,11 +33,6 @@ def here(dreamd: Caller, tmp_path: Path) -> Path:
     assert dreamd("note", "-w", project, KNOWN).status == 0
     assert dreamd("dream", project).status == 0
     return project
-
-
-def git(folder: Path, *words: str | Path) -> str:
-    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "protocol.file.allow=always")
-    return subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 def commit(folder: Path) -> None:

@@ -2,22 +2,15 @@
 
 import platform
 import subprocess
-from collections.abc import Iterator
 
 import pytest
 
 from tests.support import forked
 from tests.support.running import ROOT, Ended
 from tests.support.sandbox import is_possible
-from tests.support.serving import Home, at_home, noted
+from tests.support.serving import Home, noted
 
 TEA, SECRET = "Ada prefers tea over coffee", "The wedding is on the third of May"
-
-
-@pytest.fixture
-def home() -> Iterator[Home]:
-    with at_home() as made:
-        yield made
 
 
 def within(home: Home, before: tuple[str, list[str]], *words: str) -> Ended:

@@ -17,22 +17,22 @@ from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.upkeep.repair.run import Repair, repair
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, open_exclusive, open_readonly, utc_now
+from daemon.workspace.stores import open_exclusive, open_readonly, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.document.document import SectionName, parse
 from state.dream import Reason
-from state.scratch import Note
 from state.stores.database.connection import open_database
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
-from state.stores.vectors.embedder import Unavailable
+from tests.support import committing
+from tests.support.committing import note
 from tests.support.copies import copy_of
 from tests.support.faults import Unsynced
 from tests.support.lived import everything
 from tests.support.notes import pending_notes
 
-WORDS_ONLY = Embedding.given(Unavailable("left out of this test"))
+WORDS_ONLY = committing.WORDS_ONLY
 _PLACES = "harbour bakery library museum orchard quarry railway stadium temple vineyard airport brewery".split()
 _WHO = "Ada Grace Linus Barbara Edsger".split()
 _DEEDS = ("painted the door of the", "lost a glove in the", "bought eleven lamps for the", "plays chess in the")
@@ -55,29 +55,24 @@ def lived(folder: Path, *, embedding: Embedding | None = WORDS_ONLY) -> Workspac
     with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
         store.crystals.connection.execute("PRAGMA synchronous = OFF")
         store.disk.system = Unsynced()
-        _note(store, *NOTED[:60])
+        note(store, *NOTED[:60])
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         text = workspace.document.read_text()
         heading = f"## {SectionName.BOND.value}\n"
         workspace.document.write_text(text.replace(heading, f"{heading}- {BY_HAND}\n", 1))
-        _note(store, *NOTED[60:90], LONG)
+        note(store, *NOTED[60:90], LONG)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         absorb_transcripts(store, [chat], utc_now())
         store.copy_if_due(utc_now(), timedelta())
-        _note(store, *NOTED[90:])
+        note(store, *NOTED[90:])
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         for n, text in enumerate(REMEMBERED):
             sessions.add(store, f"session {n % 3}", sessions.Draft(text, "medium"), utc_now())
-        _note(store, *PENDING)
+        note(store, *PENDING)
         absorb_notes(store, utc_now())
-        _note(store, UNREAD)
+        note(store, UNREAD)
         store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return workspace
-
-
-def _note(store: Store, *texts: str) -> None:
-    for text in texts:
-        store.notes.inbox.append(Note(text, utc_now(), 0.8))
 
 
 def copied(workspace: Workspace, folder: Path) -> Workspace:
@@ -123,21 +118,18 @@ def noisy(path: Path, chance: Chance) -> None:
     _spoilt(path, chance, chance.randbytes)
 
 
-def _spoilt(path: Path, chance: Chance, filling: Callable[[int], bytes]) -> None:
+def half_zeroed(path: Path, chance: Chance) -> None:
+    """A sector of 512 bytes of zeros."""
+    _spoilt(path, chance, bytes, 512, 1)
+
+
+def _spoilt(path: Path, chance: Chance, filling: Callable[[int], bytes], size: int = 0, times: int = 0) -> None:
     content = bytearray(path.read_bytes())
-    size = 4096 if len(content) > 8 * 4096 else max(1, len(content) // 8)
-    for _ in range(chance.choice((1, 1, 2, 4))):
+    size = size or (4096 if len(content) > 8 * 4096 else max(1, len(content) // 8))
+    for _ in range(times or chance.choice((1, 1, 2, 4))):
         start = chance.randrange(len(content) // size + 1) * size
         end = min(len(content), start + size)
         content[start:end] = filling(end - start)
-    path.write_bytes(content)
-
-
-def half_zeroed(path: Path, chance: Chance) -> None:
-    """A sector of 512 bytes of zeros."""
-    content = bytearray(path.read_bytes())
-    start = chance.randrange(len(content) // 512 + 1) * 512
-    content[start : start + 512] = bytes(len(content[start : start + 512]))
     path.write_bytes(content)
 
 
@@ -224,6 +216,6 @@ def assert_works(workspace: Workspace) -> None:
         document = parse(workspace.document.read_bytes().decode())
         assert document.missing == ()
         assert document.doubled == ()
-        _note(store, "A new sail was sewn in the loft")
+        note(store, "A new sail was sewn in the loft")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         assert "A new sail was sewn in the loft" in workspace.document.read_text()

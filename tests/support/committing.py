@@ -41,6 +41,7 @@ NEW_NOTES = (
 )
 FURTHER = "Invoice 4711 was paid by Oslo"
 BY_HAND = "Ada's sister is called Grace"
+WORDS_ONLY = Embedding.given(Unavailable("left out of this test"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +64,24 @@ def id_of(database: Path, text: str) -> str:
 
 
 @contextmanager
-def opened(workspace: Workspace, system: System | None = None) -> Iterator[Store]:
-    """The workspace, owned, without an embedding model: searched by words, opened in milliseconds."""
-    with open_exclusive(workspace, Config(), "test") as store:
-        store.embedding = Embedding.given(Unavailable("left out of this test"))
+def opened(
+    workspace: Workspace, system: System | None = None, embedding: Embedding | None = WORDS_ONLY
+) -> Iterator[Store]:
+    """The workspace, owned; without an embedding model it is searched by words, and opened in milliseconds."""
+    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
         store.disk.system = system or Unsynced()
         store.crystals.connection.execute("PRAGMA synchronous = OFF")  # only a real loss of power would tell
         yield store
 
 
+def note(store: Store, *texts: str) -> None:
+    for text in texts:
+        store.notes.inbox.append(Note(text, utc_now(), 0.8))
+
+
 def dreamt(store: Store, *notes: str, mode: Mode = Mode.AUTO) -> Outcome:
     """One dream over these notes."""
-    for note in notes:
-        store.notes.inbox.append(Note(note, utc_now(), 0.8))
+    note(store, *notes)
     return dream_now(store, Reason.MANUAL, mode)
 
 

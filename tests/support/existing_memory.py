@@ -1,8 +1,6 @@
 """A home in which agents have worked on a project before dreamd, each file laid out as the agents lay it out."""
 
 import json
-import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,10 +121,3 @@ class Home:
         self.claude_session("alien", self.path / "my-shop", "We breed alpacas")
         self.codex_session("11-02", self.project, "We decided to use SQLite for the ledger")
         self.codex_session("11-03", self.path / "elsewhere", "We breed ostriches")
-
-
-def git(folder: Path, *words: str) -> None:
-    """git in a folder, with nobody's configuration."""
-    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
-    subprocess.run(["git", *who, *words], cwd=folder, env=environment, check=True, capture_output=True)

@@ -1,18 +1,15 @@
 """A workspace in which a text stands everywhere where dreamd can have put it, and a search for it of its own."""
 
 import json
-import os
 import sqlite3
 import unicodedata
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-import pytest
-
 from daemon import sessions
-from daemon.config.settings import Config, DreamSection, ModelSection
+from daemon.config.settings import Config, DreamSection
 from daemon.dream.changes import decide_changes
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
@@ -20,23 +17,19 @@ from daemon.ingest.transcripts import absorb_transcripts
 from daemon.upkeep.forget import Receipt, forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, open_exclusive, utc_now
+from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.document.document import SectionName, parse
 from state.dream import Decision, Reason
 from state.errors import NothingToDoError
 from state.forgetting.cutting import Cut
-from state.scratch import Note
 from state.stores.database.table import unpacked
-from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace
-from state.stores.vectors.embedder import Unavailable
-from tests.support.committing import added
+from tests.support import committing
+from tests.support.committing import added, with_model
 from tests.support.copies import all_files, copy_of
-from tests.support.faults import PowerCut, Unsynced
+from tests.support.faults import PowerCut
 from tests.support.in_memory import BagOfWords
-from tests.support.model_characters import good
-from tests.support.scripted_model import ScriptedModel
 
 SECRET = "the launch crew of project Falconer is 7731 blue"
 KEPT = (
@@ -49,19 +42,9 @@ KEPT = (
 )
 BY_HAND = "Ada's sister is called Hedy"
 MODEL = Embedding.given(BagOfWords())
-
-
-@contextmanager
-def opened(workspace: Workspace, system: System | None = None) -> Iterator[Store]:
-    with open_exclusive(workspace, Config(), "test", embedding=MODEL) as store:
-        store.disk.system = system or Unsynced()
-        store.crystals.connection.execute("PRAGMA synchronous = OFF")
-        yield store
-
-
-def note(store: Store, *texts: str) -> None:
-    for text in texts:
-        store.notes.inbox.append(Note(text, utc_now(), 0.8))
+opened = partial(committing.opened, embedding=MODEL)
+quick = committing.opened  # searched by words
+note = committing.note
 
 
 def lived(folder: Path, secret: str = SECRET) -> Workspace:
@@ -91,15 +74,8 @@ def lived(folder: Path, secret: str = SECRET) -> Workspace:
         store.config = Config()
         store.crystals.connection.execute("UPDATE dreams SET detail = ?", (f"refused: {secret}",))
         note(store, f"This one is cut off: {secret}", "The ladder of house 5 is broken")
-        with (
-            ScriptedModel(good) as model,
-            patch.dict(os.environ, OPENAI_API_KEY="sk-scripted", NO_PROXY="127.0.0.1"),
-            patch.object(store.memory, "commit", side_effect=PowerCut),
-        ):
-            store.config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
-            with pytest.raises(PowerCut):
-                dream_now(store, Reason.MANUAL, Mode.AUTO)
-        store.config = Config()
+        with with_model(store), patch.object(store.memory, "commit", side_effect=PowerCut), suppress(PowerCut):
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
         note(store, f"{KEPT[0]}. Waiting is what {secret} does. The lamp of house 2 is new.", f"plainly {secret}")
     hand = workspace.document.read_text(encoding="utf-8")
     workspace.document.write_text(
@@ -219,16 +195,6 @@ def little(folder: Path, secret: str) -> Workspace:
         sessions.promote(store, "s", kept, now)
         note(store, f"{KEPT[0]}.\n\nIt waits: {secret}"[:12_000])
     return workspace
-
-
-@contextmanager
-def quick(workspace: Workspace, system: System | None = None) -> Iterator[Store]:
-    """Searched by words."""
-    none = Embedding.given(Unavailable("left out of this test"))
-    with open_exclusive(workspace, Config(), "test", embedding=none) as store:
-        store.disk.system = system or Unsynced()
-        store.crystals.connection.execute("PRAGMA synchronous = OFF")
-        yield store
 
 
 def assert_gone(workspace: Workspace, text: str) -> None:

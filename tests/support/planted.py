@@ -1,17 +1,14 @@
 """A workspace in which a hundred facts were planted, and what must be so of each whatever dreams did since."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_readonly, utc_now
-from state.scratch import Note
 from state.stores.disk.workspace import Workspace
-from state.stores.history.inbox import NoteInbox
 from state.text.words import normalise
-from tests.support import lived
+from tests.support import lived, serving
 from tests.support.copies import copy_of
 
 _WHO = ("Ada", "Grace", "Linus", "Barbara", "Edsger", "Hedy", "Niklaus", "Radia", "Tove", "Yukihiro")
@@ -67,6 +64,7 @@ NEWS = (
     "The ferry to Oslo is cancelled until the storm has passed",
 )
 _FIRST = 5
+noted = serving.noted
 
 
 def planted(folder: Path) -> Workspace:
@@ -86,12 +84,6 @@ def copied(workspace: Workspace, folder: Path) -> Workspace:
     copy = copy_of(workspace.root, folder)
     noted(copy, NEWS)
     return copy
-
-
-def noted(workspace: Workspace, texts: Sequence[str]) -> None:
-    """Append notes."""
-    for text in texts:
-        NoteInbox(workspace).append(Note(text, datetime.now(UTC), 0.8))
 
 
 def lost(workspace: Workspace, lines: Sequence[str] = LINES) -> list[str]:

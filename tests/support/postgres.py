@@ -18,16 +18,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, LiteralString, Self
+from typing import Any, Self
 
 if __name__ != "__main__":  # the program finds nothing of ours, and needs nothing
     import pytest
 
     from tests.support.folders import PLACE
     from tests.support.ports import free_port
-
-if TYPE_CHECKING:
-    from psycopg import Connection
 
 _INSTALLED = Path("/usr/lib/postgresql")  # Debian: a folder a version
 _MISSING = "there is no PostgreSQL server on this machine (Debian: apt-get install postgresql)"
@@ -52,7 +49,7 @@ _SETTINGS = {
 
 
 class Postgres:
-    """A server at one port of 127.0.0.1, from `start` to `close`; between them it may be stopped or killed, and
+    """A server at one port of 127.0.0.1, from `start` to `close`; between them it may be killed, and
     started again. Its databases belong to a user who is no administrator.
     """
 
@@ -81,11 +78,6 @@ class Postgres:
         """The address of a database that is there from the beginning."""
         return self.url_of(_ADMINISTRATOR)
 
-    @property
-    def admin_url(self) -> str:
-        """The same, for the administrator."""
-        return self.url_of(_ADMINISTRATOR, user=_ADMINISTRATOR)
-
     def url_of(self, database: str, *, user: str = _USER) -> str:
         return f"postgresql://{user}:{self._password}@127.0.0.1:{self.port}/{database}"
 
@@ -113,13 +105,11 @@ class Postgres:
         if begins:
             self._execute(f"CREATE ROLE {_USER} LOGIN CREATEDB PASSWORD '{self._password}'", user=_ADMINISTRATOR)
 
-    def stop(self) -> None:
-        """End it in order: connections are cut, everything is written."""
-        self._end(signal.SIGINT)
-
     def kill(self) -> None:
         """Kill it and all its processes, as when the machine loses its power."""
-        self._end(signal.SIGKILL)
+        assert self._process is not None, "it was never started"
+        self._process.kill()
+        self._process.wait(_PATIENCE_SECONDS)
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while left := _processes(self._data):
             assert time.monotonic() < deadline, f"processes {left} of PostgreSQL live on"
@@ -208,7 +198,7 @@ class Postgres:
         while True:
             assert self.lives, f"PostgreSQL did not start: {self._log.read_text(errors='replace')[-2000:]}"
             try:
-                psycopg.connect(self.admin_url, connect_timeout=5).close()
+                psycopg.connect(self.url_of(_ADMINISTRATOR, user=_ADMINISTRATOR), connect_timeout=5).close()
             except psycopg.OperationalError:
                 assert time.monotonic() < deadline, self._log.read_text(errors="replace")[-2000:]
                 time.sleep(0.02)
@@ -216,18 +206,10 @@ class Postgres:
                 return
 
     def _execute(self, statement: str, user: str = _USER) -> None:
-        with self._connected(user) as connection:
-            connection.execute(_literal(statement))
-
-    def _connected(self, user: str) -> "Connection[Any]":
         import psycopg
 
-        return psycopg.connect(self.url_of(_ADMINISTRATOR, user=user), autocommit=True)
-
-    def _end(self, number: int) -> None:
-        assert self._process is not None, "it was never started"
-        self._process.send_signal(number)
-        self._process.wait(_PATIENCE_SECONDS)
+        with psycopg.connect(self.url_of(_ADMINISTRATOR, user=user), autocommit=True) as connection:
+            connection.execute(statement.encode())
 
 
 def binaries() -> Path:
@@ -247,11 +229,6 @@ def _is_number(program: Path) -> bool:
 
 def _user() -> pwd.struct_passwd | None:
     return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
-
-
-def _literal(text: str) -> LiteralString:
-    """A statement of ours, with names and passwords of ours."""
-    return text
 
 
 if __name__ != "__main__":

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 from daemon.config.registry import name_of
 from state.stores.disk.workspace import Workspace
 from tests.support import forked
+from tests.support.ports import free_port
 from tests.support.running import ROOT, Ended
 from tests.support.scripted_model import Reply
 from tests.support.serving import Daemon, Home
@@ -109,13 +109,6 @@ def follower(home: Home, *, cold: bool = False) -> Follower:
     program.write_text(f'#!/bin/sh\n{given} exec {" ".join(words)} "$@"\n')
     program.chmod(0o755)
     return Follower(home, home.workspace(), free_port())
-
-
-def free_port() -> int:
-    """A port at which nobody listens now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def commands(settings: Any, event: str) -> list[str]:

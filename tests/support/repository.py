@@ -16,7 +16,8 @@ from tests.support.running import Ended
 
 _PERSON = {f"GIT_{role}_{what}": "ada@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 _QUIET = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_EDITOR": "true"}
-ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **_PERSON, **_QUIET}
+_NEAR = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "protocol.file.allow", "GIT_CONFIG_VALUE_0": "always"}
+ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **_PERSON, **_QUIET, **_NEAR}
 
 
 def git(folder: Path, *words: str | Path, fails: bool = False) -> str:

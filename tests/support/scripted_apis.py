@@ -11,13 +11,14 @@ answered twice with the same. Every request is recorded as it came.
 """
 
 import json
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from tests.support.scripted_model import LocalServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +39,15 @@ NOT_THERE = "unsupported call: "
 PATIENCE = 10  # calls of a missing tool, after which its error is taken for its result
 
 
-class ScriptedApi(ABC):
-    """The server, from entering the context to leaving it; `requests` are the bodies of what asked the model."""
+class ScriptedApi(LocalServer, ABC):
+    """The server; `requests` are the bodies of what asked the model."""
 
     path: str
 
     def __init__(self, plan: Plan) -> None:
+        super().__init__(_Handler)
         self.plan = plan
-        self.requests: list[dict[str, Any]] = []
         self.others: list[str] = []  # methods and paths of whatever else was asked
-        self._server = _Server(("127.0.0.1", 0), self)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def step(self, request: dict[str, Any]) -> Step:
         """What the model does now."""
@@ -204,36 +195,15 @@ class GenerateApi(ScriptedApi):
         yield {"candidates": [candidate], "usageMetadata": used, "modelVersion": "scripted"}
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, address: tuple[str, int], api: ScriptedApi) -> None:
-        self.api = api
-        super().__init__(address, _Handler)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """An agent that was ended in the middle of an answer is no defect."""
-
-
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: _Server
+    server: ScriptedApi
 
     def log_message(self, *_: object) -> None:
         pass
 
-    def do_GET(self) -> None:
-        self._refuse()
-
-    def do_HEAD(self) -> None:
-        self._refuse()
-
-    def do_CONNECT(self) -> None:
-        self._refuse()
-
     def do_POST(self) -> None:
-        api = self.server.api
+        api = self.server
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if not self.path.partition("?")[0].endswith(api.path):
             self._refuse()
@@ -248,7 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, "text/event-stream", streamed)
 
     def _refuse(self) -> None:
-        self.server.api.others.append(f"{self.command} {self.path}")
+        self.server.others.append(f"{self.command} {self.path}")
         self._send(404, "application/json", b'{"error": {"type": "not_found_error", "message": "not scripted"}}')
 
     def _send(self, status: int, kind: str, body: bytes) -> None:
@@ -260,9 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-
-def _named(event: Event) -> str:
-    return f"event: {event['type']}\n" if "type" in event else ""
+    do_GET = do_HEAD = do_CONNECT = _refuse  # noqa: N815
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:

@@ -68,17 +68,41 @@ SCRIPTS: dict[str, Script] = {
 }
 
 
-class ScriptedModel:
-    """The server, from entering the context to leaving it. `url` is the api_base; `requests` what was asked."""
+class LocalServer(ThreadingHTTPServer):
+    """A server of this process at a free port of 127.0.0.1, from entering the context to leaving it."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        self.requests: list[dict[str, Any]] = []
+        super().__init__(("127.0.0.1", 0), handler)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        # A client that went away is what some scripts are about; anything else is a defect of a script.
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class ScriptedModel(LocalServer):
+    """The model. `url` is the api_base; `requests` what was asked."""
 
     def __init__(self, script: Script) -> None:
+        super().__init__(_Handler)
+        self.url += "/v1"
         self.script = script
-        self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.closing = threading.Event()
         self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", 0), self)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
 
     @property
     def count(self) -> int:
@@ -91,14 +115,9 @@ class ScriptedModel:
         key = {"OPENAI_API_KEY": "sk-of-a-test"}
         return {"DREAMD_MODEL__NAME": "openai/scripted", "DREAMD_MODEL__API_BASE": self.url, **key}
 
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.closing.set()
-        self._server.shutdown()
-        self._server.server_close()
+        super().__exit__()
 
     def answer(self, request: dict[str, Any], headers: Mapping[str, str]) -> Reply:
         """The script's reply to one request, which is recorded first."""
@@ -109,23 +128,9 @@ class ScriptedModel:
         return _as_reply(self.script(request, number))
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, address: tuple[str, int], model: ScriptedModel) -> None:
-        self.model = model
-        super().__init__(address, _Handler)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        # A client that went away is what some scripts are about; anything else is a defect of a script.
-        if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)
-
-
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: _Server
+    server: ScriptedModel
 
     def log_message(self, *_: object) -> None:
         pass
@@ -135,8 +140,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.path.endswith("/chat/completions") or request.get("stream"):
             reply = error(404, f"only chat completions without streaming are scripted, not {self.path}")
         else:
-            reply = self.server.model.answer(request, dict(self.headers))
-        if self.server.model.closing.wait(reply.wait_seconds) or reply.reset:
+            reply = self.server.answer(request, dict(self.headers))
+        if self.server.closing.wait(reply.wait_seconds) or reply.reset:
             self._reset()
             return
         body = reply.body if reply.body is not None else json.dumps(_completion(request, reply)).encode()
@@ -153,7 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.drip_seconds:
             for byte in body:
                 self.wfile.write(bytes((byte,)))
-                if self.server.model.closing.wait(reply.drip_seconds):
+                if self.server.closing.wait(reply.drip_seconds):
                     break
         elif reply.stop_after is not None:
             self.wfile.write(body[: reply.stop_after])

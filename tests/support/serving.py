@@ -5,11 +5,10 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,6 +30,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from tests.support import forked
 from tests.support.folders import PLACE
+from tests.support.ports import free_port
 from tests.support.running import ROOT, Ended
 from tests.support.scripted_model import ScriptedModel
 
@@ -54,11 +54,11 @@ def until(happened: Callable[[], object], otherwise: Callable[[], object] = lamb
         time.sleep(0.02)
 
 
-def noted(workspace: Workspace, texts: list[str], importance: float = 0.8) -> list[str]:
+def noted(workspace: Workspace, texts: Sequence[str], importance: float = 0.8) -> list[str]:
     """Append these notes, durably."""
     for text in texts:
         NoteInbox(workspace).append(Note(text, datetime.now(UTC), importance))
-    return texts
+    return list(texts)
 
 
 def repairs(count: int, where: str = "") -> list[str]:
@@ -117,9 +117,7 @@ class Home:
 
     def with_port(self) -> int:
         """The next daemon listens at this port too, which is free now."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = int(free.getsockname()[1])
+        port = free_port()
         self.configure(http={"port": port})
         return port
 
@@ -174,11 +172,13 @@ class Home:
 
     @contextmanager
     def serving(self, *folders: Path, **environment: str) -> "Iterator[Daemon]":
-        """`dreamd serve`, ready, until the end of the block."""
+        """`dreamd serve`, ready, until the end of the block; if it still lives then, it ends as systemd ends it."""
         daemon = self.start(*folders, **environment)
         try:
             daemon.until_ready()
             yield daemon
+            if daemon.process.poll() is None:
+                daemon.terminated()
         finally:
             daemon.kill()
 
@@ -254,9 +254,11 @@ class Daemon:
         return self.process.wait(seconds)
 
     def terminated(self) -> None:
-        """End it as systemd does."""
+        """End it as systemd does; it has met no defect."""
         self.send(signal.SIGTERM)
         assert self.ended() == 0, self.log
+        assert "Traceback" not in self.log
+        assert "a defect" not in self.log
 
     def kill(self) -> None:
         self.process.kill()

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from daemon.ingest.existing_memory import ExistingMemory, Kind, existing_memory, slug
 from daemon.workspace.adoption import init_workspace
 from state.stores.disk.workspace import Workspace
-from tests.support.existing_memory import Home, git
+from tests.support.existing_memory import Home
+from tests.support.repository import git
 
 
 @pytest.fixture

@@ -4,17 +4,11 @@ A kind is called with the request and the number of the call, reads the prompt a
 Its docstring says in a line what it does.
 """
 
-from tests.support.gallery import documents, erasing, failing, lying, shapes, unreadable
+from tests.support.gallery import documents
 from tests.support.gallery.kinds import Kind, name_of
+from tests.support.gallery.operations import ERASING, LYING
+from tests.support.gallery.replies import FAILING, NEARLY_JSON, UNREADABLE
 
-GROUPS: dict[str, tuple[Kind, ...]] = {
-    "nothing to read": unreadable.KINDS,
-    "nearly JSON": shapes.KINDS,
-    "whole documents": documents.KINDS,
-    "taking away": erasing.KINDS,
-    "saying what nobody said": lying.KINDS,
-    "on the way": failing.KINDS,
-}
-KINDS: tuple[Kind, ...] = tuple(kind for kinds in GROUPS.values() for kind in kinds)
+KINDS: tuple[Kind, ...] = (*UNREADABLE, *NEARLY_JSON, *documents.KINDS, *ERASING, *LYING, *FAILING)
 
-__all__ = ["GROUPS", "KINDS", "Kind", "name_of"]
+__all__ = ["FAILING", "KINDS", "Kind", "name_of"]
