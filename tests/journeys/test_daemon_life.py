@@ -1,4 +1,4 @@
-"""The daemon's life as a process: what its signals do, what systemd is told, who can reach it."""
+"""The daemon's life as a process: what its signals do, what systemd is told, who can reach it, what it forgets."""
 
 import json
 import os
@@ -14,10 +14,14 @@ from typing import Any
 
 import pytest
 
-from daemon.config.registry import exclude
+from daemon.api.operations.sessions import add, list_memories
+from daemon.api.operations.upkeep import forget_text
+from daemon.config.registry import exclude, name_of
 from daemon.workspace.adoption import open_workspace
+from state.errors import ConfirmRequiredError
 from state.stores.disk.lock import acquire, holder
 from tests.support import lived
+from tests.support.forgettable import assert_gone
 from tests.support.model_characters import good
 from tests.support.scripted_model import Reply, ScriptedModel
 from tests.support.serving import Home, noted, over_tcp, port_of, repairs, until
@@ -263,14 +267,14 @@ def test_nobody_else_gets_in(home: Home) -> None:
             str(home.token): 0o600,
             str(workspace.state): 0o700,
         }
-        asked: list[Callable[[], tuple[int, str]]] = [
+        asked: list[Callable[[], tuple[int, object, object]]] = [
             lambda: over_tcp(port, "/v1/status"),
             lambda: over_tcp(port, "/v1/status", "a-token-that-is-not-the-right-one"),
             lambda: over_tcp(port, "/metrics"),
         ]
         assert [ask()[0] for ask in asked] == [401, 401, 401]
         assert over_tcp(port, "/healthz")[0] == 200
-        status, said = over_tcp(port, "/v1/status", home.token.read_text().strip())
+        status, said, _ = over_tcp(port, "/v1/status", home.token.read_text().strip())
         assert status == 200
         assert json.loads(said)["workspaces"][0]["workspace"] == str(workspace.root)
         daemon.terminated()
@@ -281,3 +285,42 @@ def test_nobody_else_gets_in(home: Home) -> None:
 def modes(path: Path) -> int:
     """Who may do what."""
     return stat.S_IMODE(path.stat().st_mode)
+
+
+SECRET = "the launch crew is 7731 blue"
+KEPT = "The kettle of house 9 was repaired by Ada"
+
+
+def test_the_daemon_forgets_and_goes_on(home: Home) -> None:
+    """By the command, at its socket; then over HTTP, at its port; its index, its sessions and its watch go on."""
+    workspace, port = home.workspace(), home.with_port()
+    with home.serving() as daemon:
+        noted(workspace, [f"{KEPT}. And {SECRET}.", "The piano of house 4 is out of tune"])
+        assert home.dreamd("dream", workspace.root).status == 0
+        daemon.ask(workspace, add, session_id="s", content=f"{KEPT}. Then {SECRET}.", priority="high")
+        noted(workspace, [f"It waits: {SECRET}"])
+        assert any(SECRET in text for text in daemon.found(workspace, SECRET))
+        with pytest.raises(ConfirmRequiredError):
+            daemon.ask(workspace, forget_text, text=SECRET)
+        ended = home.dreamd("forget", SECRET, "--yes", "--json", "-w", workspace.root)
+        assert ended.status == 0, ended
+        assert ended.json["clean"] is True
+        assert_gone(workspace, SECRET)
+        assert SECRET not in daemon.log
+        # What is open is of the new files: searches, sessions, a further dream, notes that are met again.
+        assert any(KEPT in text for text in daemon.found(workspace, KEPT))
+        assert [one.content for one in daemon.ask(workspace, list_memories, session_id="s").memories] == [f"{KEPT}."]
+        noted(workspace, [f"Once more: {SECRET}", "The fence of house 8 was painted"])
+        assert home.dreamd("dream", workspace.root).status == 0
+        assert "The fence of house 8 was painted" in lived.document(workspace)
+        assert_gone(workspace, SECRET)
+        token = home.token.read_text(encoding="utf-8").strip()
+        path = f"/v1/workspaces/{name_of(workspace.root)}/forget"
+        fields = {"text": "piano", "confirm": True}
+        assert over_tcp(port, path, "wrong", fields=fields)[0] == 401
+        status, receipt, _ = over_tcp(port, path, token, fields=fields)
+        assert (status, json.loads(receipt)["clean"]) == (200, True)
+        assert_gone(workspace, "piano")
+        assert home.dreamd("doctor", workspace.root).status == 0
+    lived.assert_valid(workspace)
+    assert_gone(workspace, SECRET)

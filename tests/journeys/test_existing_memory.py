@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -15,15 +16,8 @@ class Person(Home):
     """Somebody who runs commands in the project."""
 
     def __call__(self, *words: str | Path) -> Ended:
-        own = self.environment
-        return process(
-            *words,
-            folder=self.project,
-            HOME=own["HOME"],
-            XDG_STATE_HOME=own["XDG_STATE_HOME"],
-            XDG_DATA_HOME=own["XDG_DATA_HOME"],
-            PATH="/usr/bin:/bin",
-        )
+        own: dict[str, Any] = dict(self.environment)
+        return process(*words, folder=self.project, **own)
 
     def files(self) -> dict[str, tuple[bytes, int]]:
         """Every file but dreamd's own, and when it was changed."""

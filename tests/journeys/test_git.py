@@ -1,11 +1,13 @@
 """Whatever a person does with git, no note and no version is lost, and a checkout is nobody's edit."""
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -122,9 +124,7 @@ def test_a_conflict_ends(tmp_path: Path, dreamd: Caller, end: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["switch", "merge"])
-def test_git_at_work_while_a_model_is_asked(
-    tmp_path: Path, dreamd: Caller, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
+def test_git_at_work_while_a_model_is_asked(tmp_path: Path, dreamd: Caller, how: str) -> None:
     project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
     project.git("branch", "old")
     with_conflict(project)
@@ -133,10 +133,7 @@ def test_git_at_work_while_a_model_is_asked(
         project.git(*(("switch", "-q", "old") if how == "switch" else ("merge", "theirs")), fails=how == "merge")
         return model_characters.good(request, number)
 
-    with ScriptedModel(meanwhile) as model, monkeypatch.context() as patch:
-        patch.setenv("DREAMD_MODEL__NAME", "openai/scripted")
-        patch.setenv("DREAMD_MODEL__API_BASE", model.url)
-        patch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+    with ScriptedModel(meanwhile) as model, patch.dict(os.environ, model.variables):
         project.dream_of("The staging server listens on port 8080")
     assert (b"<<<<<<<" in project.document.read_bytes()) is (how == "merge")
     assert "8080" in project.told()

@@ -87,9 +87,8 @@ def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, dream
     assert dreamd
     with ScriptedModel(copying) as server:
         if request.param == "copying":
-            monkeypatch.setenv("DREAMD_MODEL__NAME", "openai/scripted")
-            monkeypatch.setenv("DREAMD_MODEL__API_BASE", server.url)
-            monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+            for name, value in server.variables.items():
+                monkeypatch.setenv(name, value)
         yield server
 
 

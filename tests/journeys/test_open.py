@@ -1,14 +1,12 @@
 """`dreamd open`: a link that logs in once, at the workspace that is meant; without a daemon it says what to do."""
 
-import http.client
 import json
 import os
 import signal
-from contextlib import closing
 from urllib.parse import urlsplit
 
 from daemon.config.registry import name_of
-from tests.support.serving import Home, until
+from tests.support.serving import Home, over_tcp, until
 
 NO_SCREEN = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}
 
@@ -16,20 +14,16 @@ NO_SCREEN = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}
 def visited(url: str) -> tuple[int, str, str]:
     """Status, where it leads, and the cookie."""
     parts = urlsplit(url)
-    with closing(http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)) as connection:
-        connection.request("GET", parts.path, headers={"Accept": "text/html"})
-        answer = connection.getresponse()
-        return answer.status, answer.headers["Location"] or "", answer.headers["Set-Cookie"] or ""
+    status, _, headers = over_tcp(int(parts.port or 0), parts.path, Accept="text/html")
+    return status, headers.get("Location", ""), headers.get("Set-Cookie", "")
 
 
 def shown(url: str, path: str, cookie: str) -> str:
     """The page at this path."""
-    parts = urlsplit(url)
-    with closing(http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)) as connection:
-        connection.request("GET", path, headers={"Cookie": cookie.partition(";")[0], "Accept": "text/html"})
-        answer = connection.getresponse()
-        assert answer.status == 200
-        return answer.read().decode()
+    port = int(urlsplit(url).port or 0)
+    status, page, _ = over_tcp(port, path, Cookie=cookie.partition(";")[0], Accept="text/html")
+    assert status == 200
+    return page
 
 
 def test_it_opens_the_workspace_that_is_meant_and_the_daemon_keeps_it_from_then_on(home: Home) -> None:

@@ -33,7 +33,5 @@ def revising(newer: Mapping[str, str]) -> Script:
 @contextmanager
 def revises(newer: Mapping[str, str]) -> Iterator[ScriptedModel]:
     """The model as the configured one of everything in this process, and of the processes that it starts."""
-    with ScriptedModel(revising(newer)) as model:
-        configured = {"DREAMD_MODEL__NAME": "openai/scripted", "DREAMD_MODEL__API_BASE": model.url}
-        with patch.dict(os.environ, configured | {"OPENAI_API_KEY": "none"}):
-            yield model
+    with ScriptedModel(revising(newer)) as model, patch.dict(os.environ, model.variables):
+        yield model

@@ -270,13 +270,16 @@ def port_of(daemon: Daemon) -> int:
     return int(daemon.home.client.get("/v1/workspaces")["http"].rpartition(":")[2])
 
 
-def over_tcp(port: int, path: str, token: str = "") -> tuple[int, str]:
-    """Status and body of a GET at the port."""
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+def over_tcp(
+    port: int, path: str, token: str = "", *, fields: object = None, **headers: str
+) -> tuple[int, str, http.client.HTTPMessage]:
+    """Status, body and headers of a GET at the port, or of a POST of these fields."""
+    headers |= {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    method, said = ("GET", None) if fields is None else ("POST", json.dumps(fields))
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)) as connection:
-        connection.request("GET", path, headers=headers)
+        connection.request(method, path, said, headers)
         answer = connection.getresponse()
-        return answer.status, answer.read().decode()
+        return answer.status, answer.read().decode(), answer.headers
 
 
 @contextmanager
