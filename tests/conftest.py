@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from daemon.config import beside
-from tests.support import forked, one_model
+from tests.support import forked, heavy
 from tests.support.fleet_tables import fleet_url  # noqa: F401 - a fixture
 from tests.support.folders import PLACE
 from tests.support.long_variants import ALL_EXAMPLES, IS_LONG
@@ -34,7 +34,7 @@ settings.load_profile("all" if IS_LONG else "few")
 def pytest_configure(config: pytest.Config) -> None:
     """One server of forked processes for all workers of a run; `tmp_path` is where other folders are."""
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", PLACE)
-    one_model.share()
+    heavy.share()
     beside.start = forked.Forked
     if not hasattr(config, "workerinput"):
         config.stash[_FORKING] = forked.begin()

@@ -40,9 +40,7 @@ from tests.support.serving import Home
 @pytest.mark.full
 @pytest.mark.parametrize("backups", variants(1, 60))
 def test_a_backup_while_everybody_writes_restores_clean(home: Home, backups: int) -> None:
-    home.configure(
-        dream={"interval_minutes": 1 / 60, "min_chunks": 3},
-    )
+    home.configure(dream={"interval_minutes": 1 / 60, "min_chunks": 3})
     workspace = home.workspace("first")
     load = Load(home, random.Random(7), expected=())
     writers = [(how, workspace) for how in (load.by_appending, load.over_the_socket) * 4]

@@ -15,15 +15,7 @@ from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.reading import GREETING
 from state.scratch import HEADER, decode, parse_notes
-from tests.support.keeping import (
-    KNOWN,
-    PENDING,
-    crystals,
-    one_line,
-    pending,
-    refused,
-    works_again,
-)
+from tests.support.keeping import KNOWN, PENDING, crystals, one_line, pending, refused, works_again
 from tests.support.running import Caller, Ended, process
 
 NOISE = random.Random(7).randbytes(4_000) + b"\n"

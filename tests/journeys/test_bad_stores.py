@@ -11,16 +11,7 @@ from pathlib import Path
 import pytest
 
 from daemon.workspace.adoption import open_workspace
-from tests.support.keeping import (
-    KNOWN,
-    PENDING,
-    copied,
-    crystals,
-    one_line,
-    pending,
-    refused,
-    works_again,
-)
+from tests.support.keeping import KNOWN, PENDING, copied, crystals, one_line, pending, refused, works_again
 from tests.support.running import ROOT, Caller
 
 # -------------------------------------------------------------------- state.db

@@ -30,10 +30,7 @@ def made(folder: Path, name: str, write: Callable[[BinaryIO, int], None], size: 
 
 @pytest.mark.full
 @pytest.mark.parametrize("sizes", variants((32, 96), (64, 1024)))
-@pytest.mark.parametrize(
-    ("name", "write"),
-    [("session.jsonl", conversation), ("one-line.jsonl", one_line)],
-)
+@pytest.mark.parametrize(("name", "write"), [("session.jsonl", conversation), ("one-line.jsonl", one_line)])
 def test_the_memory_that_a_transcript_takes_does_not_grow_with_it(
     tmp_path: Path, name: str, write: Callable[[BinaryIO, int], None], sizes: tuple[int, int]
 ) -> None:

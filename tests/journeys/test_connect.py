@@ -58,15 +58,10 @@ class Person:
 @pytest.fixture
 def ada() -> Iterator[Person]:
     with TemporaryDirectory(prefix="ada-", dir=PLACE) as folder:  # a short path: a socket's must be
-        yield _person(Path(folder))
-
-
-def _person(home: Path) -> Person:
-    project = home / 'Ada\'s "own" project'
-    project.mkdir(parents=True)
-    person = Person(home, project)
-    assert person("init", project, "--no-daemon").status == 0
-    return person
+        person = Person(Path(folder), Path(folder) / 'Ada\'s "own" project')
+        person.project.mkdir()
+        assert person("init", person.project, "--no-daemon").status == 0
+        yield person
 
 
 def parsed(path: Path) -> Any:

@@ -22,8 +22,9 @@ from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.model_characters import good
+from tests.support.recipes import transcript
 from tests.support.scripted_model import Reply, ScriptedModel, error
-from tests.support.serving import Daemon, Event, Home, noted, repairs, until
+from tests.support.serving import Daemon, Home, noted, repairs, until
 from tests.support.working import working
 
 # An interval that is waited for in a test: a second, the shortest that there is.
@@ -227,18 +228,6 @@ def test_status_tells_the_truth_while_a_dream_runs_and_afterwards(home: Home) ->
     assert home.dreamd("status").status == 2
 
 
-def said(speaker: str, text: str, number: int) -> str:
-    """A line of a transcript of Claude Code."""
-    row: Event = {
-        "type": speaker,
-        "uuid": f"u-{number}",
-        "sessionId": "s-1",
-        "timestamp": f"2026-03-12T10:{number:02d}:00.000Z",
-        "message": {"role": speaker, "content": text},
-    }
-    return json.dumps(row) + "\n"
-
-
 @pytest.mark.full
 def test_what_is_appended_to_a_transcript_is_found_soon(home: Home) -> None:
     workspace = home.workspace()
@@ -247,8 +236,7 @@ def test_what_is_appended_to_a_transcript_is_found_soon(home: Home) -> None:
         (workspace.root / "transcripts" / "deep").mkdir(parents=True)
         path = workspace.root / "transcripts" / "deep" / "session.jsonl"
         for number, thing in enumerate(("bandoneon", "harpsichord"), 1):
-            with path.open("a", encoding="utf-8") as file:
-                file.write(said("user", f"My sister plays the {thing} in the evening", number))
+            transcript(path, f"s-{number}", f"My sister plays the {thing} in the evening")
             until(partial(lambda thing: f"plays the {thing}" in " ".join(daemon.found(workspace, thing)), thing))
         sessions = lived.rows(workspace, "SELECT text FROM crystals WHERE origin = 'session' ORDER BY key")
         assert len(sessions) == 2

@@ -71,8 +71,7 @@ def test_a_daemon_that_is_killed_under_load_loses_nothing(home: Home, kills: int
     print(f"seed {seed}")  # shown when the test fails
     rng = random.Random(seed)
     home.configure(
-        dream={"interval_minutes": 1 / 60, "min_chunks": 3},
-        limits={"usd_per_day": 1e6, "tokens_per_day": 10**9},
+        dream={"interval_minutes": 1 / 60, "min_chunks": 3}, limits={"usd_per_day": 1e6, "tokens_per_day": 10**9}
     )
     workspaces = [home.workspace("first"), home.workspace("second")]
     load = Load(home, random.Random(seed + 1))

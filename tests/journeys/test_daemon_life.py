@@ -22,7 +22,7 @@ from state.errors import ConfirmRequiredError
 from state.stores.disk.lock import acquire, holder
 from tests.support import lived
 from tests.support.forgettable import assert_gone
-from tests.support.model_characters import good
+from tests.support.model_characters import good, good_when
 from tests.support.scripted_model import Reply, ScriptedModel
 from tests.support.serving import Home, noted, over_tcp, port_of, repairs, until
 
@@ -94,15 +94,9 @@ def test_dreams_that_wait_for_their_model_at_the_end_are_resumed_by_the_next_sta
 
 @pytest.mark.full
 def test_a_dream_is_stopped_between_two_nodes_and_pays_for_nothing_twice(home: Home) -> None:
-    told = threading.Event()
-
-    def answering_at_the_end(request: dict[str, Any], number: int) -> str:
-        assert number > 1 or told.wait(300)
-        return good(request, number)
-
-    workspace = home.workspace()
+    told, workspace = threading.Event(), home.workspace()
     noted(workspace, NOTES)
-    with ScriptedModel(answering_at_the_end) as model:
+    with ScriptedModel(good_when(told, 1)) as model:
         home.asks(model)
         with home.serving() as daemon:
             daemon.until(lambda: model.count == 1)

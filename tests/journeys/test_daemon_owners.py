@@ -4,7 +4,6 @@ import json
 import signal
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,9 +14,9 @@ from state.stores.disk.lock import acquire, holder
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.long_variants import variants
-from tests.support.model_characters import good
+from tests.support.model_characters import good_when
 from tests.support.running import Ended
-from tests.support.scripted_model import Reply, ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.serving import Home, noted, repairs, until
 
 DAEMON = "dreamd serve"
@@ -112,14 +111,9 @@ def test_with_a_daemon_the_command_line_is_a_client_in_everything(home: Home) ->
 def test_a_workspace_that_the_command_line_holds_is_named_and_taken_up_when_it_is_free(home: Home) -> None:
     """A dream by hand waits for its model while the daemon starts."""
     done = threading.Event()
-
-    def when_told(request: dict[str, Any], number: int) -> str:
-        assert done.wait(300)
-        return good(request, number)
-
     workspace, other = home.workspace(), home.workspace("other")
     noted(workspace, ["The cat is called Miez"])
-    with ScriptedModel(when_told) as model:
+    with ScriptedModel(good_when(done)) as model:
         home.asks(model)
         with home.beginning("dream", workspace.root) as person:
             until(lambda: model.count == 1 or person.poll() is not None)
@@ -151,12 +145,7 @@ def test_a_daemon_that_was_stopped_and_displaced_commits_nothing_and_takes_its_w
     """Its dream waits for an answer; that comes when the dream has been dreamt by hand."""
     late, workspace, other = threading.Event(), home.workspace(), home.workspace("other")
     notes = noted(workspace, repairs(2))
-
-    def late_the_first_time(request: dict[str, Any], number: int) -> Reply:
-        assert number > 1 or late.wait(300)
-        return Reply(good(request, number))
-
-    with ScriptedModel(late_the_first_time) as model:
+    with ScriptedModel(good_when(late, 1)) as model:
         home.asks(model)
         with home.serving() as daemon, home.beginning("dream", workspace.root) as person:
             daemon.until(lambda: model.count == 1)

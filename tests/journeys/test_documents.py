@@ -40,12 +40,10 @@ def blocks_to_run(document: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["README.md", pytest.param("docs/agents.md", marks=pytest.mark.full), "docs/backup.md", "docs/daemon.md"],
+    "name", ["README.md", pytest.param("docs/agents.md", marks=pytest.mark.full), "docs/backup.md", "docs/daemon.md"]
 )
 @pytest.mark.parametrize(
-    "daemon",
-    [pytest.param(True, id="with a daemon"), pytest.param(False, id="without", marks=pytest.mark.full)],
+    "daemon", [pytest.param(True, id="with a daemon"), pytest.param(False, id="without", marks=pytest.mark.full)]
 )
 def test_what_the_documents_say_to_type_works_when_it_is_pasted(home: Home, name: str, *, daemon: bool) -> None:
     me = follower(home)

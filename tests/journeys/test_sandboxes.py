@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from tests.support import forked
-from tests.support.running import ROOT, Ended
+from tests.support.running import Ended
 from tests.support.serving import Home, noted
 
 # linux/prctl.h, linux/seccomp.h, linux/filter.h; the number of connect(2).
@@ -59,18 +59,8 @@ TEA, SECRET = "Ada prefers tea over coffee", "The wedding is on the third of May
 
 def within(home: Home, before: tuple[str, list[str]], *words: str) -> Ended:
     """The command in this sandbox."""
-    process: forked.Forked[str] = forked.Forked(
-        words,
-        before=before,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=ROOT,
-        env=home.environment(),
-        text=True,
-    )
-    out, err = process.communicate(timeout=300)
-    return Ended(process.returncode, out, err)
+    ended = forked.run(words, environment=home.environment(), before=before)
+    return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
 
 
 @pytest.mark.full

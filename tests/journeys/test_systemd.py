@@ -1,6 +1,7 @@
-"""The service under a systemd of its own: process 1 of namespaces in which nothing of this machine can be changed.
+"""What systemd says of the units, and the service under a systemd of its own in namespaces.
 
-What is to be written lies in memory; the disk is read-only there, and systemd knows no units but those of the test.
+There nothing of this machine can be changed: what is to be written lies in memory, the disk is read-only, and systemd
+knows no units but those of the test.
 """
 
 import json
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.process import systemd_unit
 from tests.support.running import ROOT, Ended
 from tests.support.serving import until
 
@@ -69,8 +71,6 @@ _ACCOUNTS = (
 )
 # Below these there is memory alone.
 _HIDDEN = ("/tmp/", "/var/tmp/", "/dev/shm/", "/root/", "/home/", "/srv/")  # noqa: S108
-
-pytestmark = pytest.mark.full
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,7 @@ def booted(console: Path) -> Iterator[Machine]:
         outside.wait()
 
 
+@pytest.mark.full
 def test_the_service_is_kept_as_systemd_keeps_it(machine: Machine) -> None:
     assert machine.root("touch", "/usr/of-a-test").status != 0  # nothing of this machine is in reach
     machine.must("install", "--directory", f"--owner={ACCOUNT}", "--mode=0700", "/srv/agent")
@@ -226,3 +227,64 @@ def _stops_at_once_in_the_middle_of_a_dream(machine: Machine, silent: socket.soc
     limit = float(re.sub(r"\D", "", machine.shows("TimeoutStopUSec")))
     assert spent < limit
     assert "Ada prefers tea" in machine.dreamd("bootstrap", "/srv/agent").out  # without a daemon the note waits
+
+
+ANALYZE = shutil.which("systemd-analyze")
+MOST_EXPOSED = 3.0
+
+analysing = pytest.mark.skipif(
+    ANALYZE is None, reason="systemd-analyze is not here; 'apt-get install --no-install-recommends systemd' brings it"
+)
+
+
+def analyzed(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    # For a user it looks for the folder of the session.
+    runtime = tmp_path / "runtime"
+    runtime.mkdir(mode=0o700, exist_ok=True)
+    environment = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(runtime)}
+    return subprocess.run(
+        [ANALYZE or "", "--no-pager", *words],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=300,
+    )
+
+
+def written(tmp_path: Path, scope: str) -> Path:
+    """The unit of that scope as a file. Its paths are hard to write, and some of them are not there."""
+    workspaces = [Path("/srv/an agent's, 100%"), Path('/srv/"quoted" $HOME'), Path("/home/ada/a:b c")]
+    here = systemd_unit.installation()
+    text = {
+        "--user": lambda: systemd_unit.user_unit(
+            here, workspaces, {"XDG_STATE_HOME": "/data/my state"}, Path("/home/eve")
+        ),
+        "--system": lambda: systemd_unit.system_unit(here, "agents", workspaces),
+    }[scope]()
+    path = tmp_path / systemd_unit.NAME
+    path.write_text(text)
+    return path
+
+
+@analysing
+@pytest.mark.parametrize("scope", ["--user", "--system"])
+def test_systemd_finds_nothing_to_complain_about(tmp_path: Path, scope: str) -> None:
+    found = analyzed(tmp_path, scope, "verify", "--man=no", str(written(tmp_path, scope)))
+    assert (found.returncode, _about_ours(found)) == (0, [])
+
+
+@analysing
+@pytest.mark.parametrize("scope", ["--user", "--system"])
+def test_the_exposure_is_low(tmp_path: Path, scope: str) -> None:
+    path = written(tmp_path, scope)
+    found = analyzed(tmp_path, scope, "security", "--offline=true", f"--threshold={MOST_EXPOSED * 10:.0f}", str(path))
+    shown = re.search(r"Overall exposure level for dreamd\.service: (\d+\.\d)", found.stdout)
+    assert shown is not None, found.stderr
+    assert float(shown[1]) < MOST_EXPOSED
+    assert found.returncode == 0
+
+
+def _about_ours(found: subprocess.CompletedProcess[str]) -> list[str]:
+    # Units of the distribution that are loaded with it are not ours to mend.
+    return [line for line in found.stderr.splitlines() if "dreamd" in line or str(systemd_unit.NAME) in line]

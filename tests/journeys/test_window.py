@@ -14,7 +14,7 @@ from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.browser import Seen, assert_quiet, browser_page
 from tests.support.forgettable import assert_gone
-from tests.support.model_characters import good, inputs_of
+from tests.support.model_characters import good, good_when, inputs_of
 from tests.support.scripted_model import ScriptedModel
 from tests.support.serving import Home, noted, repairs, until
 
@@ -178,14 +178,9 @@ def test_a_wrong_line_is_put_right_and_the_next_dream_respects_it(home: Home) ->
 @pytest.mark.full
 def test_a_dream_is_watched_as_it_runs(home: Home) -> None:
     workspace, answered = home.workspace(), threading.Event()
-
-    def when_told(request: dict[str, Any], number: int) -> str:
-        assert answered.wait(300)
-        return good(request, number)
-
     noted(workspace, repairs(3))
     home.with_port()
-    with ScriptedModel(when_told) as model:
+    with ScriptedModel(good_when(answered)) as model:
         home.asks(model)
         with home.serving() as daemon, window(home, workspace) as seen:
             page = seen.page

@@ -177,30 +177,6 @@ def places(store: Store) -> dict[str, int]:
     return dict(Counter(consumed + pending))
 
 
-def assert_goes_on(store: Store) -> None:
-    """A further dream takes in whatever is left, and every note has been consumed once."""
-    dreamt(store, FURTHER)
-    assert FURTHER in lines(store.workspace)
-    assert tuple(store.notes.each_pending()) == ()
-    assert places(store) == dict.fromkeys((*OLD_NOTES, *NEW_NOTES, FURTHER), 1)
-    assert store.ledger.unfinished() is None
-    for version in store.lineage.versions(10):
-        if version.cause == HUMAN:
-            continue
-        (run,) = [run for run in store.ledger.runs(20) if run.id == version.dream]
-        assert (run.outcome, run.version) == ("committed", version.number)
-
-
-def outcome_of(store: Store, dream: Dream) -> str:
-    return next(run.outcome for run in store.ledger.runs(10) if run.id == dream.id)
-
-
-def assert_old_or_new(workspace: Workspace, ready: Prepared) -> None:
-    """Before anything is repaired: what an agent reads right after the crash."""
-    content = workspace.document.read_bytes()
-    assert content in (ready.dream.before.encode(), ready.dream.after.encode())
-
-
 def is_committed(workspace: Workspace, dream: Dream) -> bool:
     """Whether state.db has the version of this dream, whatever the files say."""
     with open_unmigrated(workspace.database) as connection:
@@ -209,7 +185,8 @@ def is_committed(workspace: Workspace, dream: Dream) -> bool:
 
 def assert_recovers(workspace: Workspace, ready: Prepared) -> bool:
     """Whether the commit had been decided; either way everything is sound, and stays so."""
-    assert_old_or_new(workspace, ready)
+    # Before anything is repaired: what an agent reads right after the crash.
+    assert workspace.document.read_bytes() in (ready.dream.before.encode(), ready.dream.after.encode())
     decided = is_committed(workspace, ready.dream)
     with opened(workspace) as store:
         assert assert_sound(store, ready.dream) is decided
@@ -220,9 +197,17 @@ def assert_recovers(workspace: Workspace, ready: Prepared) -> bool:
 
 
 def assert_recovers_and_goes_on(workspace: Workspace, ready: Prepared) -> bool:
-    """The same, and a further dream works."""
+    """The same, and a further dream takes in whatever is left: every note has been consumed once."""
     decided = assert_recovers(workspace, ready)
     with opened(workspace) as store:
-        assert_goes_on(store)
-        assert outcome_of(store, ready.dream) == ("committed" if decided else "failed")
+        dreamt(store, FURTHER)
+        assert FURTHER in lines(store.workspace)
+        assert tuple(store.notes.each_pending()) == ()
+        assert places(store) == dict.fromkeys((*OLD_NOTES, *NEW_NOTES, FURTHER), 1)
+        assert store.ledger.unfinished() is None
+        runs = {run.id: run for run in store.ledger.runs(20)}
+        for version in store.lineage.versions(10):
+            if version.cause != HUMAN:
+                assert (runs[version.dream].outcome, runs[version.dream].version) == ("committed", version.number)
+        assert runs[ready.dream.id].outcome == ("committed" if decided else "failed")
     return decided

@@ -15,11 +15,7 @@ def copy_of(origin: Path, folder: Path, environment: Mapping[str, str] = os.envi
     before = open_workspace(origin)
     copy = init_workspace(Path(shutil.copytree(origin, folder, symlinks=True)), environment)
     shutil.copytree(
-        before.state,
-        copy.state,
-        symlinks=True,
-        dirs_exist_ok=True,
-        ignore=shutil.ignore_patterns(PLACE, "lock"),
+        before.state, copy.state, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns(PLACE, "lock")
     )
     return copy
 

@@ -54,11 +54,7 @@ class Forked(subprocess.Popen[AnyStr]):
     kib = 0
 
     def __init__(
-        self,
-        words: Sequence[str | Path],
-        *,
-        before: tuple[str, Sequence[Any]] | None = None,
-        **parameters: Any,
+        self, words: Sequence[str | Path], *, before: tuple[str, Sequence[Any]] | None = None, **parameters: Any
     ) -> None:
         self._before = before
         self._status: int = -1

@@ -1,11 +1,16 @@
-"""Heavy: loads at once what `dreamd` loads late, for a process whose forks find it there."""
+"""What is slow to load: the modules that `dreamd` loads late, and the real embedding model, opened once a process.
+
+A command in this process, and one that the server of processes forks, find both there. Who has no package or another
+folder for the model opens it as ever; `open_embedder` itself has tests of its own.
+"""
 
 import os
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
-from tests.support import one_model
+from daemon.workspace import vector_index
+from state.stores.vectors.embedder import Embedder, Unavailable, installed_sources, open_embedder
 
 _MODULES = (
     "daemon.cli.bootstrap daemon.cli.doctor daemon.cli.dream daemon.cli.export"
@@ -31,10 +36,31 @@ def load(cache: Path) -> None:
     from state.secrets.redaction import redact
 
     redact("the rules are made when they are needed first")
-    one_model.share()
-    one_model.opened(cache)
+    share()
+    opened(cache)
     litellm = load_litellm()
     litellm.token_counter(model="openai/gpt-4o-mini", text="its vocabulary")
     with suppress(Exception):  # nobody answers there; what the first call loads is loaded
         messages = [{"role": "user", "content": "?"}]
         litellm.completion("openai/gpt-4o-mini", messages, api_base="http://127.0.0.1:9", api_key="k", timeout=2)
+
+
+_open: dict[tuple[Path, Path], Embedder] = {}
+
+
+def share() -> None:
+    """From now on, who loads the model in this process or in one that it forks has the one that is open."""
+    vector_index.open_embedder = opened  # type: ignore[assignment, attr-defined]
+
+
+def opened(folder: Path, *, model: Path | None = None) -> Embedder | Unavailable:
+    """The model of this folder. It computes on one thread: a process that is forked has no others."""
+    package = installed_sources().package
+    if package is None or model is not None:
+        return open_embedder(folder, model=model)
+    if (folder, package) not in _open:
+        found = open_embedder(folder, threads=1)
+        if isinstance(found, Unavailable):
+            return found
+        _open[folder, package] = found
+    return _open[folder, package]

@@ -5,9 +5,10 @@ Each takes the request (as JSON) and the number of the call, and reads the promp
 
 import json
 import re
+import threading
 from typing import Any
 
-from tests.support.scripted_model import Reply, tool_call
+from tests.support.scripted_model import Reply, Script, tool_call
 
 _INPUT = re.compile(r'^([NCIGT]\d+) \(([^)]*)\): (".*")$', re.MULTILINE)
 _LINE = re.compile(r'^(L\d+) \(([^)]*)\): (".*")$', re.MULTILINE)
@@ -38,6 +39,16 @@ def good(request: dict[str, Any], _number: int) -> str:
         if text not in known
     ]
     return json.dumps({"operations": operations[:60], "consumed": [name for name, _ in notes]})
+
+
+def good_when(told: threading.Event, first: int = 10**9) -> Script:
+    """A good model that answers the first so many questions only once it is told to."""
+
+    def answer(request: dict[str, Any], number: int) -> str:
+        assert number > first or told.wait(300)
+        return good(request, number)
+
+    return answer
 
 
 def markdown(request: dict[str, Any], number: int) -> str:

@@ -67,28 +67,17 @@ class Follower:
 
     def shell(self, script: str, said: Any = None, **variables: str) -> Ended:
         """The script in a shell, as an agent runs a hook's command; `said` is the JSON on its stdin."""
-        run = subprocess.run(
-            ["bash", "-c", script],
-            input=json.dumps(said) if said is not None else "",
-            capture_output=True,
-            cwd=self.workspace.root,
-            env=self.environment(**variables),
-            check=False,
-            timeout=300,
-            text=True,
-        )
-        return Ended(run.returncode, run.stdout, run.stderr)
+        given = json.dumps(said) if said is not None else ""
+        return self._run(["bash", "-c", script], self.workspace.root, given, **variables)
 
     def example(self, name: str, *words: str, python: str = sys.executable, **variables: str) -> Ended:
         """One of the example programs, run by this interpreter."""
+        return self._run([python, str(FILES / name), *words], self.home.folder, "", **variables)
+
+    def _run(self, words: list[str], folder: Path, given: str, **variables: str) -> Ended:
+        environment = self.environment(**variables)
         run = subprocess.run(
-            [python, str(FILES / name), *words],
-            capture_output=True,
-            cwd=self.home.folder,
-            env=self.environment(**variables),
-            check=False,
-            timeout=300,
-            text=True,
+            words, input=given, capture_output=True, cwd=folder, env=environment, check=False, timeout=300, text=True
         )
         return Ended(run.returncode, run.stdout, run.stderr)
 

@@ -217,11 +217,7 @@ class Daemon:
         assert self.process.poll() is None, self.log
 
     def ask(
-        self,
-        workspace: Workspace,
-        operation: "Operation[P, Answer]",
-        *args: P.args,
-        **kwargs: P.kwargs,
+        self, workspace: Workspace, operation: "Operation[P, Answer]", *args: P.args, **kwargs: P.kwargs
     ) -> Answer:
         """Over the socket, as windows do."""
         return self.home.client.call(workspace.root, operation, operation.bind(*args, **kwargs))

@@ -28,13 +28,6 @@ _IDS = re.compile(r'"[0-9a-f]{32}"')  # of crystals, which are random
 
 
 @dataclass(frozen=True, slots=True)
-class The:
-    """The id of the memory that was added under this name."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class Say:
     """A call. `code` is that of the error which answers it; `named`: what its memory is called from now on."""
 
@@ -77,23 +70,10 @@ def _run(workspace: Workspace, statement: str) -> None:
 _DEEDS = {"fail": _crystals_fail, "work": _crystals_work, "forgotten": _crystals_forgotten}
 
 
-def _meant(value: Any) -> Any:
-    """What a value of session_talk.json stands for."""
-    if isinstance(value, dict):
-        if value.keys() == {"id of"}:
-            return The(value["id of"])
-        return {_meant(name): _meant(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_meant(one) for one in value]
-    if isinstance(value, str):
-        return value.replace("SECRET", SECRET).replace("HOSTILE", HOSTILE).replace("MISSING", MISSING)
-    return value
-
-
 def _step(row: dict[str, Any]) -> Say | Do:
     if "do" in row:
         return Do(_DEEDS[row["do"]])
-    return Say(row["tool"], _meant(row["fields"]), row.get("code", ""), row.get("named", ""))
+    return Say(row["tool"], row["fields"], row.get("code", ""), row.get("named", ""))
 
 
 TALK = tuple(map(_step, json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))))
@@ -127,13 +107,15 @@ def held(
 
 
 def filled(value: Any, ids: Mapping[str, str]) -> Any:
-    """With the ids in the places of the names."""
-    if isinstance(value, The):
-        return ids[value.name]
-    if isinstance(value, Mapping):
-        return {key: filled(one, ids) for key, one in value.items()}
-    if isinstance(value, list | tuple):
+    """What a value of session_talk.json stands for: with the ids of what was named."""
+    if isinstance(value, dict):
+        if value.keys() == {"id of"}:
+            return ids[value["id of"]]
+        return {filled(key, ids): filled(one, ids) for key, one in value.items()}
+    if isinstance(value, list):
         return [filled(one, ids) for one in value]
+    if isinstance(value, str):
+        return value.replace("SECRET", SECRET).replace("HOSTILE", HOSTILE).replace("MISSING", MISSING)
     return value
 
 
