@@ -17,7 +17,7 @@ from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
-from state.document.document import SectionName, parse
+from state.document.document import SectionName
 from state.dream import HUMAN, Dream, Reason
 from state.scratch import Note
 from state.stores.database.connection import open_unmigrated
@@ -25,6 +25,7 @@ from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history.lineage import Lineage
 from state.stores.vectors.embedder import Unavailable
+from tests.support import lived
 from tests.support.faults import PowerCut, Unsynced
 from tests.support.model_characters import good
 from tests.support.scripted_model import ScriptedModel
@@ -41,6 +42,7 @@ NEW_NOTES = (
 )
 FURTHER = "Invoice 4711 was paid by Oslo"
 BY_HAND = "Ada's sister is called Grace"
+lines = lived.lines
 WORDS_ONLY = Embedding.given(Unavailable("left out of this test"))
 
 
@@ -141,11 +143,6 @@ def without(text: str, line: str) -> str:
     rows = [row for row in text.split("\n") if line not in row]
     assert len(rows) < len(text.split("\n"))
     return "\n".join(rows)
-
-
-def lines(workspace: Workspace) -> list[str]:
-    """The lines of MEMORY.md."""
-    return [block.text for _, block in parse(workspace.document.read_text(encoding="utf-8")).lines()]
 
 
 def assert_sound(store: Store, dream: Dream, notes: tuple[str, ...] = OLD_NOTES + NEW_NOTES) -> bool:

@@ -27,10 +27,6 @@ class Mailbox:
         answer = self._answer_to(letter(request))
         return self.wait_for(answer)
 
-    def waiting(self) -> list[Path]:
-        """Return the letters that nobody has answered."""
-        return [one for one in self._letters() if not answer_of(one).exists()]
-
     def wait_for(self, answer: Path) -> str:
         """Return the text of this file once there is one and nobody writes to it any more."""
         before = ""
