@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -69,6 +71,18 @@ def process(
         words, stdin=stdin, environment={**places, **state, **environment}, before=before, folder=folder
     )
     return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+
+
+# A program for `loaded`: the command with the words that follow.
+RUNNING = "from daemon.cli import main; assert main(sys.argv[1:]) == 0"
+
+
+def loaded(program: str, *words: str) -> set[str]:
+    """The modules that an interpreter of its own loads for this program."""
+    script = f"import sys; before = set(sys.modules); {program}; print(*set(sys.modules) - before, file=sys.stderr)"
+    command = [sys.executable, "-c", script, *words]
+    ended = subprocess.run(command, capture_output=True, cwd=ROOT, check=True, text=True)
+    return set(ended.stderr.splitlines()[-1].split())
 
 
 def until_dreamt_apart(workspace: Workspace) -> None:

@@ -1,6 +1,5 @@
 """`note` and `bootstrap` run at every turn of an agent: what they say, and that they load next to nothing."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,56 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from daemon.config.settings import Config
-from daemon.workspace.adoption import init_workspace, open_workspace
-from daemon.workspace.stores import open_exclusive
 from state.bootstrap import NOTES_HEADING, TRUNCATED, budget_for
 from state.reading import GREETING
 from state.scratch import HEADER
 from tests.support.running import ROOT, Caller, process
 from tests.support.transcript import Transcript
 
-HEAVY = "litellm chromadb langgraph mcp pydantic numpy onnxruntime rich cryptography yaml sqlite3 json shutil".split()
 SECRET = "ghp_" + "a1B2" * 9
-
-
-def loaded_by(*words: str) -> set[str]:
-    """The heavy modules that a command has imported by its end."""
-    script = (
-        "import sys; from daemon.cli import main; assert main(sys.argv[1:]) == 0;"
-        f"print(*(name for name in {HEAVY!r} if name in sys.modules), file=sys.stderr)"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", script, *words],
-        capture_output=True,
-        cwd=ROOT,
-        env={name: os.environ.get(name, "/nonexistent") for name in ("HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")},
-        text=True,
-        check=True,
-    )
-    return set(run.stderr.split("\n")[-2].split())
-
-
-def test_a_note_and_a_bootstrap_load_nothing_heavy(here: Path) -> None:
-    assert loaded_by("note", "-w", str(here), "Ada likes tea") <= {"shutil"}
-    (here / "MEMORY.md").write_text("# Working Memory State\n")
-    assert loaded_by("bootstrap", str(here)) <= {"shutil", "json"}
-    assert loaded_by("status", str(here), "--json").isdisjoint(
-        {"litellm", "chromadb", "langgraph", "mcp", "numpy", "onnxruntime"}
-    )
-
-
-def test_a_bootstrap_of_a_life_with_a_global_workspace_loads_sqlite_alone(
-    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    init_workspace(here)
-    everywhere = init_workspace(tmp_path / "data" / "dreamd" / "global")
-    for root in (here, everywhere.root):
-        (root / "MEMORY.md").write_text("## The Bond\n\n- Ada prefers tea.\n")
-        with open_exclusive(open_workspace(root), Config(), "test"):
-            pass
-    assert loaded_by("bootstrap", str(here)) <= {"sqlite3", "shutil", "json"}
 
 
 def test_a_note_is_appended_and_a_secret_in_it_is_left_out(told: Transcript, here: Path, tmp_path: Path) -> None:
@@ -156,19 +112,3 @@ def test_a_secret_written_by_hand_does_not_reach_an_agent(
         told("$ dreamd bootstrap --config <config>\n…<secret>…", config=config, secret=SECRET)
     config.write_text("secrets:\n  redact: perhaps\n")
     told("$ dreamd bootstrap --config <config>\n! dreamd: …secrets.redact is 'perhaps'…\n[2]")
-
-
-def test_from_a_global_note_to_the_answer_of_a_hook(here: Path, tmp_path: Path) -> None:
-    data, note = str(tmp_path / "data"), "Ada prefers tea over coffee"
-    init_workspace(here)
-    assert process("note", "--global", note, XDG_DATA_HOME=data).status == 0
-    assert process("dream", "--global", XDG_DATA_HOME=data).status == 0
-    message = json.dumps({"hook_event_name": "SessionStart", "session_id": "0193f2a1"}).encode()
-    process("init", here, "--mine", XDG_DATA_HOME=data)
-    words = ("bootstrap", str(here), "--format", "hook", "--agent", "codex")
-    given = process(*words, stdin=message, XDG_DATA_HOME=data)
-    assert given.status == 0, given.err
-    assert f"- {note}\n" in given.json["hookSpecificOutput"]["additionalContext"]
-    ended = process("why-not", note, "-w", here, "--session", "0193f2a1", "--json", XDG_DATA_HOME=data)
-    assert [one["code"] for one in ended.json["reasons"]] == ["given"]
-    assert "hook (codex)" in process("status", str(here), XDG_DATA_HOME=data).out

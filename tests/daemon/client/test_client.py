@@ -1,9 +1,6 @@
 """A program's client: typed replies and errors at both doors, safe retries, and no weight at import."""
 
-import os
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -22,7 +19,6 @@ from state.errors import DreamdError, NothingToDoError, UnknownWorkspaceError, U
 from state.signals.hormones import Feeling
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Running, running
-from tests.support.running import ROOT
 
 SWIFT = "the swift nests under the roof"
 
@@ -166,11 +162,3 @@ class _Door:
     def close(self) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-
-
-def test_its_import_is_light() -> None:
-    heavy = "{'litellm', 'chromadb', 'numpy', 'pydantic', 'langgraph', 'onnxruntime', 'starlette', 'mcp'}"
-    program = f"import sys; from daemon.client import Client; print(sorted({heavy} & set(sys.modules)))"
-    environment = {"PATH": os.environ["PATH"]}
-    said = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, check=True)
-    assert said.stdout == b"[]\n"

@@ -14,7 +14,7 @@ from daemon.config.registry import name_of
 from daemon.dream.progress import Step
 from daemon.http.calls import notices_header
 from daemon.workspace.adoption import init_workspace, open_workspace
-from state.errors import NotFoundError, UnknownWorkspaceError, UsageError
+from state.errors import UnknownWorkspaceError, UsageError
 from state.stores.disk.lock import acquire
 from tests.daemon.http.house import GatedHouse, HauntedHouse, OwnHouse
 from tests.daemon.http.running import Running, running
@@ -157,21 +157,6 @@ def test_a_defect_is_answered_without_its_words(tmp_path: Path) -> None:
             assert (answer.status, answer.code) == (500, "FAILED")
             assert b"memory" not in answer.body
             assert b"Traceback" not in answer.body
-
-
-def test_what_is_refused_of_a_workspace_says_so_by_its_status(served: Running, name: str) -> None:
-    there = f"/v1/workspaces/{name}"
-    for method, path, fields, said in (
-        ("POST", f"{there}/dream_now", {}, (409, "NOTHING_TO_DO")),
-        ("POST", f"{there}/restore", {"version": 7}, (404, "NOT_FOUND")),
-        ("GET", f"{there}/diff?file=true&versions=1", None, (400, "VALIDATION_ERROR")),
-        ("POST", f"{there}/forget", {"text": "x"}, (400, "CONFIRM_REQUIRED")),
-        ("GET", "/v1/workspaces/nobody-000000/memory_state", None, (404, "UNKNOWN_WORKSPACE")),
-    ):
-        answer = served.ask(method, path, fields)
-        assert (answer.status, answer.code) == said
-    with pytest.raises(NotFoundError):
-        served.client.call(served.house.roots[name], OPERATIONS["diff"], OPERATIONS["diff"].bind())
 
 
 @pytest.mark.parametrize("operation", ["dream_now", "decide_changes"])

@@ -1,9 +1,7 @@
 """A client says nothing to a listener of another user, wherever that one got the socket's path."""
 
 import os
-import pwd
 import shutil
-import signal
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -20,10 +18,9 @@ from daemon.cli import main
 from daemon.workspace.adoption import init_workspace
 from state.errors import StorageError
 from tests.support.folders import PLACE
+from tests.support.users import NOBODY, as_root, as_user, living_as
 
-NOBODY = pwd.getpwnam("nobody").pw_uid
 ANSWER = b'HTTP/1.1 200 OK\r\nContent-Length: 20\r\nConnection: close\r\n\r\n{"status": "alive"}\n'
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can listen as another user: run the tests as root")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +39,11 @@ def stranger(folder: Path, uid: int) -> Iterator[Stranger]:
     os.chown(place, uid, -1)
     one = Stranger(place / "dreamd.sock", place / "heard")
     ready, listens = os.pipe()
-    process = os.fork()
-    if process == 0:
-        with suppress(BaseException):
-            os.setuid(uid)
-            listen(one, listens)
-        os._exit(0)
-    try:
+    with living_as(uid, lambda: listen(one, listens)):
         os.close(listens)
         assert os.read(ready, 1) == b"!"
         os.close(ready)
         yield one
-    finally:
-        os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
 
 
 def listen(here: Stranger, listens: int) -> None:
@@ -170,26 +158,6 @@ def test_root_may_name_the_service_that_it_installed_for_another_account(
 @as_root
 def test_users_ask_root_and_nobody_else(open_folder: Path, roots_folder: Path) -> None:
     with stranger(open_folder, 0) as roots, stranger(roots_folder, NOBODY - 1) as others:
-        assert as_user(NOBODY, lambda: Client(roots.path).get("/healthz")) == "answered"
+        assert as_user(NOBODY, lambda: Client(roots.path).get("/healthz")) == "{'status': 'alive'}"
         others.path.parent.chmod(0o755)
         assert as_user(NOBODY, lambda: Client(others.path, named=True).get("/healthz")) == "StorageError"
-
-
-def as_user(uid: int, ask: object) -> str:
-    """What comes of it in a process of this user: an answer, or the class of the error."""
-    ended, end = os.pipe()
-    process = os.fork()
-    if process == 0:
-        said = "answered"
-        try:
-            os.setuid(uid)
-            assert callable(ask)
-            ask()
-        except BaseException as error:  # noqa: BLE001 - told to the parent
-            said = type(error).__name__
-        os.write(end, said.encode())
-        os._exit(0)
-    os.close(end)
-    os.waitpid(process, 0)
-    with os.fdopen(ended) as pipe:
-        return pipe.read()

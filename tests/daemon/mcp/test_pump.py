@@ -1,18 +1,16 @@
 """`dreamd mcp` as a real process, alone and with a real daemon: the SDK's client, and bytes."""
 
 import json
-import os
-import pwd
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from signal import SIGINT, SIGKILL, SIGTERM
+from signal import SIGINT, SIGTERM
 from typing import Any
 
 import pytest
@@ -22,7 +20,6 @@ from mcp_types import Implementation
 
 from daemon.config.registry import exclude, known, name_of
 from daemon.workspace.adoption import init_workspace, open_workspace
-from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import receipts
 from tests.daemon.mcp.agents import (
@@ -32,7 +29,6 @@ from tests.daemon.mcp.agents import (
     ROOT,
     TEA,
     Raw,
-    environment,
     greeted,
     notes,
     over_stdio,
@@ -45,6 +41,7 @@ from tests.daemon.mcp.agents import (
 from tests.support import forked
 from tests.support.scripted_model import ScriptedModel
 from tests.support.serving import Home, at_home, until
+from tests.support.users import NOBODY, as_root, as_user, living_as
 
 CALL = b'{"jsonrpc":"2.0","id":900006,"method":"tools/call","params":{"name":"working_memory_note","arguments":%s}}'
 NONSENSE = (
@@ -85,16 +82,6 @@ quiet = tool.text
 mcp_tools.TOOLSETS["memory"] = (*(one for one in tools if one is not tool), replace(tool, text=loud))
 sys.exit(main(["mcp", "-w", sys.argv[1]]))
 """
-NOBODY = pwd.getpwnam("nobody").pw_uid
-HEAVY = {"litellm", "chromadb", "langgraph", "onnxruntime", "numpy"}
-# What may be imported when this has been: nothing but the standard library, not the SDK, nothing that takes long.
-LIGHT: dict[str, Callable[[set[str]], bool]] = {
-    "daemon.mcp.pump, daemon.cli.mcp": lambda names: (
-        names - sys.stdlib_module_names <= {"daemon", "state", "_sha256"}
-    ),
-    "daemon.mcp.http, daemon.mcp.stream": lambda names: "mcp" not in names,
-    "daemon.mcp.server, daemon.mcp.alone": lambda names: not names & HEAVY,
-}
 
 
 @pytest.fixture
@@ -277,19 +264,7 @@ def test_a_call_that_is_cancelled_is_not_answered_and_the_dream_goes_on(home: Ho
             assert is_thin(agent)
 
 
-@contextmanager
-def nobody(act: Callable[[], object]) -> Iterator[int]:
-    """A process of another user that does this, and ends with its truth."""
-    process = os.fork()
-    if process == 0:
-        with suppress(BaseException):
-            os.setuid(NOBODY)
-            os._exit(not act())
-        os._exit(2)
-    yield process
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user: run the tests as root")
+@as_root
 def test_nothing_passes_between_an_agent_or_the_daemon_and_another_user(home: Home) -> None:
     workspace, path = home.workspace(known=False), home.socket.with_suffix(".mcp")
     hello, heard = json.dumps({"root": str(workspace.root), "adopt": True}).encode() + b"\n", path.with_name("heard")
@@ -312,16 +287,13 @@ def test_nothing_passes_between_an_agent_or_the_daemon_and_another_user(home: Ho
     with home.serving():
         for place in (home.folder, home.folder / "run", path.parent, path):
             place.chmod(0o777)
-        with nobody(is_refused) as process:
-            assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+        assert as_user(NOBODY, is_refused) == "True"
         assert known(home.registry) == ()
     path.unlink(missing_ok=True)
-    with nobody(listen) as process, agent_at(home, workspace.root) as agent:
+    with living_as(NOBODY, listen), agent_at(home, workspace.root) as agent:
         until(path.exists)
         agent.greet()
         assert not agent.call("working_memory_note", note=TEA).get("isError")
-        os.kill(process, SIGKILL)
-        os.waitpid(process, 0)
     assert (notes(workspace), heard.read_bytes()) == ([TEA], b"")
 
 
@@ -376,25 +348,6 @@ def test_with_a_bad_configuration_notes_are_taken_and_the_rest_says_what_is_wron
     run(body)
 
 
-@pytest.mark.full
-def test_a_note_is_taken_while_another_process_holds_the_workspace(here: Workspace) -> None:
-    async def body() -> None:
-        async with over_stdio("-w", str(here.root)) as client:
-            await shown(client, "working_memory_note", note=PORT)
-            await shown(client, "memory_search", query="port")
-            with acquire(here, "somebody else"):
-                await shown(client, "working_memory_note", note=TEA)
-                found = await shown(client, "memory_search", query="port 8443")
-                assert PORT in found
-                assert "notice: searched as it stands" in found
-                error = await refused(client, "dream_now")
-                assert error["code"] == "BUSY"
-                assert "somebody else" in error["error"]
-            assert (await shown(client, "dream_now")).count("  + ") == 2
-
-    run(body)
-
-
 def test_a_kill_right_after_the_answer_loses_no_note(here: Workspace) -> None:
     expected = []
     for number in range(5):
@@ -435,13 +388,3 @@ def test_it_ends_in_silence(here: Workspace, how: Any) -> None:
         else:
             assert process.end() == 0
         assert process.said() == ""
-
-
-@pytest.mark.parametrize("modules", LIGHT)
-def test_nothing_is_loaded_before_it_is_needed(modules: str) -> None:
-    program = f"import sys; sys.path.insert(0, '.'); before = set(sys.modules); import {modules};"
-    program += "print(*{name.partition('.')[0] for name in set(sys.modules) - before})"
-    ended = subprocess.run(
-        [sys.executable, "-I", "-c", program], capture_output=True, cwd=ROOT, env=environment(), check=True
-    )
-    assert LIGHT[modules]({*ended.stdout.decode().split()})

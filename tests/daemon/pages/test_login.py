@@ -2,10 +2,8 @@
 
 import json
 import os
-import pwd
 import stat
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,8 +15,7 @@ from state.errors import OverloadedError
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import BEARER, TOKEN, Running, running, spoken
 from tests.daemon.pages.browser import Browser, link, text_of
-
-NOBODY = pwd.getpwnam("nobody").pw_uid
+from tests.support.users import NOBODY, as_root, as_user
 
 
 def cookie_of(id_: str) -> tuple[str, ...]:
@@ -50,35 +47,25 @@ def test_whoever_looks_at_a_link_does_not_use_it_up(served: Running) -> None:
     assert browser.get(path).status == 303
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user as well: run the tests as root")
+@as_root
 def test_a_link_and_a_session_are_of_no_use_to_another_user_of_the_machine(tmp_path: Path) -> None:
     logins = Logins(tmp_path / "logins.json", TOKEN)
     with running(OwnHouse(), window=PageWindow(logins)) as server:
         path, browser = f"/login/{logins.link(user=os.geteuid())}", Browser(server)
-        assert status_for(NOBODY, server, path) == 410
+        assert status_for(NOBODY, server, path) == "410"
         assert browser.get(path).status == 303
         browser.log_in()
-        assert status_for(os.geteuid(), server, "/", browser.cookie) == 200
-        assert status_for(NOBODY, server, "/", browser.cookie) == 401
+        assert status_for(os.geteuid(), server, "/", browser.cookie) == "200"
+        assert status_for(NOBODY, server, "/", browser.cookie) == "401"
     behind_proxy = OwnHouse(Config(http=HttpSection(allowed_hosts=("memory.example",))))
     with running(behind_proxy, window=PageWindow(logins)) as server:
-        assert status_for(NOBODY, server, "/", browser.cookie) == 200
+        assert status_for(NOBODY, server, "/", browser.cookie) == "200"
 
 
-def status_for(user: int, server: Running, path: str, cookie: str = "") -> int:
+def status_for(user: int, server: Running, path: str, cookie: str = "") -> str:
     """What a program of this user gets."""
     said = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n".encode()
-    heard, told = os.pipe()
-    child = os.fork()
-    if child == 0:
-        with suppress(BaseException):
-            os.setuid(user)
-            os.write(told, spoken(server.connected_to_port(), said).split(b" ")[1])
-        os._exit(0)
-    os.close(told)
-    os.waitpid(child, 0)
-    with os.fdopen(heard) as answer:
-        return int(answer.read())
+    return as_user(user, lambda: int(spoken(server.connected_to_port(), said).split(b" ")[1]))
 
 
 def test_without_a_session_every_page_says_how_to_log_in(served: Running, name: str) -> None:

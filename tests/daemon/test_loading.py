@@ -1,0 +1,52 @@
+"""What runs at every turn of an agent, or is imported by other programs, loads next to nothing."""
+
+import sys
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+import pytest
+
+from daemon.config.settings import Config
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import open_exclusive
+from tests.support.running import RUNNING, loaded
+
+SLOW = {"litellm", "chromadb", "langgraph", "onnxruntime", "numpy", "mcp"}
+HEAVY = SLOW | {"pydantic", "starlette", "rich", "cryptography", "yaml", "sqlite3", "json", "shutil"}
+
+
+@pytest.mark.parametrize(
+    ("words", "lived", "may"),
+    [
+        ("note -w HERE tea", False, {"shutil"}),
+        ("bootstrap HERE", False, {"shutil", "json"}),
+        ("bootstrap HERE", True, {"shutil", "json", "sqlite3"}),
+        ("status HERE --json", False, HEAVY - SLOW),
+    ],
+)
+def test_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, may: AbstractSet[str], *, lived: bool
+) -> None:
+    """In a workspace with a memory; one that has lived has its state as well, and a global workspace beside it."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    here = init_workspace(tmp_path / "here")
+    for workspace in (here, init_workspace(tmp_path / "data/dreamd/global")) if lived else (here,):
+        workspace.document.write_text("## The Bond\n\n- Ada prefers tea.\n")
+        if lived:
+            with open_exclusive(workspace, Config(), "test"):
+                pass
+    assert loaded(RUNNING, *words.replace("HERE", str(here.root)).split()) & HEAVY <= may
+
+
+@pytest.mark.parametrize(
+    ("modules", "may"),
+    [
+        ("daemon.mcp.pump, daemon.cli.mcp", sys.stdlib_module_names | {"daemon", "state"}),
+        ("daemon.mcp.http, daemon.mcp.stream", HEAVY - {"mcp"}),
+        ("daemon.mcp.server, daemon.mcp.alone", HEAVY - SLOW | {"mcp"}),
+        ("daemon.client", HEAVY - SLOW - {"pydantic", "starlette"}),
+    ],
+)
+def test_a_module(modules: str, may: AbstractSet[str]) -> None:
+    found = {name.partition(".")[0] for name in loaded(f"import {modules}")}
+    assert (found if "daemon" in may else found & HEAVY) <= may
