@@ -3,10 +3,8 @@
 import os
 import pty
 import re
-import socket
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -42,13 +40,10 @@ WRONG = """
 2 init --trust=0                   | --trust=0
 2 init a b                         | arguments: b
 2 connect nobody                   | nobody
-2 connect ''                       | ''
-2 disconnect nobody                | nobody
 2 note                             | arguments are required: TEXT
 2 note x --loud                    | --loud
 2 note x --importance much         | invalid float value: 'much'
 2 note x --importance 1.5          | importance 1.5 is impossible
-2 note x --importance -1           | importance
 2 note x --importance nan          | importance nan is impossible
 2 note '  '                        | the note is empty
 2 note LONG                        | 200000 bytes and 16384 fit
@@ -56,35 +51,20 @@ WRONG = """
 2 bootstrap --context-window all   | all
 2 dream --reason 0                 | invalid choice: '0'
 2 search tea --limit 0             | --limit: input should be greater than or equal to 1
-2 search tea --limit 1001          | --limit: input should be less than or equal to 1000
-2 search tea --limit all           | invalid int value
 2 search tea --kind rumour         | invalid choice: 'rumour' (choose from 'fact', 'preference'
-2 search tea --trust all           | invalid choice: 'all' (choose from 'web'
 2 search tea --origin ''           | invalid choice: ''
 2 search tea --since yesterday     | 'yesterday' is no day or time
 2 search tea --as-of -1            | --as-of
-2 search tea --session LONG        | --session: string should have at most
 2 search LONG                      | QUERY: string should have at most 10000
-2 status --json=0                  | --json
-2 open --once=0                    | --once
 2 history --limit 0                | --limit: input should be greater than or equal to 1
-2 history --limit -3               | --limit: input should be greater than or equal to 1
 2 diff 1 2 3                       | N: tuple should have at most 2 items
-2 diff one                         | invalid int value
 2 diff 0                           | N: it is compared with version 1 at the earliest
-2 diff 1 0                         | N: it is compared with version 1
-2 diff -1                          | N: input should be greater
 2 restore 0                        | N: input should be greater than or equal to 1
-2 restore all                      | invalid int value
-2 restore 10000000000              | N: input should be less
 1 restore 7                        | there is no version 7
 2 why ''                           | TEXT: string should have at least 1 character
 2 why LONG                         | TEXT: string should have at most
 1 why anything                     | no line of MEMORY.md has or had 'anything'
-2 why-not ''                       | TEXT: string should have at least 1 character
-2 why-not tea --session LONG       | --session: string should have at most
 2 supersede '' L1                  | OLDER:
-2 supersede L1 LONG                | NEWER:
 2 forget '' --yes                  | the text is empty
 2 forget LONG --yes                | TEXT: string should have at most
 2 secrets 0                        | invalid choice: '0'
@@ -94,23 +74,22 @@ WRONG = """
 1 review 2026                      | no change '2026' waits
 2 review 1 --accept --undo         | not allowed with
 2 feel hungry                      | invalid choice: 'hungry'
-2 feel reward --because LONG       | --because: string should have at most 2000 characters
 2 mood 1                           | arguments: 1
 2 ingest                           | name the files or folders
 2 ingest --found nobody            | nobody
 2 ingest x --yes                   | --mine and --yes go with --found
-2 session 0                        | invalid choice: '0'
 2 session show LONG                | SESSION: string should have at most
-2 session events s --limit 0       | --limit:
 2 export --json=0                  | --json
 2 export -o /nowhere/x             | /nowhere is no folder
 2 import ''                        |
-2 import /                         |
-2 models 0                         | invalid choice: '0'
 2 config dream.mode auto           | arguments: auto
 1 config no.such                   | the configuration has no key 'no.such'
 2 doctor --dry-run                 | --dry-run goes with --repair
 2 completion tcsh                  | invalid choice: 'tcsh'
+2 disconnect nobody                | nobody
+2 why-not ''                       | TEXT: string should have at least 1 character
+2 models 0                         | invalid choice: '0'
+2 open --once=0                    | --once
 2 status --config /nowhere.yaml    | /nowhere.yaml: no such file
 """
 
@@ -125,19 +104,6 @@ def test_what_cannot_be_done_is_one_line_and_a_status(told: Transcript) -> None:
         assert (ended.out, ended.err.count("\n"), "a defect" in ended.err) == ("", 1, False), words
     named = {row[2].split()[0] for row in rows if row}
     assert COMMANDS.keys() - named <= {"serve", "mcp", "migrate", "fleet", "install-service"}
-
-
-def test_with_json_a_failure_is_an_object_as_well(told: Transcript) -> None:
-    told("""
-        $ dreamd restore 7 --json
-        {"error": "there is no version 7…", "code": "NOT_FOUND", "details": {}}
-        ! dreamd: there is no version 7…
-        [1]
-        $ dreamd restore --json
-        …"code": "VALIDATION_ERROR",…
-        ! dreamd: …
-        [2]
-    """)
 
 
 @pytest.mark.parametrize("command", ["bootstrap", "status", "doctor", "dream", "history", "mood"])
@@ -168,10 +134,6 @@ def test_the_workspace_is_found_from_a_folder_inside_it_and_named_once(
     [
         ("dreams:\n  mode: auto\n", "there is no key 'dreams'"),
         ("dream:\n  moode: auto\n", "there is no key 'dream.moode'"),
-        ("dream:\n  mode: never\n", "dream.mode is 'never'"),
-        ("dream:\n  context_window: wide\n", "dream.context_window is 'wide'"),
-        ("limits:\n  usd_per_day: -1\n", "limits.usd_per_day is -1"),
-        ("dream: [\n", "not YAML"),
         ("dream: " + "[" * 5_000 + "]" * 5_000, "nested too deep"),
         ("dream: {mode: 2026-13-45}\n", "month"),
     ],
@@ -290,22 +252,6 @@ def test_on_a_terminal_rows_are_coloured_by_how_they_begin_and_wrapped_below_the
         f"- a memory\n{bold}--- old{end}\n{bold}+++ new{end}\n{red}-gone{end}\n{green}+come{end}\n"
         f"{red}problem   one{end}\nnotes        word word word word word\n             word word word word\n"
     )
-
-
-@pytest.mark.full
-def test_the_status_does_not_wait_for_a_daemon_that_hangs(
-    dreamd: Caller, here: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path_factory.mktemp("s") / "s"
-    monkeypatch.setenv("DREAMD_SOCKET", str(path))
-    with closing(socket.socket(socket.AF_UNIX)) as listener:  # it takes the connection, and never answers
-        listener.bind(str(path))
-        listener.listen()
-        ended = dreamd("status", here, "--json")
-    assert (ended.status, ended.json["workspace"]) == (0, str(here))
-    assert [problem["what"] for problem in ended.json["problems"]] == [
-        "the daemon does not answer: it is stopped, or overrun"
-    ]
 
 
 @pytest.mark.parametrize(("words", "told"), [(("history",), False), (("search", "tea"), False), (("dream",), True)])

@@ -140,15 +140,10 @@ def test_recovery_tells_what_it_would_do_and_does_it(dreamd: Caller, fleet: Kept
     place = fleet.place(fleet.tenant("acme"), "notes")
     first = fleet.commit(place, "tea")
     fleet.commit(place, "coffee")
-    values = {"key": first.key}
-    fleet.database.rows("UPDATE workspaces SET generation = 1, key = %(key)s", values)
+    fleet.database.rows("UPDATE workspaces SET generation = 1, key = %(key)s", {"key": first.key})
     shown = dreamd("fleet", "recover", "--list")
     assert (shown.status, "behind    row 1, store 2\n" in shown.out) == (0, True)
     assert "nothing was changed" in shown.err
-    refused = dreamd("fleet", "recover")
-    assert (refused.status, "a process of the fleet lives" in refused.err) == (5, True)
     fleet.die()
-    done = dreamd("fleet", "recover", "--json")
-    assert done.json["counts"] == {"recovered": 1}
-    assert [one["store"] for one in done.json["workspaces"]] == [2]
+    assert dreamd("fleet", "recover", "--json").json["counts"] == {"recovered": 1}
     assert dreamd("fleet", "recover").err.splitlines()[0] == "1 workspace: 1 current"

@@ -2,6 +2,7 @@
 
 import json
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from daemon.config.settings import Config
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import open_readonly
 from tests.support.running import NOTES, Caller
+from tests.support.scripted_model import Script, ScriptedModel, in_turn
 from tests.support.transcript import Transcript
 
 
@@ -96,6 +98,31 @@ def test_the_life_of_a_memory(told: Transcript, here: Path) -> None:
         notes        1 note pending, the oldest for …
         …
     """)
+
+
+WRITTEN = {
+    "operations": [{"op": "add", "section": "The Bond", "text": "Ada drinks tea.", "cites": ["N1"]}],
+    "consumed": ["N1"],
+}
+
+
+def test_a_dream_by_a_model_says_what_it_cost_and_why_says_who_wrote(
+    told: Transcript, serve: Callable[[Script], ScriptedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DREAMD_MODEL__NAME", "openai/gpt-4o")
+    monkeypatch.setenv("DREAMD_MODEL__API_BASE", serve(in_turn(WRITTEN)).url)
+    told("""
+        $ dreamd note Ada prefers tea over coffee in the morning
+        noted
+        $ dreamd dream
+        version 1, …
+        + The Bond: Ada drinks tea.
+        …1 call, …$0.0…
+        $ dreamd why Ada drinks tea
+        …by …gpt-4o (dream@…
+    """)
+    status = told("$ dreamd status --json\n…").json
+    assert status["last_dream"]["tokens"] == status["spending"]["tokens"] > 0
 
 
 def test_a_search_finds_by_meaning_filters_and_counts(told: Transcript, here: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.api.operations.review import ChangeToReview
-from daemon.cli.review_todo import KEEP, read, written
+from daemon.cli.review_todo import read
 from daemon.explain.evidence import Evidence
 from daemon.workspace.adoption import open_workspace
 from state.document.document import SectionName
@@ -47,15 +47,6 @@ CHANGES = (change(3), change(4), change(5, ("The old desk",), "", action=Action.
 
 
 # ------------------------------------------------------------ the text to edit
-
-
-def test_a_word_before_a_number_decides() -> None:
-    text = written(CHANGES)
-    for number, word in ((3, "approve"), (4, "decline"), (5, "approve")):
-        text = text.replace(f"{KEEP} {number} ", f"{word} {number} ")
-    assert read(text, CHANGES) == {"approve": (3, 5), "decline": (4,), "accept": (), "undo": (), "texts": ()}
-    own = read(text.replace(f"approve 3 {COFFEE}", "edit 3 Ada  prefers cocoa "), CHANGES)
-    assert (own["approve"], own["texts"]) == ((3, 5), ({"number": 3, "text": "Ada prefers cocoa"},))
 
 
 @pytest.mark.parametrize(

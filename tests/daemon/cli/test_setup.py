@@ -1,11 +1,9 @@
-"""What makes a workspace ready: `init` and the daemon, what was written down before, the model, the window."""
+"""What makes a workspace ready: `init` and the daemon, what was written down before, model, window, recipes."""
 
 import json
-import shutil
-import socket
+import os
+import shlex
 import sys
-import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,16 +11,18 @@ import pytest
 
 from daemon.api.client import Client, LostError
 from daemon.api.operations.table import OPERATIONS
+from daemon.api.recipes import recipes
 from daemon.cli.open import link
+from daemon.config.paths import program
 from daemon.config.settings import Config
 from daemon.mcp.alone import Calls
-from daemon.workspace.adoption import open_workspace
+from daemon.workspace.adoption import init_workspace, open_workspace
 from state.stores.vectors.embedder import installed_sources
 from state.stores.vectors.weights import PACKAGE
+from tests.daemon.cli.conftest import Listening, answer
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import Running, running
 from tests.support.existing_memory import Home
-from tests.support.folders import PLACE
 from tests.support.running import Caller
 from tests.support.transcript import Transcript
 
@@ -203,33 +203,15 @@ def test_who_has_no_model_is_told_once_how_to_install_it(
 # ------------------------------------------------------------ open
 
 
-def answered(reply: object) -> str:
+def opened(listening: Listening, reply: object) -> str:
     """The link that `dreamd open` takes out of this reply of whoever answers at the socket."""
-    body = json.dumps(reply).encode()
-    folder = Path(tempfile.mkdtemp(prefix="dreamd-open-", dir=PLACE))
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(folder / "dreamd.sock"))
-        listening.listen()
-
-        def answer() -> None:
-            connection, _ = listening.accept()
-            with connection:
-                while b'{"workspace": ""}' not in connection.recv(65_536):
-                    pass
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
-
-        answering = threading.Thread(target=answer)
-        answering.start()
-        try:
-            return link(Client(folder / "dreamd.sock"), "")
-        finally:
-            answering.join()
-            shutil.rmtree(folder)
+    listening(answer(json.dumps(reply)))
+    return link(Client(Path(os.environ["DREAMD_SOCKET"])), "")
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8787/login/A-z_0", "http://[::1]:8787/login/a"])
-def test_a_link_of_a_daemon_is_opened(url: str) -> None:
-    assert answered({"url": url}) == url
+def test_a_link_of_a_daemon_is_opened(listening: Listening, url: str) -> None:
+    assert opened(listening, {"url": url}) == url
 
 
 @pytest.mark.parametrize(
@@ -252,6 +234,44 @@ def test_a_link_of_a_daemon_is_opened(url: str) -> None:
         ),
     ],
 )
-def test_nothing_else_is_opened(reply: object) -> None:
+def test_nothing_else_is_opened(listening: Listening, reply: object) -> None:
     with pytest.raises(LostError):
-        answered(reply)
+        opened(listening, reply)
+
+
+# ------------------------------------------------------------ recipes
+
+
+RECIPES_ROOT, RECIPES_HOME = Path("/srv/Ada's memory"), {"HOME": "/home/ada"}
+
+
+def test_each_recipe_has_its_file_and_its_text() -> None:
+    every = recipes(RECIPES_ROOT, ("/usr/bin/dreamd",), RECIPES_HOME)
+    claude, hooks = every[:2]
+    any_other, by_hand = every[-2:]
+    assert (claude.agent, claude.file) == ("Claude Code", ".mcp.json")
+    server = json.loads(claude.text)["mcpServers"]["dreamd"]
+    assert (server["command"], server["args"], server["env"]) == (
+        "/usr/bin/dreamd",
+        ["mcp", "-w", str(RECIPES_ROOT)],
+        {},
+    )
+    assert (hooks.agent, hooks.file) == ("Claude Code", ".claude/settings.local.json")
+    assert json.loads(hooks.text)["hooks"].keys() == {"SessionStart", "PreCompact", "SessionEnd"}
+    assert [one.file for one in every if not one.file] == ["", ""]
+    assert shlex.split(any_other.text) == ["/usr/bin/dreamd", "mcp", "-w", str(RECIPES_ROOT)]
+    assert [shlex.split(line)[1] for line in by_hand.text.splitlines()] == ["bootstrap", "note"]
+
+
+def test_what_the_agent_s_server_could_not_know_is_among_it() -> None:
+    elsewhere = {**RECIPES_HOME, "DREAMD_SOCKET": "/run/dreamd.sock", "XDG_STATE_HOME": "/srv/state"}
+    server = json.loads(recipes(RECIPES_ROOT, ("dreamd",), elsewhere)[0].text)["mcpServers"]["dreamd"]
+    assert server["env"] == {"DREAMD_SOCKET": "/run/dreamd.sock", "XDG_STATE_HOME": "/srv/state"}
+
+
+def test_init_says_how_to_connect_and_what_is_left_to_do_by_hand(dreamd: Caller, tmp_path: Path) -> None:
+    folder = init_workspace(tmp_path / "here").root
+    printed = dreamd("init", folder).out
+    assert f"  dreamd connect -w {folder}\n" in printed
+    for one in recipes(folder, program(), {"HOME": "/nonexistent"}):
+        assert (f"{one.what}:\n" in printed) is not bool(one.file)

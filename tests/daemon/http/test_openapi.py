@@ -13,7 +13,7 @@ from daemon.api.daemon import HOUSEHOLD
 from daemon.api.operations.table import OPERATIONS
 from daemon.http.errors import error_response
 from daemon.http.openapi import document
-from state.errors import KINDS, DreamdError
+from state.errors import KINDS, BusyError, DreamdError
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import JSON, Running, running
 from tests.redteam.http_fuzz import by_document, lived_in
@@ -67,6 +67,7 @@ def test_every_error_that_there_is_stands_in_the_document(served: Running, name:
         assert ("Retry-After" in answer.headers) is kind.passing
         assert (kind.code in response["headers"]["Retry-After"]["description"]) is kind.passing
     assert {kind.code for kind in _below(DreamdError)} == {kind.code for kind in KINDS}
+    assert error_response(BusyError("it dreams")).status == 409
     tried: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("401 UNAUTHORIZED", "mood", {"token": False}),
         ("403 FORBIDDEN", "mood", {"headers": {"Origin": "https://elsewhere.example"}}),

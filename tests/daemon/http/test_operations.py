@@ -13,9 +13,8 @@ from daemon.api.operations.table import OPERATIONS
 from daemon.config.registry import name_of
 from daemon.dream.progress import Step
 from daemon.http.calls import notices_header
-from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.adoption import init_workspace
 from state.errors import UnknownWorkspaceError, UsageError
-from state.stores.disk.lock import acquire
 from tests.daemon.http.house import GatedHouse, HauntedHouse, OwnHouse
 from tests.daemon.http.running import Running, running
 
@@ -157,16 +156,6 @@ def test_a_defect_is_answered_without_its_words(tmp_path: Path) -> None:
             assert (answer.status, answer.code) == (500, "FAILED")
             assert b"memory" not in answer.body
             assert b"Traceback" not in answer.body
-
-
-@pytest.mark.parametrize("operation", ["dream_now", "decide_changes"])
-def test_a_busy_workspace_is_a_conflict_that_passes(operation: str, tmp_path: Path) -> None:
-    house = OwnHouse(wait_seconds=0)
-    name = house.make(tmp_path)
-    with running(house) as server, acquire(open_workspace(tmp_path), "dreamd dream"):
-        answer = server.ask("POST", f"/v1/workspaces/{name}/{operation}", {})
-        assert (answer.status, answer.code) == (409, "BUSY")
-        assert int(answer.headers["Retry-After"]) > 0
 
 
 def test_notices_come_in_both_forms(served: Running, name: str) -> None:

@@ -1,9 +1,12 @@
 """Serving goes on whatever clients do, and ends when it is told to."""
 
 import asyncio
+import io
+import json
 import shutil
 import socket
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,10 +18,11 @@ import pytest
 
 from daemon.api.client import Client
 from daemon.api.operations.table import OPERATIONS
-from daemon.api.workers import Limits
+from daemon.api.workers import Limits, Workers
 from daemon.http.serve import serve
 from daemon.http.sockets import open_port, open_socket
-from state.errors import OverloadedError
+from daemon.observability import logs
+from state.errors import OverloadedError, StorageError
 from tests.daemon.http.house import GatedHouse, OwnHouse
 from tests.daemon.http.running import TOKEN, Answer, Running, running, spoken
 from tests.support.folders import PLACE
@@ -255,3 +259,34 @@ def test_who_connects_at_the_very_end_is_not_left_waiting(half: bytes) -> None:
                 assert not hears(connection)
     finally:
         shutil.rmtree(folder)
+
+
+def test_an_error_after_the_caller_has_left_is_logged_in_one_line() -> None:
+    told: list[dict[str, object]] = []
+    going = threading.Event()
+
+    def failing() -> None:
+        going.wait(30)
+        raise StorageError("state.db is unwell", "run 'dreamd doctor'")
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        workers = Workers(Limits())
+        caller = asyncio.create_task(workers.run(failing))
+        await asyncio.sleep(0.01)
+        caller.cancel()
+        with suppress(asyncio.CancelledError):
+            await caller
+        going.set()
+        await asyncio.wait(workers._tasks)
+        await workers.close()
+
+    logs.configure("json", stream=(stream := io.StringIO()))
+    try:
+        asyncio.run(main())
+    finally:
+        logs._Sink.emit = None
+    (event,) = map(json.loads, stream.getvalue().splitlines())
+    assert (event["event"], event["level"]) == ("call_failed_after_its_caller_left", "warning")
+    assert "state.db is unwell" in str(event)
+    assert told == []

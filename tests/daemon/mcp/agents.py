@@ -116,11 +116,6 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
     anyio.run(test)
 
 
-async def told(client: Client, tool: str, **arguments: Any) -> Any:
-    """The answer of a good call of a session's tool, which is JSON."""
-    return json.loads(await shown(client, tool, **arguments))
-
-
 async def shown(client: Client, tool: str, **arguments: Any) -> str:
     """The text of a good call."""
     result = await client.call_tool(tool, arguments)
@@ -217,19 +212,13 @@ class Raw:
                 pipe.close()
 
 
-def raw(root: Path, *program: str, **variables: str) -> Raw:
+def raw(root: Path, *program: str, env: Mapping[str, str] | None = None) -> Raw:
     """A process; without a program of Python's it is `dreamd mcp` for this workspace."""
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Raw
     start: type[subprocess.Popen[bytes]] = subprocess.Popen if program else forked.Forked
-    process = start(
-        [sys.executable, *program] if program else ["mcp", "-w", str(root)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        cwd=ROOT,
-        env=environment(**variables),
-    )
-    return Raw(process, errors)
+    words = [sys.executable, *program] if program else ["mcp", "-w", str(root)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
+    return Raw(start(words, cwd=ROOT, env=env or environment(), **pipes), errors)
 
 
 @contextmanager

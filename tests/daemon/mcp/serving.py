@@ -20,13 +20,7 @@ from state.errors import DreamdError
 @contextmanager
 def served(house: DaemonApi, port: int = 0, limits: Limits | None = None) -> Iterator[str]:
     """A real server; the address of its /mcp."""
-    with serving(Endpoint(house, limits), port) as url:
-        yield url
-
-
-@contextmanager
-def serving(endpoint: Endpoint, port: int = 0) -> Iterator[str]:
-    """A real server over this endpoint."""
+    endpoint = Endpoint(house, limits)
 
     async def living(_: Starlette) -> AsyncIterator[None]:
         async with endpoint.running():

@@ -2,9 +2,6 @@
 
 import json
 import socket
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -97,11 +94,7 @@ def here(tmp_path: Path) -> Workspace:
 
 def agent_at(home: Home, root: Path, **more: str) -> Raw:
     """An agent's bytes, and an interpreter of its own: what it has loaded is seen."""
-    errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by Raw
-    command = [sys.executable, "-m", "daemon", "mcp", "-w", str(root)]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
-    process: subprocess.Popen[bytes] = subprocess.Popen(command, cwd=ROOT, env=home.environment(**more), **pipes)
-    return Raw(process, errors)
+    return raw(root, "-m", "daemon", "mcp", "-w", str(root), env=home.environment(**more))
 
 
 def is_thin(agent: Raw) -> bool:

@@ -20,6 +20,29 @@ CONFIG = Config(mcp=McpSection(toolsets=("memory", "sessions")))
 ITEM = set("id session_id content priority expires_at created_at access_count importance_score tags metadata".split())
 LISTED = ITEM | {"state"}
 FULL = LISTED | {"promoted_to_id", "relations"}
+PAGE = {"memories", "count", "next_cursor", "session_id"}
+DONE = {"success", "message"}
+STATS = set(
+    """session_id total_count active_count expired_count hidden_count promoted_count pending_promotion by_priority
+    avg_access_count avg_importance capacity next_to_leave step""".split()
+)
+# In this order: a tool, what it is sent beside the session, the keys of its answer, and those of a memory in it.
+SHAPES: tuple[tuple[str, str, set[str], set[str]], ...] = (
+    ("get", "memory_id", FULL, set()),
+    ("list", "", PAGE, LISTED),
+    ("export", "", PAGE, FULL),
+    ("extend_ttl", "memory_id", DONE | {"new_expires_at"}, set()),
+    ("relation_add", "memory_id relation_type target_element_id metadata", DONE, set()),
+    ("search", "query", PAGE - {"session_id"} | {"query"}, LISTED | {"relevance_score"}),
+    ("list_pending", "", PAGE, ITEM | {"should_promote"}),
+    ("promote", "memory_id", set("id content tags metadata relations created_at crystal_id".split()), set()),
+    ("list_promoted", "", PAGE, FULL | {"promoted_at"}),
+    ("stats", "", STATS, set()),
+    ("bulk_promote", "memory_ids", {"success", "failed", "results"}, set()),
+    ("expire", "memory_id", DONE, set()),
+    ("list_expired", "", PAGE, LISTED),
+    ("clear_session", "", DONE | {"archived"}, set()),
+)
 HOUR = timedelta(hours=1)
 
 
@@ -39,68 +62,35 @@ def lifetime(memory: Any) -> timedelta:
 @pytest.mark.parametrize("mode", MODES)
 def test_the_fifteen_answer_in_the_published_shapes(here: Workspace, mode: str) -> None:
     with agent_of(here, mode) as agent:
+        agent.added("urgent", "critical")
         made = agent.added("Meeting notes", tags=["standup"], metadata={"duration": "15min"})
         assert made.keys() == ITEM | {"stored", "evicted"}
-        assert (made["access_count"], made["tags"], made["metadata"]) == (1, ["standup"], {"duration": "15min"})
-        assert (made["stored"], made["evicted"], lifetime(made)) == (True, [], 12 * HOUR)
-        of = {"session_id": "s", "memory_id": made["id"]}
-        got = agent.told("working_memory_get", **of)
-        assert got.keys() == FULL
-        assert (got["access_count"], got["promoted_to_id"], got["relations"]) == (2, None, [])
-        for tool, shape in (("list", LISTED), ("export", FULL)):
-            listed = agent.told(f"working_memory_{tool}", session_id="s")
-            assert listed.keys() == {"memories", "count", "next_cursor", "session_id"}
-            assert [one.keys() for one in listed["memories"]] == [shape]
-        extended = agent.told("working_memory_extend_ttl", **of)
-        assert extended.keys() == {"success", "new_expires_at", "message"}
-        expected = datetime.fromisoformat(made["expires_at"]) + 12 * HOUR
-        assert datetime.fromisoformat(extended["new_expires_at"]) == expected
         related = {"relation_type": "references", "target_element_id": "skill", "metadata": {"k": "v"}}
-        done = agent.told("working_memory_relation_add", **of, **related)
-        assert done == {"success": True, "message": "Relation added successfully"}
-        assert agent.told("working_memory_get", **of)["relations"] == [related]
-        found = agent.told("working_memory_search", session_id="s", query="MEETING")
-        assert found.keys() == {"memories", "count", "query", "next_cursor"}
-        assert [one.keys() for one in found["memories"]] == [LISTED | {"relevance_score"}]
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_promoting_and_what_is_told_of_a_session_answer_in_the_published_shapes(here: Workspace, mode: str) -> None:
-    with agent_of(here, mode) as agent:
-        made = agent.added("Meeting notes", metadata={"duration": "15min"})
-        of = {"session_id": "s", "memory_id": made["id"]}
-        record = agent.told("working_memory_promote", **of)
-        assert record.keys() >= {"id", "content", "tags", "metadata", "relations"}
-        assert record["id"].startswith(f"memory_promoted_{made['id']}_")
+        sent = {"memory_id": made["id"], "memory_ids": [made["id"], "none"], "query": "MEETING", **related}
+        told = {}
+        for tool, names, keys, inner in SHAPES:
+            fields = {name: sent[name] for name in names.split()}
+            told[tool] = answer = agent.told(f"working_memory_{tool}", session_id="s", **fields)
+            assert answer.keys() == keys, tool
+            assert {frozenset(one) for one in answer.get("memories", ())} == (
+                {frozenset(inner)} if inner else set()
+            ), tool
+        assert (made["access_count"], told["get"]["access_count"], lifetime(made)) == (1, 2, 12 * HOUR)
+        assert told["extend_ttl"]["new_expires_at"] == told["list_promoted"]["memories"][0]["expires_at"]
+        assert told["relation_add"] == {"success": True, "message": "Relation added successfully"}
+        assert (told["export"]["count"], told["promote"]["relations"]) == (2, [related])
+        assert told["promote"]["id"].startswith(f"memory_promoted_{made['id']}_")
         promotion = {"promoted_from_working": "true", "promotion_reason": "manual", "duration": "15min"}
-        assert promotion.items() <= record["metadata"].items()
-        assert agent.told("working_memory_promote", **of) == record
-        (promoted,) = agent.told("working_memory_list_promoted", session_id="s")["memories"]
-        assert (promoted.keys(), promoted["promoted_to_id"]) == (FULL | {"promoted_at"}, record["id"])
-        assert f"crystal {record['crystal_id'][:12]}" in agent.says("memory_search", query="meeting notes")
-
-        agent.added("urgent", "critical")
-        (pending,) = agent.told("working_memory_list_pending", session_id="s")["memories"]
-        assert (pending.keys(), pending["should_promote"]) == (ITEM | {"should_promote"}, True)
-        old = agent.added("Old info", "low")
-        expired = agent.told("working_memory_expire", session_id="s", memory_id=old["id"])
-        assert expired == {"success": True, "message": f"Memory expired: {old['id']}"}
-        gone = agent.told("working_memory_list_expired", session_id="s")
-        assert ([one["content"] for one in gone["memories"]], gone["count"]) == (["Old info"], 1)
-        stats = agent.told("working_memory_stats", session_id="s")
-        counts = {"total_count": 3, "active_count": 2, "expired_count": 1, "promoted_count": 1}
-        assert ({"session_id": "s", "pending_promotion": 1} | counts).items() <= stats.items()
-        assert stats["by_priority"] == {"low": 1, "medium": 0, "high": 1, "critical": 1}
-        assert stats.keys() >= {"avg_access_count", "avg_importance", "next_to_leave"}
-        assert stats["capacity"]["policy"] == "ttl"
-        bulk = agent.told("working_memory_bulk_promote", session_id="s", memory_ids=[made["id"], "none"])
-        assert (bulk["success"], bulk["failed"]) == (1, 1)
-        (done, failed) = bulk["results"]
-        assert (done["memory_id"], done["success"], done["long_term_id"]) == (made["id"], True, record["id"])
-        assert (failed["memory_id"], failed["success"]) == ("none", False)
-        assert "has no memory 'none'" in failed["error"]
-        cleared = agent.told("working_memory_clear_session", session_id="s")
-        assert (cleared["success"], cleared["message"]) == (True, "Session cleared: s")
+        assert promotion.items() <= told["promote"]["metadata"].items()
+        assert f"crystal {told['promote']['crystal_id'][:12]}" in agent.says("memory_search", query="meeting notes")
+        counts = {"total_count": 2, "active_count": 2, "promoted_count": 1, "pending_promotion": 1}
+        assert counts.items() <= told["stats"].items()
+        assert told["stats"]["by_priority"] == {"low": 0, "medium": 0, "high": 1, "critical": 1}
+        done, failed = told["bulk_promote"]["results"]
+        assert (told["bulk_promote"]["success"], done["long_term_id"]) == (1, told["promote"]["id"])
+        assert (failed["success"], "has no memory 'none'" in failed["error"]) == (False, True)
+        assert told["expire"] == {"success": True, "message": f"Memory expired: {made['id']}"}
+        assert told["clear_session"]["message"] == "Session cleared: s"
 
 
 def test_an_answer_of_many_memories_is_a_page(here: Workspace) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from mcp import MCPError
 
@@ -17,7 +16,7 @@ from daemon.workspace.adoption import init_workspace
 from state.errors import KINDS, StorageError
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import receipts
-from tests.daemon.mcp.agents import MODES, TEA, asking, notes, shown, talking
+from tests.daemon.mcp.agents import MODES, TEA, asking, notes, talking
 
 MEMORY = tuple("working_memory_note memory_search memory_bootstrap memory_why dream_now dream_status".split())
 FIFTEEN = tuple(
@@ -85,6 +84,7 @@ def test_the_tools_that_are_switched_on_are_listed_with_lean_schemas(
             ]
             assert len(json.dumps(words, separators=(",", ":"), ensure_ascii=False)) <= 3_000
             assert "toolset 'sessions'" in agent.refused("working_memory_list", session_id="s")["error"]
+            assert agent.refused("no_such_tool")["code"] == "NOT_FOUND"
 
 
 @pytest.mark.parametrize("name", ["codex-mcp-client", ""])
@@ -129,18 +129,6 @@ def test_every_error_has_its_code(kind: type[Exception], code: str, capfd: pytes
             assert (error["code"], error["details"]) == (code, {})
             assert "what happened" in error["error"]
     assert "Traceback" not in capfd.readouterr().err
-
-
-def test_real_refusals(here: Workspace) -> None:
-    with talking(asking(here)) as agent:
-        assert agent.refused("dream_now")["code"] == "NOTHING_TO_DO"
-        assert agent.refused("memory_why", text="never said")["code"] == "NOT_FOUND"
-        error = agent.refused("no_such_tool")
-        assert (error["code"], "working_memory_note" in error["error"]) == ("NOT_FOUND", True)
-        here.inbox.mkdir()
-        assert agent.refused("working_memory_note", note=TEA)["code"] == "STORAGE_ERROR"
-        here.inbox.rmdir()
-        agent.says("working_memory_note", note=TEA)
 
 
 @pytest.mark.parametrize(
@@ -194,23 +182,6 @@ def test_hostile_texts_are_only_texts(here: Workspace, text: str) -> None:
             if result.is_error:
                 assert json.loads(result.content[0].text)["code"] in ("NOT_FOUND", "VALIDATION_ERROR")
         assert re.search("(no notes|1 note) pending", agent.says("dream_status"))
-
-
-def test_notes_and_searches_at_once(here: Workspace) -> None:
-    with talking(asking(here)) as agent:
-
-        async def note_and_find(number: int) -> None:
-            text = f"Lantern {number} hangs in room {number}"
-            await shown(agent.client, "working_memory_note", note=text)
-            assert f". {text}\n" in await shown(agent.client, "memory_search", query=f"lantern {number}", limit=30)
-
-        async def all_at_once() -> None:
-            async with anyio.create_task_group() as group:
-                for number in range(20):
-                    group.start_soon(note_and_find, number)
-
-        agent.portal.call(all_at_once)
-    assert len(notes(here)) == 20
 
 
 def test_what_a_person_should_know_stands_beside_the_answer(here: Workspace) -> None:

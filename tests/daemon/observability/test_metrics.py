@@ -1,6 +1,5 @@
 """What a scrape shows: each figure under its name, bounded labels, and two formats."""
 
-import threading
 from collections.abc import Callable, Iterable
 
 import pytest
@@ -125,20 +124,3 @@ def test_labels_are_bounded() -> None:
     assert read[f"dreamd_guard_rejections_total{{guard={OTHER}}}"] == 200
     assert read["dreamd_guard_rejections_total{guard=guard 5}"] == 2
     assert read[f"dreamd_dream_node_duration_seconds_count{{node={OTHER}}}"] == 1
-
-
-def test_threads_lose_no_count_and_two_daemons_share_none() -> None:
-    metrics, other = made(), made()
-
-    def work() -> None:
-        for number in range(500):
-            metrics.passed(f"agent {number % 7}")
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    passes = (value for name, value in figures(metrics).items() if name.startswith("dreamd_passes_total"))
-    assert sum(passes) == 4_000
-    assert not any(name.startswith("dreamd_passes_total{") for name in figures(other))

@@ -1,22 +1,44 @@
-"""A browser without a screen or scripts: cookies, forms, and the headers that browsers send by themselves."""
+"""A browser without a screen or scripts: cookies, forms, the headers that browsers send by themselves, and links.
+
+`looking` is a real one before the same server.
+"""
 
 import http.client
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from daemon.http.logins import Logins
+from daemon.pages.views import PAGES
 from daemon.pages.window import PageWindow
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Answer, Running, running
+from tests.daemon.pages.parsed import Parsed
+from tests.support.browser import Seen, browser_page
 
 HTMX = {"HX-Request": "true"}
+# A table sorts by each column in each part of it: a few of these ways are enough.
+_MOST_SORTED = 6
+# Of the pages that are made of operations some of each kind: tables, curves, texts, forms.
+GENERIC = (
+    "gaps",
+    "skills",
+    "hormones",
+    "crystals",
+    "history",
+    "memory_bootstrap",
+    "memory_state",
+    "feel",
+    "working_memory_add",
+)
+EVERY = (*PAGES, *GENERIC)
 
 
 @dataclass(slots=True)
@@ -99,3 +121,32 @@ def fields_of(answer: Answer, action: str) -> list[dict[str, str]]:
     forms = re.findall(rf'<form[^>]*action="{re.escape(action)}".*?</form>', answer.body.decode(), re.DOTALL)
     named = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
     return [{name: unescape(value) for name, value in named.findall(form)} for form in forms]
+
+
+def followed(
+    browser: Browser, name: str, most: int = 10_000, pages: Collection[str] = EVERY
+) -> Iterator[tuple[str, Answer]]:
+    """Each address with its page, every page's own one first; `most` of a page. Links are followed to these pages."""
+    waiting = deque(f"/w/{name}/{page}" for page in EVERY)
+    known, counts = set(waiting), Counter[tuple[str, bool]]()
+    while waiting:
+        address = waiting.popleft()
+        answer = browser.get(address)
+        yield address, answer
+        for found in Parsed(answer.body.decode()).addresses:
+            bare = found.partition("#")[0]
+            page = bare.split("/")[3].partition("?")[0]
+            kind = (page, "sort" in dict(parse_qsl(urlsplit(bare).query)))
+            if bare in known or page not in pages or counts[kind] >= (_MOST_SORTED if kind[1] else most):
+                continue
+            known.add(bare)
+            counts[kind] += 1
+            waiting.append(bare)
+
+
+@contextmanager
+def looking(server: Running, **context: Any) -> Iterator[Seen]:
+    """A page that is logged in; `context` are options of the browser's."""
+    with browser_page(base_url=f"http://127.0.0.1:{server.port}", **context) as seen:
+        seen.page.goto(link(server))
+        yield seen

@@ -7,23 +7,17 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Response, ViewportSize
 
-from daemon.api.access import LocalAccess
-from daemon.config.settings import ApproveSection, DreamSection, load
+from daemon.config.settings import Config
 from daemon.dream.changes import open_changes
-from daemon.dream.run import Mode, dream_now
-from daemon.workspace.stores import utc_now
-from state.dream import Decision, Reason
-from state.scratch import Note
+from daemon.workspace.stores import open_readonly
+from state.dream import Decision
 from tests.daemon.http.running import Running
-from tests.daemon.pages.addresses import followed
-from tests.daemon.pages.browser import windowed
-from tests.daemon.pages.looking import looking
+from tests.daemon.pages.browser import followed, looking, windowed
+from tests.daemon.pages.lives import ASKING, COFFEE, TEA, dreamt
 from tests.support.browser import Seen, assert_quiet, axe
-from tests.support.forgettable import MODEL, lived
+from tests.support.forgettable import lived
 from tests.support.revising import revises
 
-ASKING = DreamSection(approve=ApproveSection.model_validate({"sections": {"The Bond": "ask"}}))
-TEA, COFFEE = "Ada prefers tea in the morning", "Ada prefers coffee in the morning"
 OLD_PORT, NEW_PORT = "The staging server listens on port 8080", "The staging server listens on port 9090"
 # Of what web.dev calls good; above 0.25 is poor.
 _MOST_SHIFT = 0.1
@@ -66,14 +60,10 @@ def ordinary(folder: Path) -> Path:
     """A workspace that has been through much, in which one change waits and one applied."""
     workspace = lived(folder, "the spare key of the cellar hangs behind the door")
     with revises({COFFEE: TEA, NEW_PORT: OLD_PORT}):
-        config = load(None).model_copy(update={"dream": ASKING})
         for notes in (("The well of house 3 is dry",), (TEA, OLD_PORT), (COFFEE, NEW_PORT)):
-            with LocalAccess(workspace, config, "a test", embedding=MODEL) as access, access.write() as store:
-                for note in notes:
-                    store.notes.inbox.append(Note(note, utc_now(), 0.7))
-                dream_now(store, Reason.MANUAL, Mode.AUTO)
-                found = {change.decision for change, _ in open_changes(store)}
-    assert found == {Decision.WAITING, Decision.APPLIED}
+            dreamt(workspace, *notes, rules=ASKING)
+    with open_readonly(workspace, Config()) as store:
+        assert {change.decision for change, _ in open_changes(store)} == {Decision.WAITING, Decision.APPLIED}
     return workspace.root
 
 

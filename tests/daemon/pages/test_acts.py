@@ -157,6 +157,18 @@ def test_all_are_one_version_a_rejection_is_opened_again_and_own_words_count(bro
     assert all(words not in about for _, about, _ in waits.ledger)
 
 
+def test_what_applied_is_undone_or_accepted(browser: Browser, applied: Asking) -> None:
+    first, second = numbers(browser, applied)
+    page = browser.get(f"/w/{applied.name}/review")
+    assert "Undo all 2" in text_of(page)
+    assert "Approve" not in text_of(page)
+    assert {form["verdict"] for form in fields_of(page, f"/w/{applied.name}/review/decide")} == {"undo", "accept"}
+    act(browser, applied, "review/decide", verdict="undo", number=first)
+    assert len(bond(applied) & {TEA, SHORT}) == len(bond(applied) & {COFFEE, LONG}) == 1
+    act(browser, applied, "review/decide", verdict="accept", number=second)
+    assert numbers(browser, applied) == []
+
+
 def test_only_what_is_shown_is_decided_on(browser: Browser, waits: Asking) -> None:
     first, second = numbers(browser, waits)
     page = browser.get(f"/w/{waits.name}/review?number={second}")

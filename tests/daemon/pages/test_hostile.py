@@ -11,9 +11,7 @@ import pytest
 from daemon.pages.generic import page_of
 from daemon.pages.views import PAGES
 from tests.daemon.http.running import Answer
-from tests.daemon.pages.addresses import EVERY, followed
-from tests.daemon.pages.browser import HTMX, Browser, windowed
-from tests.daemon.pages.looking import looking
+from tests.daemon.pages.browser import EVERY, HTMX, Browser, followed, looking, windowed
 from tests.daemon.pages.parsed import Parsed, strangers
 from tests.support.browser import assert_quiet, born
 from tests.support.hostile_texts import ALL, BY_NAME, HostileText

@@ -11,8 +11,7 @@ from state.fleet import Place
 from state.stores.fleet.leases import Leases
 from tests.daemon.fleet.upkeep.conftest import fleet  # noqa: F401 - a fixture
 from tests.daemon.fleet.upkeep.kept import Kept
-from tests.daemon.pages.browser import Browser, text_of, windowed
-from tests.daemon.pages.looking import looking
+from tests.daemon.pages.browser import Browser, looking, text_of, windowed
 from tests.support.browser import assert_quiet, axe
 
 HOSTILE = "<script>alert(1)</script> the model said \u202e no"

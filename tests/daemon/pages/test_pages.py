@@ -1,7 +1,8 @@
-"""Every page in an empty and in a full workspace: what it shows, what it says to do next, and its replies as JSON."""
+"""Every page in an empty and in a full workspace: what it shows and says to do, its replies as JSON, its files."""
 
 import json
 import re
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,7 +16,7 @@ from daemon.config.settings import load
 from daemon.pages.generic import page_of
 from daemon.pages.templates import environment, mark
 from daemon.pages.views import PAGES
-from daemon.pages.window import MOST_WORKSPACES
+from daemon.pages.window import MOST_WORKSPACES, static_address, static_files
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.status import Problem
 from state.codec import encode
@@ -323,3 +324,29 @@ def test_many_workspaces_are_shown_a_page_at_a_time_and_what_is_wrong_comes_firs
         assert len(browser.get("/fleet.json").json["status"]["workspaces"]) == len(names)
         for path in ("/w/nobody-000000000000/now", "/w/nobody-000000000000/events"):
             assert browser.get(path).status == 404
+
+
+# As published: htmx.org 4.0.1, dist/htmx.min.js and dist/ext/hx-sse.min.js.
+PUBLISHED = {
+    "htmx.min.js": "a0abb04f2f45a1f89d1d4844023245537e5e6014c87b144553e0607b4cc32130",
+    "hx-sse.min.js": "18ef2761356ec1fe0bb6d92612315b37517a7c1e9856b661c5ae81fef239d103",
+}
+
+
+def test_files_of_others_are_as_published() -> None:
+    assert {name: sha256(static_files()[name].content).hexdigest() for name in PUBLISHED} == PUBLISHED
+
+
+@pytest.mark.parametrize("name", sorted(static_files()))
+def test_each_is_there_before_one_is_logged_in_and_kept_by_the_browser(served: Running, name: str) -> None:
+    answer = Browser(served).get(static_address() + name)
+    assert answer.body == static_files()[name].content
+    assert answer.headers["Content-Type"].startswith(static_files()[name].kind)
+    assert "immutable" in answer.headers["Cache-Control"]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "htmx.LICENSE", "..%2fwindow.py", "%2e%2e/window.py", "window.py", "style.css/x"]
+)
+def test_nothing_else_is(served: Running, name: str) -> None:
+    assert Browser(served).get(static_address() + name).status in {401, 404}
