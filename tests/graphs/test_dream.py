@@ -1,32 +1,26 @@
 """The graph of a dream: its drawing, its loops, a real run of it over a small world, and kills at every node."""
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
 
 from graphs import dream as module
 from graphs import talk
 from graphs.dream import UNSAID, Dreamer, graph_of
 from graphs.extractive import EXTRACTIVE
-from graphs.ports import Answer, Request, Trial
 from state.changes.change import CurrentLine
-from state.crystals.crystal import Crystal
 from state.document.document import SectionName, parse
 from state.document.seed import appended
-from state.dream import Dream, Evidence, Kind, Snapshot
+from state.dream import Evidence, Kind
 from state.errors import CeilingError, ModelError
 from state.trust import Trust
 from tests.graphs.world import (
     BOND,
     CONTEXT,
     NOW,
-    START,
     Scripted,
     World,
     add,
@@ -170,7 +164,7 @@ def test_a_model_that_has_to_choose_who_leaves_is_asked_again_and_its_choice_cou
 
 @pytest.mark.parametrize("calls", [0, 1])
 def test_a_model_that_fails_ends_the_dream_or_is_replaced(calls: int) -> None:
-    answers: list[str | Exception | Answer] = [*[CUT_OFF] * calls, ModelError("not there")]
+    answers: list[Any] = [*[CUT_OFF] * calls, ModelError("not there")]
     here = World()
     with pytest.raises(ModelError, match="not there"):
         run(READ, Scripted(answers), world=here)
@@ -254,79 +248,3 @@ def test_no_answer_loses_a_line(answer: str, on_failure: str) -> None:
 
 
 # Kills
-
-
-class KilledError(Exception):
-    """The process is gone."""
-
-
-class Mortal(World):
-    """A world that is killed once, at the named call."""
-
-    killer: str = ""
-
-    def _dies(self, call: str) -> None:
-        if self.killer == call:
-            self.killer = ""
-            raise KilledError(call)
-
-    @contextmanager
-    def trial(self, crystals: Sequence[Crystal]) -> Iterator[Trial]:
-        """Search as if these were kept."""
-        self._dies("trial")
-        with super().trial(crystals) as trial:
-            yield trial
-
-    def commit(self, dream: Dream) -> Dream:
-        """Keep the dream."""
-        self._dies("commit")
-        return super().commit(dream)
-
-
-class MortalModel(Scripted):
-    """A model whose process is killed once, before the answer of this number is seen."""
-
-    fatal: int = 0
-
-    def ask(self, request: Request) -> Answer:
-        """The next answer."""
-        answer = super().ask(request)
-        if len(self.requests) == self.fatal:
-            self.fatal = 0
-            self.requests.pop()
-            raise KilledError("model")
-        return answer
-
-
-ANSWERS = [said(add(BOND, "Anna plays chess.", "N1"), add(BOND, "x")), said(evict(CONTEXT, "L3", "The importer"))]
-
-
-def dreamt_with_a_kill(read: Snapshot, world: World, model: Scripted) -> Dream:
-    """The dream that another process goes on with, which knows nothing but the checkpoint."""
-    saver, config = InMemorySaver(), {"configurable": {"thread_id": read.dream}}
-    first: Any = graph_of(Dreamer(ports(world, model), read), saver)
-    with pytest.raises(KilledError):
-        first.invoke(START, config, durability="sync")
-    again: Any = graph_of(Dreamer(ports(world, model), read), saver)
-    again.invoke(None, config, durability="sync")
-    (dream,) = world.committed
-    return dream
-
-
-@pytest.mark.parametrize("killer", ["trial", "commit"])
-def test_a_kill_in_a_later_node_asks_the_model_nothing_again(killer: str) -> None:
-    whole = run(READ, Scripted(ANSWERS)).dream
-    here, model = Mortal(), Scripted(ANSWERS)
-    here.killer = killer
-    assert dreamt_with_a_kill(READ, here, model) == whole
-    assert len(model.requests) == 2
-
-
-@pytest.mark.parametrize("fatal", [1, 2])
-def test_a_kill_while_the_model_answers_repeats_that_question_alone(fatal: int) -> None:
-    model = MortalModel(ANSWERS)
-    model.fatal = fatal
-    dream = dreamt_with_a_kill(READ, World(), model)
-    assert dream == run(READ, Scripted(ANSWERS)).dream
-    assert (len(model.requests), dream.usage.calls) == (2, 2)
-    assert model.requests[1].messages[-1][1].startswith("That was answer 1 of 3")

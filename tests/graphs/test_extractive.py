@@ -12,7 +12,7 @@ from graphs.extractive import condensed, counted_operations, extract, section_fo
 from graphs.sheet import Sheet
 from state.document.approval import Approval, Policy
 from state.document.document import render
-from state.document.operations import Action, Why
+from state.document.operations import Action
 from state.dream import Evidence, Kind, Snapshot
 from state.text.line import LINE_CHARACTERS
 from state.text.words import content_terms
@@ -66,11 +66,6 @@ def test_the_order_of_its_inputs_does_not_matter(order: list[Evidence]) -> None:
     assert render(extracted(read).document) == render(extracted(again).document)
 
 
-def test_dreaming_again_with_the_same_notes_adds_nothing() -> None:
-    after = render(extracted(snapshot("", *SAID)).document)
-    assert extracted(snapshot(after, *SAID)).changes == []
-
-
 def test_a_question_is_a_gap_and_code_files_nothing_else_by_its_topic() -> None:
     assert section_for(note(1, "Why does the cache grow at night?")) is GAPS
     assert section_for(note(1, "夜间缓存为什么会增长？")) is GAPS
@@ -119,20 +114,6 @@ def test_a_note_that_changes_a_fact_stands_above_the_older_one() -> None:
     )
     after = render(extracted(read).document)
     assert texts(after, CONTEXT) == [new.text, old.text, "The deadline is March 20."]
-
-
-def test_a_note_that_names_a_line_takes_its_place_with_or_without_a_model() -> None:
-    text = memory(bond=["Anna lives in Bonn.", "Anna never works on Sundays. 📌"])
-    moved = replace(note(1, "Anna lives in Cologne."), replaces=("L1",))
-    for sheet in (extracted(snapshot(text, moved)), talk.heard(snapshot(text, moved), [])):
-        extract(sheet)
-        assert [(one.why, [line.text for line in one.gone]) for one in sheet.changes] == [
-            (Why.REVISED, ["Anna lives in Bonn."])
-        ]
-    gone = extracted(snapshot(text, replace(moved, replaces=("L99",))))
-    assert [(one.why, one.come[0].section) for one in gone.changes] == [(Why.ADDED, CONTEXT)]
-    pinned = extracted(snapshot(text, replace(moved, replaces=("L2",))))
-    assert [one.why for one in pinned.changes] == [Why.ADDED]
 
 
 def test_what_it_does_waits_for_the_owner_as_a_models_operations_do() -> None:

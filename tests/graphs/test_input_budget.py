@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +13,6 @@ from graphs.input_budget import (
     MAX_PIECE_CHARACTERS,
     SHARE_OF_CONTEXT,
     capped,
-    numbered,
 )
 from state.dream import Evidence, Kind, Snapshot
 from state.trust import Trust
@@ -84,9 +82,3 @@ def test_a_long_text_is_cut_at_a_word() -> None:
     (one,) = capped(read(note(1, "word " * 1_000)), 128_000).evidence
     assert one.text.endswith("word…")
     assert len(one.text) <= MAX_PIECE_CHARACTERS
-
-
-@pytest.mark.parametrize("kind", list(Kind))
-def test_pieces_are_numbered_by_their_kind(kind: Kind) -> None:
-    named = numbered(kind, [piece(kind, 7, "a"), piece(kind, 7, "b")], start=3)
-    assert [one.id for one in named] == [f"{kind.value}3", f"{kind.value}4"]

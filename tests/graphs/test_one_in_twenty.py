@@ -8,6 +8,7 @@ import pytest
 from graphs import talk
 from graphs.sheet import Sheet
 from state.dream import Snapshot
+from tests.graphs.lives import FORGOTTEN, buried
 from tests.graphs.world import memory, note, snapshot
 
 NAMES = [f"project{number:02}" for number in range(20)]
@@ -54,6 +55,7 @@ BAD: dict[str, Any] = {
     "no text": add("", "N1"),
     "null": None,
     "a text": "evict L2",
+    "what was forgotten": add(f"Anna says {FORGOTTEN}.", "N1"),
     "a number": 5,
     "a list": [],
     "an empty object": {},
@@ -82,7 +84,7 @@ def read_by(count: int = 20) -> Snapshot:
     said = [f"The {name} is green." for name in NAMES[:count]]
     more = ["The deadline is March 25.", VETOED]
     notes = [note(at, text, 0.5) for at, text in enumerate([*said, *more], 1)]
-    return snapshot(TEXT, *notes, tombstones=(VETOED,))
+    return snapshot(TEXT, *notes, tombstones=(VETOED,), forgotten=buried(FORGOTTEN))
 
 
 def heard(operations: list[Any]) -> Sheet:

@@ -21,25 +21,20 @@ from graphs.review import (
 from graphs.room import fit
 from state.document.approval import Approval, Policy
 from state.document.document import SectionName, parse
-from state.document.operations import Action, Operation, Why
+from state.document.operations import Operation, Why
 from state.dream import EDIT, REVIEW, Dream, Snapshot, StagedChange, Usage
 from state.text.words import normalise
 from state.trust import Trust
 from tests.graphs.lives import Life, lives, sentences, snapshots
 from tests.graphs.world import (
     BOND,
-    CONTEXT,
-    NOW,
     POINTERS,
     World,
     add,
-    evict,
     memory,
-    merge,
     revise,
     said,
     snapshot,
-    texts,
 )
 from tests.support.long_variants import examples
 
@@ -133,23 +128,6 @@ def test_an_approved_change_keeps_its_evidence_and_its_trust() -> None:
     assert is_outdated(change, after(read, result.dream).lines)
 
 
-def test_the_owners_own_text_is_the_owners_word() -> None:
-    read, change = waiting(COFFEE, "Anna prefers coffee now.")
-    result = carried(read, Wish(7, change, "Anna prefers cocoa."))
-    assert result.dream is not None
-    (made,) = result.dream.changes
-    assert [(line.text, line.trust) for line in made.come] == [("Anna prefers cocoa.", Trust.OWNER)]
-    assert made.evidence == ()
-
-
-def test_two_changes_of_one_line_do_not_both_apply() -> None:
-    read, change = waiting(COFFEE, "Anna prefers coffee now.")
-    other = replace(change, operation=revise(BOND, "L1", "Anna prefers cocoa.", "N1"))
-    result = carried(read, Wish(1, change), Wish(2, other))
-    assert result.done == (1,)
-    assert {*result.outdated, *(number for number, _ in result.refused)} == {2}
-
-
 def test_pins_and_vetoes_hold_against_an_approval() -> None:
     read, change = waiting(COFFEE, "Anna smokes.")
     unwanted = replace(change, operation=add(BOND, "Anna smokes.", "N1"), lines=())
@@ -174,30 +152,6 @@ def test_what_says_nothing_new_any_more_is_outdated() -> None:
     read, change = waiting(add(BOND, "Anna sails.", "N1"), "Anna sails.")
     said_since = replace(read, text=memory(bond=["Anna sails!"]), lines=snapshot(memory(bond=["Anna sails!"])).lines)
     assert carried(said_since, Wish(1, change)).outdated == (1,)
-
-
-UNDONE = (
-    (COFFEE, BOND),
-    (merge(BOND, ["L1", "L2"], "Anna prefers tea, and lives in Bonn.", "N1"), BOND),
-    (evict(BOND, "L2", "Bonn"), BOND),
-    (Operation(Action.CLOSE, BOND, "", ("L2",), ("N1",)), BOND),
-    (Operation(Action.MOVE, CONTEXT, "", ("L2",)), CONTEXT),
-)
-
-
-def test_what_applied_is_undone_and_the_old_text_is_the_owners_word() -> None:
-    for operation, section in UNDONE:
-        world, read = World(), snapshot(TEXT, "Anna prefers coffee, she said in Bonn.")
-        done = dreamt(read, world, said(operation))
-        (change,) = done.staged
-        now = after(read, done)
-        assert not is_outdated(change, now.lines)
-        result = carried(now, Wish(1, change, undo=True), world=world)
-        assert result.dream is not None, operation
-        assert sorted(texts(result.dream.after, BOND)) == sorted(texts(TEXT, BOND))
-        assert section is BOND or texts(result.dream.after, section) == []
-        assert {line.trust for line in result.dream.came} <= {Trust.OWNER}
-        assert carried(after(now, result.dream), Wish(1, change, undo=True), world=world).outdated == (1,)
 
 
 def test_a_line_that_came_back_rests_on_what_it_rested_on_if_it_is_not_the_owners() -> None:
@@ -271,29 +225,6 @@ def of(action: LineAction, number: int, text: str = "", *, again: bool = False) 
     return LineChange(action, line.section, line, text, again)
 
 
-def test_a_line_that_is_wrong_leaves_what_says_so() -> None:
-    dream = changed(of(LineAction.WRONG, 1), of(LineAction.WRONG, 2, "Anna lives in Köln.")).dream
-    assert dream is not None
-    said_of = {crystal.id: (crystal.text, crystal.trust) for crystal in dream.crystals}
-    assert [(one.line, *said_of[one.crystal]) for one in dream.corrections] == [
-        ("L1", f"It is not true that: {TEA}", Trust.OWNER),
-        ("L2", "Anna lives in Köln.", Trust.OWNER),
-    ]
-    assert dream.tombstones == (TEA, BONN)
-    assert {line.id: why for line, why in dream.left} == {"L1": Why.DELETED, "L2": Why.REVISED}
-    (edited,) = [change for change in dream.changes if change.come]
-    assert edited.evidence == (dream.corrections[1].crystal,)
-
-
-def test_what_is_only_worded_otherwise_may_be_worded_so_again() -> None:
-    dream = changed(
-        of(LineAction.EDIT, 1, "Anna likes tea best."), of(LineAction.EDIT, 2, "Anna lives at Bonn 7.")
-    ).dream
-    assert dream is not None
-    assert dream.tombstones == (BONN,)
-    assert (dream.corrections, dream.reason) == ((), "2 edited")
-
-
 def test_each_refusal_says_what_stands_against_it_and_then_nothing_is_done() -> None:
     for wish, words in (
         (LineChange(LineAction.ADD, POINTERS, None, "Tea"), "Crystal Pointers is written by the program"),
@@ -311,23 +242,3 @@ def test_each_refusal_says_what_stands_against_it_and_then_nothing_is_done() -> 
         assert [one.figures for one in done.refused.values()] == [words]
     twice = changed(of(LineAction.EDIT, 1, "Anna likes tea."), of(LineAction.DELETE, 1))
     assert twice.refused[1].figures == "L1 is changed by an earlier change"
-
-
-def test_what_was_deleted_before_needs_to_be_wanted_again() -> None:
-    wish = LineChange(LineAction.ADD, BOND, None, "Anna smokes.")
-    assert [one.guard for one in changed(wish, tombstones=("Anna smokes.",)).refused.values()] == ["human veto"]
-    dream = changed(replace(wish, again=True), tombstones=("Anna smokes.",)).dream
-    assert dream is not None
-    assert (dream.lifted_tombstones, "Anna smokes." in dream.after) == (("Anna smokes.",), True)
-
-
-def test_pins_and_pointers_change_and_nothing_that_waits_is_taken_in() -> None:
-    read = replace(snapshot(TEXT, CHESS), waiting=3)
-    wishes = [of(LineAction.PIN, 1), of(LineAction.UNPIN, 3), of(LineAction.DELETE, 4)]
-    dream = change_lines(read, wishes).dream
-    assert dream is not None
-    assert f"- {TEA} 📌\n" in dream.after
-    assert f"- {CHESS}\n" in dream.after
-    assert "search:" not in dream.after
-    assert (dream.dreamt, dream.taken, dream.notes, dream.waiting) == ((), (), 0, 4)
-    assert dream.at == NOW

@@ -1,6 +1,5 @@
 """Who leaves a file that is too long, in which order, and the pointers that are left behind."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -49,12 +48,6 @@ def fitted(read: Snapshot, library: World | None = None, *operations: Operation)
     sheet = talk.heard(read, [{"role": "assistant", "content": said(*operations)}] if operations else [])
     fit(sheet, library or World())
     return sheet.dream("scripted-1", Usage(), 0.0)
-
-
-def weighed(text: str, importances: Sequence[float], **changes: Any) -> Snapshot:
-    read = snapshot(text, **changes)
-    lines = tuple(replace(line, importance=value) for line, value in zip(read.lines, importances, strict=True))
-    return replace(read, lines=lines)
 
 
 def gone(dream: Dream) -> list[str]:
@@ -247,15 +240,6 @@ def test_at_most_twenty_pointers_stay_and_the_least_used_retire() -> None:
     assert len(left) == MAX_POINTERS
     assert {one.text.split()[0] for one, _ in dream.left if one.section is POINTERS} == {"Topic03", "Topic07"}
     assert {"Apollo", "Beagle"} <= {one.split()[0] for one in left}
-
-
-def test_thirty_lines_that_leave_make_no_more_than_twenty_pointers() -> None:
-    many = [line_about(f"{name}{n}", 6) for name in NAMES for n in range(4)]
-    dream = fitted(snapshot(memory(context=many), budget=900))
-    assert len(gone(dream)) >= 30
-    assert len(texts(dream.after, POINTERS)) <= MAX_POINTERS
-    assert len(dream.after) <= 900
-    assert set(gone(dream)) <= {crystal.text for crystal in dream.crystals}
 
 
 def pointed(keywords: str) -> tuple[Snapshot, World, Crystal]:

@@ -1,4 +1,4 @@
-"""What a model is told: the memory, then what became of each operation, and nothing twice."""
+"""What a model is told: the memory, then what became of each operation, nothing twice, and nothing forgotten."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -6,13 +6,29 @@ from datetime import timedelta
 import pytest
 
 from graphs import talk
+from graphs.checks import FORGOTTEN
 from state.document.approval import Approval, Policy
-from state.document.document import SectionName
+from state.document.operations import Action, Operation
 from state.dream import Decision, EarlierChange, Evidence, Kind, Snapshot
-from state.signals.felt import Felt
-from state.signals.hormones import Feeling, Hormones
 from state.trust import Trust
-from tests.graphs.world import BOND, CONTEXT, NOW, add, evict, memory, merge, note, revise, said, snapshot
+from tests.graphs.lives import buried
+from tests.graphs.world import (
+    BOND,
+    CONTEXT,
+    NOW,
+    POINTERS,
+    Scripted,
+    add,
+    evict,
+    memory,
+    merge,
+    note,
+    revise,
+    run,
+    said,
+    snapshot,
+    texts,
+)
 
 TEXT = memory(
     bond=["Anna prefers short answers.", "Anna lives in Bonn. 📌"],
@@ -32,8 +48,6 @@ def replied(read: Snapshot, *answers: str) -> str | None:
 
 
 # The opening
-
-
 def test_each_line_is_shown_with_its_day_its_weight_whose_it_is_and_its_marks() -> None:
     read = snapshot(TEXT, handwritten=("L1",), earlier=(EarlierChange(7, revise(BOND, "L3", "x"), Decision.WAITING),))
     until = {"L3": "2026-03-20", "L4": "2026-03-11"}
@@ -58,12 +72,6 @@ def test_inputs_stand_in_the_order_in_which_they_were_said() -> None:
                                                 *(f"N{n}" for n in range(6, 0, -1))]  # fmt: skip
 
 
-def test_a_label_says_what_an_input_replaces_and_what_its_session_had_read() -> None:
-    piece = replace(note(1, "a", 0.9, Trust.TOOL), replaces=("L4", "L7"), heard="web")
-    told = "2026-03-12 13:30, note, importance 0.9, from tool, replaces L4, L7, heard web"
-    assert talk.label(piece) == told
-
-
 def test_what_is_counted_and_what_is_asked_no_more_is_not_shown() -> None:
     skill = Evidence("S1", Kind.SKILL, "Refactoring → Confidence: 90% | Occurrences: 9", 0.9, Trust.AGENT, NOW)
     user = opened(snapshot(TEXT, note(1, "Shown."), note(2, "Asked three times."), skill, unasked=("N2",)))
@@ -78,29 +86,13 @@ def test_at_most_thirty_deleted_lines_are_shown_the_latest() -> None:
     assert all(f'"deleted {n}."' in user for n in range(10, 40))
 
 
-def test_what_was_felt_is_told_with_its_causes() -> None:
-    events = ((Feeling.ERROR, "the deploy failed"), (Feeling.ERROR, ""), (Feeling.REWARD, "Anna is pleased"))
-    user = opened(snapshot(TEXT, felt=Felt(events, Hormones(0.2, 0.9, 0.2, NOW))))
-    assert "Since the last dream: 2 frictions, 1 reward (at its height" in user
-    assert ': "the deploy failed"; "Anna is pleased".' in user
-    assert "Nothing was felt since the last dream." in opened(snapshot(TEXT))
-
-
 def test_a_file_that_is_too_long_says_who_leaves() -> None:
     fits = talk.begun(snapshot(TEXT)).length
     assert "these leave, in this order: L3." in opened(snapshot(TEXT, budget=fits - 20))
     assert "If you choose nothing" not in opened(snapshot(TEXT))
 
 
-def test_an_empty_memory_is_told_too() -> None:
-    user = opened(snapshot(""))
-    assert user.count("(nothing yet)") == len(SectionName)
-    assert "(none)" in user
-
-
 # The reply
-
-
 @pytest.mark.parametrize("answer", [said(), said(add(BOND, "Anna plays chess.", "N1")), said(consumed=["N1"])])
 def test_an_answer_that_leaves_nothing_to_mend_or_choose_is_the_last(answer: str) -> None:
     assert replied(snapshot(TEXT, "Anna plays chess."), answer) is None
@@ -141,33 +133,7 @@ def test_a_model_that_says_all_of_it_again_is_done() -> None:
     assert (len(sheet.staged), sheet.changes, talk.reply(sheet, 2)) == (1, [], None)
 
 
-def test_an_answer_that_cannot_be_read_is_told_so() -> None:
-    told = replied(snapshot(TEXT, "x"), "I am sorry.")
-    assert told is not None
-    assert "the answer holds no JSON object with 'operations'" in told
-    cut = replied(snapshot(TEXT, "Anna plays chess."), said(add(BOND, "Anna plays chess.", "N1"))[:-20])
-    assert cut is not None
-    assert "the answer breaks off after" in cut
-
-
-def test_a_file_that_is_too_long_is_told_with_who_leaves_until_it_fits() -> None:
-    read = snapshot(TEXT, "Anna plays chess.", budget=talk.begun(snapshot(TEXT)).length)
-    add_chess = said(add(BOND, "Anna plays chess.", "N1"))
-    told = replied(read, add_chess)
-    assert told is not None
-    assert 'too many. If you choose nothing, these leave, in this order:\n- L3: "The release is planned' in told
-    gone = said({"op": "evict", "lines": ["L3"], "pointer": False})
-    assert replied(read, add_chess, gone) is None
-
-
-def test_there_are_three_answers_at_most() -> None:
-    assert replied(snapshot(TEXT, "x"), "no", "no") is not None
-    assert replied(snapshot(TEXT, "x"), "no", "no", "no") is None
-
-
 # What an answer takes in
-
-
 def test_a_note_counts_as_consumed_unless_its_operation_was_refused() -> None:
     read = snapshot(TEXT, "Anna plays chess.", "Anna sails.", "It rains.")
     answer = said(
@@ -176,9 +142,47 @@ def test_a_note_counts_as_consumed_unless_its_operation_was_refused() -> None:
     assert talk.heard(read, [{"role": "assistant", "content": answer}]).heard == {"N1", "N3"}
 
 
-def test_a_secret_of_an_answer_is_no_line_and_not_repeated() -> None:
-    key = "sk-ant-api03-" + "a1B2" * 20
-    answer = said(add(BOND, f"Anna uses {key}.", "N1"), {"op": "add", "text": key})
-    sheet = talk.heard(snapshot(TEXT, "Anna has a key."), [{"role": "assistant", "content": answer}])
-    assert key not in "".join(line.text for line in sheet.standing)
-    assert key not in repr((sheet.refused, talk.reply(sheet, 1)))
+SECRET = "the harbour crane is 4711"
+
+OLD = memory(bond=["Anna keeps the harbour.", "Anna has the crane."])
+
+NOTES = ("Anna keeps the harbour and its crane since May.", "Anna lives in Bonn.")
+
+
+def told(operation: Operation, world: Snapshot) -> list[str]:
+    """What a model is told of an operation, without the text itself."""
+    sheet = talk.heard(world, [{"role": "assistant", "content": said(operation)}])
+    further = talk.reply(sheet, 1)
+    assert further is None or "4711" not in further["content"]
+    return [one.words for one in sheet.told]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        add(BOND, "Anna says the harbour crane is 4711.", "N1"),
+        revise(BOND, "L1", "Anna keeps the harbour; **The HARBOUR** crane is 4711.", "N1"),
+        merge(BOND, ["L1", "L2"], "Anna keeps the harbour: the harbour\u200b crane is 4711.", "N1"),
+        Operation(Action.LEARN, CONTEXT, f"In Bergen {SECRET}.", (), ("N1", "N2")),
+    ],
+)
+def test_a_line_that_holds_it_is_refused_and_without_it_none_is(operation: Operation) -> None:
+    world = snapshot(OLD, *NOTES)
+    assert told(operation, replace(world, forgotten=buried(SECRET))) == [FORGOTTEN]
+    (other,) = told(operation, replace(world, forgotten=buried("something else altogether")))
+    assert other != FORGOTTEN
+
+
+def test_a_counted_line_that_holds_it_is_not_written() -> None:
+    skill = Evidence("S1", Kind.SKILL, f"{SECRET} → 80 %", 0.8, Trust.AGENT, NOW)
+    world = snapshot("", note(1, NOTES[0]), skill)
+    assert [line.text for line in talk.begun(world).standing] == [skill.text]
+    assert talk.begun(replace(world, forgotten=buried(SECRET))).standing == []
+
+
+def test_a_line_leaves_under_a_topic_of_its_own() -> None:
+    world = replace(snapshot(OLD, NOTES[0]), forgotten=buried(SECRET))
+    ended = run(world, Scripted([said(evict(BOND, "L1", f"Anna and the harbour: {SECRET}"), consumed=["N1"])]))
+    assert ended.dream is not None
+    (pointer,) = texts(ended.dream.after, POINTERS)
+    assert pointer.startswith("Anna keeps the harbour → search:")

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
 from graphs import talk
-from prompts import Prompt, load, quoted, render
-from state.document.document import SectionName
+from prompts import load, quoted, render
 from tests.graphs.world import memory, note, snapshot
 from tests.prompts.rendering import FOLDER, KEY, NAMES, POISON, VERSIONS, conversations, text_of
 
@@ -64,15 +63,6 @@ def test_a_version_is_one_text_and_versions_only_rise() -> None:
 # The file's form
 
 
-def test_a_prompt_has_a_version_a_system_part_and_a_user_part() -> None:
-    for name in NAMES:
-        prompt = load(name)
-        assert prompt.version >= 1
-        assert prompt.system.strip()
-        assert "<memory>" in prompt.user
-        assert prompt.label == f"{name}@{prompt.version}:{prompt.digest[:12]}"
-
-
 def test_the_system_part_says_that_memory_is_data() -> None:
     for name in NAMES:
         said = " ".join(load(name).system.split())
@@ -88,43 +78,12 @@ def test_the_system_part_says_nothing_of_this_memory() -> None:
 # Variables
 
 
-def prompt_of(user: str, system: str = "s") -> Prompt:
-    return Prompt("made", 1, system, user, "0" * 64)
-
-
-def test_variables_are_filled_in_both_parts() -> None:
-    assert render(prompt_of("{{ a }}{{ b }}", "{{ a }}"), {"a": 1, "b": 2}) == ("1\n", "12\n")
-
-
-def test_a_missing_variable_raises() -> None:
-    with pytest.raises(UndefinedError, match="'b' is undefined"):
-        render(prompt_of("{{ a }} {{ b }}"), {"a": 1})
-    with pytest.raises(UndefinedError):
-        render(prompt_of("{{ a.b }}"), {"a": {}})
-
-
-def test_a_spare_variable_raises() -> None:
-    with pytest.raises(ValueError, match=r"prompts/made\.md does not use b, c"):
-        render(prompt_of("{{ a }}"), {"a": 1, "b": 2, "c": 3})
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_each_prompt_needs_each_of_its_variables(name: str) -> None:
     with pytest.raises(UndefinedError):
         render(load(name), {})
     with pytest.raises((ValueError, UndefinedError)):
         render(load(name), {"spare": 1})
-
-
-def test_a_prompt_file_without_a_version_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prompts._FOLDER", tmp_path)
-    for broken in ("no rule", "version: 1\n---\nno user part", "versoin: 1\n---\na\n--- user ---\nb"):
-        (tmp_path / "broken.md").write_text(broken)
-        with pytest.raises(ValueError, match="needs 'version: n'"):
-            load.__wrapped__("broken")
-    (tmp_path / "good.md").write_text("version: 7\n---\na\n--- user ---\nb {{ c }}")
-    good = load.__wrapped__("good")
-    assert (good.version, good.system, good.user) == (7, "a\n", "b {{ c }}")
 
 
 # Memory cannot speak
@@ -175,29 +134,6 @@ def test_a_reply_cannot_be_forged_by_what_it_repeats(text: str) -> None:
     assert not re.search("[<>\x00\u2028\u202e]", "".join(said))
 
 
-def test_template_marks_in_memory_are_text() -> None:
-    _, user = opened("{{ 7 * 6 }} {% for x in y %}")
-    assert user.count("{{ 7 * 6 }} {% for x in y %}") == 4
-
-
 def test_secrets_in_memory_are_not_sent() -> None:
     for messages in conversations().values():
         assert KEY not in text_of(messages)
-
-
-def test_every_input_is_shown_with_its_id_its_kind_and_who_said_it() -> None:
-    user = conversations()["opening"][1]["content"]
-    for row in (
-        "N1 (2026-03-12 13:30, note, importance 0.9, from agent, replaces L4)",
-        "N2 (2026-03-12 13:30, note, importance 0.4, from agent, heard web)",
-        "C1 (2026-03-07 14:30, said in a transcript, importance 0.7, from owner)",
-        "L3 (of 2026-03-02, 40 characters, importance 0.5, from agent, pinned): ",
-    ):
-        assert row in user
-    assert not re.search("^[SE]1 ", user, re.MULTILINE)
-
-
-def test_every_section_is_named_in_its_order() -> None:
-    user = conversations()["opening"][1]["content"]
-    places = [user.index(f"## {name.value}\n") for name in SectionName]
-    assert places == sorted(places)

@@ -7,13 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from prompts.replies import (
-    MAX_ANSWER_CHARACTERS,
-    MAX_OPERATIONS,
-    REPLY_SCHEMA,
-    Reply,
-    read_reply,
-)
+from prompts.replies import MAX_ANSWER_CHARACTERS, MAX_OPERATIONS, REPLY_SCHEMA, Reply, read_reply
 from state.codec import encode
 from state.document.document import SectionName
 from state.document.operations import Action, Operation

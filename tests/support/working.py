@@ -12,8 +12,9 @@ from daemon import sessions
 from daemon.config.settings import Config, SecretsSection
 from daemon.sessions import answers as values
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, open_exclusive
+from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
+from state.scratch import Note
 from state.sessions.item import Item
 from state.stores.sessions.sessions import Sessions
 from state.stores.vectors.embedder import Unavailable
@@ -27,14 +28,32 @@ SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 
 
 @contextmanager
-def working(root: Path, *, redact: bool = True, environment: Mapping[str, str] = os.environ) -> Iterator[Store]:
-    """The stores of the workspace at this place, which is made if it is not there."""
+def working(
+    root: Path, config: Config | None = None, *, redact: bool = True, environment: Mapping[str, str] = os.environ
+) -> Iterator[Store]:
+    """The stores of the workspace at this place, which is made if it is not there; without an embedding model."""
     workspace = init_workspace(root, environment)
-    config = Config(secrets=SecretsSection(redact=redact))
+    config = config or Config(secrets=SecretsSection(redact=redact))
     with open_exclusive(
         workspace, config, "test", embedding=Embedding.given(Unavailable("not needed here"))
     ) as store:
         yield store
+
+
+def noted(store: Store, *texts: str, importance: float = 0.8) -> None:
+    """Append these notes."""
+    for text in texts:
+        store.notes.inbox.append(Note(text, utc_now(), importance))
+
+
+def document(store: Store) -> str:
+    """MEMORY.md."""
+    return store.workspace.document.read_text(encoding="utf-8")
+
+
+def texts_of(store: Store) -> list[str]:
+    """The texts of all crystals, in the order in which they came."""
+    return [row["text"] for row in store.crystals.connection.execute("SELECT text FROM crystals ORDER BY key")]
 
 
 @contextmanager

@@ -10,15 +10,12 @@ from daemon.config.settings import Config, ModelSection
 from daemon.dream import memory
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, Outcome, dream_now, new_input
-from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, open_exclusive
-from daemon.workspace.vector_index import Embedding
+from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.document.document import SectionName, parse
 from state.dream import Reason
 from state.errors import NothingToDoError, RejectedError
 from state.scratch import Note
-from state.stores.vectors.embedder import Unavailable
 from tests.support.committing import cut_off
 from tests.support.scripted_model import ScriptedModel
 from tests.support.working import working
@@ -74,17 +71,6 @@ def test_a_log_is_taken_in_bite_by_bite_each_note_once_and_what_waits_is_said(
         assert [text for text in consumed if text in texts] == texts
         shown = store.crystals.get(id_ for outcome in outcomes for id_ in outcome.dream.dreamt)
         assert sorted(crystal.text for crystal in shown) == sorted(texts)
-
-
-def test_what_is_not_in_the_bite_is_pending_and_no_dream_has_seen_it(tmp_path: Path, small_bites: int) -> None:
-    texts = numbered(25)
-    with working(tmp_path / "agent") as store:
-        note(store, *texts)
-        dreamt(store)
-        assert [pending.text for pending in tuple(store.notes.each_pending())] == texts[10:]
-        assert [pending.text for pending in store.notes.newest().notes] == texts[10:]
-        rows = store.crystals.connection.execute("SELECT text FROM crystals WHERE dreamt_in IS NOT NULL")
-        assert set(texts) & {row["text"] for row in rows} == set(texts[:small_bites])
 
 
 def test_a_restore_gives_back_the_bites_since_and_no_others(tmp_path: Path, small_bites: int) -> None:
@@ -173,8 +159,7 @@ def nothing_but_headings(_: dict[str, Any], __: int) -> str:
 def test_over_what_a_model_was_refused_in_three_dreams_it_is_not_asked_again(tmp_path: Path) -> None:
     with ScriptedModel(nothing_but_headings) as model:
         config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
-        with open_exclusive(init_workspace(tmp_path / "agent"), config, "test") as store:
-            store.embedding = Embedding.given(Unavailable("left out of this test"))
+        with working(tmp_path / "agent", config) as store:
             note(store, *numbered(3))
             for _ in range(3):
                 with pytest.raises(RejectedError):
@@ -190,12 +175,3 @@ def test_over_what_a_model_was_refused_in_three_dreams_it_is_not_asked_again(tmp
             with pytest.raises(RejectedError):  # of news it is asked
                 dreamt(store)
             assert model.count > asked
-
-
-def test_weeks_without_news_are_weeks_without_a_dream(tmp_path: Path) -> None:
-    with working(tmp_path / "agent") as store:
-        turns(store, *numbered(400))
-        dreamt(store)
-        for day in range(1, 30):
-            store.sweep(datetime.now(UTC) + timedelta(days=day))
-            assert new_input(store) == 0

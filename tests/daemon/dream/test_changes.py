@@ -1,9 +1,8 @@
 """Changes that wait for their owner: over real dreams, restores, a kill, and weeks in which nobody looks."""
 
 import json
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,23 +11,18 @@ import pytest
 from daemon.config.settings import ApproveSection, Config, DreamSection, load
 from daemon.dream.changes import decide_changes, open_changes, settle
 from daemon.dream.restore import restore
-from daemon.dream.run import Mode, Outcome, dream_now
-from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import status
-from daemon.workspace.stores import Store, open_exclusive, utc_now
-from daemon.workspace.vector_index import Embedding
-from graphs.sheet import THIRD
+from daemon.workspace.stores import Store, utc_now
 from state.document.document import parse
 from state.document.operations import Why
-from state.dream import Decision, Dream, Reason
+from state.dream import Decision, Dream
 from state.errors import ConflictError, NotFoundError, UsageError
-from state.scratch import Note
-from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
-from tests.support.committing import added
+from tests.support.committing import added, dreamt, write
+from tests.support.committing import lines as lines_of
 from tests.support.faults import PowerCut, Unsynced
-from tests.support.forgettable import forgotten
 from tests.support.revising import revises
+from tests.support.working import working
 
 TEA, COFFEE = "Ada prefers tea in the morning", "Ada prefers coffee in the morning"
 OLD_PORT, NEW_PORT = "The staging server listens on port 8080", "The staging server listens on port 9090"
@@ -59,13 +53,9 @@ def _model() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def opened(folder: Path, **approve: object) -> Iterator[Store]:
+def opened(folder: Path, **approve: object) -> AbstractContextManager[Store]:
     """The workspace, in which changes of The Bond wait, with these rules; without an embedding model."""
-    workspace = init_workspace(folder)
-    config = ruled({"sections": {"The Bond": "ask"}} | approve)
-    with open_exclusive(workspace, config, "test", embedding=Embedding.given(Unavailable("not here"))) as store:
-        yield store
+    return working(folder, ruled({"sections": {"The Bond": "ask"}} | approve))
 
 
 def ruled(approve: dict[str, object]) -> Config:
@@ -80,19 +70,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def dreamt(store: Store, *notes: str, mode: Mode = Mode.AUTO) -> Outcome:
-    for note in notes:
-        store.notes.inbox.append(Note(note, utc_now(), 0.8))
-    return dream_now(store, Reason.MANUAL, mode)
-
-
 def lines(store: Store) -> list[str]:
-    return [block.text for _, block in parse(store.workspace.document.read_text(encoding="utf-8")).lines()]
-
-
-def by_hand(store: Store, line: str) -> None:
-    text = store.workspace.document.read_text(encoding="utf-8")
-    store.workspace.document.write_text(added(text, line), encoding="utf-8")
+    return lines_of(store.workspace)
 
 
 def decided(store: Store) -> list[tuple[int, str]]:
@@ -153,19 +132,6 @@ def test_a_restore_to_before_the_dream_that_staged_it_makes_its_note_pending_aga
     assert decided(store) == [(1, "outdated"), (2, "waiting")]
 
 
-def test_a_declined_change_is_not_proposed_again(store: Store) -> None:
-    dreamt(store, COFFEE)
-    done = decide_changes(store, {1: Decision.DECLINED}, {})
-    assert (done.dream, dict(done.decided)) == (None, {1: Decision.DECLINED})
-    outcome = dreamt(store, f"{COFFEE}!")
-    assert lines(store) == [TEA, OLD_PORT]
-    assert waiting(store) in ([], [f"{COFFEE}!"])
-    assert [one.figures for one in outcome.refused if one.guard == "approval"] in (
-        [],
-        ["change 1 was declined by the owner"],
-    )
-
-
 def test_what_nobody_decides_becomes_a_note_and_does_not_go_in_circles(store: Store) -> None:
     dreamt(store, COFFEE)
     assert settle(store, utc_now() + timedelta(days=13)) == 0
@@ -195,8 +161,7 @@ def test_a_note_that_a_kill_left_before_it_was_recorded_is_not_written_twice(sto
 
 def test_a_change_whose_line_the_owner_changed_does_not_apply_and_is_a_note_of_its_time(store: Store) -> None:
     dreamt(store, COFFEE)
-    text = store.workspace.document.read_text(encoding="utf-8").replace(TEA, "Ada drinks water in the morning")
-    store.workspace.document.write_text(text, encoding="utf-8")
+    text = write(store.workspace, lambda text: text.replace(TEA, "Ada drinks water in the morning"))
     assert [outdated for _, outdated in open_changes(store)] == [True]
     done = decide_changes(store, {1: Decision.APPROVED}, {})
     assert (done.dream, done.outdated, dict(done.decided)) == (None, (1,), {})
@@ -218,14 +183,13 @@ def test_tidying_that_is_outdated_says_nothing_new_and_is_no_note(store: Store) 
 
 def test_a_change_that_the_owner_made_by_hand_is_dropped_without_a_note(store: Store) -> None:
     dreamt(store, COFFEE)
-    text = store.workspace.document.read_text(encoding="utf-8").replace(TEA, COFFEE)
-    store.workspace.document.write_text(text, encoding="utf-8")
+    write(store.workspace, lambda text: text.replace(TEA, COFFEE))
     assert settle(store, utc_now()) == 1
     assert tuple(store.notes.each_pending()) == ()
 
 
 def test_a_line_by_hand_is_changed_when_its_owner_says_so(store: Store) -> None:
-    by_hand(store, "The backup server listens on port 7070")
+    write(store.workspace, lambda text: added(text, "The backup server listens on port 7070"))
     dreamt(store, "Grace plays chess")
     dreamt(store, "The backup server listens on port 7171")
     assert "The backup server listens on port 7070" in lines(store)
@@ -249,20 +213,6 @@ def test_the_owners_own_words_take_its_place(store: Store) -> None:
     assert life.id in store.lineage.handwritten()
 
 
-def test_never_refuses_and_takes_the_note_in(tmp_path: Path) -> None:
-    with opened(tmp_path / "agent", revise="never") as store:
-        dreamt(store, OLD_PORT)
-        outcome = dreamt(store, NEW_PORT)
-        assert [one.figures for one in outcome.refused] == ["dream.approve.revise: never"]
-        assert lines(store) == [OLD_PORT]
-        assert waiting(store) == []
-
-
-def test_a_dry_run_stages_nothing(store: Store) -> None:
-    assert dreamt(store, COFFEE, mode=Mode.DRY).dream.waiting_changes == 1
-    assert waiting(store) == []
-
-
 def test_an_approval_that_was_cut_off_is_finished_once(tmp_path: Path) -> None:
     with opened(tmp_path / "agent") as store:
         dreamt(store, TEA, OLD_PORT)
@@ -275,20 +225,6 @@ def test_an_approval_that_was_cut_off_is_finished_once(tmp_path: Path) -> None:
         assert decided(store) == [(1, "approved")]
         dreamt(store, "The harbour wall is of granite")
         assert store.lineage.last_version() == 4
-
-
-def test_what_is_forgotten_leaves_the_changes_too(tmp_path: Path) -> None:
-    with opened(tmp_path / "agent") as store:
-        dreamt(store, TEA, OLD_PORT)
-        dreamt(store, COFFEE)
-        workspace = store.workspace
-    forgotten(workspace, COFFEE)
-    with closing(sqlite3.connect(workspace.database)) as connection:
-        assert not [row for row in connection.iterdump() if "coffee" in row]
-        assert connection.execute("SELECT decision FROM changes").fetchall() == [("outdated",)]
-    with opened(tmp_path / "agent") as store:
-        dreamt(store, "The harbour wall is of granite")
-        assert store.changes.of(store.memory.version(2).id)[0].change.operation.text == ""
 
 
 def test_what_applied_is_accepted_or_undone(store: Store) -> None:
@@ -306,29 +242,6 @@ def test_what_applied_is_accepted_or_undone(store: Store) -> None:
     assert decide_changes(store, {1: Decision.ACCEPTED}, {}).dream is None
     assert lines(store) == [TEA, NEW_PORT]
     assert open_changes(store) == []
-
-
-def test_more_than_a_third_of_the_memory_at_once_waits(store: Store) -> None:
-    store.config = ruled({})
-    dreamt(store, *(f"Shelf {number} holds {number} boxes" for number in range(16)))
-    before = lines(store)
-    with revises({f"Shelf {number} is empty": f"Shelf {number} holds" for number in range(16)}):
-        store.config = ruled({})
-        dreamt(store, *(f"Shelf {number} is empty" for number in range(7)))
-        # A third applies, the rest waits, and is not staged once more.
-        assert len(set(before) - set(lines(store))) == 6
-        assert [one.change.figures for one, _ in open_changes(store) if not one.change.applied] == [THIRD]
-        dreamt(store, *(f"Shelf {number} is empty" for number in range(10, 15)))
-        assert len(waiting(store)) == 1
-    assert len(set(before) - set(lines(store))) == 11
-
-
-def test_an_old_text_that_came_back_by_the_owner_is_not_changed_unasked(store: Store) -> None:
-    dreamt(store, NEW_PORT)
-    decide_changes(store, {1: Decision.UNDONE}, {})
-    dreamt(store, "The staging server listens on port 9191")
-    assert OLD_PORT in lines(store)
-    assert waiting(store) == ["The staging server listens on port 9191"]
 
 
 def test_what_was_declined_or_accepted_is_open_again(store: Store) -> None:
@@ -353,8 +266,7 @@ def test_what_was_accepted_can_be_undone_again_as_long_as_it_stands(store: Store
     decide_changes(store, {}, {}, [1])
     assert decided(store) == [(1, "applied")]
     decide_changes(store, {1: Decision.ACCEPTED}, {})
-    text = store.workspace.document.read_text(encoding="utf-8").replace(NEW_PORT, "The server is off")
-    store.workspace.document.write_text(text, encoding="utf-8")
+    write(store.workspace, lambda text: text.replace(NEW_PORT, "The server is off"))
     with pytest.raises(ConflictError, match="no longer what they were"):
         decide_changes(store, {}, {}, [1])
     assert decided(store) == [(1, "accepted")]

@@ -1,7 +1,7 @@
 """A pass over real notes and transcripts, with the real embedding model."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,6 @@ from state.dream import Kind as EvidenceKind
 from state.dream import Reason
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
-from state.stores.history.inbox import NoteInbox
 from state.trust import Trust
 
 NOTHING = Consolidation()
@@ -61,10 +60,6 @@ def _found(store: Store, query: str) -> list[str]:
     return [hit.crystal.text for hit in store.searcher().search(query, utc_now()).hits]
 
 
-def _questions(store: Store) -> list[str]:
-    return [gap.question for gap in store.questions.open(50)]
-
-
 def _stages(store: Store) -> dict[str, Lifecycle]:
     rows = store.crystals.connection.execute("SELECT text, lifecycle FROM crystals")
     return {row["text"]: Lifecycle(row["lifecycle"]) for row in rows}
@@ -93,16 +88,6 @@ def test_an_equal_text_is_shown_once_and_nothing_is_lost(store: Store) -> None:
     assert survivor.parents == (twin.id,)
     assert twin.lifecycle is Lifecycle.ARCHIVED
     assert consolidate(store, utc_now()) == NOTHING
-
-
-def test_what_is_said_in_other_words_stays_beside_it_and_the_later_one_stands_first(store: Store) -> None:
-    older, newer = "Ada's office is in room 14", "Ada's office is in room 15"
-    store.notes.inbox.append(Note(older, utc_now() - timedelta(minutes=1)))
-    _note(store, newer)
-    assert consolidate(store, utc_now()).merged == 0
-    hits = store.searcher().search("Ada's office", utc_now()).hits
-    assert [(hit.crystal.text, hit.superseded_by) for hit in hits] == [(newer, None), (older, None)]
-    assert _questions(store) == []
 
 
 def test_a_page_that_repeats_the_owners_word_neither_lifts_nor_lowers_it(store: Store) -> None:
@@ -194,49 +179,3 @@ def test_a_pass_that_is_stopped_goes_on_with_the_next_one(store: Store) -> None:
     assert first.vectors + rest.vectors == 150
     assert first.compared + rest.compared == 150
     assert consolidate(store, utc_now()) == NOTHING
-
-
-def test_without_a_model_the_rest_is_done(workspace: Workspace) -> None:
-    from state.stores.vectors.embedder import Unavailable
-
-    without = Embedding.given(Unavailable("there is none"))
-    with open_exclusive(workspace, Config(), "a test", embedding=without) as store:
-        _note(store, "The harbour is closed on Mondays")
-        done = consolidate(store, utc_now())
-        assert (done.notes, done.vectors, done.compared) == (1, 0, 0)
-        later = utc_now() + timedelta(days=300)
-        assert consolidate(store, later).archived == 1
-
-
-def _work(store: Store, act: Callable[[], object]) -> tuple[int, int]:
-    """(statements, steps of SQLite's machine) of what is done."""
-    statements: list[str] = []
-    steps = 0
-
-    def step() -> int:
-        nonlocal steps
-        steps += 1
-        return 0
-
-    connection = store.crystals.connection
-    connection.set_trace_callback(statements.append)
-    connection.set_progress_handler(step, 10)
-    act()
-    connection.set_trace_callback(None)
-    connection.set_progress_handler(None, 10)
-    return len(statements), steps
-
-
-def test_a_pass_beside_a_writer_waits_its_turn(store: Store, workspace: Workspace) -> None:
-    from threading import Thread
-
-    _note(store, *(f"Buoy {number} blinks {number} times" for number in range(60)))
-    notes = [f"Captain {number} reports" for number in range(30)]
-    inbox = NoteInbox(workspace)
-    writer = Thread(target=lambda: [inbox.append(Note(text, utc_now())) for text in notes])
-    writer.start()
-    consolidate(store, utc_now())
-    writer.join()
-    consolidate(store, utc_now())
-    texts = {row["text"] for row in store.crystals.connection.execute("SELECT text FROM crystals")}
-    assert set(notes) <= texts

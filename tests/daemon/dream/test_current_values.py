@@ -24,7 +24,7 @@ from state.stores.crystals.supersessions import Supersessions
 from tests.support.model_characters import inputs_of, lines_of
 from tests.support.running import Caller
 from tests.support.scripted_model import Reply, ScriptedModel
-from tests.support.working import add
+from tests.support.working import add, document
 
 OLD, NEW = "The staging database listens on port 5433.", "The staging database listens on port 6000 now."
 
@@ -42,10 +42,6 @@ def store(tmp_path: Path, embedding: Embedding) -> Iterator[Store]:
 
 def noted(store: Store, text: str, days_ago: float = 0) -> None:
     store.notes.inbox.append(Note(text, utc_now() - timedelta(days=days_ago)))
-
-
-def document(store: Store) -> str:
-    return store.workspace.document.read_text(encoding="utf-8")
 
 
 def found(store: Store, query: str, **filters: object) -> list[tuple[str, str]]:

@@ -18,19 +18,9 @@ from state.forgetting.cutting import Cut
 from state.forgetting.known import Target, spans
 from state.stores.erasing.intent import finish, intend
 from state.stores.erasing.plan import Erasure
-from tests.daemon.upkeep.test_stays_forgotten import (
-    LEARNT,
-    REST,
-    SAID,
-    SECRET,
-    bury,
-    by_note,
-    crystals,
-    document,
-    dreamt,
-    noted,
-)
-from tests.support.working import working
+from tests.daemon.upkeep.test_stays_forgotten import LEARNT, REST, SAID, SECRET, bury, by_note
+from tests.support.committing import added, dreamt, write
+from tests.support.working import document, noted, texts_of, working
 
 
 @pytest.fixture
@@ -41,9 +31,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def by_hand(store: Store, line: str) -> None:
-    text = document(store).replace("## The Bond\n", f"## The Bond\n\n- {line}\n", 1)
-    assert line in text
-    store.workspace.document.write_text(text, encoding="utf-8")
+    write(store.workspace, lambda text: added(text, line))
 
 
 def bond(store: Store) -> list[str]:
@@ -65,7 +53,7 @@ def test_a_line_that_the_owner_writes_lifts_it_and_stays(store: Store) -> None:
     assert bond(store) == [f"Do not forget that {SECRET}."]
     assert not store.crystals.forgotten.any()
     by_note(store, 1)
-    assert spans(" ".join(crystals(store)), LEARNT)
+    assert spans(" ".join(texts_of(store)), LEARNT)
 
 
 def test_it_is_lifted_by_the_dream_and_by_nothing_before_it(store: Store) -> None:
@@ -74,7 +62,7 @@ def test_it_is_lifted_by_the_dream_and_by_nothing_before_it(store: Store) -> Non
     by_hand(store, SECRET)
     consolidate(store, utc_now())
     noted(store, "Rex sleeps all day")
-    dreamt(store, Mode.DRY)
+    dreamt(store, mode=Mode.DRY)
     assert store.crystals.forgotten.any()
     dreamt(store)
     assert not store.crystals.forgotten.any()
@@ -94,7 +82,7 @@ def test_so_does_a_memory_from_before_the_first_dream(store: Store) -> None:
     store.workspace.document.write_text(f"# My notes\n\n{SECRET}\n", encoding="utf-8")
     dreamt(store)
     assert not store.crystals.forgotten.any()
-    assert any(spans(text, LEARNT) for text in crystals(store))
+    assert any(spans(text, LEARNT) for text in texts_of(store))
 
 
 def test_a_line_that_stood_there_already_does_not_lift_it(store: Store) -> None:

@@ -1,16 +1,28 @@
-"""A restore over records that are gone or damaged."""
+"""Restores are neutral, whatever was dreamt and decided; and over records that are gone or damaged."""
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from daemon.config.settings import ApproveSection, Config, DreamSection
+from daemon.dream.changes import decide_changes, open_changes
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
-from daemon.workspace.stores import Store
-from state.dream import Reason
-from state.errors import NotFoundError
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import Store, open_exclusive, utc_now
+from daemon.workspace.vector_index import Embedding
+from state.dream import Decision, Reason
+from state.errors import NotFoundError, NothingToDoError
 from state.scratch import Note
+from state.stores.vectors.embedder import Unavailable
+from tests.support.long_variants import examples
 from tests.support.working import AT, working
 
 NOTES = ("Ada prefers tea over coffee", "The deployment runs on port 8443", "The harbour wall is of granite")
@@ -48,3 +60,70 @@ def test_a_version_that_is_lost_cannot_be_restored(tmp_path: Path) -> None:
         lost(store, 2)
         with pytest.raises(NotFoundError, match="no version 2"):
             restore(store, 2)
+
+
+# What is about a person waits for its owner, the rest applies.
+SAID = (
+    "Ada prefers tea in the morning",
+    "The staging server listens on port 8080",
+    "Ada likes short answers of one line",
+    "The harbour wall is of granite",
+    "Ada is allergic to hazelnuts",
+    "Releases are built on Thursdays",
+)
+
+DEEDS = st.one_of(
+    st.tuples(st.just("dream"), st.sets(st.integers(0, len(SAID) - 1), min_size=1, max_size=3)),
+    st.tuples(st.sampled_from(("approve", "decline", "restore", "undo")), st.integers(0, 9)),
+)
+
+
+@contextmanager
+def opened() -> Iterator[Store]:
+    approve = ApproveSection.model_validate({"sections": {"The Bond": {"add": "ask"}}})
+    config = Config(dream=DreamSection(approve=approve))
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = init_workspace(Path(folder))
+        gone = Embedding.given(Unavailable("not here"))
+        with open_exclusive(workspace, config, "a test", embedding=gone) as store:
+            yield store
+
+
+def do(store: Store, deed: str, what: Any) -> None:
+    last = store.lineage.last_version()
+    if deed == "dream":
+        for note in sorted(what):
+            store.notes.inbox.append(Note(SAID[note], utc_now(), 0.8))
+        with suppress(NothingToDoError):
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
+    elif deed in ("approve", "decline"):
+        waiting = [one.number for one, outdated in open_changes(store) if not outdated][: what % 3 + 1]
+        decision = Decision.APPROVED if deed == "approve" else Decision.DECLINED
+        decide_changes(store, dict.fromkeys(waiting, decision), {})
+    elif last:
+        restore(store, max(1, last - 1) if deed == "undo" else what % last + 1)
+
+
+def standing(store: Store) -> dict[str, object]:
+    read = store.crystals.connection.execute
+    return {
+        "document": store.workspace.document.read_text(encoding="utf-8"),
+        "pending": [note.text for note in tuple(store.notes.each_pending())],
+        "changes": dict(read("SELECT number, decision FROM changes").fetchall()),
+        "dreamt": {row["id"] for row in read("SELECT id FROM crystals WHERE dreamt_in IS NOT NULL")},
+        "deleted": sorted(store.lineage.tombstones()),
+    }
+
+
+@given(st.lists(DEEDS, min_size=1, max_size=6), st.lists(st.integers(0, 9), min_size=1, max_size=3))
+@examples(60, deadline=None)
+def test_an_undone_restore_leaves_everything_as_it_was(deeds: list[tuple[str, Any]], versions: list[int]) -> None:
+    with opened() as store:
+        do(store, "dream", {0, 1})
+        for deed, what in deeds:
+            do(store, deed, what)
+        before, last = standing(store), store.lineage.last_version()
+        for version in versions:
+            restore(store, version % last + 1)
+        restore(store, last)
+        assert standing(store) == before

@@ -1,5 +1,6 @@
-"""Files of instructions and memory become crystals once, by whose word they are, and stay as they are."""
+"""What agents wrote down before dreamd is found where they keep it, and becomes crystals once."""
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,32 +13,38 @@ from daemon.api.access import LocalAccess
 from daemon.api.operations.notes import ExistingFile, ingest
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
-from daemon.ingest.existing_memory import LONGEST_FILE, Kind, applies, folder_of_summary
+from daemon.ingest.existing_memory import (
+    LONGEST_FILE,
+    ExistingMemory,
+    Kind,
+    applies,
+    existing_memory,
+    folder_of_summary,
+    slug,
+)
 from daemon.ingest.memory_files import absorb_memory_file, memory_text
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, open_exclusive, utc_now
+from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal
 from state.document.fence import BEGIN, END
 from state.errors import DocumentError, DreamdError, StorageError
 from state.forgetting.known import Target
+from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
-from tests.support.existing_memory import CLAUDE_MD, HANDBOOK, SUMMARY, Home
+from tests.support.existing_memory import CLAUDE_MD, HANDBOOK, SUMMARY, Home, git
+from tests.support.working import working
 
 SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+
 HERON = "The staging database is called heron"
-
-
-def opened(root: Path) -> Iterator[Store]:
-    there = Embedding.given(Unavailable("not needed here"))
-    with open_exclusive(init_workspace(root), Config(), "a test", embedding=there) as made:
-        yield made
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    yield from opened(tmp_path / "here")
+    with working(tmp_path / "here") as made:
+        yield made
 
 
 def written(store: Store, text: str | bytes, name: str = "CLAUDE.md") -> Path:
@@ -167,17 +174,13 @@ def test_an_end_at_any_file_costs_a_repetition_and_nothing_twice(tmp_path: Path)
         with pytest.raises(Cut):
             once()
     assert (once(), once()) == (0, 0)
-    for store in opened(root):
+    with working(root) as store:
         assert (len(known(store)), occurrences(store)) == (6, 6)
 
 
 @pytest.mark.parametrize(
     ("kind", "own", "trust"),
-    [
-        (Kind.INSTRUCTIONS, True, Trust.OWNER),
-        (Kind.INSTRUCTIONS, False, Trust.WEB),
-        (Kind.MEMORY, True, Trust.AGENT),
-    ],
+    [(Kind.INSTRUCTIONS, True, Trust.OWNER), (Kind.INSTRUCTIONS, False, Trust.WEB), (Kind.MEMORY, True, Trust.AGENT)],
 )
 def test_instructions_are_the_owner_s_word_only_when_it_is_said(
     tmp_path: Path, *, kind: Kind, own: bool, trust: Trust
@@ -187,13 +190,11 @@ def test_instructions_are_the_owner_s_word_only_when_it_is_said(
     there = Embedding.given(Unavailable("not needed here"))
     with LocalAccess(workspace, Config(), "a test", embedding=there) as access:
         ingest.run(access, files=(ExistingFile(path=str(file), kind=kind, own=own),))
-    for store in opened(workspace.root):
+    with working(workspace.root) as store:
         assert {one.trust for one in known(store).values()} == {trust}
 
 
 # What of a file is somebody's word.
-
-
 def here(folder: str) -> bool:
     return folder == "/here"
 
@@ -242,6 +243,7 @@ def test_of_codexs_handbook_the_groups_of_this_project_count() -> None:
 _PIECES = st.sampled_from(
     ("# A\n", "- x is y\n", "\n", "```\n", "---\n", "User: hi\n", "@a.md\n", "<!-- dreamd:begin -->\n", "東京\n")
 )
+
 _TEXTS = st.lists(_PIECES | st.text(st.characters(codec="utf-8"), max_size=40), max_size=30)
 
 
@@ -249,7 +251,7 @@ _TEXTS = st.lists(_PIECES | st.text(st.characters(codec="utf-8"), max_size=40), 
 def test_any_bytes_are_taken_in_whole_or_refused_and_once_and_no_line_is_moved(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:
-    for store in opened(tmp_path_factory.mktemp("any")):
+    with working(tmp_path_factory.mktemp("any")) as store:
         path = written(store, content)
         try:
             absorbed(store, path, Trust.AGENT)
@@ -261,3 +263,137 @@ def test_any_bytes_are_taken_in_whole_or_refused_and_once_and_no_line_is_moved(
             assert all(line in (b"", old) for old, line in zip(before, after, strict=True))
         assert all(crystal.trust.rank <= Trust.AGENT.rank for crystal in known(store).values())
         assert path.read_bytes() == content
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = Home(tmp_path)
+    made.project.mkdir()
+    return made
+
+
+def workspace(home: Home) -> Workspace:
+    return init_workspace(home.project, home.environment)
+
+
+def found(home: Home, **environment: str) -> tuple[ExistingMemory, ...]:
+    return existing_memory(workspace(home), home.environment | environment)
+
+
+def names(home: Home, **environment: str) -> list[tuple[str, list[str]]]:
+    """Kinds, and files below the home."""
+    every = found(home, **environment)
+    return [(one.kind.value, [str(path.relative_to(home.path)) for path in one.files]) for one in every]
+
+
+def test_each_kind_is_found_and_what_is_another_projects_is_not(home: Home) -> None:
+    home.worked_in()
+    claude = str(home.claude_memory().parent.relative_to(home.path))
+    assert names(home) == [
+        ("instructions", ["my_shop/CLAUDE.md"]),
+        ("instructions", ["my_shop/AGENTS.md"]),
+        ("instructions", ["my_shop/GEMINI.md"]),
+        ("memory", [f"{claude}/memory/MEMORY.md", f"{claude}/memory/testing.md"]),
+        ("memory", [".codex/memories/MEMORY.md", ".codex/memories/rollout_summaries/a.md"]),
+        ("sessions", [f"{claude}/one.jsonl"]),
+        ("sessions", [f"{claude}-web/two.jsonl"]),
+        ("sessions", [".codex/sessions/2026/11/02/rollout-2026-11-02T10-00-00-c11-02.jsonl"]),
+    ]
+    assert not any(one.own for one in found(home))
+    assert found(home)[0].size_bytes == (home.project / "CLAUDE.md").stat().st_size
+
+
+def test_agents_are_followed_to_where_their_variables_say(home: Home) -> None:
+    home.worked_in()
+    (home.path / ".claude").rename(home.path / "c")
+    (home.path / ".codex").rename(home.path / "x")
+    moved = names(home, CLAUDE_CONFIG_DIR=str(home.path / "c"), CODEX_HOME=str(home.path / "x"))
+    assert [kind for kind, _ in moved] == ["instructions"] * 3 + ["memory"] * 2 + ["sessions"] * 3
+    assert [kind for kind, _ in names(home)] == ["instructions"] * 3
+
+
+def test_the_user_alone_says_where_claude_keeps_its_memory(home: Home) -> None:
+    home.write("notes/MEMORY.md", "- The broker is called otter\n")
+    home.write("secrets/keys.md", "- nobody's business\n")
+    home.write("my_shop/.claude/settings.json", json.dumps({"autoMemoryDirectory": str(home.path / "secrets")}))
+    home.write("my_shop/.claude/settings.local.json", json.dumps({"autoMemoryDirectory": "~/secrets"}))
+    assert names(home) == []
+    home.write(".claude/settings.json", json.dumps({"autoMemoryDirectory": "~/notes"}))
+    assert names(home) == [("memory", ["notes/MEMORY.md"])]
+
+
+def test_a_link_from_one_file_of_instructions_to_another_is_that_one(home: Home) -> None:
+    home.write("my_shop/AGENTS.md", "The linter is called ruff here\n")
+    (home.project / "CLAUDE.md").symlink_to("AGENTS.md")
+    assert names(home) == [("instructions", ["my_shop/CLAUDE.md"])]
+    assert {"claude-code", "codex"} <= set(found(home)[0].agents)
+
+
+def test_worktrees_share_what_was_said_in_each(home: Home) -> None:
+    git(home.project, "init", "-q")
+    git(home.project, "commit", "-q", "--allow-empty", "-m", "first")
+    git(home.project, "worktree", "add", "-q", str(home.path / "fix"))
+    home.claude_session("main", home.project, "a")
+    home.claude_session("fix", home.path / "fix" / "web", "b")
+    home.codex_session("11-02", home.path / "fix", "c")
+    sessions = [one for one in found(home) if one.kind is Kind.SESSIONS]
+    assert sum(len(one.files) for one in sessions) == 3
+    # A folder of it with a workspace has what was said there, and the memory of the repository, which is one.
+    home.write(str(home.claude_memory() / "MEMORY.md"), "- x\n")
+    web = home.project / "web"
+    web.mkdir()
+    inner = existing_memory(init_workspace(web, home.environment), home.environment)
+    assert [(one.kind, one.files[0].name) for one in inner] == [
+        (Kind.MEMORY, "MEMORY.md"),
+        (Kind.SESSIONS, "fix.jsonl"),
+    ]
+
+
+def test_the_global_workspace_has_what_this_user_wrote_for_all_projects(home: Home) -> None:
+    home.worked_in()
+    home.write(".claude/CLAUDE.md", "I prefer tea\n")
+    home.write(".codex/AGENTS.md", "I prefer tea\n")
+    home.write(".gemini/GEMINI.md", "I prefer tea\n")
+    home.write(".codex/memories/memory_summary.md", "v1\n\nthe user is a data scientist\n")
+    root = home.path / "data/dreamd/global"
+    root.mkdir(parents=True)
+    everywhere = existing_memory(init_workspace(root, home.environment), home.environment)
+    assert [(one.path.name, one.kind, one.own) for one in everywhere] == [
+        ("CLAUDE.md", Kind.INSTRUCTIONS, True),
+        ("AGENTS.md", Kind.INSTRUCTIONS, True),
+        ("GEMINI.md", Kind.INSTRUCTIONS, True),
+        ("memories", Kind.MEMORY, False),
+    ]
+
+
+def test_what_is_no_readable_file_is_not_there(home: Home) -> None:
+    os.mkfifo(home.project / "CLAUDE.md")
+    (home.project / "AGENTS.md").symlink_to("AGENTS.md")
+    (home.project / "GEMINI.md").mkdir()
+    folder = home.claude_memory()
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "MEMORY.md")
+    os.mkfifo(folder.parent / "one.jsonl")
+    home.write(str(folder.parent / "two.jsonl"), "no json\n" * 3 + '{"cwd": 7}\n')
+    home.write(str(folder.parent / "three.jsonl"), '{"cwd": "\\u0000"}\n{"payload": {"cwd": "relative"}}')
+    home.write(".codex/memories/MEMORY.md", "applies_to: nothing\n")
+    home.write(".codex/sessions/2026", "a file")
+    assert found(home) == ()
+
+
+def test_a_name_that_claude_code_cuts_is_found_where_one_fits(home: Home) -> None:
+    deep = home.path / ("d" * 120) / ("e" * 120)
+    deep.mkdir(parents=True)
+    cut = home.path / ".claude/projects" / f"{slug(deep)[:200]}-1a2b3c"
+    home.write(str(cut / "memory/MEMORY.md"), "- x\n")
+    made = init_workspace(deep, home.environment)
+    assert [one.path for one in existing_memory(made, home.environment)] == [cut / "memory"]
+    home.write(str(cut.with_name(f"{slug(deep)[:200]}-9z") / "memory/MEMORY.md"), "- y\n")
+    assert existing_memory(made, home.environment) == ()
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0/")))
+def test_a_slug_has_a_hyphen_for_each_unit_that_is_no_letter_or_digit(name: str) -> None:
+    made = slug(Path("/") / "a" / f"x{name}") if name else "-a-x"
+    assert len(made) == len(f"/a/x{name}".encode("utf-16-le")) // 2
+    assert all(sign == "-" or (sign.isascii() and sign.isalnum()) for sign in made)

@@ -1,7 +1,6 @@
 """Notes and transcripts become crystals: once each, cheaply, and what they make felt is not lost."""
 
 import json
-import os
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -17,33 +16,18 @@ from daemon.workspace.stores import Store, open_exclusive, utc_now
 from state.errors import StorageError
 from state.scratch import Note
 from state.signals.hormones import Feeling, Hormone
-from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import System
-from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.notes import Notes
 from tests.support.faults import Fault, FaultySystem
+from tests.support.working import texts_of
 
 BAD = "The deploy failed again and everything is broken"
 ERRORS = ("The deploy failed with an error", "The build is broken, it crashed", "Tests failed, another error")
 
 
-class Watched(Disk):
-    """A disk that counts what is read."""
-
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(workspace.root, System(), workspace.state)
-        self.read: list[str] = []
-
-    def target(self, path: Path) -> Path:
-        self.read.append(path.name)
-        return super().target(path)
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with open_exclusive(init_workspace(tmp_path / "agent"), Config(), "a test") as store:
-        store.disk = Watched(store.workspace)
         yield store
 
 
@@ -51,65 +35,8 @@ def _note(store: Store, text: str) -> None:
     store.notes.inbox.append(Note(text, utc_now()))
 
 
-def _texts(store: Store) -> list[str]:
-    return [row["text"] for row in store.crystals.connection.execute("SELECT text FROM crystals ORDER BY key")]
-
-
 def _auto(store: Store) -> list[str]:
     return [note.text for note in tuple(store.notes.each_pending()) if note.auto]
-
-
-def test_another_store_and_another_process_know_what_was_read(store: Store, tmp_path: Path) -> None:
-    _note(store, "one")
-    absorb_notes(store, utc_now())
-    store.crystals.connection.execute("DELETE FROM crystals")
-    assert absorb_notes(store, utc_now()) == 0  # what was forgotten does not come back from the log
-
-
-def test_a_note_that_grows_and_a_note_that_is_changed_are_read_again(store: Store) -> None:
-    scratch = store.workspace.scratch
-    _note(store, "first")
-    _note(store, "second")
-    absorb_notes(store, utc_now())
-    with scratch.open("a") as log:
-        log.write("  and its second line\n")
-    assert absorb_notes(store, utc_now()) == 1
-    assert _texts(store)[-1] == "second\nand its second line"
-    scratch.write_text(scratch.read_text().replace("first", "changed"))
-    assert absorb_notes(store, utc_now()) == 1
-    assert _texts(store)[-1] == "changed"
-
-
-def test_half_a_line_waits_until_it_is_whole_or_quiet(store: Store) -> None:
-    scratch = store.workspace.scratch
-    _note(store, "first")
-    with scratch.open("a") as log:
-        log.write("- half of")
-    absorb_notes(store, utc_now())
-    assert _texts(store) == ["first"]
-    os.utime(scratch, (0, 0))
-    assert absorb_notes(store, utc_now()) == 1
-    assert _texts(store) == ["first", "half of"]
-
-
-def test_the_log_is_known_when_it_is_written_anew(store: Store) -> None:
-    _note(store, "first")
-    absorb_notes(store, utc_now())
-    store.memory.show_notes(anew=True)
-    assert absorb_notes(store, utc_now()) == 0
-    _note(store, "second")
-    assert absorb_notes(store, utc_now()) == 1
-    assert _texts(store) == ["first", "second"]
-
-
-def test_a_late_write_into_the_log_of_before_is_read(store: Store) -> None:
-    _note(store, "first")
-    with store.workspace.scratch.open("a") as log:
-        absorb_notes(store, utc_now())
-        store.memory.show_notes(anew=True)
-        log.write("- late\n")
-    assert absorb_notes(store, utc_now()) == 1
-    assert _texts(store) == ["first", "late"]
 
 
 def test_a_note_that_two_absorb_is_asked_and_felt_once(store: Store) -> None:
@@ -151,7 +78,7 @@ def test_a_full_disk_on_the_way_loses_neither_question_nor_feeling(store: Store)
     store.notes = Notes(NoteInbox(store.workspace, store.workspace.disk(full)), store.crystals.connection)
     with pytest.raises(StorageError, match="disk is full"):
         absorb_notes(store, utc_now())
-    assert (_texts(store), store.questions.open(5), full.met) == ([], [], True)
+    assert (texts_of(store), store.questions.open(5), full.met) == ([], [], True)
     store.notes = notes
     assert absorb_notes(store, utc_now()) == 5  # a spike wrote the last one
     assert len(store.questions.open(5)) == 1

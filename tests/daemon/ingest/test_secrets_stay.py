@@ -1,8 +1,10 @@
-"""What a secret must not reach, whoever wrote it: a model, a crystal, a pointer, the ledger. And the owner's say."""
+"""Turns become crystals; and what a secret must not reach, whoever wrote it. And the owner's say."""
 
 import json
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,30 +12,33 @@ from daemon.config.settings import Config, SecretsSection
 from daemon.dream.answers import without_secrets
 from daemon.dream.snapshot import snapshot
 from daemon.explain.why import why
+from daemon.ingest.formats.conversation import Turn
 from daemon.ingest.seed import migrate
-from daemon.ingest.transcripts import absorb_transcripts, transcript_files
-from daemon.workspace.adoption import init_workspace
+from daemon.ingest.transcripts import absorb_transcripts, crystals_of, transcript_files
 from daemon.workspace.document import settle_document
-from daemon.workspace.stores import Store, open_exclusive, utc_now
-from daemon.workspace.vector_index import Embedding
+from daemon.workspace.stores import Store, utc_now
 from graphs import talk
 from graphs.sheet import Sheet
+from state.crystals.crystal import Kind, Origin, Source
 from state.document.document import SectionName
 from state.document.operations import Refusal
 from state.document.pointer import topic_of
 from state.dream import Reason, Snapshot
 from state.secrets.policy import Redaction
-from state.stores.vectors.embedder import Unavailable
+from state.trust import Trust
+from tests.support.working import working
 
 SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+
 HIDDEN = "[redacted: github token]"
+
 HEADINGS = [f"## {name.value}" for name in SectionName]
+
 MEMORY = "\n\n".join([*HEADINGS[:4], f"- The deploy token is {SECRET}, asked for by Ada", *HEADINGS[4:], ""])
 
 
-def opened(root: Path, secrets: SecretsSection) -> Any:
-    there = Embedding.given(Unavailable("not needed here"))
-    return open_exclusive(init_workspace(root), Config(secrets=secrets), "a test", embedding=there)
+def opened(root: Path, secrets: SecretsSection) -> AbstractContextManager[Store]:
+    return working(root, Config(secrets=secrets))
 
 
 def read(store: Store) -> Snapshot:
@@ -42,23 +47,6 @@ def read(store: Store) -> Snapshot:
     settle_document(store)
     store.workspace.genome.write_text(f"- Never print {SECRET}\n", encoding="utf-8")
     return snapshot(store, (), (), "20260101T000000Z", Reason.MANUAL, utc_now())
-
-
-def said(snapshot: Snapshot, text: str) -> list[dict[str, str]]:
-    """A conversation in which the model says this, and is told what became of it."""
-    operation = {"op": "add", "section": SectionName.CONTEXT.value, "text": text, "cites": ["N1"]}
-    answer = json.dumps({"operations": [operation, {"op": text, "text": text}]})
-    messages = [*talk.opening(snapshot), {"role": "assistant", "content": answer}]
-    further = talk.reply(talk.heard(snapshot, messages), 1)
-    assert further is not None
-    return [*messages[:2], further]
-
-
-def test_a_prompt_has_no_secret_of_the_file_of_the_genome_or_of_what_was_answered(tmp_path: Path) -> None:
-    with opened(tmp_path, SecretsSection()) as store:
-        asked = "".join(one["content"] for one in said(read(store), f"Use {SECRET}"))
-    assert SECRET not in asked
-    assert asked.count(HIDDEN) >= 3
 
 
 @pytest.mark.parametrize("secrets", [SecretsSection(redact=False), SecretsSection(allow=(SECRET,))])
@@ -78,14 +66,6 @@ def test_a_line_that_leaves_leaves_without_its_secret(tmp_path: Path) -> None:
     for line in (*made.lines, *made.old_text):
         assert SECRET not in Sheet(made).crystal_of(line).text
         assert SECRET not in topic_of(made.redaction.of(line.text))
-
-
-def test_what_a_model_says_is_no_secret_either(tmp_path: Path) -> None:
-    with opened(tmp_path, SecretsSection()) as store:
-        made = read(store)
-    operation = {"op": "revise", "lines": ["L1"], "text": f"Use {SECRET}", "cites": ["L1"]}
-    sheet = talk.heard(made, [{"role": "assistant", "content": json.dumps({"operations": [operation]})}])
-    assert [one.operation.text for one in sheet.told] == [f"Use {HIDDEN}"]
 
 
 def test_old_text_becomes_crystals_without_it(tmp_path: Path) -> None:
@@ -136,3 +116,38 @@ def test_where_a_line_comes_from_is_told_without(tmp_path: Path) -> None:
         read(store)
         (story,) = why(store, "deploy token")
     assert story.text == f"The deploy token is {HIDDEN}, asked for by Ada"
+
+
+TURN = Turn(
+    text="I prefer tabs.",
+    speaker="user",
+    trust=Trust.OWNER,
+    at=datetime(2023, 5, 8, 13, 56, tzinfo=UTC),
+    session="s1",
+    position=3,
+    source=Source("a.jsonl", 4, 4, "d" * 64),
+)
+
+
+def test_a_crystal_keeps_speaker_date_session_position_and_source() -> None:
+    (crystal,) = crystals_of(TURN)
+    assert crystal.origin is Origin.SESSION
+    assert crystal.context == "User, 8 May 2023"
+    assert (crystal.text, crystal.speaker, crystal.session, crystal.position) == ("I prefer tabs.", "user", "s1", 3)
+    assert (crystal.kind, crystal.trust, crystal.created_at) == (Kind.PREFERENCE, Trust.OWNER, TURN.at)
+    assert str(crystal.source) == "a.jsonl:4@dddddddddddd"
+
+
+def test_a_block_of_a_document_has_its_headings_as_context() -> None:
+    (crystal,) = crystals_of(replace(TURN, speaker="", heading="Project > Setup"))
+    assert crystal.context == "Project > Setup, 8 May 2023"
+
+
+def test_a_secret_is_gone_before_the_text_is_cut() -> None:
+    secret = "Tr0ub4dor" + "x9Q" * 200
+    words = " ".join(f"word{number}" for number in range(398))
+    crystals = list(crystals_of(replace(TURN, text=f"{words} password={secret} {words}")))
+    assert len(crystals) > 1
+    assert not any("x9Qx9Q" in crystal.text for crystal in crystals)
+    assert any("[redacted: password]" in crystal.text for crystal in crystals)
+    assert {crystal.position for crystal in crystals} == {3}

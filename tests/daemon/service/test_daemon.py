@@ -32,7 +32,7 @@ from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.status import Problem, status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
-from state.errors import BusyError, DreamdError, NothingToDoError, NotKeptError, UnknownWorkspaceError, UsageError
+from state.errors import BusyError, NothingToDoError, NotKeptError, UnknownWorkspaceError, UsageError
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target
 from state.stores.disk.lock import acquire
@@ -40,9 +40,8 @@ from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import intend
 from state.stores.erasing.plan import Erasure
 from tests.support.folders import PLACE
-from tests.support.model_characters import prose
 from tests.support.notes import pending_notes
-from tests.support.scripted_model import ScriptedModel, error
+from tests.support.scripted_model import ScriptedModel
 
 PATIENCE_SECONDS = 60.0
 # An interval of a second, so that something is due often; and so seldom that nothing happens by itself.
@@ -186,22 +185,6 @@ def test_without_notes_it_looks_and_skips_and_says_so_in_one_row(house: House) -
     assert not workspace.document.exists()
 
 
-def test_at_rest_nothing_is_opened(quiet: House) -> None:
-    quiet.workspace()
-    quiet.service.start()
-    until(lambda: quiet.managed().next is not None)
-    managed, used = quiet.managed(), time.process_time()
-    keeper = managed.keeper
-    assert keeper is not None
-    until(lambda: quiet.passed(managed.name) and managed.next.action == "wait")  # type: ignore[union-attr]
-    facts, used = managed.facts, time.process_time()
-    time.sleep(3.0)
-    assert managed.facts is facts  # it was looked at, and nothing read
-    assert time.process_time() - used < 0.5
-    assert managed.next is not None
-    assert managed.next.action == "wait"
-
-
 def test_dreams_that_nobody_waits_for_are_asked_for_once(quiet: House) -> None:
     name, _ = quiet.workspace()
     quiet.service.start()
@@ -240,41 +223,6 @@ def test_a_pass_that_meets_somebody_at_work_is_made_up_for(quiet: House) -> None
         time.sleep(0.5)
         assert quiet.passed(name) == 1
     until(lambda: quiet.passed(name) == 2)
-
-
-def test_a_session_that_ended_is_known_after_a_kill_and_dreamt_once(quiet: House) -> None:
-    model = quiet.stack.enter_context(ScriptedModel(lambda _request, _number: error(401)))
-    quiet.asks(model)
-    name, workspace = quiet.workspace()
-    workspace.scratch.write_text("- Ada repaired the kettle of house 4\n", encoding="utf-8")
-    with quiet.service.open(name, lambda _: None) as access:  # it is not started: nobody dreams yet
-        assert access.dream_soon(Reason.SESSION_END)
-    quiet.config = Config(dream=QUIET)
-    quiet.anew()
-    until(lambda: quiet.runs(name, "committed") == ["session end"])
-    until(lambda: not quiet.service.info().dreaming)
-    quiet.anew()
-    until(lambda: quiet.managed().facts is not None)
-    facts = quiet.managed().facts
-    assert facts is not None
-    assert facts.pending.session_ended is None
-
-
-@pytest.mark.full
-def test_a_dream_that_is_refused_or_fails_was_paid_for_all_the_same(quiet: House) -> None:
-    model = quiet.stack.enter_context(ScriptedModel(prose))
-    quiet.asks(model)
-    name, workspace = quiet.workspace()
-    quiet.service.start()
-    workspace.scratch.write_text("- Ada repaired the kettle of house 4\n", encoding="utf-8")
-    with quiet.service.open(name, lambda _: None) as access, pytest.raises(DreamdError):
-        access.dream(Reason.MANUAL, Mode.AUTO)
-    with quiet.service.open(name, lambda _: None) as access, access.read() as store:
-        spent = store.ledger.spent()
-    assert spent.calls == model.count > 0
-    assert quiet.figure("model_calls", name) == spent.calls
-    assert quiet.figure("model_tokens", name) == spent.tokens
-    assert quiet.figure("model_dollars", name) == pytest.approx(spent.usd)
 
 
 def test_a_dry_run_that_nobody_waits_for_is_refused(house: House) -> None:
@@ -338,29 +286,6 @@ def test_a_workspace_that_cannot_be_kept_is_not_tried_over_and_over_when_it_stir
     assert len(pending_notes(spoilt)) == 1
 
 
-def test_a_workspace_that_was_taken_over_is_taken_back_and_has_no_problem(quiet: House) -> None:
-    _, workspace = quiet.workspace()
-    (managed,) = quiet.service._scheduler.all()
-    workspace.fence.write_text("1000\n")  # as another process does, which took it while this one was stopped
-    quiet.service.start()
-    until(lambda: managed.problem is not None)
-    assert not managed.holds_lock
-    quiet.service.reload()
-    until(lambda: managed.holds_lock and managed.problem is None)
-
-
-def test_the_status_of_the_house_is_told_when_a_workspace_was_deleted(house: House) -> None:
-    (_, gone), (_, fine) = house.workspace("gone"), house.workspace("fine")
-    house.service.start()
-    gone.root.rename(house.folder / "elsewhere")
-    assert [one.workspace for one in house.service.status().workspaces] == [str(fine.root)]
-    house.service.reload()
-    until(lambda: "does not exist" in str(house.service.info().workspaces))
-    (refused,) = [one for one in house.service.info().workspaces if one.problem is not None]
-    assert refused.root == str(gone.root)
-    assert os.fspath(fine.root) in str(house.service.status())
-
-
 class Disk:
     """Opens workspaces; of those below `hung` it says nothing before it is back, as a drive of the network may."""
 
@@ -414,14 +339,6 @@ def test_a_disk_that_hangs_keeps_nobody_else_waiting(house: House, monkeypatch: 
 
 
 # --- several at once
-
-
-def test_the_others_are_looked_at_while_somebody_is_at_one(house: House) -> None:
-    (slow, _), (fine, _) = house.workspace("slow"), house.workspace("fine")
-    house.service.start()
-    with at_work(house, slow):
-        before = house.looks(fine)
-        until(lambda: house.looks(fine) >= before + 3)
 
 
 def test_a_released_workspace_is_free_even_when_it_was_about_to_be_looked_at(house: House) -> None:

@@ -277,8 +277,3 @@ def test_no_input_makes_it_raise(
     history = replace(history, phase=place, failures=count)
     assert due(now, history, pending, thresholds).action in Action
     assert upcoming(now, history, pending, thresholds).action in {Action.DREAM, Action.WAIT}
-
-
-@given(st.text(max_size=40))
-def test_every_workspace_has_a_place_in_the_jitter(path: str) -> None:
-    assert 0 <= phase(path) < 1

@@ -101,12 +101,7 @@ CASES: list[tuple[str, History, Pending, Expected]] = [
         some(5),
         Decision(WAIT, Reason.CATCH_UP, "catch-up after downtime", after(3)),
     ),
-    (
-        "ran out as it woke",
-        quiet(last_look=ago(123) - SECOND, awake_since=ago(3)),
-        some(5),
-        (DREAM, Reason.CATCH_UP),
-    ),
+    ("ran out as it woke", quiet(last_look=ago(123) - SECOND, awake_since=ago(3)), some(5), (DREAM, Reason.CATCH_UP)),
     ("ran out awake", quiet(last_look=ago(123), awake_since=ago(3)), some(5), (DREAM, Reason.INTERVAL)),
     ("session end", quiet(), some(1, session_ended=ago(1)), (DREAM, Reason.SESSION_END)),
     ("session end, nothing new", quiet(), some(session_ended=ago(1)), WAIT),

@@ -1,8 +1,7 @@
 """Working memory and the dream: what left a session is its input, and what is open its context."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,35 +14,25 @@ from daemon.api.operations.search import memory_search
 from daemon.api.operations.sessions import forget as forget_memory
 from daemon.config.settings import Config, ModelSection
 from daemon.dream.restore import restore
-from daemon.dream.run import Mode, Outcome, dream_now, new_input
+from daemon.dream.run import Mode, dream_now, new_input
 from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest
-from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, open_exclusive, utc_now
-from daemon.workspace.vector_index import Embedding
+from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Origin
 from state.dream import Reason
 from state.errors import NothingToDoError
-from state.scratch import Note
-from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
-from tests.support.copies import all_files
+from tests.support.committing import dreamt
 from tests.support.model_characters import good, inputs_of, prompt_of
-from tests.support.scripted_model import Script, ScriptedModel
-from tests.support.working import SECRET, add, contents, deeds, unredacted, working
+from tests.support.scripted_model import ScriptedModel
+from tests.support.working import SECRET, add, contents, document, noted, unredacted, working
 
 
-@contextmanager
-def asking(root: Path, model: ScriptedModel) -> Iterator[Store]:
+def asking(root: Path, model: ScriptedModel) -> AbstractContextManager[Store]:
     """The stores of a workspace whose dreams ask this model."""
-    workspace = init_workspace(root)
-    config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
-    with open_exclusive(
-        workspace, config, "test", embedding=Embedding.given(Unavailable("not needed here"))
-    ) as store:
-        yield store
+    return working(root, Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url)))
 
 
 def said(store: Store, content: str, session: str = "s", **given: Any) -> str:
@@ -51,22 +40,9 @@ def said(store: Store, content: str, session: str = "s", **given: Any) -> str:
     return add(store, content, session, now=utc_now(), **given)
 
 
-def dreamt(store: Store) -> Outcome:
-    return dream_now(store, Reason.MANUAL, Mode.AUTO)
-
-
 def found(store: Store, query: str) -> list[tuple[str, Origin, str]]:
     crystals = [hit.crystal for hit in store.searcher().search(query, utc_now()).hits]
     return [(one.text, one.origin, one.session) for one in crystals][:1]
-
-
-def document(store: Store) -> str:
-    return store.workspace.document.read_text(encoding="utf-8")
-
-
-def noted(store: Store, *texts: str) -> None:
-    for text in texts:
-        store.notes.inbox.append(Note(text, utc_now(), 0.8))
 
 
 def test_a_closed_session_is_the_next_dreams_input(store: Store) -> None:
@@ -229,25 +205,6 @@ def test_it_is_handed_over_as_trusted_as_its_source_and_without_the_secret_of_it
     ((_, crystal),) = store.crystals.by_keys([store.crystals.newest()]).items()
     assert (crystal.origin, crystal.trust) == (Origin.WORKING, Trust.WEB)
     assert crystal.session == "of [redacted: github token]"
-
-
-def test_a_secret_that_left_reaches_neither_crystal_nor_model(
-    tmp_path: Path, serve: Callable[[Script], ScriptedModel]
-) -> None:
-    model = serve(good)
-    with asking(tmp_path / "w", model) as store:
-        with unredacted(store):
-            id_ = said(store, f"The token is {SECRET}", priority="critical")
-        assert sessions.get(store, "s", id_, utc_now()).promoted_to_id is None
-        assert ("refused", "it holds a secret (github token)") in deeds(store)
-        sessions.close_session(store, "s", utc_now())
-        dreamt(store)
-        files = [path for path in all_files(store.workspace).values() if path.suffix == ".md"]
-        assert [crystal.text for crystal in store.crystals.by_keys(range(99)).values()] == [
-            "The token is [redacted: github token]"
-        ]
-    assert SECRET not in json.dumps(model.requests)
-    assert all(SECRET not in path.read_text(encoding="utf-8") for path in files)
 
 
 def test_a_hard_forgetting_takes_the_crystal_along_and_says_what_the_owner_has_to_erase(tmp_path: Path) -> None:

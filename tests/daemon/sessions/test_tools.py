@@ -1,19 +1,39 @@
-"""The fifteen working_memory_* calls, under the `ttl` policy: each rule from both sides."""
+"""The working_memory_* calls: each rule from both sides, under the ttl policy and the other three."""
 
+import multiprocessing
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from daemon import sessions
+from daemon.config.settings import Config
 from daemon.sessions import answers as values
-from daemon.workspace.stores import Store
-from state.errors import ExpiredError, NotFoundError, UsageError
-from state.sessions.item import Item
+from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.stores import Store, open_owned
+from daemon.workspace.vector_index import Embedding, Index
+from state.errors import ConfirmRequiredError, ExpiredError, NotFoundError, UsageError
+from state.sessions.item import Item, State
 from state.sessions.selection import Filters
-from tests.support.working import AT, HOUR, MINUTE, SECOND, add, contents, undreamt, written
+from state.stores.vectors.embedder import Unavailable
+from tests.support.working import (
+    AT,
+    HOUR,
+    MINUTE,
+    SECOND,
+    add,
+    contents,
+    deeds,
+    everything,
+    undreamt,
+    working,
+    written,
+)
 
 LIFE = {"low": 1, "medium": 4, "high": 12, "critical": 24}
+
 MICROSECOND = timedelta(microseconds=1)
 
 
@@ -249,3 +269,118 @@ def test_a_clock_that_was_set_back_does_not_keep_a_session_from_maintenance(stor
     add(store, "now", priority="low", now=AT)
     assert sessions.maintain(store, AT + HOUR).sessions == 1
     assert contents(sessions.export(store, "s")) == ["from the future"]
+
+
+def held(store: Store, session: str = "s") -> list[str]:
+    return contents(sessions.list_memories(store, session, AT, include_expired=True, include_promoted=True))
+
+
+def test_hybrid_recall_puts_the_best_one_back_and_makes_room_for_it(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "hybrid", {"max_tokens": 100})
+    old = add(store, "Some temporary information", importance=0.1, token_count=50)
+    add(store, "one", importance=0.5, token_count=50, now=AT + SECOND)
+    add(store, "two", importance=0.6, token_count=50, now=AT + 2 * SECOND)
+    assert held(store) == ["one", "two"]
+    found = sessions.recall(store, "s", "temporary information", AT + MINUTE)
+    assert contents(found) == ["Some temporary information"]
+    assert found.restored is not None
+    assert (found.restored.restored, found.restored.memory.id) == (True, old)
+    assert [one.content for one in found.restored.evicted] == ["one"]
+    assert held(store) == ["Some temporary information", "two"]
+    assert sessions.recall(store, "s", "temporary information", AT).count == 0  # it is cold no more
+
+
+@pytest.mark.parametrize(
+    ("instruction", "left"),
+    [
+        ("oldest", ["b", "c", "d"]),
+        ("least important", ["a", "c", "d"]),  # b and d are equal: the older
+        ("position:2", ["a", "b", "d"]),
+        ("before:step_2", ["c", "d"]),
+    ],
+)
+def test_forgetting_hard_purges_and_renumbers(store: Store, instruction: str, left: list[str]) -> None:
+    for number, (text, importance) in enumerate([("a", 0.9), ("b", 0.2), ("c", 0.5), ("d", 0.2)]):
+        add(store, text, importance=importance, step_index=number)
+    before = written(store)
+    with pytest.raises(ConfirmRequiredError):
+        sessions.forget(store, "s", instruction, AT, "hard")
+    assert written(store) == before
+    done = sessions.forget(store, "s", instruction, AT, "hard", confirm=True)
+    assert (held(store), done.count) == (left, len(left))
+    purged = [item for item in everything(store) if item.state == "purged"]
+    assert len(purged) == len(done.forgotten) == 4 - len(left)
+    assert ("purged", instruction) in deeds(store)
+    again = sessions.forget(store, "s", "position:0", AT, "hard", confirm=True)  # renumbered
+    assert held(store) == left[1:]
+    assert again.count == len(left) - 1
+
+
+def test_a_policy_without_a_time_to_live_neither_expires_nor_extends(store: Store) -> None:
+    sessions.session_open(store, "s", AT, "hybrid")
+    id_ = add(store, "stays")
+    for change in (sessions.expire, sessions.extend_ttl):
+        with pytest.raises(UsageError, match="hybrid"):
+            change(store, "s", id_, AT)
+    assert sessions.get(store, "s", id_, AT + 10_000 * HOUR).expires_at is None
+
+
+EACH = 1_000
+
+CONFIGS: dict[str, dict[str, object]] = {
+    "ttl": {},
+    "budget": {},
+    "hybrid": {"max_tokens": 100},
+    "bounded": {"max_items": 20, "max_tokens": 100},
+}
+
+_FORKING = multiprocessing.get_context("forkserver")
+
+
+def opened(root: Path) -> Store:
+    """Without the lock that keeps the second one out."""
+    workspace = open_workspace(root)
+    none = Embedding.given(Unavailable("not needed here"))
+    return open_owned(workspace, Config(), lambda: None, none, Index(workspace, lambda: None))
+
+
+def write(root: Path, writer: str, policy: str) -> None:
+    with closing(opened(root)) as store:
+        for number in range(EACH):
+            sessions.add(store, "shared", sessions.Draft(f"{writer} {number}", "low", token_count=1 + number % 5), AT)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("policy", CONFIGS)
+def test_two_processes_with_a_thousand_adds_each(tmp_path: Path, policy: str) -> None:
+    root = init_workspace(tmp_path / "w").root
+    with working(root) as store:
+        sessions.session_open(store, "shared", AT, policy, CONFIGS[policy])
+    processes = [_FORKING.Process(target=write, args=(root, writer, policy)) for writer in ("one", "other")]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(200)
+    assert [process.exitcode for process in processes] == [0, 0]  # and so nobody heard "database is locked"
+    with working(root) as store:
+        items = everything(store, "shared")
+        assert sorted(item.content for item in items) == sorted(
+            f"{w} {n}" for w in ("one", "other") for n in range(EACH)
+        )
+        assert [item.seq for item in items] == list(range(2 * EACH))
+        assert len({item.id for item in items}) == 2 * EACH
+        held = [item for item in items if item.state == State.LIVE]
+        tokens = sum(item.token_count for item in held)
+        found = sessions.capacity(store, "shared")
+        assert (found.items, found.tokens) == (len(held), tokens)
+        match policy:
+            case "ttl":
+                assert len(held) == 2 * EACH
+            case "budget":
+                assert len(held) < 35
+                assert store.crystals.count() == 2 * EACH - len(held)
+            case "hybrid":
+                assert 95 < tokens <= 100
+            case "bounded":
+                assert len(held) <= 20
+                assert tokens <= 100

@@ -1,17 +1,15 @@
-"""Working memory through every window: operations here, HTTP at both doors, and MCP. One code path."""
+"""Working memory through its windows: operations here, HTTP, and MCP. One code path."""
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.from_thread
 import pytest
-from mcp import Client
 
 from daemon.api.access import LocalAccess
 from daemon.api.operations.sessions import SESSION_ITEMS, SESSION_MINDS
@@ -24,12 +22,10 @@ from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import running
-from tests.daemon.mcp.agents import asking, in_process, over_stdio
-from tests.daemon.mcp.serving import served
+from tests.daemon.mcp.agents import asking, in_process
 from tests.support.session_talk import Say, Window, held, is_part
 
 CONFIG = Config(mcp=McpSection(toolsets=("memory", "sessions")))
-SWITCH = json.dumps(["memory", "sessions"])
 EVERY = {one.name for one in (*SESSION_ITEMS, *SESSION_MINDS)}
 OF_AGENTS = {tool.name for name, tools in TOOLSETS.items() if name != "memory" for tool in tools}
 
@@ -40,30 +36,15 @@ def refusal(error: DreamdError) -> Any:
 
 @contextmanager
 def operations(workspace: Workspace) -> Iterator[Window]:
-    yield partial(answered, lambda: LocalAccess(workspace, Config(), "a test"))
+    def call(tool: str, fields: dict[str, Any]) -> Any:
+        operation = OPERATIONS[tool]
+        with LocalAccess(workspace, Config(), "a test") as access:
+            try:
+                return plain(operation.answer(access, operation.bind(**fields)))
+            except DreamdError as error:
+                return refusal(error)
 
-
-def answered(opened: Callable[[], Any], tool: str, fields: dict[str, Any]) -> Any:
-    """What the operation answers with this access."""
-    operation = OPERATIONS[tool]
-    with opened() as access:
-        try:
-            return plain(operation.answer(access, operation.bind(**fields)))
-        except DreamdError as error:
-            return refusal(error)
-
-
-@contextmanager
-def at_the_port(workspace: Workspace) -> Iterator[Window]:
-    house = OwnHouse()
-    name = house.register(workspace.root)
-    with running(house) as server:
-
-        def call(tool: str, fields: dict[str, Any]) -> Any:
-            operation = OPERATIONS[tool]
-            return server.ask("POST", f"/v1/workspaces/{name}/{operation.name}", fields).json
-
-        yield call
+    yield call
 
 
 @contextmanager
@@ -84,52 +65,22 @@ def at_the_socket(workspace: Workspace) -> Iterator[Window]:
         yield call
 
 
-def of_agent(client: Callable[[], Any]) -> Callable[[], Any]:
-    """A window of an MCP client."""
-
-    @contextmanager
-    def window() -> Iterator[Window]:
-        with (
-            anyio.from_thread.start_blocking_portal() as portal,
-            portal.wrap_async_context_manager(client()) as there,
-        ):
-            yield partial(asked_of, portal.call, there)
-
-    return window
-
-
-def asked_of(portal: Any, client: Client, tool: str, fields: dict[str, Any]) -> Any:
-    result = portal(client.call_tool, tool, fields)
-    (part,) = result.content
-    assert result.structured_content is None
-    return json.loads(part.text)
-
-
 @contextmanager
 def in_memory(workspace: Workspace) -> Iterator[tuple[Window, Window]]:
+    """The window of an MCP client, and the operations beside it."""
     with (
-        of_agent(lambda: in_process(asking(workspace, CONFIG), config=CONFIG))() as window,
+        anyio.from_thread.start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(in_process(asking(workspace, CONFIG), config=CONFIG)) as there,
         operations(workspace) as beside,
     ):
-        yield window, beside
 
+        def call(tool: str, fields: dict[str, Any]) -> Any:
+            result = portal.call(there.call_tool, tool, fields)
+            (part,) = result.content
+            assert result.structured_content is None
+            return json.loads(part.text)
 
-@contextmanager
-def by_stdio(workspace: Workspace) -> Iterator[tuple[Window, Window]]:
-    words = ("-w", str(workspace.root))
-    with (
-        of_agent(lambda: over_stdio(*words, DREAMD_MCP__TOOLSETS=SWITCH))() as window,
-        operations(workspace) as beside,
-    ):
-        yield window, beside
-
-
-@contextmanager
-def by_http(workspace: Workspace) -> Iterator[tuple[Window, Window]]:
-    house = OwnHouse(CONFIG)
-    name = house.register(workspace.root)
-    with served(house) as url, of_agent(lambda: Client(url))() as window:
-        yield window, partial(answered, lambda: house.open(name, lambda _: None))
+        yield call, beside
 
 
 @pytest.fixture(scope="module")
@@ -158,24 +109,18 @@ def test_the_talk_uses_every_tool_and_meets_every_error(expected: list[tuple[Say
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("window", [at_the_port, at_the_socket])
-def test_programs_are_told_the_same_at_both_doors(
-    expected: list[tuple[Say, Any]], tmp_path: Path, window: Callable[[Workspace], Any]
-) -> None:
+def test_programs_are_told_the_same(expected: list[tuple[Say, Any]], tmp_path: Path) -> None:
     workspace = init_workspace(tmp_path / "w")
-    with window(workspace) as there:
+    with at_the_socket(workspace) as there:
         found = held(there, workspace, EVERY)
     for (say, answer), (_, right) in zip(found, expected, strict=True):
         assert answer == right, say
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("window", [in_memory, by_stdio, by_http])
-def test_agents_are_told_a_part_of_it_and_every_error_whole(
-    expected: list[tuple[Say, Any]], tmp_path: Path, window: Callable[[Workspace], Any]
-) -> None:
+def test_agents_are_told_a_part_of_it_and_every_error_whole(expected: list[tuple[Say, Any]], tmp_path: Path) -> None:
     workspace = init_workspace(tmp_path / "w")
-    with window(workspace) as (there, beside):
+    with in_memory(workspace) as (there, beside):
         found = held(there, workspace, OF_AGENTS, beside)
     whole = [one for one in expected if one[0].tool in OF_AGENTS]
     for (say, answer), (_, right) in zip(found, whole, strict=True):

@@ -167,11 +167,6 @@ def test_no_note_and_no_line_is_lost_or_doubled_by_a_destroyed_database(
 # ------------------------------------------------------------------------- when copies are made
 
 
-@pytest.fixture
-def here(origin: Workspace, tmp_path: Path) -> Workspace:
-    return breaking.copied(origin, tmp_path / "here")
-
-
 def copied_now(workspace: Workspace) -> tuple[str, ...]:
     """Have the next dream's copy due, dream, and return what it noticed."""
     for copy in copies_of(workspace.database):

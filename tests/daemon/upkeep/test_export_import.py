@@ -5,14 +5,13 @@ import sqlite3
 import subprocess
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from daemon.dream.run import Mode, dream_now
 from daemon.upkeep.export import export
 from daemon.workspace.adoption import open_workspace
-from daemon.workspace.stores import recover
+from daemon.workspace.stores import recover, utc_now
 from state.dream import Reason
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target
@@ -108,12 +107,6 @@ def test_a_version_that_is_lost_and_a_transcript_elsewhere_are_named(
     assert "1 transcript outside the workspace had been read" in ended.err
 
 
-def _now() -> Any:
-    from daemon.workspace.stores import utc_now
-
-    return utc_now()
-
-
 def test_state_that_could_not_be_imported_is_not_exported(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(open_workspace(here).state / "state.db")) as connection:
         connection.execute("UPDATE crystals SET created_at = 'yesterday' WHERE key = 1")
@@ -144,7 +137,7 @@ def test_what_a_killed_export_left_goes_when_the_next_owner_comes(here: Path) ->
     alive = open_workspace(here).state / f".export-{os.getpid()}-aa.db.dreamd-tmp"
     with working(here) as store:
         for act in (
-            lambda: export(store, _now()),
+            lambda: export(store, utc_now()),
             lambda: dream_now(store, Reason.MANUAL, Mode.AUTO),
             lambda: recover(store),
         ):

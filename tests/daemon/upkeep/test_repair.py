@@ -3,34 +3,24 @@
 import itertools
 import os
 import random
-import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import closing, suppress
-from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
-from daemon.api.operations.search import search
-from daemon.config.registry import add
 from daemon.config.settings import Config
 from daemon.upkeep.doctor import examine
 from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.upkeep.repair.run import Repair, survey
-from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
-from daemon.workspace.vector_index import Embedding
-from state.crystals.crystal import Crystal, Origin
 from state.document.document import parse
 from state.errors import StorageError
 from state.scratch import Note
 from state.stores.database.connection import open_database
-from state.stores.database.copies import copies_of
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from tests.support import breaking
@@ -50,15 +40,11 @@ from tests.support.breaking import (
     lost,
     repaired,
 )
-from tests.support.copies import copy_of, place_of
+from tests.support.copies import place_of
 from tests.support.faults import Fault, FaultySystem, PowerCut
 from tests.support.long_variants import spread, variants
 from tests.support.notes import pending_notes
 from tests.support.running import Caller
-from tests.support.serving import Home, at_home
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def files_of(workspace: Workspace) -> list[Path]:
@@ -317,110 +303,6 @@ def test_a_link_in_the_place_of_a_file_is_said_and_not_followed(here: Workspace,
     assert path.is_symlink()
     assert outside.read_text() == "somebody else's"
     assert stat.S_IMODE(outside.stat().st_mode) != 0o600
-
-
-class Lengths:
-    """An embedder without a model: what matters here is that vectors are kept, and indexed again."""
-
-    name = "lengths"
-    width = 8
-
-    def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":  # noqa: ARG002
-        found = np.array([[len(text) % (n + 2) + 1 for n in range(self.width)] for text in texts], dtype=np.float32)
-        return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), dtype=np.float32)
-
-
-@pytest.mark.full
-def test_an_index_that_is_torn_missing_or_a_file_is_thrown_away_and_made_anew(tmp_path: Path) -> None:
-    workspace, embedding = init_workspace(tmp_path / "here"), Embedding.given(Lengths())
-    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
-        store.crystals.upsert([Crystal(text, Origin.SESSION, utc_now()) for text in NOTED])
-        assert store.embed() == len(NOTED)
-    assert repaired(workspace, embedding=embedding).mends == ()
-
-    def torn() -> None:
-        path = workspace.index / "vectors.db"
-        path.write_bytes(random.Random(2).randbytes(path.stat().st_size))
-
-    def missing() -> None:
-        shutil.rmtree(workspace.index)
-
-    def a_file_instead() -> None:
-        shutil.rmtree(workspace.index)
-        workspace.index.write_text("no folder")
-
-    for spoil in (torn, missing, a_file_instead):
-        spoil()
-        is_found = about(repaired(workspace, embedding=embedding)) & {"vector index", "folders"}
-        assert is_found or spoil is missing  # which is made again as the stores are opened
-        assert repaired(workspace, embedding=embedding).mends == ()
-        with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
-            store.embed()
-            assert store.crystals.vectors.vector_count() == len(NOTED)
-            assert search(store, NOTED[0]).hits[0].crystal.text == NOTED[0]
-    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
-        store.copy_if_due(utc_now(), timedelta())
-    breaking.emptied(workspace.database, random.Random(8))
-    done = repaired(workspace, embedding=embedding)
-    assert "state.db" in about(done), done
-    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
-        store.embed()
-        assert store.crystals.vectors.waiting()[0] == 0
-        assert store.crystals.vectors.vector_count() == store.crystals.count() == len(NOTED)
-
-
-@pytest.fixture
-def home() -> Iterator[Home]:
-    with at_home() as one:
-        yield one
-
-
-@pytest.fixture
-def kept_here(origin: Workspace, home: Home) -> Workspace:
-    workspace = copy_of(origin.root, home.folder / "agent", home.environment())
-    add(home.registry, workspace.root)
-    return workspace
-
-
-@pytest.mark.full
-def test_the_daemon_does_it_in_a_workspace_that_it_keeps_and_goes_on(home: Home, kept_here: Workspace) -> None:
-    with home.serving() as daemon:
-        assert home.dreamd("doctor", kept_here.root, "--repair").status == 3, daemon.log
-        kept_here.document.write_bytes(bytes(500))
-        examined = home.dreamd("doctor", kept_here.root)
-        assert "problem  MEMORY.md" in examined.out, examined
-        ended = home.dreamd("doctor", kept_here.root, "--repair")
-        assert ended.status == 0, ended
-        assert "mended   MEMORY.md" in ended.out, ended
-        status = daemon.status(kept_here)
-        assert status.holder is not None
-        assert status.holder.pid == daemon.process.pid
-        assert status.problems == ()
-        assert NOTED[5] in daemon.found(kept_here, NOTED[5])
-        assert home.dreamd("note", "The bell was polished", "-w", kept_here.root).status == 0
-        assert home.dreamd("dream", kept_here.root).status == 0
-        assert "The bell was polished" in kept_here.document.read_text()
-
-
-@pytest.mark.full
-def test_the_daemon_copies_once_a_day_and_says_that_state_db_is_damaged(home: Home, kept_here: Workspace) -> None:
-    def grow_old() -> None:
-        for copy in copies_of(kept_here.database):
-            os.utime(copy, (0, 0))
-
-    grow_old()
-    with home.serving() as daemon:
-        daemon.until(lambda: copies_of(kept_here.database)[0].stem == "000003")
-        assert daemon.events("copy_failed") == []
-    breaking.unnoticed(kept_here)
-    grow_old()
-    with home.serving() as daemon:
-        daemon.until(lambda: daemon.events("copy_failed"))
-        assert "is damaged" in daemon.events("copy_failed")[0]["problem"]
-        assert [one.deed for one in daemon.status(kept_here).problems if "was not copied" in one.what] == ["doctor"]
-        assert copies_of(kept_here.database)[0].stem == "000003"
-        assert home.dreamd("doctor", kept_here.root, "--repair").status == 0
-        assert [one for one in daemon.status(kept_here).problems if "was not copied" in one.what] == []
 
 
 @pytest.mark.parametrize("spoilt", ["a heading", "a byte"])

@@ -10,7 +10,6 @@ import pytest
 from daemon import sessions
 from daemon.api.operations.search import recall
 from daemon.dream.consolidation import consolidate
-from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.ingest.feelings import feel
 from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
@@ -18,15 +17,14 @@ from daemon.upkeep.forget import forget, unforget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.status import status
 from daemon.workspace.stores import Store, utc_now
-from state.dream import Reason
 from state.forgetting.known import Target, spans
-from state.scratch import Note
 from state.signals.hormones import Feeling
 from state.stores.database.tombstones import TombstoneStore
 from tests.daemon.sessions.test_for_dreams import asking
+from tests.support.committing import dreamt
 from tests.support.model_characters import good, inputs_of, prompt_of
 from tests.support.scripted_model import ScriptedModel
-from tests.support.working import add, working
+from tests.support.working import add, document, noted, texts_of, working
 
 SECRET = "the harbour crane is 4711"
 SAID = f"Miez is a cat. By the way, {SECRET.title()}. Rex is a dog."
@@ -44,11 +42,6 @@ def bury(store: Store) -> None:
     TombstoneStore(store.crystals.connection).block(Target.of(SECRET), utc_now())
 
 
-def noted(store: Store, *texts: str, importance: float = 0.8) -> None:
-    for text in texts:
-        store.notes.inbox.append(Note(text, utc_now(), importance))
-
-
 def transcript(store: Store, name: str, *texts: str) -> None:
     folder = store.workspace.root / "transcripts"
     folder.mkdir(exist_ok=True)
@@ -58,18 +51,6 @@ def transcript(store: Store, name: str, *texts: str) -> None:
 
 def ingested(store: Store) -> int:
     return absorb_transcripts(store, transcript_files(store), utc_now()).turns
-
-
-def dreamt(store: Store, mode: Mode = Mode.AUTO) -> Outcome:
-    return dream_now(store, Reason.MANUAL, mode)
-
-
-def document(store: Store) -> str:
-    return store.workspace.document.read_text(encoding="utf-8")
-
-
-def crystals(store: Store) -> list[str]:
-    return [row["text"] for row in store.crystals.connection.execute("SELECT text FROM crystals ORDER BY key")]
 
 
 def detail(store: Store) -> str:
@@ -170,7 +151,7 @@ def test_the_rest_of_what_is_said_is_learnt(store: Store) -> None:
     bury(store)
     for way in (by_transcript, by_note, by_session):
         way(store, 1)
-    assert crystals(store) == [REST, "Bello is a dog too.", f"{REST} 1", REST]
+    assert texts_of(store) == [REST, "Bello is a dog too.", f"{REST} 1", REST]
 
 
 def test_a_note_is_wiped_out_of_its_files_and_a_late_write_is_found(store: Store) -> None:
@@ -180,7 +161,7 @@ def test_a_note_is_wiped_out_of_its_files_and_a_late_write_is_found(store: Store
         assert absorb_notes(store, utc_now()) == 2
         agent.write(b"- late\n")
     assert absorb_notes(store, utc_now()) == 1
-    assert crystals(store) == ["Bello", REST, "late"]
+    assert texts_of(store) == ["Bello", REST, "late"]
     assert store.notes.inbox.displaced()
     assert not any(b"4711" in path.read_bytes() for path in store.notes.inbox.files())
     assert [note.text for note in tuple(store.notes.each_pending())] == ["Bello", REST, "late"]

@@ -20,7 +20,7 @@ from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.workspace.adoption import find_workspace, init_workspace, open_workspace, vouch, vouched, workspace_at
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.dream import Reason
-from state.errors import BusyError, ForeignError, StorageError, UsageError
+from state.errors import BusyError, ForeignError, StorageError
 from state.scratch import Note
 from state.stores.disk.lock import acquire
 from state.stores.disk.places import PLACE, id_in, read_place
@@ -76,16 +76,6 @@ def test_one_that_came_to_another_disk_is_taken_up_when_its_owner_says_so(mine: 
     workspace = init_workspace(there, resume=True)
     assert workspace.state == mine.state
     assert is_remembered(open_workspace(there))
-
-
-def test_one_that_was_made_again_without_its_id_is_taken_up_when_its_owner_says_so(mine: Workspace) -> None:
-    away = mine.root.rename(mine.root.with_name("away"))  # so that no new folder gets its inode
-    (away / ".dreamd").unlink()
-    mine.root.mkdir()
-    assert workspace_at(mine.root) is None
-    assert init_workspace(mine.root, resume=True).state == mine.state
-    with pytest.raises(UsageError, match="no memory of yours was in"):
-        init_workspace(away, resume=True)
 
 
 @pytest.mark.parametrize("number", ["0" * 32 + "\n", "0" * 32])

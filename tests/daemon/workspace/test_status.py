@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +19,6 @@ from state.document.operations import Refusal
 from state.dream import Reason
 from state.errors import RejectedError, StorageError
 from state.scratch import Note
-from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.ledger import Call
@@ -75,15 +73,6 @@ def test_after_a_dream_it_names_version_and_author_and_counts_crystals(here: Wor
     assert value.pending.notes == 1
     assert value.crystals == {"consolidated": 1}
     assert value.characters == len(here.document.read_text())
-
-
-def test_the_holder_is_named_while_it_lives(here: Workspace) -> None:
-    assert now(here).holder is None
-    with acquire(here, "a long dream"):
-        owner = now(here).holder
-        assert owner is not None
-        assert (owner.pid, owner.command) == (os.getpid(), "a long dream")
-    assert now(here).holder is None
 
 
 @pytest.fixture
@@ -180,17 +169,3 @@ def test_problems_say_what_to_do(here: Workspace) -> None:
         "a note has waited for 30 hours",
     ]
     assert all(problem.advice for problem in problems)
-
-
-def test_a_database_that_is_none_is_one_error_that_says_what_to_do(here: Workspace) -> None:
-    here.database.write_bytes(b"no database " * 1_000)
-    with pytest.raises(StorageError, match="run 'dreamd doctor'"):
-        now(here)
-
-
-def test_a_database_of_a_later_version_asks_for_an_upgrade(here: Workspace) -> None:
-    connection = sqlite3.connect(here.database)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    with pytest.raises(StorageError, match="upgrade"):
-        now(here)

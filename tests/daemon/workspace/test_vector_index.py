@@ -1,8 +1,4 @@
-"""The vector index of a workspace in the daemon: whatever becomes of its files, it is built again by itself.
-
-Files are torn in every way that a disk and a human know, and processes are killed while they fill an index. Each
-opening happens in a process of its own, so that an index that kills it fails one test and not all.
-"""
+"""The vector index of a workspace in the daemon: whatever becomes of its files, it is built again by itself."""
 
 import multiprocessing
 import os
@@ -11,20 +7,23 @@ import shutil
 import signal
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from daemon.api.operations.search import look_up
 from daemon.config.settings import Config
 from daemon.dream.consolidation import consolidate
 from daemon.service.keeper import Keeper
 from daemon.workspace.stores import open_exclusive, utc_now
-from daemon.workspace.vector_index import Embedding, Index
+from daemon.workspace.vector_index import CachedEmbedder, Embedding, Index
 from state.crystals.crystal import Crystal, Origin
 from state.errors import FencedError
 from state.stores.crystals.crystals import Crystals
@@ -35,8 +34,11 @@ from state.stores.disk.workspace import Workspace, contained, init_workspace
 from tests.support.in_memory import BagOfWords
 
 WIDTH = 16
+
 COUNT = 1_200
+
 EMBEDDER = BagOfWords(width=WIDTH)
+
 CONTEXT = multiprocessing.get_context("spawn")
 
 
@@ -192,8 +194,6 @@ def test_what_nobody_means_is_deleted(workspace: Workspace) -> None:
 
 
 # --- a lost index
-
-
 @pytest.mark.full
 def test_a_daemon_that_lost_its_index_answers_by_words_and_makes_it_anew_in_the_background(tmp_path: Path) -> None:
     workspace, embedding = init_workspace(contained(tmp_path / "agent")), Embedding.given(BagOfWords(width=WIDTH))
@@ -224,8 +224,6 @@ def test_a_daemon_that_lost_its_index_answers_by_words_and_makes_it_anew_in_the_
 
 
 # --- torn files
-
-
 def open_and_tell(root: Path, answers: Connection) -> None:
     """Open the index as the daemon does and say how many it holds, and whether it was built anew."""
     workspace, failures = contained(root), list[Exception]()
@@ -386,3 +384,50 @@ def test_a_kill_while_the_index_is_filled_loses_nothing(kept: Workspace, tmp_pat
     # Of one batch state.db may not know yet that vectors.db has it.
     assert count in (embedded, embedded + 20)
     assert looked_at(workspace)[0] == count
+
+
+TEXTS = st.lists(st.sampled_from("abcdefgh"), max_size=6)
+
+
+class Counting:
+    """One number per text, and a list of what was asked for."""
+
+    name = "counting"
+    width = 2
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def embed(self, texts: Sequence[str], *, questions: bool = False) -> NDArray[np.float32]:  # noqa: ARG002
+        self.asked += texts
+        return np.array([[ord(text), 1.0] for text in texts], dtype=np.float32).reshape(len(texts), 2)
+
+
+@given(st.lists(TEXTS, max_size=8), st.integers(1, 10))
+def test_the_vectors_are_those_of_the_embedder_below(calls: list[list[str]], most: int) -> None:
+    remembering = CachedEmbedder(Counting(), most)
+    for texts in calls:
+        assert remembering.embed(texts).tolist() == Counting().embed(texts).tolist()
+
+
+def test_a_text_is_embedded_once() -> None:
+    below = Counting()
+    remembering = CachedEmbedder(below)
+    remembering.embed(["a", "b", "a"])
+    remembering.embed(["b", "c"])
+    assert below.asked == ["a", "b", "c"]
+
+
+def test_only_the_last_texts_are_remembered() -> None:
+    below = Counting()
+    remembering = CachedEmbedder(below, texts=2)
+    remembering.embed(["a", "b", "c"])
+    remembering.embed(["c"])
+    remembering.embed(["a"])
+    assert below.asked == ["a", "b", "c", "a"]
+
+
+def test_a_remembered_vector_is_not_changed_through_an_answer() -> None:
+    remembering = CachedEmbedder(Counting())
+    remembering.embed(["a"])[0, 0] = 0.0
+    assert remembering.embed(["a"])[0, 0] == pytest.approx(ord("a"))

@@ -1,8 +1,10 @@
-"""Laws of MEMORY.md: nothing is lost in reading, and an edit changes only what it names."""
+"""Laws of MEMORY.md: nothing is lost in reading, an edit changes only what it names, and the human wins."""
 
 from collections import Counter
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
@@ -11,6 +13,7 @@ from state.document.document import (
     Edit,
     Part,
     SectionName,
+    blank,
     complete,
     is_placeholder,
     parse,
@@ -18,12 +21,17 @@ from state.document.document import (
     stamped,
 )
 from state.document.editing import edited
+from state.document.markdown import is_stamp, rows_of
+from state.document.merge import difference, merged, removed_lines, working
+from state.document.seed import split_seed
 from state.text.words import normalise
-from tests.support.documents import any_text, memories, new_lines, texts
+from tests.support.documents import any_text, memories, new_lines, sentences, texts
 from tests.support.long_variants import examples
 
 NOW = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
+
 moods = st.sampled_from(["calm", "energized, alert", "deeply connected"])
+
 sections = st.sampled_from(list(SectionName))
 
 
@@ -135,7 +143,9 @@ def test_an_edit_changes_only_what_it_names(case: tuple[Document, Edit]) -> None
 
 
 STAMPED = "## Crystal Pointers\n- a\n_Last dream: never | Mood: calm_\n{}- b\n"
+
 APART = "## The Phenotype\n#hashtag\n_Nothing yet._\n  continued\n"
+
 INSTEAD = Edit(SectionName.POINTERS, ("_Last dream: never | Mood: calm_",), "Anna")
 
 
@@ -206,3 +216,219 @@ def test_a_section_that_loses_its_last_line_says_so(text: str, name: SectionName
     assert emptied.lines == ()
     if edits:
         assert any(not block.raw.startswith(("---", "#", "<!--")) and block.raw.strip() for block in emptied.blocks)
+
+
+MOOD = "energized, alert"
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A version, a dream's edits of it, and what a human made of it meanwhile."""
+
+    before: str
+    edits: tuple[Edit, ...]
+    human: str
+
+
+def keys(text: str) -> set[tuple[SectionName, str]]:
+    return {(name, block.key) for name, block in parse(text).lines()}
+
+
+@st.composite
+def versions(draw: st.DrawFn) -> str:
+    """A committed version: all sections, no line twice."""
+    text = render(stamped(complete(parse(draw(memories()))), NOW, "calm"))
+    lines = [block.key for _, block in parse(text).lines()]
+    assume(len(lines) == len(set(lines)))
+    return text
+
+
+@st.composite
+def dreams(draw: st.DrawFn, before: str) -> tuple[Edit, ...]:
+    """Edits as a dream makes them: no line is named twice, nothing new says what a standing line says."""
+    free = [(name, block.text) for name, block in parse(before).lines()]
+    used = {key for _, key in keys(before)}
+    edits = []
+    for _ in range(draw(st.integers(0, 5))):
+        old = draw(st.lists(st.sampled_from(free), max_size=2, unique=True)) if free else []
+        old = [one for one in old if one[0] is old[0][0]]
+        free = [one for one in free if one not in old]
+        new = draw(st.one_of(new_lines, st.none()))
+        if (new is None and not old) or (new is not None and normalise(new) in used):
+            continue
+        used |= {normalise(new)} if new is not None else set()
+        section = old[0][0] if old else draw(st.sampled_from(list(SectionName)))
+        edits.append(Edit(section, tuple(text for _, text in old), new))
+    return tuple(edits)
+
+
+@st.composite
+def meetings(draw: st.DrawFn) -> Meeting:
+    """The human deletes, adds and rewrites rows anywhere, the same lines as the dream among them."""
+    before = draw(versions())
+    edits = draw(dreams(before))
+    rows = []
+    for row in rows_of(before):
+        choice = draw(st.integers(0, 9))
+        heading = row.startswith("#")
+        if choice == 0 and not heading:
+            continue
+        if choice == 1 and not heading and row.strip():
+            row = row.rstrip("\r\n") + " " + draw(sentences) + "\n"  # noqa: PLW2901
+        rows.append(row)
+        if choice == 2:
+            rows.append(draw(st.sampled_from(["- ", "* ", "", "## Mine\n\n"])) + "mine: " + draw(sentences) + "\n")
+    return Meeting(before, edits, "".join(rows))
+
+
+@examples(300)
+@given(meetings())
+def test_without_a_human_merging_is_the_dreams_own_result(case: Meeting) -> None:
+    own, left_out = edited(working(case.before), case.edits)
+    assert merged(case.before, case.before, case.edits, NOW, MOOD) == (render(stamped(own, NOW, MOOD)), left_out)
+
+
+@examples(400)
+@given(meetings())
+def test_every_row_that_the_human_wrote_stands_in_the_result(case: Meeting) -> None:
+    result, _ = merged(case.before, case.human, case.edits, NOW, MOOD)
+    before = {row.strip() for row in rows_of(case.before)}
+    for row in rows_of(case.human):
+        if row.strip() in before or is_placeholder(row) or is_stamp(row):
+            continue
+        assert row.strip() in [other.strip() for other in rows_of(result)], row
+    there = {key for _, key in keys(result)}
+    named = {normalise(text) for edit in case.edits for text in edit.old}
+    assert {key for _, key in keys(case.human)} - named <= there
+
+
+@examples(400)
+@given(meetings())
+def test_a_line_that_the_human_removed_does_not_come_back(case: Meeting) -> None:
+    gone = {normalise(text) for text in removed_lines(case.before, case.human)}
+    result, _ = merged(case.before, case.human, case.edits, NOW, MOOD)
+    assert not gone & {key for _, key in keys(result)}
+
+
+@examples(300)
+@given(meetings())
+def test_an_edit_applies_or_is_reported(case: Meeting) -> None:
+    result, gave_way = merged(case.before, case.human, case.edits, NOW, MOOD)
+    assert set(gave_way) <= set(case.edits)
+    there = {key for _, key in keys(result)}
+    for edit in case.edits:
+        if edit in gave_way:
+            continue
+        if edit.new is not None:
+            assert normalise(edit.new) in there
+
+
+@examples(300)
+@given(meetings())
+def test_merging_again_changes_nothing(case: Meeting) -> None:
+    result, _ = merged(case.before, case.human, case.edits, NOW, MOOD)
+    assert merged(case.before, result, case.edits, NOW, MOOD)[0] == result
+
+
+@examples(200)
+@given(any_text.filter(lambda text: bool(text.strip()) and not parse(text).has_schema), versions().flatmap(dreams))
+@example("```\nnever closed", (Edit(SectionName.BOND, (), "a"),))
+@example("## The Bond\n- mine", (Edit(SectionName.BOND, (), "a"),))
+def test_a_text_without_the_schema_stays_byte_for_byte(human: str, edits: tuple[Edit, ...]) -> None:
+    result, _ = merged("", human, edits, NOW, MOOD)
+    assert result.startswith(human)
+    assert parse(result).missing == ()
+
+
+@examples(300)
+@given(memories(), memories())
+def test_the_difference_applied_to_one_text_gives_the_lines_of_the_other(one: str, other: str) -> None:
+    after, _ = edited(working(one), difference(one, other))
+    assert keys(render(after)) == keys(other)
+
+
+def test_a_line_that_the_human_wrote_once_more_stays() -> None:
+    document, _ = edited(working(""), [Edit(SectionName.BOND, (), "Anna deploys")])
+    before = render(stamped(document, NOW, MOOD))
+    human = before.replace("- Anna deploys\n", "- Anna deploys\n- Anna deploys\n")
+    for edit in (Edit(SectionName.BOND, ("Anna deploys",), None), Edit(SectionName.BOND, ("Anna deploys",), "Bo")):
+        result, gave_way = merged(before, human, (edit,), NOW, MOOD)
+        assert gave_way == (edit,)
+        assert result.count("Anna deploys") == 2
+
+
+OWNERS = (
+    "# Mine\n\n## People\n\n- Ada runs the lab.\n- Bert is away.\n\n"
+    "### Guests\n\n* Cleo\n\n## Empty\n\n## Build\n- make check\n"
+)
+
+
+def above(text: str, *leaving: str) -> str:
+    document, left_out = edited(working(text), [Edit(None, (one,), None) for one in leaving])
+    assert left_out == ()
+    parts = split_seed(render(document))
+    assert parts is not None
+    assert render(parse(render(document))) == render(document)
+    return parts[0]
+
+
+@pytest.mark.parametrize(
+    ("leaving", "left"),
+    [
+        (["Bert is away."], OWNERS.replace("- Bert is away.\n", "")),
+        (["Cleo"], OWNERS.replace("### Guests\n\n* Cleo\n\n", "")),
+        (["make check"], OWNERS.replace("## Build\n- make check\n", "")),
+        (["Ada runs the lab.", "Bert is away."], OWNERS.replace("- Ada runs the lab.\n- Bert is away.\n\n", "")),
+        (["Ada runs the lab.", "Cleo", "Bert is away."], "# Mine\n\n## Empty\n\n## Build\n- make check\n"),
+    ],
+)
+def test_a_heading_above_the_rule_goes_with_the_last_text_under_it(leaving: list[str], left: str) -> None:
+    assert above(OWNERS, *leaving).rstrip("\n") == left.rstrip("\n")
+
+
+def test_an_addition_may_stand_first_but_under_no_heading_of_the_owners() -> None:
+    document, _ = edited(blank(), [Edit(SectionName.CONTEXT, (), text, first=True) for text in ("one", "two")])
+    assert "## Active Context\n\n- two\n- one\n" in render(document)
+    mine = render(document).replace("- two", "### Mine\n\n- two")
+    after = render(edited(parse(mine), [Edit(SectionName.CONTEXT, (), "three", first=True)])[0])
+    assert "### Mine\n\n- two\n- one\n- three\n" in after
+
+
+@examples(200)
+@given(any_text)
+def test_a_pin_changes_the_bytes_of_its_line_alone_and_is_taken_back(text: str) -> None:
+    document = parse(text)
+    for name, block in document.lines():
+        twins = sum(other.key == block.key for _, other in document.lines())
+        pin = Edit(name, (block.text,), pinned=not block.pinned)
+        after, left_out = edited(document, [pin])
+        if left_out or twins > 1:
+            continue
+        read = parse(render(after))
+        assert [(where, one.text) for where, one in read.lines()] == [
+            (where, one.text) for where, one in document.lines()
+        ]
+        changed = [
+            (one, other) for (_, one), (_, other) in zip(document.lines(), read.lines(), strict=True) if one != other
+        ]
+        assert [(one.pinned, other.pinned) for one, other in changed] == [(block.pinned, not block.pinned)]
+        assert edited(after, [pin])[1] == (pin,)
+        if not block.pinned:
+            back, _ = edited(after, [Edit(name, (block.text,), pinned=False)])
+            assert render(back) == render(document)
+
+
+@pytest.mark.parametrize(
+    ("row", "pinned"),
+    [
+        ("- Ada plays chess\n", "- Ada plays chess 📌\n"),
+        ("Ada plays\nchess\n", "Ada plays 📌\nchess\n"),
+        ("* Ada plays  \r\n  chess\r\n", "* Ada plays 📌  \r\n  chess\r\n"),
+        ("```python\nchess()\n```\n", "```python 📌\nchess()\n```\n"),
+    ],
+)
+def test_a_pin_stands_at_the_end_of_the_first_row(row: str, pinned: str) -> None:
+    document = parse(f"## The Bond\n\n{row}")
+    ((name, block),) = document.lines()
+    after, _ = edited(document, [Edit(name, (block.text,), pinned=True)])
+    assert render(after) == f"## The Bond\n\n{pinned}"

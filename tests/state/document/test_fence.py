@@ -24,8 +24,7 @@ def test_a_mention_of_a_marker_is_none(content: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "rows",
-    [[BEGIN], [END], [END, BEGIN], [BEGIN, BEGIN, END], [BEGIN, END, END], [BEGIN, END, BEGIN, END]],
+    "rows", [[BEGIN], [END], [END, BEGIN], [BEGIN, BEGIN, END], [BEGIN, END, END], [BEGIN, END, BEGIN, END]]
 )
 def test_markers_that_are_no_pair_are_refused(rows: list[str]) -> None:
     with pytest.raises(DocumentError, match="not one of each"):

@@ -1,5 +1,4 @@
 from datetime import UTC, datetime
-from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,15 +26,6 @@ def test_old_text_becomes_settled_crystals_with_their_lines() -> None:
     assert [crystal.position for crystal in crystals] == [0, 1, 2]
 
 
-def test_long_text_is_cut_in_overlapping_chunks() -> None:
-    text = "\n\n".join(f"Paragraph {i}: " + "word " * 60 for i in range(20))
-    crystals = seed_crystals(text, NOW)
-    lines = [(c.source.first_line, c.source.last_line) for c in crystals if c.source]
-    assert len(crystals) > 2
-    assert all(later[0] <= earlier[1] for earlier, later in pairwise(lines))
-    assert lines[-1][1] == 39
-
-
 def test_a_chunk_that_was_rewritten_points_at_the_whole_file() -> None:
     (crystal,) = seed_crystals("a\nb\nc", NOW, lambda _: ("rewritten",))
     assert crystal.source is not None
@@ -55,10 +45,6 @@ def test_the_comment_is_found_again_whatever_the_line_ends() -> None:
         assert split_seed(appended(text, "new\n").replace("\n", "\r\n").replace("\r\r", "\r")) is not None
     assert split_seed("no comment") is None
     assert split_seed(f"inside a line {MARKER} it is no mark") is None
-
-
-def test_the_last_comment_parts_the_file() -> None:
-    assert split_seed(appended(appended("a", "b"), "c")) == (appended("a", "b"), "c")
 
 
 TEXT = st.text(alphabet=st.sampled_from("ab \n\r-#`é漢"), max_size=60)

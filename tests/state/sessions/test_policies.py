@@ -1,10 +1,12 @@
-"""The four policies: their published defaults and examples, what they say, and what cannot be meant."""
+"""The four policies: their published defaults and examples, and who leaves, against the published keys."""
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from state.errors import UsageError
 from state.sessions.item import Item, State
@@ -24,14 +26,15 @@ from state.sessions.policies import (
 from tests.state.sessions.items import DAY, HOUR, MINUTE, START, item, left, view
 
 CAPACITY = "capacity_exceeded"
+
 LOW, PROTECTED = f"{CAPACITY}_low", f"{CAPACITY}_protected"
+
 MICROSECOND = timedelta(microseconds=1)
+
 TTL, BUDGET = Ttl(), Budget()
 
 
 # ------------------------------------------------------------------ settings
-
-
 def test_there_are_four_and_their_defaults_are_the_published_ones() -> None:
     assert [policy_of(name, {}) for name in POLICIES] == [Ttl(), Budget(), Hybrid(), Bounded()]
     assert [policy_of(name, {}).name for name in POLICIES] == list(POLICIES)
@@ -109,8 +112,6 @@ def test_the_status_is_told_from_counts(policy: Policy, count: int, tokens: int,
 
 
 # ----------------------------------------------------------------------- ttl
-
-
 def added(seq: int = 0, **fields: object) -> Item:
     one = item(seq, **fields)
     return replace(one, expires_at=one.created_at + timedelta(seconds=TTL.ttl_seconds[one.priority]))  # type: ignore[index]
@@ -125,6 +126,7 @@ def test_the_priority_says_how_long_an_item_lives() -> None:
 
 # high: .36 + .3·(1 − age/12 h) + .15 + .0x; with 9 accesses and 200 characters: .83 − .3·age/12 h
 OFTEN = item(priority="high", access_count=9, content="x" * 200)
+
 OWN = Ttl.of({"ttl_seconds": {"low": 60}, "promote_accesses": {"low": 2}, "promote_age_seconds": 30,
               "promote_age_accesses": 1, "promote_score": 0.5})  # fmt: skip
 
@@ -183,8 +185,6 @@ def test_cleanup_promotes_what_is_eligible_and_drops_what_is_expired() -> None:
 
 
 # -------------------------------------------------------------------- budget
-
-
 def many(count: int, protected: tuple[int, ...] = (), hidden: tuple[int, ...] = ()) -> list[Item]:
     """So many, a minute apart; the protected ones have a tag of those that protect."""
     return [
@@ -246,74 +246,126 @@ def test_six_tags_protect_in_exactly_this_case_unless_it_is_configured() -> None
 # -------------------------------------------------------------------- hybrid
 
 
-NAMES = ("random_note", "debug_log", "temp_calc", "user_pref", "architecture_decision")
-
-
-@pytest.mark.parametrize(
-    ("tokens", "limit", "gone"),
-    [
-        (5000, 8200, ["random_note", "temp_calc", "debug_log"]),
-        (4100, 8200 + 500, ["random_note", "temp_calc"]),  # 3,600 have to go: exactly what the first two have
-        (4101, 8200 + 500, ["random_note", "temp_calc", "debug_log"]),
-        (8200, 8200, ["random_note", "temp_calc", "debug_log", "user_pref", "architecture_decision"]),
-    ],
-)
-def test_hybrid_frees_the_deficit_as_in_the_published_figure(tokens: int, limit: int, gone: list[str]) -> None:
-    """Importance is there from 0 to 10. The new one, however little it matters, is never its own victim."""
-    figures = [
-        (0.1, 2000, HOUR),
-        (0.2, 1500, 2 * DAY),
-        (0.15, 1600, 5 * DAY),
-        (0.8, 100, 5 * DAY),
-        (1.0, 3000, 3 * DAY),
-    ]
-    items = [
-        item(seq, id=name, importance=importance, token_count=size, created_at=START - age)
-        for seq, (name, (importance, size, age)) in enumerate(zip(NAMES, figures, strict=True))
-    ]
-    new = item(9, id="new", importance=0.0, token_count=tokens)
-    plan = Hybrid(max_tokens=limit).admit(view([*items, new]), new.id)
-    assert [step.item.id for step in plan.steps] == gone
-    assert {(step.action, step.reason, step.leaves) for step in plan.steps} == {(Action.ARCHIVE, "token_limit", True)}
-    if tokens == 5000:
-        assert plan.log == "Working memory 5000 tokens over 8200 - evicting 3 items, 5100 tokens"
-
-
 # ------------------------------------------------------------------- bounded
-
-
-def test_bounded_takes_the_oldest_for_one_too_many_and_the_bound_wins_over_protection() -> None:
-    items = [item(seq) for seq in range(65)]
-    assert Bounded().admit(view(items[:64]), items[63].id).steps == ()
-    plan = Bounded().admit(view(items), items[64].id)
-    assert (left(plan), plan.level) == ([0], "info")
-    assert plan.log == "Working memory (65/64 items, 65/4000 tokens) over its limits - evicting 1"
-    dear = [item(seq, importance=0.7 + seq / 100, created_at=START + seq * MINUTE) for seq in range(5)]
-    plan = Bounded(max_items=3).admit(view(dear), dear[-1].id)
-    assert [(step.item.seq, step.reason, step.rescue) for step in plan.steps] == [
-        (0, PROTECTED, True),
-        (1, PROTECTED, True),
-    ]
-    assert plan.level == "warning"
-    weak = [*dear[:3], item(3, importance=0.69)]
-    assert left(Bounded(max_items=3).admit(view(weak), weak[-1].id)) == [3]  # a new item may be its own victim
-
-
 def test_the_bands_begin_at_three_and_at_seven_tenths() -> None:
     for importance, reason in {0.299: LOW, 0.3: CAPACITY, 0.699: CAPACITY, 0.7: PROTECTED}.items():
         assert [step.reason for step in Bounded().order(view([item(importance=importance)]))] == [reason]
 
 
-def test_the_published_scenario() -> None:
-    """105 items come by step 20, 4,500 tokens; the low ones of the first steps make room. 64 items are the bound."""
-    policy = Bounded(max_items=100)
-    items: list[Item] = []
-    for step, count, tokens in ((0, 10, 50), (5, 20, 50), (10, 30, 34), (15, 25, 40), (20, 20, 48)):
-        for _ in range(count):
-            low = step <= 5 and len(items) % 2
-            items.append(item(len(items), step_index=step, token_count=tokens, importance=0.1 if low else 0.5))
-            gone = policy.admit(view(items), items[-1].id).steps
-            assert all(victim.item.importance < 0.3 and victim.item.step_index <= 5 for victim in gone)
-            items = [one for one in items if one not in [victim.item for victim in gone]]
-    assert sum(one.token_count for one in items) <= 4000
-    assert sum(one.step_index == 20 for one in items) == 20
+CAPACITY_PROTECTED = "capacity_exceeded_protected"
+
+WORTH = st.sampled_from([0.0, 0.1, 0.29, 0.3, 0.5, 0.69, 0.7, 0.9, 1.0]) | st.floats(0, 1)
+
+# Around an hour, to the microsecond, and anywhere; the future is a clock that was set back.
+AGES = st.sampled_from([3_600.0, 3_600.000001, 3_599.999999, 0.0, 7_200.0, -60.0]) | st.floats(-100, 100_000)
+
+
+@st.composite
+def sets(draw: st.DrawFn) -> list[Item]:
+    """Items in any order of creation, step and arrival."""
+    numbers = draw(st.lists(st.integers(0, 10_000), unique=True, min_size=1, max_size=30))
+    return [
+        item(
+            seq,
+            importance=draw(WORTH),
+            token_count=draw(st.integers(1, 50)),
+            step_index=draw(st.integers(0, 40)),
+            created_at=START - timedelta(seconds=draw(AGES)),
+            tags=draw(st.sampled_from([(), ("insight",), ("todo", "decision"), ("Insight",)])),
+            state=draw(st.sampled_from([State.LIVE, State.LIVE, State.LIVE, State.HIDDEN])),
+        )
+        for seq in numbers
+    ]
+
+
+@st.composite
+def bounds(draw: st.DrawFn) -> Bounded:
+    low, high = sorted((draw(WORTH), draw(WORTH)))
+    return draw(
+        st.just(Bounded())
+        | st.builds(
+            Bounded,
+            max_items=st.integers(1, 40),
+            max_tokens=st.integers(50, 1_000),
+            step_ttl=st.integers(0, 40),
+            wall_ttl=st.sampled_from([0.0, 3_600.0, 10_000.0]),
+            importance_threshold_low=st.just(low),
+            importance_threshold_high=st.just(high),
+            recent_window=st.integers(0, 40),
+        )
+    )
+
+
+def published_key(policy: Bounded, one: Item, step: int, now: datetime) -> tuple[object, ...]:
+    """(protected, not expired, band, recent, seq), after what is softly forgotten."""
+    if one.state == State.HIDDEN:
+        return (0, one.seq)
+    protected = one.importance >= policy.importance_threshold_high
+    age = (now - one.created_at).total_seconds()
+    expired = step - one.step_index > policy.step_ttl or age > policy.wall_ttl
+    band = 0 if one.importance < policy.importance_threshold_low else 2 if protected else 1
+    recent = step - one.step_index <= policy.recent_window
+    return (1, protected, not expired, 2 if protected else band, recent, one.seq)
+
+
+@given(sets(), bounds())
+def test_bounded_items_leave_in_the_order_of_the_published_key(items: list[Item], policy: Bounded) -> None:
+    seen = view(items)
+    order = [step.item for step in policy.order(seen)]
+    assert order == sorted(items, key=lambda one: published_key(policy, one, seen.step, START))
+
+
+@given(sets(), bounds())
+def test_bounded_takes_the_shortest_beginning_that_keeps_both_limits(items: list[Item], policy: Bounded) -> None:
+    seen = view(items)
+    gone = policy.admit(seen, items[-1].id).steps
+    ranked = sorted(items, key=lambda one: published_key(policy, one, seen.step, START))
+
+    def fits(kept: list[Item]) -> bool:
+        return len(kept) <= policy.max_items and sum(one.token_count for one in kept) <= policy.max_tokens
+
+    needed = next(count for count in range(len(items) + 1) if fits(ranked[count:]))
+    assert [step.item for step in gone] == ranked[:needed]
+    last_resort = [step for step in gone if step.reason == CAPACITY_PROTECTED]
+    assert all(policy.protects(step.item) and step.rescue for step in last_resort)
+    assert not last_resort or all(policy.protects(one) for one in ranked[needed:]), (
+        "and nothing else was left to take"
+    )
+
+
+@given(sets(), bounds())
+def test_a_sweep_takes_exactly_what_is_expired(items: list[Item], policy: Bounded) -> None:
+    seen = view(items)
+    swept = [step.item for step in policy.tick(seen).steps]
+    assert sorted(one.seq for one in swept) == sorted(
+        one.seq for one in items if not published_key(policy, replace(one, state=State.LIVE), seen.step, START)[2]
+    )
+
+
+@given(sets(), st.integers(1, 1_500))
+def test_hybrid_takes_the_shortest_beginning_that_covers_the_deficit(items: list[Item], limit: int) -> None:
+    new = items[-1]
+    policy = Hybrid(max_tokens=max(limit, new.token_count))
+    ranked = sorted(items, key=lambda one: (one.state == State.LIVE, one.importance, one.created_at, one.seq))
+    assert [step.item for step in policy.order(view(items))] == ranked
+    deficit = sum(one.token_count for one in items) - policy.max_tokens
+    others = [one for one in ranked if one is not new]
+    needed = next(count for count in range(len(items)) if sum(one.token_count for one in others[:count]) >= deficit)
+    assert [step.item for step in policy.admit(view(items), new.id).steps] == others[:needed]
+
+
+@given(sets(), st.integers(1, 20), st.integers(0, 20), st.integers(1, 20))
+def test_budget_takes_one_batch_of_the_oldest(items: list[Item], soft: int, above: int, batch: int) -> None:
+    policy = Budget(soft_limit=soft, hard_limit=soft + above, batch_size=batch)
+    steps = policy.tick(view(items)).steps
+    oldest = sorted(items, key=lambda one: (one.state == State.LIVE, one.created_at, one.seq))
+    protected = {one.seq for one in items if {"insight", "decision"} & set(one.tags) and one.state == State.LIVE}
+    if len(items) >= policy.hard_limit:
+        assert [step.item for step in steps] == oldest[:batch]
+        assert all(step.action is Action.ARCHIVE for step in steps)
+        assert {step.item.seq for step in steps if step.rescue} == protected & {step.item.seq for step in steps}
+    elif len(items) >= soft:
+        assert [step.item for step in steps] == [one for one in oldest if one.seq not in protected][:batch]
+        assert all((step.action is Action.PROMOTE) == (step.item.state is State.LIVE) for step in steps)
+    else:
+        assert steps == ()

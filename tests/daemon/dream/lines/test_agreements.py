@@ -3,29 +3,25 @@
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from daemon.config.paths import registry_path
 from daemon.config.registry import add, exclude
-from daemon.config.settings import Config
 from daemon.dream.changes import decide_changes, settle
 from daemon.dream.lines.agreements import propose_agreements
-from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_global_workspace, init_workspace
-from daemon.workspace.stores import Store, open_exclusive, utc_now
-from daemon.workspace.vector_index import Embedding
+from daemon.workspace.stores import Store, utc_now
 from state.document.document import SectionName
 from state.document.operations import Action
-from state.dream import Decision, Reason
-from state.scratch import Note
+from state.dream import Decision
 from state.stores.database.tables import Change
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
-from state.stores.vectors.embedder import Unavailable
+from tests.support.committing import dreamt as dreamt_in
+from tests.support.working import working
 
 TEA, SHORT, SHORTLY = "Ada prefers tea over coffee", "Ada wants short answers", "ada wants  SHORT answers"
 
@@ -37,18 +33,13 @@ def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
 
-@contextmanager
-def opened(workspace: Workspace) -> Iterator[Store]:
-    with open_exclusive(workspace, Config(), "test", embedding=Embedding.given(Unavailable("not here"))) as store:
-        yield store
+def opened(workspace: Workspace) -> AbstractContextManager[Store]:
+    return working(workspace.root)
 
 
 def dreamt(workspace: Workspace, note: str = "The staging server listens on port 8080") -> None:
     with opened(workspace) as store:
-        store.notes.inbox.append(
-            Note(f"{note} ({store.lineage.last_version()})", utc_now(), 0.8), Config().secrets.redaction
-        )
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        dreamt_in(store, f"{note} ({store.lineage.last_version()})")
 
 
 def project(folder: Path, *lines: str, section: SectionName = SectionName.BOND) -> Workspace:
@@ -116,19 +107,6 @@ def test_it_is_a_line_when_its_owner_approves_it_and_is_not_proposed_again(
     assert proposed(everywhere) == []
 
 
-def test_declined_once_is_not_proposed_again_in_no_words_and_at_no_time(
-    tmp_path: Path, everywhere: Workspace
-) -> None:
-    for name in ("one", "two"):
-        project(tmp_path / name, SHORT)
-    decide(everywhere, proposed(everywhere)[0].number, Decision.DECLINED)
-    with opened(everywhere) as store:
-        store.changes.sweep(utc_now().replace(year=2100))
-    for name in ("three", "four"):
-        project(tmp_path / name, SHORTLY)
-    assert proposed(everywhere) == []
-
-
 def test_what_nobody_decides_becomes_no_note_and_is_not_asked_again(tmp_path: Path, everywhere: Workspace) -> None:
     for name in ("one", "two"):
         project(tmp_path / name, SHORT)
@@ -187,17 +165,6 @@ def test_only_the_global_workspace_is_proposed_to(tmp_path: Path, everywhere: Wo
     with opened(projects[0]) as store:
         assert propose_agreements(store, utc_now()) == 0
         assert store.changes.open() == []
-
-
-def test_a_dream_of_the_global_workspace_proposes_though_nothing_else_is_new(
-    tmp_path: Path, everywhere: Workspace
-) -> None:
-    for name in ("one", "two"):
-        project(tmp_path / name, SHORT)
-    dreamt(everywhere)
-    with opened(everywhere) as store:
-        assert [one.change.operation.text for one in store.changes.open()] == [SHORT]
-        assert SHORT not in everywhere.document.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("what", ["document", "database", "root"])

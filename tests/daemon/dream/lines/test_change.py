@@ -1,33 +1,38 @@
-"""Lines that their owner changes without an editor: over real dreams, restores, and saves in the same moment."""
+"""Lines of MEMORY.md one by one: what is known of each, and changes of them without an editor."""
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from daemon.config.settings import load
+from daemon.dream.changes import open_changes
 from daemon.dream.lines.change import Changed, LineWish, change
-from daemon.dream.lines.standing import Line, standing_lines
+from daemon.dream.lines.standing import SHOWN_CHARACTERS, Line, StandingLines, shown, standing_lines
 from daemon.dream.restore import restore
-from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction
+from state.crystals.supersession import Cause, Supersession
 from state.document.document import SectionName, parse
 from state.document.operations import Why
-from state.dream import Reason
+from state.dream import Decision
 from state.errors import ConflictError, RejectedError
-from state.scratch import Note
+from state.stores.crystals.supersessions import Supersessions
 from state.stores.disk.syscalls import System
 from state.trust import Trust
-from tests.support.committing import added
-from tests.support.working import SECRET, working
+from tests.support.committing import added, dreamt
+from tests.support.revising import revises
+from tests.support.working import SECRET, document, working
 
 TEA, PORT, WALL = (
     "Ada prefers tea in the morning",
     "The staging server listens on port 8080",
     "The harbour wall is of granite",
 )
-COCOA, OTHER_PORT = "Ada prefers cocoa in the morning", "The staging server listens on port 9090"
+
+COCOA, NEW_PORT = "Ada prefers cocoa in the morning", "The staging server listens on port 9090"
 
 
 @pytest.fixture
@@ -35,16 +40,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
     with working(tmp_path / "agent") as store:
         dreamt(store, TEA, PORT, WALL)
         yield store
-
-
-def dreamt(store: Store, *notes: str) -> Outcome:
-    for note in notes:
-        store.notes.inbox.append(Note(note, utc_now(), 0.8))
-    return dream_now(store, Reason.MANUAL, Mode.AUTO)
-
-
-def document(store: Store) -> str:
-    return store.workspace.document.read_text(encoding="utf-8")
 
 
 def write(store: Store, text: str) -> None:
@@ -55,9 +50,9 @@ def texts(store: Store) -> list[str]:
     return [block.text for _, block in parse(document(store)).lines()]
 
 
-def lines(store: Store) -> dict[str, Line]:
-    every = standing_lines(store, utc_now()).sections
-    return {line.text: line for section in every for line in section.lines}
+def lines(store: Store, found: StandingLines | None = None) -> dict[str, Line]:
+    found = found or standing_lines(store, utc_now())
+    return {line.text: line for section in found.sections for line in section.lines}
 
 
 def wish(store: Store, action: LineAction, old: str, text: str = "", **more: Any) -> LineWish:
@@ -108,14 +103,14 @@ def test_all_that_is_wanted_is_one_version_by_the_owner(store: Store) -> None:
 
 
 def test_an_edit_is_what_the_same_edit_of_the_file_is(store: Store, tmp_path: Path) -> None:
-    edit(store, PORT, OTHER_PORT)
+    edit(store, PORT, NEW_PORT)
     with working(tmp_path / "by hand") as other:
         dreamt(other, TEA, PORT, WALL)
-        write(other, document(other).replace(PORT, OTHER_PORT))
+        write(other, document(other).replace(PORT, NEW_PORT))
         dreamt(other, "Grace plays chess")
 
         def known(one: Store) -> Sequence[object]:
-            (life,) = one.lineage.lives(OTHER_PORT)
+            (life,) = one.lineage.lives(NEW_PORT)
             evidence = [(crystal.text, crystal.origin) for crystal in one.crystals.get(life.evidence)]
             (old,) = one.lineage.lives(PORT)
             pairs = one.crystals.connection.execute("SELECT cause, trust FROM supersessions").fetchall()
@@ -137,7 +132,7 @@ def test_a_restore_brings_back_lines_pins_and_tombstones(store: Store) -> None:
     done(
         store,
         wish(store, LineAction.UNPIN, TEA),
-        wish(store, LineAction.WRONG, PORT, OTHER_PORT),
+        wish(store, LineAction.WRONG, PORT, NEW_PORT),
         LineWish(LineAction.ADD, section=SectionName.CONTEXT, text=WALL, again=True),
     )
     assert tombstones(store) == [PORT]
@@ -149,41 +144,13 @@ def test_a_restore_brings_back_lines_pins_and_tombstones(store: Store) -> None:
     assert f"{TEA} 📌" not in document(store)
 
 
-@pytest.mark.parametrize(
-    ("action", "text", "why"),
-    [
-        (LineAction.EDIT, COCOA, "pinned"),
-        (LineAction.DELETE, "", "pinned"),
-        (LineAction.WRONG, "", "pinned"),
-        (LineAction.PIN, "", "pinned already"),
-    ],
-)
-def test_a_pinned_line_is_unpinned_first(store: Store, action: LineAction, text: str, why: str) -> None:
-    done(store, wish(store, LineAction.PIN, TEA))
-    before = document(store)
-    with pytest.raises(RejectedError, match="pinned") as refused:
-        done(store, wish(store, LineAction.EDIT, PORT, OTHER_PORT), wish(store, action, TEA, text))
-    assert why in fields(refused)["changes.1"]
-    assert document(store) == before
-    assert store.lineage.last_version() == 2
-    done(store, wish(store, LineAction.UNPIN, TEA))
-    assert f"- {TEA}\n" in document(store)
-
-
 def test_what_was_deleted_is_written_again_only_if_that_is_meant(store: Store) -> None:
-    edit(store, PORT, OTHER_PORT)
+    edit(store, PORT, NEW_PORT)
     with pytest.raises(RejectedError, match="the owner deleted this line"):
-        edit(store, OTHER_PORT, PORT)
-    edit(store, OTHER_PORT, PORT, again=True)
+        edit(store, NEW_PORT, PORT)
+    edit(store, NEW_PORT, PORT, again=True)
     assert PORT in texts(store)
-    assert tombstones(store) == [OTHER_PORT]
-
-
-def test_a_line_stands_once(store: Store) -> None:
-    with pytest.raises(RejectedError, match="says so already"):
-        edit(store, TEA, PORT)
-    with pytest.raises(RejectedError, match="changed by an earlier"):
-        done(store, wish(store, LineAction.DELETE, TEA), wish(store, LineAction.PIN, TEA))
+    assert tombstones(store) == [NEW_PORT]
 
 
 def test_a_line_that_says_something_else_by_now_is_not_changed(store: Store) -> None:
@@ -263,3 +230,91 @@ def test_a_secret_stands_as_it_would_by_hand(store: Store) -> None:
     assert SECRET not in shown
     done(store, wish(store, LineAction.DELETE, shown))
     assert text not in texts(store)
+
+
+def test_each_line_says_who_wrote_it_and_when(store: Store) -> None:
+    write(store, added(document(store), "Ada's sister is called Grace"))
+    found = standing_lines(store, utc_now() + timedelta(days=2))
+    known = lines(store, found)
+    assert (found.version, found.budget, found.characters) == (1, 8_000, len(document(store)))
+    tea = known[TEA]
+    assert (tea.id, tea.version, tea.author, tea.trust, tea.evidence) == ("L1", 1, "extractive", Trust.AGENT, 1)
+    assert tea.age_days == 2.0
+    mine = known["Ada's sister is called Grace"]
+    assert (mine.id, mine.version, mine.author, mine.trust, mine.age_days) == ("", None, "owner", Trust.OWNER, None)
+    dreamt(store, "Grace plays chess")
+    assert lines(store)[mine.text].author == "owner"
+    restore(store, 1)
+    restore(store, 3)
+    assert lines(store)["Grace plays chess"].author == "restore"
+
+
+def test_the_file_is_shown_in_its_order_with_what_stands_outside(store: Store) -> None:
+    write(store, f"# Mine\n\nabove\n\n{document(store)}\n## Also mine\n\n- below 📌\n")
+    found = standing_lines(store, utc_now())
+    shown_lines = [(one.name, one.heading, [line.text for line in one.lines]) for one in found.sections if one.lines]
+    assert shown_lines == [
+        ("", "# Mine", ["above"]),
+        ("Active Context", "## Active Context", [WALL, PORT, TEA]),
+        ("", "## Also mine", ["below"]),
+    ]
+    assert lines(store)["below"].pinned
+    assert len(found.sections) == 10  # the seven, the title, and the owner's two
+
+
+def test_a_line_whose_ground_is_superseded_says_by_what_and_since_when(store: Store) -> None:
+    dreamt(store, "Ada drinks water at noon")
+    evidence = store.lineage.evidence()
+    keys = store.crystals.keys([evidence["L1"][0], evidence["L4"][0]])
+    older, newer = keys[evidence["L1"][0]], keys[evidence["L4"][0]]
+    now = utc_now()
+    Supersessions(store.crystals).record([Supersession(older, newer, now, Trust.OWNER, Cause.OWNER)])
+    found = lines(store)
+    assert found[TEA].superseded_by == "Ada drinks water at noon"
+    assert found[TEA].superseded_at is not None
+    assert (found[PORT].superseded_by, found[PORT].superseded_at) == ("", None)
+
+
+def test_a_line_that_waits_to_be_changed_or_can_be_undone_says_which_change(store: Store) -> None:
+    write(store, document(store).replace(PORT, f"{PORT} for now"))
+    dreamt(store, "Grace plays chess")
+    with revises({NEW_PORT: PORT, COCOA: TEA}):
+        store.config = load(None)
+        dreamt(store, NEW_PORT, COCOA)  # of a line by hand its owner is asked
+    numbers = {one.decision: one.number for one, _ in open_changes(store)}
+    found = lines(store)
+    assert {text: line.waiting for text, line in found.items() if line.waiting} == {
+        f"{PORT} for now": numbers[Decision.WAITING]
+    }
+    assert {text: line.applied for text, line in found.items() if line.applied} == {COCOA: numbers[Decision.APPLIED]}
+
+
+def test_no_secret_and_no_more_than_the_beginning_is_shown(store: Store) -> None:
+    write(store, added(document(store), f"the token is {SECRET}, {'word ' * 400}"))
+    (long,) = [line for line in lines(store).values() if "token" in line.text]
+    assert SECRET not in long.text
+    assert (len(long.text), long.cut) == (SHOWN_CHARACTERS, True)
+    change(store, [LineWish(LineAction.DELETE, section=SectionName.BOND, expected=long.text)])
+    assert "token" not in document(store)
+    assert not any("token" in text for text in lines(store))
+    assert shown(store, SECRET * 500)[0].count(SECRET) == 0
+
+
+def test_pages_together_are_the_whole(store: Store) -> None:
+    rows = "".join(f"- Shelf {number} holds boxes\n" for number in range(40))
+    write(store, document(store).replace(f"- {PORT}\n", rows + f"- {PORT}\n"))
+    whole = standing_lines(store, utc_now())
+    assert whole.more == 0
+    for limit in (1, 7, 50):
+        start, together, headings = 0, list[Line](), list[str]()
+        while True:
+            page = standing_lines(store, utc_now(), start, limit)
+            together += [line for section in page.sections for line in section.lines]
+            headings += [section.heading for section in page.sections]
+            start += limit
+            if not page.more:
+                break
+        expected = [line for section in whole.sections for line in section.lines]
+        assert [line.text for line in together] == [line.text for line in expected]
+        assert list(dict.fromkeys(headings)) == [section.heading for section in whole.sections]
+    assert standing_lines(store, utc_now(), 10**9, 10).sections == ()

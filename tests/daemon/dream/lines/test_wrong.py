@@ -18,33 +18,23 @@ from daemon.dream.lines.change import LineWish, change
 from daemon.dream.lines.standing import Line, standing_lines
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
-from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, open_exclusive, utc_now
-from daemon.workspace.vector_index import Embedding
+from daemon.workspace.stores import Store, utc_now
 from graphs.review import NOT_TRUE, LineAction
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.document.document import parse
 from state.dream import Decision, Reason
 from state.errors import RejectedError
 from state.scratch import Note
-from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
 from tests.support.forgettable import forgotten
 from tests.support.model_characters import inputs_of
 from tests.support.scripted_model import Reply, ScriptedModel
+from tests.support.working import working
 
 WRONG, RIGHT = "Mirela lives in a flat on Harbour street", "Mirela lives in the yellow house on Kivi lane"
 FORMER, LATTER = "The staging server listens on port 8080", "The staging server listens on port 9090"
 CHESS = "Grace plays chess on Sundays"
 Opened = Callable[[Path], Any]
-
-
-@contextmanager
-def plain(root: Path) -> Iterator[Store]:
-    """Without a model, and without one of embeddings."""
-    workspace = init_workspace(root)
-    with open_exclusive(workspace, Config(), "a test", embedding=Embedding.given(Unavailable("not here"))) as store:
-        yield store
 
 
 @contextmanager
@@ -63,8 +53,7 @@ def repeating(root: Path) -> Iterator[Store]:
 
     with ScriptedModel(insistent) as model:
         config = Config.model_validate({"model": {"name": "openai/scripted", "api_base": model.url}})
-        gone = Embedding.given(Unavailable("not here"))
-        with open_exclusive(init_workspace(root), config, "a test", embedding=gone) as store:
+        with working(root, config) as store:
             yield store
             assert model.count
 
@@ -115,7 +104,7 @@ def said_again(store: Store, text: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("opened", [plain, repeating])
+@pytest.mark.parametrize("opened", [working, repeating])
 @pytest.mark.parametrize(
     ("action", "old", "text"),
     [
@@ -140,7 +129,7 @@ def test_no_dream_writes_it_again(tmp_path: Path, opened: Opened, action: LineAc
 
 
 def test_a_search_gives_what_is_right_instead(tmp_path: Path) -> None:
-    with plain(tmp_path / "agent") as store:
+    with working(tmp_path / "agent") as store:
         dreamt(store, WRONG, FORMER)
         called_wrong(store, RIGHT)
         assert found(store)[:2] == [(RIGHT, ""), (WRONG, RIGHT)]
@@ -156,7 +145,7 @@ def test_a_search_gives_what_is_right_instead(tmp_path: Path) -> None:
 
 def test_a_search_gives_the_denial_of_what_nothing_is_said_of_instead(tmp_path: Path) -> None:
     denial = f"{NOT_TRUE}{WRONG}"
-    with plain(tmp_path / "agent") as store:
+    with working(tmp_path / "agent") as store:
         dreamt(store, WRONG, FORMER)
         called_wrong(store)
         assert WRONG not in lines(store)
@@ -170,7 +159,7 @@ def test_a_search_gives_the_denial_of_what_nothing_is_said_of_instead(tmp_path: 
 def test_a_text_that_says_more_than_the_line_holds_on(tmp_path: Path) -> None:
     tail = "She has worked at the observatory on the northern hill since spring, where she counts meteors with Ana"
     said = f"{WRONG}. {', '.join([tail, *[tail.lower()] * 6])}."
-    with plain(tmp_path / "agent") as store:
+    with working(tmp_path / "agent") as store:
         dreamt(store, said, FORMER)
         (line,) = [one for one in lines(store).values() if one.text.startswith(WRONG)]
         assert line.text == f"{WRONG}."
@@ -180,7 +169,7 @@ def test_a_text_that_says_more_than_the_line_holds_on(tmp_path: Path) -> None:
 
 
 def test_a_line_beside_it_on_the_same_note_stands(tmp_path: Path) -> None:
-    with plain(tmp_path / "agent") as store:
+    with working(tmp_path / "agent") as store:
         dreamt(store, WRONG, FORMER)
         called_wrong(store)
         dreamt(store, CHESS)
@@ -190,13 +179,13 @@ def test_a_line_beside_it_on_the_same_note_stands(tmp_path: Path) -> None:
 
 
 def test_what_is_forgotten_is_denied_no_more(tmp_path: Path) -> None:
-    with plain(tmp_path / "agent") as store:
+    with working(tmp_path / "agent") as store:
         dreamt(store, WRONG, FORMER)
         called_wrong(store)
         workspace = store.workspace
     forgotten(workspace, WRONG)
     with closing(sqlite3.connect(workspace.database)) as connection:
         assert not [row for row in connection.iterdump() if "Harbour street" in row]
-    with plain(workspace.root) as store:
+    with working(workspace.root) as store:
         assert store.memory.version(2).corrections == ()
         dreamt(store, CHESS)
