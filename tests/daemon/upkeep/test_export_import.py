@@ -79,6 +79,8 @@ def _lines(root: Path) -> str:
 
 
 def test_the_archive_is_private_whole_and_alone(dreamd: Caller, here: Path, tmp_path: Path) -> None:
+    # It takes the files along that who only looked left beside state.db.
+    assert dreamd("export", here, "-o", tmp_path).status == 0
     before = everything(here)
     target = tmp_path / "backup.db"
     target.write_text("an older one")
@@ -89,7 +91,6 @@ def test_the_archive_is_private_whole_and_alone(dreamd: Caller, here: Path, tmp_
     assert (ended.json["version"], ended.json["bytes"]) == (4, target.stat().st_size)
     assert target.stat().st_mode & 0o777 == 0o600
     assert everything(here) == before
-    assert dreamd("export", here, "-o", tmp_path).status == 0
     (named,) = tmp_path.glob("here-*.dreamd.db")
     assert members(named) == members(target)
 
