@@ -12,7 +12,7 @@ from graphs.extractive import condensed, counted_operations, extract, section_fo
 from graphs.sheet import Sheet
 from state.document.approval import Approval, Policy
 from state.document.document import render
-from state.document.operations import Action
+from state.document.operations import Action, Why
 from state.dream import Evidence, Kind, Snapshot
 from state.text.line import LINE_CHARACTERS
 from state.text.words import content_terms
@@ -158,3 +158,17 @@ def test_a_counted_line_takes_the_place_of_the_one_that_it_counted_before() -> N
     assert tuple(counted_operations(snapshot(memory(skills=[skill.text]), skill))) == ()
     feed = evidence(Kind.FEED, "Earned: 3 USDC")
     assert len(extracted(snapshot("", skill, feed)).changes) == 2  # each once, and no line of notes
+
+
+def test_a_note_that_names_a_line_takes_its_place_with_or_without_a_model() -> None:
+    text = memory(bond=["Anna lives in Bonn.", "Anna never works on Sundays. 📌"])
+    moved = replace(note(1, "Anna lives in Cologne."), replaces=("L1",))
+    for sheet in (extracted(snapshot(text, moved)), talk.heard(snapshot(text, moved), [])):
+        extract(sheet)
+        assert [(one.why, [line.text for line in one.gone]) for one in sheet.changes] == [
+            (Why.REVISED, ["Anna lives in Bonn."])
+        ]
+    gone = extracted(snapshot(text, replace(moved, replaces=("L99",))))
+    assert [(one.why, one.come[0].section) for one in gone.changes] == [(Why.ADDED, CONTEXT)]
+    pinned = extracted(snapshot(text, replace(moved, replaces=("L2",))))
+    assert [one.why for one in pinned.changes] == [Why.ADDED]

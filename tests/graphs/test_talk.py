@@ -186,3 +186,11 @@ def test_a_line_leaves_under_a_topic_of_its_own() -> None:
     assert ended.dream is not None
     (pointer,) = texts(ended.dream.after, POINTERS)
     assert pointer.startswith("Anna keeps the harbour → search:")
+
+
+def test_a_secret_of_an_answer_is_no_line_and_not_repeated() -> None:
+    key = "sk-ant-api03-" + "a1B2" * 20
+    answer = said(add(BOND, f"Anna uses {key}.", "N1"), {"op": "add", "text": key})
+    sheet = talk.heard(snapshot(TEXT, "Anna has a key."), [{"role": "assistant", "content": answer}])
+    assert key not in "".join(line.text for line in sheet.standing)
+    assert key not in repr((sheet.refused, talk.reply(sheet, 1)))
