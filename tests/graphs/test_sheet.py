@@ -154,6 +154,13 @@ def test_a_pointer_that_leads_to_nothing_is_not_recalled() -> None:
     assert (one.words, one.mend) == ("what it leads to is no longer there", True)
 
 
+def test_a_line_that_is_recalled_comes_without_its_secret() -> None:
+    key = "sk-ant-api03-" + "a1B2" * 20
+    one = told(of(Action.RECALL, POINTER, section=CONTEXT), pointed=(replace(CORS, text=f"The key is {key}."),))
+    assert one.applied
+    assert key not in one.operation.text
+
+
 def test_a_line_rests_on_the_least_trusted_of_what_it_cites() -> None:
     pieces = [note(1, "Anna moved.", trust=Trust.OWNER), note(2, "Anna moved, it says.")]
     sheet = heard(read(TEXT, *pieces), revise(BOND, BONN, "Anna moved.", "N1", "N2"))
