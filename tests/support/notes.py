@@ -1,6 +1,8 @@
 """Notes of a workspace as a test asks for them, and versions that consume them."""
 
 import os
+import sqlite3
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from state.document.document import SectionName, parse, render
 from state.document.operations import Why
 from state.dream import Dream
 from state.scratch import Note, parse_notes
+from state.stores.database.connection import open_unmigrated
 from state.stores.disk.workspace import Workspace
 from state.stores.history.notes import look
 from state.trust import Trust
@@ -24,7 +27,11 @@ EMPTY_MEMORY = "# Working Memory State\n\n" + "".join(f"## {name.value}\n" for n
 
 def pending_notes(workspace: Workspace) -> tuple[Note, ...]:
     """Return every note that no dream has consumed, oldest first."""
-    return look(workspace, lambda notes: tuple(notes.each_pending()))
+    found = look(workspace, lambda notes: tuple(notes.each_pending()))
+    if workspace.database.exists():  # who only reads leaves files beside it
+        with suppress(sqlite3.Error), open_unmigrated(workspace.database, "rw") as connection:
+            connection.execute("SELECT 1 FROM sqlite_schema")
+    return found
 
 
 def shown_notes(workspace: Workspace) -> list[str]:

@@ -33,7 +33,8 @@ from state.forgetting.known import Target
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
-from tests.support.existing_memory import CLAUDE_MD, HANDBOOK, SUMMARY, Home, git
+from tests.support.existing_memory import CLAUDE_MD, HANDBOOK, SUMMARY, Home
+from tests.support.repository import git
 from tests.support.working import working
 
 SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
