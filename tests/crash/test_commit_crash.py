@@ -170,7 +170,7 @@ def test_a_call_that_fails_leaves_the_old_version_or_the_new_one(act: Act, ready
         shutil.rmtree(workspace.root)
         return system
 
-    assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > share(20)
+    assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > share(15)
     assert ends[True] > share(10)  # nearly all that is done in files is done after the commit
 
 
@@ -197,7 +197,7 @@ def test_a_loss_of_power_leaves_the_old_version_or_the_new_one(act: Act, ready: 
         return system
 
     every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario)
-    assert worlds > share(150)
+    assert worlds > share(100)
     assert left >= ({"MEMORY", "scratch"} if is_whole() else {"MEMORY"})
 
 
