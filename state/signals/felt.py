@@ -19,6 +19,7 @@ _CODE = re.compile(
 )
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _BEFORE, _BEHIND = 5, 3  # words about a phrase in which a negation is meant for it
+_NEAR = 240  # characters about it, in which a condition is meant for it
 # These have to have happened; thanks and haste may stand in a question.
 _HAPPENED = frozenset({Feeling.REWARD, Feeling.ERROR, Feeling.ACHIEVEMENT})
 _RESTING = dict(zip(Hormone, BASELINES.levels, strict=True))
@@ -53,25 +54,29 @@ def feelings_in(text: str) -> tuple[Feeling, ...]:
 
 def _felt_in(clause: str) -> Iterator[Feeling]:
     asked, clause = clause.rstrip().endswith(("?", "？")), _spelt_out(clause)
+    is_unreal = bool(_unspaced_unreal().search(clause))
     for feeling in Feeling:
         for told in phrases(feeling.value).finditer(clause):
             before, behind = _around(clause, told)
             is_told = not _denied(before, behind) and not (feeling is Feeling.ERROR and _mended(before, behind))
-            if is_told and not (feeling in _HAPPENED and (asked or _is_unreal(clause, before))):
+            if is_told and not (feeling in _HAPPENED and (asked or is_unreal or _is_planned(before))):
                 yield feeling
+                break
     for told in phrases("denied").finditer(clause):
         before, behind = _around(clause, told)
         is_so = words("unreal").isdisjoint(before) and not asked and before[:1] not in _ORDERS
         if is_so and _denied(before, behind):
             yield Feeling.ERROR
+            break
 
 
 _ORDERS = (["do"], ["never"], ["please"], ["bitte"])
 
 
 def _around(clause: str, told: re.Match[str]) -> tuple[list[str], list[str]]:
-    """Return the words before a phrase and behind it."""
-    return _WORD.findall(clause[: told.start()]), _WORD.findall(clause[told.end() :])
+    """Return the words before a phrase and behind it, of so many characters: a clause may have megabytes."""
+    near = clause[max(0, told.start() - _NEAR) : told.start()]
+    return _WORD.findall(near), _WORD.findall(clause[told.end() : told.end() + _NEAR])
 
 
 def _denied(before: list[str], behind: list[str]) -> bool:
@@ -83,10 +88,10 @@ def _mended(before: list[str], behind: list[str]) -> bool:
     return not words("mended").isdisjoint((*before[-_BEFORE:], *behind[:_BEHIND]))
 
 
-def _is_unreal(clause: str, before: list[str]) -> bool:
-    """Return whether it is a condition, or a plan."""
+def _is_planned(before: list[str]) -> bool:
+    """Return whether it is a condition, or a plan, by the words before it."""
     is_planned = before[-1:] == ["to"] or before[-2:] == ["to", "be"]
-    return is_planned or not words("unreal").isdisjoint(before) or bool(_unspaced_unreal().search(clause))
+    return is_planned or not words("unreal").isdisjoint(before)
 
 
 def _spelt_out(clause: str) -> str:
