@@ -52,7 +52,7 @@ def test_both_archives_have_every_file_of_the_packages_and_nothing_else(place: P
     assert {Path(name).suffix for name in wanted} >= {
         ".py",
         ".md",
-        ".toml",
+        ".tsv",
         ".yaml",
         ".html",
         ".css",
