@@ -48,6 +48,11 @@ class Place(NamedTuple):
     key: int
 
 
+def _place(value: str | float, key: int) -> Place:
+    """Return the place of a row; a count is a number like any other."""
+    return Place(value if isinstance(value, str) else float(value), key)
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """Which rows, and in which order.
@@ -157,7 +162,7 @@ class CrystalList:
             CrystalRow.table.value(
                 ListedCrystal,
                 row,
-                place=Place(row["sorted"], row["key"]),
+                place=_place(row["sorted"], row["key"]),
                 survivor=row["merged_into"],
                 lifecycle=row["stage"],
                 fades_at=None if row["lifecycle"] == "frozen" else optional_moment(row["fades_at"]),
