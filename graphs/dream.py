@@ -169,7 +169,7 @@ def graph_of(
 
 
 def has_news(snapshot: Snapshot) -> bool:
-    """Whether there is anything to pay a model for: counted lines and old questions are no new input."""
+    """Tell whether there is anything to pay a model for: counted lines and old questions are no new input."""
     return any(
         piece.kind in {Kind.NOTE, Kind.CRYSTAL, Kind.OLD_TEXT} and piece.id not in snapshot.unasked
         for piece in snapshot.evidence

@@ -63,5 +63,5 @@ def agent_called(name: str) -> str:
 
 
 def reader_of(agent: str) -> Reader:
-    """How an agent of AGENTS reads."""
+    """Return how an agent of AGENTS reads."""
     return READERS.get(agent, READERS[OTHER])

@@ -307,11 +307,6 @@ class Dream:
         return not any(made)
 
     @property
-    def waiting_changes(self) -> int:
-        """How many changes wait for the owner."""
-        return sum(not one.applied for one in self.staged)
-
-    @property
     def edits(self) -> tuple[Edit, ...]:
         """The edits of MEMORY.md that carry its changes out."""
         return tuple(edit for change in self.changes for edit in change.edits)

@@ -48,5 +48,5 @@ def least_trust(trusts: "list[Trust] | tuple[Trust, ...]") -> Trust:
 
 
 def is_web(tool: str, argument: str) -> bool:
-    """Whether the result is text that strangers wrote: a web tool, or a command that fetches."""
+    """Tell whether the result is text that strangers wrote: a web tool, or a command that fetches."""
     return bool(_WEB_TOOL.search(tool) or _WEB_COMMAND.search(argument))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 
+from daemon.api.headers import ADOPT_HEADER, NDJSON, ROOT_HEADER
 from daemon.api.peer import require_trusted
 from daemon.config.paths import socket_path
 from daemon.config.registry import name_of
@@ -28,11 +29,6 @@ if TYPE_CHECKING:
 
 ReplyT = TypeVar("ReplyT")
 
-NDJSON = "application/x-ndjson"
-# The root of the workspace, percent-encoded: two workspaces may have the same name.
-ROOT_HEADER = "Dreamd-Workspace"
-# "yes": register that workspace if the daemon does not keep it yet.
-ADOPT_HEADER = "Dreamd-Adopt"
 _CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 _GONE = ("the daemon went while it worked", "see 'dreamd status', and try again")

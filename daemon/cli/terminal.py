@@ -79,11 +79,16 @@ def show_notices(notices: Iterable[str]) -> None:
 
 def show_json(value: object) -> None:
     """Print the value (frozen values, lists, plain data) as JSON on stdout."""
-    import json
-
     from state.codec import plain
 
-    sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=2) + "\n")
+    write_json(plain(value))
+
+
+def write_json(data: object) -> None:
+    """Print plain data as JSON on stdout."""
+    import json
+
+    sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=2) + "\n")
 
 
 @contextmanager

@@ -7,7 +7,6 @@ which is made of the operations; and whatever is not a plain answer, an error to
 import json
 import os
 import socket
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,9 +15,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from daemon.api.headers import NOTICES_HEADER, ROOT_HEADER
 from daemon.api.peer import require_trusted
 from daemon.cli.parsing import Parser, parser_of, takes_workspace, workspace_of
-from daemon.cli.terminal import show_notices, show_reply
+from daemon.cli.terminal import show_notices, show_reply, write_json
 from daemon.config.paths import socket_path
 from daemon.config.registry import name_of
 from state.errors import DreamdError
@@ -51,7 +51,7 @@ def run(name: str, words: Sequence[str]) -> int | None:
     notices, reply = answer
     show_notices(notices)
     if arguments.json:
-        sys.stdout.write(json.dumps(json.loads(reply), ensure_ascii=False, indent=2) + "\n")
+        write_json(json.loads(reply))
     else:
         show_reply(reply)
     return 0
@@ -89,7 +89,7 @@ def _answer(path: Path, target: str, root: Path, body: bytes) -> tuple[list[str]
     """Return the notices and the reply of the daemon at this socket; None without a reply."""
     head = (
         f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        f"Dreamd-Workspace: {quote(os.fsencode(root))}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        f"{ROOT_HEADER}: {quote(os.fsencode(root))}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
     with suppress(OSError, DreamdError, ValueError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(_CONNECT_SECONDS)
@@ -102,7 +102,7 @@ def _answer(path: Path, target: str, root: Path, body: bytes) -> tuple[list[str]
         status, *rows = head.split("\r\n")
         headers = {name.lower(): value for name, _, value in (row.partition(": ") for row in rows)}
         if status.startswith(_OK) and headers.get("content-length") == str(len(reply.encode())):
-            return json.loads(headers.get("dreamd-notices", "[]")), reply
+            return json.loads(headers.get(NOTICES_HEADER.lower(), "[]")), reply
     return None
 
 

@@ -244,7 +244,7 @@ class Config(_Section):
 
     @property
     def origins(self) -> Mapping[str, str]:
-        """Of each key that is set ("dream.mode", "dream.approve.add"), the file or the variable that says so."""
+        """The file or the variable that sets each key ("dream.mode", "dream.approve.add")."""
         return self._origins
 
 

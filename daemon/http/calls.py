@@ -20,8 +20,8 @@ from urllib.parse import unquote_to_bytes
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from daemon.api.client import ADOPT_HEADER, NDJSON, ROOT_HEADER
 from daemon.api.daemon import DaemonApi, DaemonCall
+from daemon.api.headers import ADOPT_HEADER, NDJSON, NOTICES_HEADER, ROOT_HEADER
 from daemon.api.operations.operation import AnyOperation, FieldsError
 from daemon.api.operations.request import Request as OperationRequest
 from daemon.config.registry import name_of
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from daemon.api.access import WorkspaceAccess
     from daemon.api.workers import Workers
 
-# In a plain reply: the notices as a JSON list, ASCII, and few enough for clients that limit headers.
-NOTICES_HEADER = "Dreamd-Notices"
 _MOST_NOTICES, _LONGEST_NOTICE = 10, 300
 # By which a client says that a request is one that it has sent before.
 KEY_HEADER = "Idempotency-Key"

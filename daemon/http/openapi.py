@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from daemon.api.client import ADOPT_HEADER, NDJSON, ROOT_HEADER
 from daemon.api.daemon import HOUSEHOLD
+from daemon.api.headers import ADOPT_HEADER, NDJSON, NOTICES_HEADER, ROOT_HEADER
 from daemon.api.operations.operation import AnyOperation, FieldsError
 from daemon.api.operations.table import OPERATIONS
-from daemon.http.calls import FORMS, NOTICES_HEADER
+from daemon.http.calls import FORMS
 from daemon.http.errors import OF_HTTP, RETRY_SECONDS
 from state.errors import KINDS, DreamdError
 

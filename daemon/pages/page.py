@@ -92,7 +92,7 @@ class Act:
 
     @cached_property
     def form(self) -> type[Request]:
-        """Its fields."""
+        """The fields of the act's form."""
         return self.own_form or form_of(self.run)
 
 

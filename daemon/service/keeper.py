@@ -303,7 +303,7 @@ class DaemonAccess:
 
     @property
     def workspace(self) -> Workspace:
-        """The keeper's."""
+        """The workspace that the keeper holds."""
         return self.keeper.workspace
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:

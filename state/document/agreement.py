@@ -32,12 +32,12 @@ class Agreement:
 
     @property
     def text(self) -> str:
-        """In the words of who said it first."""
+        """The words of who said it first."""
         return self.statements[0].text
 
     @property
     def section(self) -> SectionName:
-        """Where it stood first."""
+        """The section in which it stood first."""
         return self.statements[0].section
 
 

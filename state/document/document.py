@@ -153,7 +153,7 @@ class Document:
         return next((part for part in self.parts if part.name is name), None)
 
     def lines(self) -> Iterator[tuple[SectionName, Block]]:
-        """Every line of the seven sections with its section, from the top."""
+        """Yield every line of the seven sections with its section, from the top."""
         for part in self.parts:
             if part.name is not None:
                 for block in part.lines:
@@ -266,7 +266,7 @@ def placeholder_of(name: SectionName) -> str:
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether this is a template's placeholder or guide rather than content."""
+    """Tell whether this is a template's placeholder or guide rather than content."""
     return text.strip() in _GUIDES.values() or says_nothing(text)
 
 
@@ -289,7 +289,7 @@ def _spaced(part: Part, newline: str) -> Part:
 
 
 def is_title(heading: str) -> bool:
-    """Whether a heading is the title."""
+    """Tell whether a heading is the title."""
     found = heading_of(heading)
     return bool(found and found[0] == 1 and found[1].casefold() == TITLE[2:].casefold())
 

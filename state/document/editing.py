@@ -47,7 +47,7 @@ def edited(document: Document, edits: Sequence[Edit]) -> tuple[Document, tuple[E
 
 
 def item(text: str, newline: str = "\n", marker: str = "-") -> str:
-    """One list item; further rows of the text are indented under it."""
+    """Return one list item; further rows of the text are indented under it."""
     return f"{marker} " + text.replace("\n", f"{newline}  ") + newline
 
 
@@ -137,7 +137,7 @@ def _with_addition(part: Part, text: str, newline: str, *, first: bool = False) 
 
 
 def _is_spent(blocks: Sequence[Block], place: int) -> bool:
-    """Whether this is a placeholder that a line takes the place of; not one that keeps two of the owner's apart."""
+    """Tell whether a line takes the place of this placeholder; not of one that keeps two of the owner's apart."""
     block = blocks[place]
     if block.content or not block.raw.strip() or block.raw.strip() in (POINTER_GUIDE, SKILL_GUIDE):
         return False

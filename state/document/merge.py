@@ -67,7 +67,7 @@ def difference(before: str, after: str) -> tuple[Edit, ...]:
 
 
 def is_conflicted(text: str) -> bool:
-    """Whether git has left the two sides of a conflict in the text, between its markers."""
+    """Tell whether git has left the two sides of a conflict in the text, between its markers."""
     at = 0
     for row in text.splitlines():
         if row[:7] == _MARKERS[at] and row[7:8] in ("", " "):

@@ -54,7 +54,7 @@ def content_words(text: str) -> tuple[str, ...]:
 
 
 def asks_again(query: str, text: str) -> bool:
-    """Whether a text merely asks what the query asks: it holds the query's words best, and answers nothing."""
+    """Tell whether a text merely asks what the query asks: it holds the query's words best, and answers nothing."""
     if not ends_as_question(text):
         return False
     words = content_terms(text)

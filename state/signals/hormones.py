@@ -68,7 +68,7 @@ class Baselines:
 
     @property
     def levels(self) -> tuple[float, float, float]:
-        """In the order of `Hormone`."""
+        """The levels in the order of `Hormone`."""
         return self.dopamine, self.cortisol, self.oxytocin
 
 
@@ -86,7 +86,7 @@ class Hormones:
 
     @property
     def levels(self) -> tuple[float, float, float]:
-        """In the order of `Hormone`."""
+        """The levels in the order of `Hormone`."""
         return self.dopamine, self.cortisol, self.oxytocin
 
     def level(self, hormone: Hormone) -> float:

@@ -75,7 +75,7 @@ def shorter(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 
 
 def is_telling(words: Sequence[str]) -> bool:
-    """Whether a short text says enough that one word more in the midst of it leaves it the same fact."""
+    """Tell whether a short text says enough that one word more in the midst of it leaves it the same fact."""
     content = sum(word not in stop_words() for word in words)
     return _LEAST_WORDS - 1 <= len(words) <= _MOST_WORDS and content >= _LEAST_CONTENT - 1
 

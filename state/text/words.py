@@ -96,7 +96,7 @@ def _folded(text: str, form: Literal["NFC", "NFKC"]) -> str:
 
 
 def terms(text: str) -> tuple[str, ...]:
-    """All words in order, repetitions kept. "don't" gives do, not; "user's" gives user; 東京都 gives 東京, 京都."""
+    """Return all words in order, each time. "don't" gives do, not; "user's" gives user; 東京都 gives 東京, 京都."""
     folded = search_form(text)
     for pattern, spelt_out in _NOT:
         folded = pattern.sub(spelt_out, folded)

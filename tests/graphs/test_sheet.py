@@ -238,7 +238,7 @@ def test_what_waits_does_not_stop_the_rest_and_holds_what_is_needed_to_judge_it(
     assert [(one.waits, one.applied) for one in sheet.told] == [(True, False), (False, True)]
     dream = sheet.dream("scripted", Usage(), 0.0)
     waits, shown = dream.staged
-    assert (dream.waiting_changes, shown.applied, shown.operation.lines) == (1, True, (PLANNED,))
+    assert (waits.applied, shown.applied, shown.operation.lines) == (False, True, (PLANNED,))
     assert waits.figures == "dream.approve.sections.The Bond: ask"
     assert [line.text for line in waits.lines] == ["Anna prefers short answers."]
     assert [piece.text for piece in waits.evidence] == ["Anna prefers long answers."]

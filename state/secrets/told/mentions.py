@@ -46,7 +46,7 @@ def _pattern(*, plain: bool) -> Any:  # noqa: ANN401 - google-re2 has no types
 
 
 def mentions(text: str) -> Iterator[Mention]:
-    """Every mention in the text, in order, not overlapping."""
+    """Return every mention in the text, in order, not overlapping."""
     plain = text.isascii()
     content = text.encode("utf-8", "replace")  # half of a surrogate pair stands for nothing
     nouns, at, start_of = vocabulary().nouns, 0, 0

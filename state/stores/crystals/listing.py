@@ -121,7 +121,7 @@ class CrystalList:
         row = self._connection.execute(f"SELECT {sort.sql}, key FROM crystals WHERE id = ?", (id_,)).fetchone()
         if row is None:
             raise UsageError("cursor: it is not in this list any more", "begin without a cursor")
-        return Place(*row)
+        return _place(*row)
 
     def rows(self, ids: Iterable[str], now: datetime) -> dict[str, ListedCrystal]:
         """Return the rows of these crystals by their ids; unknown ids are left out."""

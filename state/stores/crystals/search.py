@@ -189,7 +189,7 @@ class Searcher:
         return next((place for place, hit in enumerate(hits, 1) if hit.crystal.id == crystal_id), None)
 
     def frequency(self, words: Sequence[str]) -> dict[str, int]:
-        """In how many of the searched crystals each of these words occurs; see `full_text.frequency`."""
+        """Count in how many of the searched crystals each of these words occurs; see `full_text.frequency`."""
         counts = full_text.frequency(self._connection, words)
         more = full_text.frequency(self._beside.connection, words) if self._beside else {}
         return {word: count + more.get(word, 0) for word, count in counts.items()}

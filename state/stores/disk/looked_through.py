@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from zlib import crc32
 
-from state.errors import DreamdError
 from state.secrets.policy import NOUNS, Redaction
 from state.stores.disk.workspace import Workspace
 
@@ -21,7 +20,7 @@ _DIGEST_CHARACTERS = 24
 
 
 class LookedThrough:
-    """The texts of one workspace in which these rules have found no secret."""
+    """Knows in which texts of one workspace these rules have found no secret."""
 
     def __init__(self, workspace: Workspace, redaction: Redaction) -> None:
         self._path = workspace.checkpoints / "looked_through"
@@ -54,7 +53,7 @@ class LookedThrough:
         self._new = []
         if not rows or not self._redaction.on:
             return
-        with suppress(OSError, DreamdError):
+        with suppress(OSError):
             known = _read(self._path, self._rules)
             flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
             is_anew = not known or len(known) > MOST

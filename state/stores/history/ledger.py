@@ -171,7 +171,7 @@ class Ledger:
         return CallRow.table.read(KeptCall, self._connection, "WHERE dream = ? ORDER BY key LIMIT ?", dream, limit)
 
     def paid(self, dreams: Iterable[str]) -> dict[str, tuple[str, Spend]]:
-        """Of those of these dreams that called a model: which one, and what they spent."""
+        """Return, of those of these dreams that called a model, which one and what they spent."""
         rows = self._connection.execute(
             "SELECT dream, max(model), count(*), sum(tokens), sum(usd) FROM calls"
             " WHERE dream IN (SELECT value FROM json_each(?)) GROUP BY dream",

@@ -1,0 +1,9 @@
+"""Headers and media types that dreamd's HTTP has of its own. Who only asks imports nothing else for them."""
+
+NDJSON = "application/x-ndjson"
+ROOT_HEADER = "Dreamd-Workspace"
+"""The root of the workspace, percent-encoded: two workspaces may have the same name."""
+ADOPT_HEADER = "Dreamd-Adopt"
+""""yes": register that workspace if the daemon does not keep it yet."""
+NOTICES_HEADER = "Dreamd-Notices"
+"""In a plain reply: the notices as a JSON list, ASCII, and few enough for clients that limit headers."""
