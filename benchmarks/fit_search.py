@@ -30,7 +30,7 @@ from benchmarks.retrieval import (
     model,
     workspaces_of,
 )
-from state.search.ranking import UNRELATED, Signals, relevance, unrelated
+from state.search.ranking import UNRELATED, Looked, Signals, relevance, unrelated
 from state.stores.crystals.search import Searcher
 from state.stores.vectors.embedder import Embedder
 
@@ -185,6 +185,37 @@ def as_scores(known: Mapping[str, Corpus], near: float, *, by_meaning: bool) -> 
     return float(steep), float(middle)
 
 
+def as_chance(known: Mapping[str, Corpus], weights: Array, columns: Sequence[int], *, by_meaning: bool) -> Array:
+    """Fit CHANCE: a logistic regression of whether a result is evidence, on what `Looked.chance` looks at.
+
+    Each corpus counts alike, what is asked of another conversation a third as much.
+    """
+    rows, hits, counted = list[list[float]](), list[bool](), list[float]()
+    said = NAMES.index("cosine" if by_meaning else "near")
+    full = weights[weights > 0].sum()
+    for corpus in known.values():
+        asked = corpus.cases if by_meaning else corpus.cases_by_words
+        foreign = corpus.foreign if by_meaning else corpus.foreign_by_words
+        for cases, counts in ((asked, 1.0), (foreign, 0.35)):
+            for case in cases:
+                matches = np.clip(case.signals[:, columns] @ weights / full, 0.0, 1.0)
+                looked, first = Looked.at(matches.tolist()), np.argsort(-matches)[:_SHOWN]
+                for place in first:
+                    match = float(matches[place])
+                    out = (match - looked.mean) / looked.deviation if by_meaning else 0.0
+                    rows.append([1.0, out, looked.best - match, float(case.signals[place, said])])
+                    hits.append(bool(case.evidence[place]))
+                    counted.append(counts / len(cases))
+    x, y, each = np.array(rows), np.array(hits, float), np.array(counted)
+
+    def loss(line: Array) -> tuple[float, Array]:
+        raised = x @ line
+        slope = x.T @ (each * (1.0 / (1.0 + np.exp(-raised)) - y))
+        return float((each * (np.logaddexp(0.0, raised) - y * raised)).sum()), slope
+
+    return np.asarray(minimize(loss, np.zeros(4), jac=True, method="L-BFGS-B").x)
+
+
 def _closeness(case: Case, near: float, *, by_meaning: bool) -> float:
     """Return that of the closest result, as `state.search.ranking.score` has it."""
     cosines = case.signals[:, NAMES.index("cosine")]
@@ -224,6 +255,9 @@ def main() -> None:
     for by_meaning in (True, False):
         steep, middle = as_scores(known, float(weights[columns.index(NAMES.index("near"))]), by_meaning=by_meaning)
         print(f"by_meaning={by_meaning}: STEEP {steep:.2f}, MIDDLE {middle:.2f}")
+        names = ("start", "out", "behind", "said")
+        chance = as_chance(known, weights, columns, by_meaning=by_meaning)
+        print("  CHANCE", {name: round(float(one), 2) for name, one in zip(names, chance, strict=True)})
 
 
 if __name__ == "__main__":

@@ -196,7 +196,9 @@ def dense(workspace: Workspace) -> Search:
 
 def _searching(workspace: Workspace, searcher: Searcher) -> Search:
     now = workspace.conversation.now
-    return lambda question: [hit.crystal.id for hit in searcher.search(question, now, limit=FIRST).hits]
+    return lambda question: [
+        hit.crystal.id for hit in searcher.search(question, now, limit=FIRST, everything=True).hits
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +262,7 @@ def report(
     for name, system in systems.items():
         yield _line(name, measure(workspaces, system))
     yield _said_good(workspaces, foreign)
+    yield _returned(workspaces, foreign)
     yield ""
 
 
@@ -281,6 +284,31 @@ def _said_good(workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[s
             said[sort] += [searcher.search(question, conversation.now).good for question in questions]
     shares = (f"{_mean([float(one) for one in answers]):.2f} {sort}" for sort, answers in said.items() if answers)
     return f"said to be good: {', '.join(shares)}"
+
+
+def _returned(workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[str]]) -> str:
+    """Tell what memory_search returns to an agent, and for how many of another's questions it returns anything."""
+    kept, whole, counts, answers, elsewhere = 0, 0, 0, 0, list[bool]()
+    for workspace in workspaces:
+        conversation, searcher = (
+            workspace.conversation,
+            Searcher(workspace.crystals, workspace.embedder, workspace.index),
+        )
+        for asked in conversation.questions:
+            found = searcher.search(asked.text, conversation.now)
+            every = searcher.search(asked.text, conversation.now, everything=True)
+            answers += len(found.hits)
+            counts += 1
+            kept += len({hit.crystal.id for hit in found.hits}.intersection(asked.evidence))
+            whole += len({hit.crystal.id for hit in every.hits}.intersection(asked.evidence))
+        elsewhere += [bool(searcher.search(one, conversation.now).hits) for one in foreign[conversation.name]]
+    said = (
+        f"returned: {answers / counts:.1f} results, {kept / max(1, answers):.2f} of them evidence, {kept / whole:.2f}"
+    )
+    something = (
+        f", anything for {_mean([float(one) for one in elsewhere]):.2f} of another's questions" if elsewhere else ""
+    )
+    return f"{said} of the evidence among the first eight{something}"
 
 
 def foreign_questions(known: Mapping[str, Sequence[Conversation]]) -> dict[str, dict[str, tuple[str, ...]]]:

@@ -109,8 +109,13 @@ def superseded_text(reply: "Superseded") -> str:
 
 def search_text(reply: "SearchReply") -> str:
     """Show what was found, best first, as far as it fits into one answer."""
+    verb, those = ("is", "it") if reply.unlikely == 1 else ("are", "them")
+    unlikely = f"{reply.unlikely} more {verb} near and unlikely; all: true shows {those}" if reply.unlikely else ""
     if not (reply.hits or reply.archived):
-        return "Nothing was found. 'dreamd why-not TEXT' says why a thing is missing."
+        nothing = "Nothing that is likely to answer was found" if unlikely else "Nothing was found"
+        return "\n".join(
+            [f"{nothing}. 'dreamd why-not TEXT' says why a thing is missing.", *filter(None, [unlikely])]
+        )
     head = ABOUT
     head += "" if reply.good else " Nothing answers this well; what follows is the nearest."
     head += "" if "dense" in reply.arms else " It was searched by words only."
@@ -125,7 +130,14 @@ def search_text(reply: "SearchReply") -> str:
             left_out += 1
     if left_out:
         rows.append(f"{left_out} more were found, too long for one answer: ask with their words and a lower limit")
+    if unlikely:
+        rows.append(unlikely)
     return "\n".join(rows)
+
+
+def how_likely(chance: float) -> str:
+    """Say a chance in [0, 1] in words: of results that are called likely, half and more answer."""
+    return "likely" if chance >= 0.4 else "possible" if chance >= 0.15 else "unlikely"
 
 
 def _quoted(mark: str, text: str) -> Iterator[str]:
@@ -144,7 +156,7 @@ def _hit_rows(number: int, hit: "SearchHit") -> Iterator[str]:
     yield from _quoted(f"{number}.", hit.text)
     if hit.superseded_at is not None:
         yield f"   superseded {hit.superseded_at:%Y-%m-%d} by: {_one_row(hit.superseded_by)}"
-    kind = (f"{hit.score:.2f}", hit.origin, hit.kind, f"trust {hit.trust}", hit.context)
+    kind = (how_likely(hit.score), hit.origin, hit.kind, f"trust {hit.trust}", hit.context)
     age = f"{duration(hit.age_days * 86_400)} old"
     yield f"   {_listed(*kind, age, hit.provenance, f'crystal {hit.id[:12]}')}"
     if hit.signals:

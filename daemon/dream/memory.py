@@ -128,9 +128,8 @@ class _Trial:
             self.embedder.embed(keywords, questions=True)  # all at once: each of the searches finds its vector kept
 
     def first(self, keywords: str, limit: int) -> tuple[str, ...]:
-        return tuple(
-            hit.crystal.id for hit in self.searcher.search(keywords, self.at, limit=limit, by_value=False).hits
-        )
+        found = self.searcher.search(keywords, self.at, limit=limit, by_value=False, everything=True)
+        return tuple(hit.crystal.id for hit in found.hits)
 
     def frequency(self, words: Sequence[str]) -> Mapping[str, int]:
         return self.searcher.frequency(words)

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
+from daemon.api.text import how_likely
 from state.text.word_diff import word_diff
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def environment() -> "Environment":
         auto_reload=False,
     )
     figures = (ago, age, moment, number, usd, percent, counted, seconds)
-    texts = (short, prose, cut, mark, exact, query, rows, columns, curves, address)
+    texts = (short, prose, cut, mark, exact, query, rows, columns, curves, address, how_likely)
     made.filters |= {one.__name__: one for one in (*figures, *texts)} | {"path": path_part}
     made.tests |= {"record": is_record, "table": is_table, "series": is_series, "wide": is_wide}
     made.tests["moment"] = lambda value: isinstance(value, datetime)

@@ -276,6 +276,7 @@ def _search(
     since: Day | None = None,
     until: Day | None = None,
     as_of: Day | None = None,
+    all: bool = False,
     archived: bool = False,
     sort: Sort = Sort.CREATED_AT,
     cursor: Cursor = "",
@@ -288,7 +289,9 @@ def _search(
     if not query.strip():
         return beside | {"listed": ask(crystals, **among, sort=sort, limit=_LISTED, cursor=cursor)}
     known = begin_of(as_of + timedelta(days=1)) if as_of else None
-    reply = ask(memory_search, query, limit, **among, as_of=known, archived=archived, explain=True, look=True)
+    reply = ask(
+        memory_search, query, limit, **among, as_of=known, all=all, archived=archived, explain=True, look=True
+    )
     more = min(_MOST, limit + _STEP) if limit <= len(reply.hits) < _MOST else None
     return beside | {"reply": reply, "more": more}
 

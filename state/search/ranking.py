@@ -47,6 +47,23 @@ ALONE = 0.5
 STEEP = {True: 11.9, False: 6.3}
 MIDDLE = {True: 0.44, False: 0.5}
 GOOD = 0.5
+# The chance that a result answers, which is the share of answers among results like it: a logistic regression on how
+# far its relevance stands out of what else was looked at, in deviations of that; how far it stays behind the best;
+# and its cosine, or without an embedder its words.
+CHANCE = {
+    True: {"start": -3.11, "out": 0.396, "behind": -7.18, "said": 1.51},
+    False: {"start": -2.07, "out": 0.0, "behind": -7.22, "said": 2.63},
+}
+# A result of a smaller chance is near and unlikely: it is returned only when all are asked for. So is everything
+# where no score reaches this; by words alone a low score tells nothing outside English. What holds half of the
+# words that were asked for, a pointer's keywords or an identifier, is returned whatever its chance.
+LIKELY = 0.03
+ANSWERED = {True: 0.1, False: 0.0}
+HELD = 0.5
+# The best matches but these are what else was looked at; with it count so many texts of the usual relevance and
+# deviation, so that a store of few texts tells no tale.
+_BEST = 8
+_SUPPOSED = (8, 0.25, 0.06)
 # Of the cosine that unrelated texts of a store have with a query, so much is taken off: in languages that the
 # embedding model does not know everything looks alike.
 UNRELATED = 0.5
@@ -101,9 +118,9 @@ class Filters:
 class Hit:
     """One result of a search. `age_days` counts from the crystal's creation.
 
-    `score` is how likely this one or one behind it answers the query, in [0, 1]; `superseded_by` is the crystal that
-    gives its subject the value that holds now. `signals` is None for one that no index found, and that was brought in
-    as a current value; `match` is their relevance, less for a duplicate.
+    `score` is the share of results like it, or one behind it, that answer a query, in [0, 1]; `superseded_by` is the
+    crystal that gives its subject the value that holds now. `signals` is None for one that no index found, and that
+    was brought in as a current value; `match` is their relevance, less for a duplicate.
     """
 
     crystal: Crystal
@@ -118,15 +135,16 @@ class Hit:
 class Findings:
     """What a search found, best first.
 
-    `good` is false when no score reaches GOOD, so that nothing answers the query well: a candidate curiosity gap.
+    `good` is false when nothing is close enough to the query to answer it well: a candidate curiosity gap.
     `arms` names what was asked: "lexical", and "dense" when there was an embedder. `usual` is the cosine of
-    `unrelated` texts, None without an embedder.
+    `unrelated` texts, None without an embedder. So many results were `unlikely`, and are left out.
     """
 
     hits: tuple[Hit, ...]
     good: bool
     arms: tuple[str, ...]
     usual: float | None = None
+    unlikely: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +185,33 @@ def unrelated(cosines: Iterable[float]) -> float:
     return math.fsum(others) / len(others) if others else _USUAL
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a search looked at: the best relevance, and mean and deviation of those that are not among the best."""
+
+    best: float
+    mean: float
+    deviation: float
+
+    @classmethod
+    def at(cls, matches: Iterable[float]) -> "Looked":
+        """Return it for these relevances, in [0, 1]."""
+        ordered = sorted(matches, reverse=True)
+        (count, usual, spread), others = _SUPPOSED, ordered[_BEST:CANDIDATES]
+        mean = (math.fsum(others) + count * usual) / (len(others) + count)
+        squares = math.fsum((one - mean) ** 2 for one in others) + count * spread**2
+        return cls(max(ordered, default=0.0), mean, math.sqrt(squares / (len(others) + count)))
+
+    def chance(self, match: float, signals: Signals, *, by_meaning: bool) -> float:
+        """Return the chance that a result of this relevance answers, in (0, 1)."""
+        weights, said = CHANCE[by_meaning], signals.cosine if by_meaning else signals.near
+        out, behind = (match - self.mean) / self.deviation, max(0.0, self.best - match)
+        total = weights["start"] + weights["out"] * out + weights["behind"] * behind + weights["said"] * said
+        return 1.0 / (1.0 + math.exp(-total))
+
+
 def score(signals: Signals, usual: float | None) -> float:
-    """Return how likely the text answers the query, in [0, 1], by what it says itself: the same for note and turn.
+    """Return how close the text is to answering, in [0, 1], by what it says itself: the same for note and turn.
 
     `usual` is the cosine of `unrelated` texts; None: there was no embedder.
     """

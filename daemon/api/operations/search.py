@@ -38,7 +38,9 @@ _COUNTED_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """One result. `score` in [0, 1]; `provenance` is file:lines@hash, empty when it came from no file.
+    """One result. `score`: the share of results like it that answer, in [0, 1].
+
+    `provenance` is file:lines@hash, empty when it came from no file.
 
     `superseded_by` is the text of a newer result that gives the same subject another value, said at `superseded_at`.
     `signals`: why it stands where it does, if that was asked for.
@@ -80,7 +82,8 @@ class SearchReply:
     """What a search found, best first.
 
     `good`: something answers the query well. `arms`: "lexical", and "dense" when meaning was compared too.
-    `archived`: what the sessions' archive has, if that was asked for.
+    `unlikely`: so many more are near and unlikely to answer. `archived`: what the sessions' archive has, if that was
+    asked for.
     """
 
     query: str
@@ -88,12 +91,13 @@ class SearchReply:
     arms: tuple[str, ...]
     hits: tuple[SearchHit, ...]
     archived: tuple[Archived, ...] = ()
+    unlikely: int = 0
 
 
 @operation("memory_search", reads=True, agents="memory", text=search_text)
 def memory_search(
     access: WorkspaceAccess,
-    query: Annotated[str, Arg("A question, or keywords of a pointer", max_length=10_000)],
+    query: Annotated[str, Arg("A question, or keywords", max_length=10_000)],
     limit: Annotated[int, Arg(ge=1, le=MAX_LIMIT)] = 8,
     origin: Origin | None = None,
     kind: Kind | None = None,
@@ -103,6 +107,7 @@ def memory_search(
     until: Annotated[AwareDatetime | None, Arg("Only before then")] = None,
     as_of: Annotated[AwareDatetime | None, Arg("As known then")] = None,
     trust: Annotated[Trust | None, Arg("At least")] = None,
+    all: Annotated[bool, Arg("Also the unlikely")] = False,
     archived: Annotated[bool, Arg("Also what left sessions and was not kept")] = False,
     explain: Annotated[bool, Arg("With the reasons why each result stands where it does", owner=True)] = False,
     look: Annotated[bool, Arg("Record nothing: a person looks, no agent uses what is found", owner=True)] = False,
@@ -110,9 +115,9 @@ def memory_search(
         str, Arg("Which agent asks: what it does not find becomes its open question", owner=True, max_length=100)
     ] = "",
 ) -> SearchReply:
-    """Search long-term memory by meaning and words.
+    """Search long-term memory by meaning and words for what is likely to answer.
 
-    Use before answering about the past, and with a crystal pointer's keywords.
+    Use before answering about the past, and with a pointer's keywords.
     """
     filters = Filters(origin, kind, session, speaker, since, min(filter(None, (until, as_of)), default=None), trust)
 
@@ -120,27 +125,35 @@ def memory_search(
         reasons = signals_of(store, findings, utc_now(), as_of) if explain else ()
         left = _archived(store, query, limit, filters, findings) if archived else ()
         hits = tuple(_recalled(hit, why) for hit, why in zip_longest(findings.hits, reasons))
-        return SearchReply(query, findings.good, findings.arms, hits, left)
+        return SearchReply(query, findings.good, findings.arms, hits, left, findings.unlikely)
 
     # While another process holds the workspace it is only read: a note of this minute may be missed then.
     try:
         with access.write() as store:
             if look:
-                return found(store, look_up(store, query, limit, filters))
-            return found(store, recall(store, query, limit, filters, agent=agent))
+                return found(store, look_up(store, query, limit, filters, everything=all))
+            return found(store, recall(store, query, limit, filters, everything=all, agent=agent))
     except (BusyError, ReadOnlyError) as why:
         with access.read() as store:
             store.notice(f"searched as it stands: {why}")
-            return found(store, search(store, query, limit, filters))
+            return found(store, search(store, query, limit, filters, everything=all))
 
 
-def recall(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS, *, agent: str = "") -> Findings:
+def recall(
+    store: Store,
+    query: str,
+    limit: int = 8,
+    filters: Filters = _NO_FILTERS,
+    *,
+    everything: bool = False,
+    agent: str = "",
+) -> Findings:
     """Search as `look_up` does, and record what was found and what an agent missed. `agent` names who asks.
 
     Each hit that matches at least half as well as the best counts as an access; an agent's query that nothing answers
     becomes its open question; the keywords of a pointer count as a use of that pointer.
     """
-    findings, now = look_up(store, query, limit, filters), utc_now()
+    findings, now = look_up(store, query, limit, filters, everything=everything), utc_now()
     keywords = " ".join(query.split()).strip("`")
     store.lineage.use_pointer(keywords)
     if findings.good:
@@ -151,7 +164,9 @@ def recall(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILT
     return findings
 
 
-def look_up(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS) -> Findings:
+def look_up(
+    store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS, *, everything: bool = False
+) -> Findings:
     """Search for the owner who looks through a window: nobody used what it finds, so nothing is recorded.
 
     Pending notes become crystals first.
@@ -163,13 +178,16 @@ def look_up(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FIL
         store.crystals.vectors.settle()
         is_much = store.crystals.vectors.waiting()[0] > EMBED_BATCH
         store.crystals.vectors.embed_pending(embedder, _NEWEST if is_much else EMBED_BATCH)
-    return search(store, query, limit, filters)
+    return search(store, query, limit, filters, everything=everything)
 
 
-def search(store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS) -> Findings:
+def search(
+    store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS, *, everything: bool = False
+) -> Findings:
     """Search for somebody who does not own the workspace: nothing is written."""
     now = utc_now()
-    return store.searcher().search(query, now, limit=limit, filters=filters, hormones=store.feelings.levels(now))
+    levels = store.feelings.levels(now)
+    return store.searcher().search(query, now, limit=limit, filters=filters, hormones=levels, everything=everything)
 
 
 def _archived(store: Store, query: str, limit: int, filters: Filters, findings: Findings) -> tuple[Archived, ...]:

@@ -18,13 +18,17 @@ from state.crystals.duplicates import asked_word_for_word
 from state.search.query import Question, asks_again, names_in, read_question
 from state.search.ranking import (
     ALONE,
+    ANSWERED,
     CANDIDATES,
     CONTEXT_WEIGHTS,
     FADED,
     GOOD,
+    HELD,
+    LIKELY,
     Filters,
     Findings,
     Hit,
+    Looked,
     Signals,
     age_days,
     coverage,
@@ -146,15 +150,18 @@ class Searcher:
         filters: Filters = EVERYTHING,
         hormones: Hormones | None = None,
         by_value: bool = True,
+        everything: bool = False,
     ) -> Findings:
-        """Return the crystals that answer the query best, at most `limit`; any string is a query.
+        """Return the crystals that are likely to answer the query, at most `limit`; any string is a query.
+
+        With `everything` the near and unlikely ones too.
 
         With `by_value` what holds now, or was said later about the same, stands before an older one; what holds is
         brought in if the query's words do not find it. But whoever asks for a text in its own words wants that one.
         Events of hormones are then found by a query that names these alone.
         """
         asked = self._asked(query, now)
-        crystals, signals, usual = self._read(asked, limit, filters)
+        crystals, signals, usual, looked = self._read(asked, limit, filters)
         shown = self._without_duplicates(query, crystals, {key: relevance(one) for key, one in signals.items()})
         found = {crystals[key].id: (crystals[key], signals[key], match) for key, match in shown.items()}
         if self._beside is not None:
@@ -170,22 +177,25 @@ class Searcher:
             wanted = wanted_by(query, asked.question.periods)
             best, current = self._by_value(ranked[:limit], keys, wanted, filters)
         hits: list[Hit] = []
-        likely = 0.0
+        chance = 0.0
         for crystal in reversed(best[:limit]):  # who stands before another is at least as likely an answer
             known, match = found[crystal.id][1:] if crystal.id in found else (None, 0.0)
-            likely = max(likely, score(known, usual) if known else 0.0)
-            hits.append(Hit(crystal, likely, age_days(crystal, now), current.get(crystal.id), known, match))
+            chance = max(chance, looked.chance(match, known, by_meaning=usual is not None) if known else 0.0)
+            hits.append(Hit(crystal, chance, age_days(crystal, now), current.get(crystal.id), known, match))
+        hits.reverse()
+        closest = max((score(hit.signals, usual) for hit in hits if hit.signals), default=0.0)
+        count = len(hits) if everything else _likely(hits, is_answered=closest >= ANSWERED[usual is not None])
         arms = ("lexical",) if asked.vector is None else ("lexical", "dense")
-        return Findings(tuple(reversed(hits)), likely >= GOOD, arms, usual)
+        return Findings(tuple(hits[:count]), closest >= GOOD, arms, usual, len(hits) - count)
 
     def candidates(self, query: str, now: datetime) -> list[tuple[Crystal, Signals]]:
         """Return what a search looks at, each with its signals, without duplicates being hidden."""
-        crystals, signals, _ = self._read(self._asked(query, now), CANDIDATES, EVERYTHING)
+        crystals, signals, *_ = self._read(self._asked(query, now), CANDIDATES, EVERYTHING)
         return [(crystal, signals[key]) for key, crystal in crystals.items()]
 
     def rank_of(self, keywords: str, crystal_id: str, now: datetime, within: int = 10) -> int | None:
         """Return the place (from 1) at which a search for these keywords finds the crystal; None beyond `within`."""
-        hits = self.search(keywords, now, limit=within, by_value=False).hits
+        hits = self.search(keywords, now, limit=within, by_value=False, everything=True).hits
         return next((place for place, hit in enumerate(hits, 1) if hit.crystal.id == crystal_id), None)
 
     def frequency(self, words: Sequence[str]) -> dict[str, int]:
@@ -211,8 +221,8 @@ class Searcher:
 
     def _read(
         self, asked: _Asked, limit: int, filters: Filters
-    ) -> tuple[Mapping[int, Crystal], dict[int, Signals], float | None]:
-        """Return the candidates that match best, by row, their signals, and the cosine of unrelated ones."""
+    ) -> tuple[Mapping[int, Crystal], dict[int, Signals], float | None, Looked]:
+        """Return what matches best, by row, its signals, the cosine of what is unrelated, and what was looked at."""
         wanted, vector, usual = max(CANDIDATES, limit), asked.vector, None
         allowed = condition(filters)
         found = set(full_text.nearest(self._connection, asked.sought, wanted, *allowed))
@@ -221,9 +231,10 @@ class Searcher:
         signals = self._signals(asked, surroundings(self._connection, found, *allowed))
         if vector is not None:
             usual = unrelated(known.cosine for known in signals.values())
-        shortlist = sorted(signals, key=lambda key: -relevance(signals[key]))[: max(SHORTLIST, 4 * limit)]
+        matches = {key: relevance(one) for key, one in signals.items()}
+        shortlist = sorted(matches, key=lambda key: -matches[key])[: max(SHORTLIST, 4 * limit)]
         crystals = self._crystals.by_keys(shortlist)
-        return crystals, {key: signals[key] for key in crystals}, usual
+        return crystals, {key: signals[key] for key in crystals}, usual, Looked.at(matches.values())
 
     def _signals(self, asked: _Asked, about: Surroundings) -> dict[int, Signals]:
         """Return the signals of each candidate, which do not need its text."""
@@ -298,6 +309,16 @@ class Searcher:
             worse, better = sorted((scores[shown[older].id], scores[shown[newer].id]))
             if said[older] < said[newer] and cosines[older, newer] >= NEAR and worse >= NEARLY * better:
                 yield older, newer
+
+
+def _likely(hits: Sequence[Hit], *, is_answered: bool) -> int:
+    """Return how many of the results are returned: up to the last that is likely, or holds what was asked for."""
+    likely = (
+        place
+        for place, hit in enumerate(hits, 1)
+        if (is_answered and hit.score >= LIKELY) or (hit.signals and hit.signals.near >= HELD)
+    )
+    return max(likely, default=0)
 
 
 def _found_beside(beside: Beside, asked: _Asked) -> _Found:

@@ -74,7 +74,8 @@ def test_each_workspace_has_its_own_address(here: Workspace, there: Workspace, m
                 assert notes(here) == [TEA]
                 await shown(other, "working_memory_note", note=PORT)
                 assert (await shown(one, "memory_search", query="tea")).splitlines()[1] == f"1. {TEA}"
-                assert (await shown(other, "memory_search", query="tea")).splitlines()[1] == f"1. {PORT}"
+                assert (await shown(other, "memory_search", query="port")).splitlines()[1] == f"1. {PORT}"
+                assert TEA not in await shown(other, "memory_search", query="tea", all=True)
                 result = await one.call_tool("dream_now", {}, progress_callback=heard)
                 assert not result.is_error, result.content
                 assert TEA in await shown(one, "memory_bootstrap")

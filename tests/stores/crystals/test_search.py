@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -103,7 +104,7 @@ def test_hormones_order_near_ties_only(crystals: Crystals) -> None:
         [_note("canary cluster drained", created_at=NOW - timedelta(days=300), lifecycle=Lifecycle.FROZEN)]
     )
     crystals.upsert([_note("canary", created_at=NOW)])
-    found = _searcher(crystals).search("canary cluster drained", NOW, hormones=stressed)
+    found = _searcher(crystals).search("canary cluster drained", NOW, hormones=stressed, everything=True)
     assert _texts(found) == ["canary cluster drained", "canary"]
 
 
@@ -207,3 +208,36 @@ def test_what_comes_first_beside_comes_among_the_first_once_it_is_written(
                 hits = Searcher(crystals, embedder).search(one.text, NOW, limit=99, by_value=False).hits
                 score = next(hit.score for hit in hits if hit.crystal.id == one.id)
                 assert sum(hit.score > score + 1e-9 for hit in hits) < 5  # any order is right for equal texts
+
+
+# --- what is returned
+
+THINGS, STATES = ("wall", "light", "crane", "mole"), ("old", "of granite", "painted")
+HARBOUR = [f"The {thing} of the harbour is {state}" for thing in THINGS for state in STATES]
+TEAM = ["Ada drinks tea in the morning", "The deployment runs on port 8443", "ERR_4711 means that the disk is full"]
+WORDS = [*" ".join((*HARBOUR, *TEAM)).split(), "nobody"]
+
+
+@pytest.fixture(scope="module", params=["words", "meaning"])
+def kept(request: pytest.FixtureRequest) -> Iterator[Searcher]:
+    with closing(memory_database()) as connection:
+        crystals, embedder = Crystals(connection), BagOfWords() if request.param == "meaning" else None
+        crystals.upsert([_note(text) for text in (*HARBOUR, *TEAM)])
+        if embedder is not None:
+            crystals.vectors.embed_pending(embedder, 100)
+        yield Searcher(crystals, embedder)
+        crystals.vectors.close()
+
+
+@given(words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=6))
+def test_all_shows_what_is_unlikely_behind_the_rest(kept: Searcher, words: list[str]) -> None:
+    some, every = (kept.search(" ".join(words), NOW, everything=everything) for everything in (False, True))
+    assert _texts(every)[: len(some.hits)] == _texts(some)
+    assert (len(some.hits) + some.unlikely, every.unlikely) == (len(every.hits), 0)
+    assert some.good == every.good
+    assert [hit.score for hit in every.hits] == sorted((hit.score for hit in every.hits), reverse=True)
+
+
+@pytest.mark.parametrize("query", ["ERR_4711", "what does ERR_4711 mean?", "port 8443 deployment", "tea morning Ada"])
+def test_an_identifier_and_keywords_always_find_their_text(kept: Searcher, query: str) -> None:
+    assert kept.search(query, NOW).hits
