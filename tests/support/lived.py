@@ -89,9 +89,19 @@ def assert_once(workspace: Workspace, notes: Iterable[str], *, consumed: bool = 
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    """Every byte of a workspace, but for who holds its lock, and where it is."""
-    return {
+    """Every byte of a workspace, but for who holds its lock, and where it is.
+
+    An empty log of SQLite's (-wal) and its index (-shm) hold nothing: whoever only reads may leave them beside a
+    database, and whoever writes removes them.
+    """
+    found = {
         name: path.read_bytes()
         for name, path in all_files(open_workspace(folder)).items()
         if name != ".dreamd" and path.name not in {"lock", "fence", "place"}
+    }
+    logs = {name.removesuffix("-wal") for name, content in found.items() if name.endswith("-wal") and content}
+    return {
+        name: content
+        for name, content in found.items()
+        if not name.endswith(("-wal", "-shm")) or name[: -len("-wal")] in logs
     }
