@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from daemon.explain.why_not import Answer
     from daemon.upkeep.examine import Finding
     from daemon.upkeep.forget import Receipt
-    from daemon.upkeep.repair.run import Repair
+    from daemon.upkeep.repair import Repair
     from daemon.workspace.status import LastDream, Spending, Status
     from state.changes.change import Change, CurrentLine
     from state.dream import Dream

@@ -22,10 +22,9 @@ from daemon.upkeep.examine import (
     warning,
     watched,
 )
-from daemon.upkeep.repair.run import survey
+from daemon.upkeep.repair import survey
 from daemon.workspace.status import RESOLVE, TORN
 from daemon.workspace.stores import folders
-from daemon.workspace.vector_index import Embedding
 from state.codec import decode
 from state.document.merge import is_conflicted
 from state.errors import DreamdError, ModelError
@@ -80,7 +79,7 @@ def _broken(workspace: Workspace, config: Config) -> Iterator[Finding]:
     if present_holder(workspace) is not None:
         return
     try:
-        repair = survey(workspace, config, lambda: None, Embedding(model=config.embeddings.model))
+        repair = survey(workspace, config, lambda: None)
     except DreamdError as error:
         about = "state.db" if error.advice.endswith(SEE_DOCTOR) else "stores"
         yield problem(about, error.what, advice_of(error))

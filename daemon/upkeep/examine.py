@@ -8,6 +8,8 @@ from functools import partial
 from itertools import islice
 
 from daemon.workspace.stores import Store, utc_now
+from state.document.document import parse
+from state.document.merge import is_conflicted
 from state.document.pointer import FIRST
 from state.errors import BusyError, DreamdError
 from state.stores.crystals import full_text
@@ -124,8 +126,6 @@ def _history(store: Store) -> Iterator[Finding]:
 
 def _memory(store: Store) -> Iterator[Finding]:
     """Check that MEMORY.md is a whole version, or derived from one."""
-    from daemon.upkeep.repair.document import wrong_with
-
     last, _ = store.lineage.standing()
     try:
         wanted = store.memory.text(last) if last else None
@@ -135,6 +135,31 @@ def _memory(store: Store) -> Iterator[Finding]:
     if wrong:
         again = f", or 'dreamd restore {last}'" if last else ""
         yield problem("MEMORY.md", f"MEMORY.md {wrong}", f"{REPAIR}{again}")
+
+
+def wrong_with(found: bytes | None, wanted: str | None) -> str:
+    """Return why these bytes are no MEMORY.md; empty when they are one. `wanted`: the last version, if any."""
+    if found is None or not found.strip():
+        state = "is missing" if found is None else "is empty"
+        return state if wanted is not None else ""
+    try:
+        text = found.decode()
+    except UnicodeDecodeError as error:
+        return f"is no text: byte {error.start} is not UTF-8"
+    if "\0" in text:
+        return "holds NUL bytes"
+    if wanted is None or text == wanted or is_conflicted(text):
+        return ""
+    return _torn(text, wanted)
+
+
+def _torn(text: str, wanted: str) -> str:
+    """Return why this text is only a part of a MEMORY.md; empty when it is whole."""
+    if not text.endswith("\n") and wanted.startswith(text):
+        return "breaks off"
+    missing = parse(text).missing if parse(wanted).has_schema else ()
+    lacking = [name for name in missing if name not in parse(wanted).missing]
+    return f"lacks its sections ({', '.join(lacking)})" if lacking else ""
 
 
 def _embeddings(store: Store) -> Iterator[Finding]:

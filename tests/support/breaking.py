@@ -15,7 +15,7 @@ from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts
-from daemon.upkeep.repair.run import Repair, repair
+from daemon.upkeep.repair import Repair, repair
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, open_readonly, utc_now
 from daemon.workspace.vector_index import Embedding

@@ -16,7 +16,7 @@ _MODULES = (
     "daemon.cli.bootstrap daemon.cli.doctor daemon.cli.dream daemon.cli.export"
     " daemon.cli.forget daemon.cli.init daemon.cli.ingest daemon.cli.mcp"
     " daemon.cli.note daemon.cli.perform daemon.cli.review daemon.cli.session daemon.cli.status"
-    " daemon.workspace.stores daemon.dream.run daemon.upkeep.repair.run"
+    " daemon.workspace.stores daemon.dream.run daemon.upkeep.repair"
     " daemon.mcp.alone daemon.process.run daemon.dream.checkpoints daemon.api.operations.table daemon.http.app"
     " graphs.dream state.stores.vectors.chroma chromadb.api.rust uvicorn langgraph.checkpoint.sqlite langgraph.graph"
     " daemon.dream.process re2 state.secrets.redaction openai httpx tiktoken onnxruntime tokenizers"

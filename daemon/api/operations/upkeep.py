@@ -15,7 +15,7 @@ from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.upkeep.export import Exported, export
 from daemon.upkeep.forget import Receipt, forget, preview_forget, unforget
 from daemon.upkeep.forget_plan import ForgetRequest
-from daemon.upkeep.repair.run import Repair, repair, survey
+from daemon.upkeep.repair import Repair, repair, survey
 from daemon.workspace.stores import utc_now
 from state.errors import ConfirmRequiredError
 from state.forgetting.cutting import Cut
@@ -125,7 +125,7 @@ def repair_workspace(
     """Mend what is broken in the workspace's files and stores; the broken originals are kept aside."""
     with access.offline() as vacant:
         if dry:
-            return survey(access.workspace, access.config, vacant.check, vacant.embedding)
+            return survey(access.workspace, access.config, vacant.check)
         return repair(access.workspace, access.config, vacant.check, vacant.embedding, access.report)
 
 

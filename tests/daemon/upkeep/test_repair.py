@@ -15,7 +15,7 @@ import pytest
 from daemon.config.settings import Config
 from daemon.upkeep.doctor import examine
 from daemon.upkeep.examine import Finding, Level, check_stores
-from daemon.upkeep.repair.run import Repair, survey
+from daemon.upkeep.repair import Repair, survey
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.document.document import parse
 from state.errors import StorageError
@@ -159,7 +159,7 @@ def test_a_repair_that_is_killed_at_any_time_is_done_by_the_next(
 def test_a_survey_writes_nothing(here: Workspace) -> None:
     broken_everywhere(here)
     before = content(here)
-    planned = survey(here, Config(), lambda: None, WORDS_ONLY)
+    planned = survey(here, Config(), lambda: None)
     assert {"state.db", "MEMORY.md", "checkpoints"} <= about(planned)
     assert planned.dry
     assert content(here) == before

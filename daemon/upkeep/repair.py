@@ -1,0 +1,474 @@
+"""Repair: `dreamd doctor --repair` makes a broken workspace work again and loses nothing that can still be read.
+
+    links, folders, permissions ─> state.db ─> MEMORY.md ─> checkpoints ─> indexes ─> a look
+
+Each step finds what is wrong once those before it are done, says it, and mends it. Whatever is replaced is kept aside
+first. A step that was cut off anywhere is done by the next repair; one that finds nothing changes nothing.
+"""
+
+import difflib
+import os
+import sqlite3
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from daemon.config.settings import Config
+from daemon.dream.progress import Step
+from daemon.upkeep.examine import Finding, Level, check_stores, problem, warning, wrong_with
+from daemon.workspace.stores import folders, open_owned, recover, utc_now
+from daemon.workspace.vector_index import Embedding, Index
+from state.crystals.crystal import Crystal, Origin
+from state.crystals.salience import salience
+from state.document.document import Block, Edit, SectionName, complete, parse, render
+from state.document.editing import edited
+from state.dream import FOUND
+from state.errors import DocumentError, DreamdError
+from state.scratch import Note
+from state.stores.crystals import full_text
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.vectors import NAME
+from state.stores.database.connection import open_database, open_unmigrated, transaction
+from state.stores.database.copies import clear_damaged, copied_at, copies_of, found_damaged, is_readable, write_copy
+from state.stores.database.table import unpacked
+from state.stores.disk.disk import Disk
+from state.stores.disk.syscalls import storage_errors
+from state.stores.disk.workspace import Workspace
+from state.stores.erasing.files import empty_folder
+from state.stores.history.inbox import NoteInbox, digest_of
+from state.stores.history.lineage import Lineage
+from state.stores.history.memory import Memory, displaced_files
+from state.stores.history.notes import Notes
+from state.stores.repair.check import damage_of
+from state.trust import Trust
+
+_SIDES = ("", "-wal", "-journal", "-shm")
+_LOST = "lost: sessions, the ledger and what else stood in state.db alone"
+_ALIKE = 0.8
+# A row that is so much like one of the version's, but for bytes that are no text, is that one.
+_SAME = 0.95
+# So many of its rows may be no UTF-8 in a file that is a text.
+_FEW = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class RepairResult:
+    """A fault, what was (or would be) done about it, and the results."""
+
+    about: str
+    wrong: str
+    deed: str
+    results: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The result of a repair. `left` is what is still wrong; replaced files are `kept` in the folder `aside`."""
+
+    mends: tuple[RepairResult, ...] = ()
+    left: tuple[Finding, ...] = ()
+    aside: str = ""
+    kept: tuple[str, ...] = ()
+    dry: bool = False
+
+
+def repair(
+    workspace: Workspace,
+    config: Config,
+    check: Callable[[], None],
+    embedding: Embedding,
+    on_step: Callable[[Step], None] = lambda _: None,
+    disk: Disk | None = None,
+) -> Repair:
+    """Mend everything that can be mended. The caller owns the workspace and has none of its stores open.
+
+    Raise StorageError when the disk refuses or has no room; what was done until then stands, and may be done again.
+    """
+    work = _Work(workspace, config, check, disk or workspace.disk())
+    mends, left = list[RepairResult](), list(_unmendable(workspace))
+
+    def mend(job: _Job) -> None:
+        check()
+        mends.append(RepairResult(job.about, job.wrong, job.deed, job.do() or ()))
+        on_step(Step(job.about, f"{job.wrong}: {job.deed}"))
+
+    for job in work.jobs():
+        mend(job)
+    if workspace.database.is_symlink():
+        left.append(warning("stores", "not looked into: state.db is a link"))
+        return Repair(tuple(mends), tuple(left), work.aside, tuple(work.kept))
+    with (
+        closing(Index(workspace, check)) as indexing,
+        closing(open_owned(workspace, config, check, embedding, indexing)) as store,
+    ):
+        try:
+            recover(store)
+        except DreamdError as error:
+            left.append(problem("commit", error.what, error.advice))
+        for notice in store.notices:
+            topic = "word index" if "index" in notice else "commit"
+            mends.append(RepairResult(topic, f"the {topic} was found torn or unfinished", notice))
+        for index, what in (("words", "the word index"), ("cold_words", "the word index of the cold archive")):
+            if full_text.is_torn(store.crystals.connection, index):
+                again = partial(full_text.rebuild, store.crystals.connection, index)
+                mend(_Job("word index", f"{what} is torn", "it is built anew", again))
+        if work.is_index_empty and store.embedder() is not None:
+            store.crystals.vectors.settle()
+            if waiting := store.crystals.vectors.waiting()[0]:
+                wrong = f"{waiting:,} crystals have no vector"
+                mend(_Job("embeddings", wrong, "they are embedded anew", lambda: (f"{store.embed():,} vectors",)))
+        store.notices.clear()
+        left += [
+            one
+            for one in check_stores(store)
+            if one.level is Level.PROBLEM or (one.level is Level.WARNING and one.about == "history")
+        ]
+    return Repair(tuple(mends), tuple(left), work.aside, tuple(work.kept))
+
+
+def survey(workspace: Workspace, config: Config, check: Callable[[], None]) -> Repair:
+    """Return what `repair` would do, as far as it shows before anything is done. Nothing is written."""
+    jobs = _Work(workspace, config, check, workspace.disk()).jobs()
+    mends = tuple(RepairResult(job.about, job.wrong, job.deed) for job in jobs)
+    return Repair(mends, tuple(_unmendable(workspace)), dry=True)
+
+
+def _unmendable(workspace: Workspace) -> Iterator[Finding]:
+    """Find symbolic links in place of dreamd's files, which are not followed, and files of another user."""
+    ours = list(_ours(workspace))
+    others = (workspace.document, workspace.scratch, workspace.scratch.parent)
+    links = [path for path in ours if path.is_symlink()]
+    links += [path for path in others if path.is_symlink() and not path.resolve().is_relative_to(workspace.root)]
+    for path in links:
+        what = f"{path} is a symbolic link to {path.readlink()}; it is not followed"
+        yield problem("links", what, f"put the file itself in its place, or remove the link: rm '{path}'")
+    owner = workspace.root.stat().st_uid
+    strange = [path for path in (workspace.state, *ours) if path.lstat().st_uid != owner]
+    if strange:
+        what = f"{strange[0]} belongs to another user than the workspace ({len(strange)} such files and folders)"
+        yield problem("permissions", what, f"run 'sudo chown -hR {owner} {workspace.state}'")
+
+
+def _ours(workspace: Workspace) -> Iterator[Path]:
+    """Yield the files of dreamd's in the state folder, without ChromaDB's files and what was kept aside."""
+    for folder in (workspace.state, workspace.history, workspace.checkpoints, workspace.copies):
+        if folder.is_dir() and not folder.is_symlink():
+            with suppress(OSError):  # it is closed to us: that is said of the folder itself
+                yield from sorted(folder.iterdir())
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A fault, and what is done about it. `do` returns the results to show, if any, line by line."""
+
+    about: str
+    wrong: str
+    deed: str
+    do: Callable[[], tuple[str, ...] | None]
+
+
+@dataclass(slots=True)
+class _Work:
+    """One repair before the stores are opened. `check` raises when this process no longer owns the workspace.
+
+    `last` is the last version; state.db `is_rebuilt`. What is taken out of the workspace is `kept` in `aside`, the
+    folder broken/TIME/ of the state, which is made when something first comes into it.
+    """
+
+    workspace: Workspace
+    config: Config
+    check: Callable[[], None]
+    disk: Disk
+    last: int = 0
+    is_rebuilt: bool = False
+    is_index_empty: bool = False
+    aside: str = ""
+    kept: list[str] = field(default_factory=list)
+
+    def jobs(self) -> Iterator[_Job]:
+        """Yield the jobs, each found when those before it are done."""
+        yield from self._kinds_of_files()
+        yield from self._permissions()
+        if not self.workspace.database.is_symlink():
+            yield from self._database()
+        if self.is_rebuilt:  # no commit knows any more what swaps of MEMORY.md took out
+            for path in displaced_files(self.workspace):
+                wrong = f"{path} was left by a commit that was interrupted"
+                deed = "it is kept aside: it may hold a save of yours"
+                yield _Job("MEMORY.md", wrong, deed, partial(self._put_aside, path))
+        if not self.workspace.document.is_symlink():
+            yield from self._document()
+        yield from self._derived()
+
+    # Quarantine.
+
+    def _put_aside(self, path: Path) -> None:
+        """Move the file or folder into quarantine; a crash leaves it in one of the two places."""
+        target = self._place(path)
+        self.disk.rename(path, target)
+        if not target.is_symlink():
+            target.chmod(0o700 if target.is_dir() else 0o600)
+
+    def _place(self, path: Path) -> Path:
+        """Return a free path for this file in quarantine, and make the folder above it."""
+        if not self.aside:
+            home = self.workspace.state / "broken"
+            if os.path.lexists(home) and not home.is_dir():
+                self.disk.rename(home, _free(home))
+            self.disk.make_folder(home)
+            self.aside = str(_free(home / f"{utc_now():%Y%m%dT%H%M%SZ}"))
+            self.disk.make_folder(Path(self.aside))
+        place = _free(Path(self.aside) / path.name)
+        self.kept.append(str(place))
+        return place
+
+    # Files and folders.
+
+    def _kinds_of_files(self) -> Iterator[_Job]:
+        """Find what is no folder or no file where one should be. A folder that is missing is made at the opening."""
+        scratch = self.workspace.scratch
+        for folder in folders(self.workspace):
+            if os.path.lexists(folder) and not folder.is_symlink() and not folder.is_dir():
+                deed = "it is kept aside, and the folder is made"
+                yield _Job("folders", f"{folder} is no folder", deed, partial(self._put_aside, folder))
+        if os.path.lexists(scratch) and not scratch.is_symlink() and not scratch.is_file():
+            deed = "it is kept aside; the next note makes the file"
+            yield _Job("notes", f"{scratch} is no file", deed, partial(self._put_aside, scratch))
+
+    def _permissions(self) -> Iterator[_Job]:
+        """Find files that their owner cannot read or write, and a state folder that others can enter."""
+        state = self.workspace.state
+        is_open, wanted = bool(_mode(state) & 0o077), dict[Path, int]()
+        if _mode(state) & 0o777 != 0o700:
+            wanted[state] = 0o700
+        for path in (one for one in _ours(self.workspace) if not one.is_symlink()):
+            least, mode = 0o700 if path.is_dir() else 0o600, _mode(path)
+            if mode & least != least or (is_open and least == 0o600 and mode & 0o077):
+                wanted[path] = least
+        for path in (self.workspace.document, self.workspace.scratch):
+            if path.is_file() and not path.is_symlink() and _mode(path) & 0o600 != 0o600:
+                wanted[path] = _mode(path) | 0o600
+        for path, mode in wanted.items():
+            wrong, deed = f"{path} has the permissions {_mode(path):o}", f"they are {mode:o} again"
+            yield _Job("permissions", wrong, deed, partial(_set_mode, path, mode))
+
+    def _derived(self) -> Iterator[_Job]:
+        """Find damaged checkpoints, which cost at most an answer that is paid for again, and a torn vectors.db."""
+        for about, path, deed in (
+            ("checkpoints", self.workspace.checkpoints / "dreams.db", "they go; an interrupted dream begins anew"),
+            ("vector index", self.workspace.index / NAME, "the folder is emptied, and built anew from state.db"),
+        ):
+            if not path.is_symlink() and not path.parent.is_symlink() and (wrong := _wrong_with_database(path)):
+                yield _Job(about, f"{path}: {wrong}", deed, partial(self._empty, path.parent))
+
+    def _empty(self, folder: Path) -> None:
+        self.is_index_empty |= folder == self.workspace.index
+        empty_folder(self.disk, folder)
+
+    # state.db: the last sound copy takes the place of a damaged one; what is newer comes from the files.
+
+    def _database(self) -> Iterator[_Job]:
+        path = self.workspace.database
+        copies, sound = copies_of(path), list[Path]()
+        inbox = NoteInbox(self.workspace, self.disk)  # of these files, a database knew what is consumed
+        wrong = damage_of(path, expected=bool(copies or inbox.displaced() or inbox.rotated()))
+        for copy in copies:  # every row of them is read when one of them is to be restored
+            if not is_readable(copy) or (wrong and damage_of(copy, expected=True)):
+                yield _Job("copies", f"{copy} is damaged", "it is kept aside", partial(self._put_aside, copy))
+            else:
+                sound.append(copy)
+        if wrong:
+            deed = "it is built anew of the notes and MEMORY.md"
+            if sound:
+                deed = f"the copy of {copied_at(sound[0]):%Y-%m-%d %H:%M} UTC takes its place"
+            job = partial(self._restore, next(iter(sound), None))
+            yield _Job("state.db", f"state.db: {'; '.join(wrong)}", deed, job)
+            if not self.is_rebuilt:  # only looked at
+                return
+        if found_damaged(path):
+            what, deed = "state.db was damaged when it was to be copied", "it is sound now, and will be copied"
+            yield _Job("copies", what, deed, partial(clear_damaged, path, self.disk))
+        with suppress(sqlite3.Error), open_unmigrated(path, "rw") as connection:
+            self.last = Lineage(connection).last_version()
+
+    def _restore(self, copy: Path | None) -> tuple[str, ...]:
+        """Write the new database beside the old one, put the old files aside, and rename the new one into place."""
+        path, disk = self.workspace.database, self.disk
+        new = path.with_name(f".{path.name}.new")
+        for side in _SIDES:
+            disk.remove(new.with_name(new.name + side))
+        if copy is not None:
+            write_copy(copy, new)
+        self._fill(new)
+        disk.sync(new)
+        self.check()
+        for side in _SIDES:
+            if os.path.lexists(old := path.with_name(path.name + side)):
+                self._put_aside(old)
+        if self.workspace.index.is_dir() and not self.workspace.index.is_symlink():
+            self._empty(self.workspace.index)  # the vector index is of the old state.db
+        disk.rename(new, path)
+        self.is_rebuilt = self.is_index_empty = True
+        if copy is None:
+            return (f"{_LOST}; transcripts that sources.transcripts does not name are to be ingested again",)
+        return (f"{_LOST} since {copied_at(copy):%Y-%m-%d %H:%M} UTC",)
+
+    def _fill(self, path: Path) -> None:
+        """Write what a database lacks of MEMORY.md as it stands, and of the notes."""
+        with closing(open_database(path)) as connection:
+            crystals, lineage = Crystals(connection), Lineage(connection)
+            notes = Notes(NoteInbox(self.workspace, self.disk), connection)
+            memory = Memory(self.workspace, self.disk, crystals, lineage, notes, self.check)
+            with suppress(DocumentError):  # one that is no text is mended when the database stands
+                memory.adopt()
+            self._take_notes(crystals, notes, lineage.last_version())
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _take_notes(self, crystals: Crystals, notes: Notes, version: int) -> None:
+        """Make rows of the notes that came since: those of scratch.md are pending, the others of the inbox are not.
+
+        The inbox has every note since the copy, and those that scratch.md does not show any more were taken in.
+        Without a scratch.md, or where nothing tells that dreamd wrote it, all of them are pending: better read twice
+        than never.
+        """
+        inbox = notes.inbox
+        # One that an append began, after its folder was deleted, shows no note of before.
+        found = inbox.shown()
+        shown = found if inbox.displaced() else None
+        with transaction(crystals.connection):
+            again = notes.revive(digest_of(one) for one in found or () if one.stamped)  # by a restore since the copy
+            crystals.undream([one.id for one in crystals.by_keys(again).values()])
+            self._take(crystals, notes, [inbox.workspace.scratch])
+            pending = {one.key for one in notes.pending()}
+            self._take(crystals, notes, filter(inbox.is_inbox, inbox.files()))
+            if shown is not None:
+                ids = crystals.ids_of(self._crystal(one).digest for one in shown if not one.stamped)
+                by_hand = crystals.keys(ids.values()).values()
+                digests = {digest_of(one) for one in shown if one.stamped}
+                gone = [
+                    one
+                    for one in notes.pending()
+                    if one.key not in pending or (digest_of(one.note) not in digests and one.crystal not in by_hand)
+                ]
+                notes.consume([one.key for one in gone], version)
+                taken = crystals.by_keys({one.crystal for one in gone})
+                crystals.mark_dreamt([one.id for one in taken.values()], version)
+            self._take(crystals, notes, inbox.displaced().values())
+
+    def _take(self, crystals: Crystals, notes: Notes, files: Iterable[Path]) -> None:
+        """Make rows of what these files have."""
+        pieces = notes.unread(utc_now(), sys.maxsize, files)
+        tombstones, made = crystals.forgotten.tombstones(), dict[str, Crystal]()
+        for one in (one for piece in pieces for one in piece.notes):
+            crystal = self._crystal(one.note)
+            if crystal.text and (left := tombstones.spared(crystal)) is not None:
+                made[one.digest] = left
+        made = dict(zip(made, crystals.known(made.values()), strict=True))
+        crystals.upsert(made.values())
+        keys = crystals.keys(crystal.id for crystal in made.values())
+        notes.take(pieces, {digest: keys[crystal.id] for digest, crystal in made.items()})
+
+    def _crystal(self, note: Note) -> Crystal:
+        text = self.config.secrets.redaction.of(note.text)
+        return Crystal(text, Origin.SCRATCH, note.at, salience(text, Trust.AGENT).kind, note.importance, Trust.AGENT)
+
+    # MEMORY.md: the last version takes the place of a damaged one, with whole lines that its owner wrote since.
+
+    def _document(self) -> Iterator[_Job]:
+        path = self.workspace.document
+        is_file = path.is_file() or not os.path.lexists(path)
+        found, wanted = self.disk.read_optional(path) if is_file else b"", self._committed()
+        wrong = "is no file" if not is_file else wrong_with(found, wanted)
+        if not wrong or wanted is None:
+            return
+        text, is_read = _mended(found or b"", wanted)
+        deed = f"version {self.last} takes its place"
+        if is_read:
+            deed = f"all that can be read stays, and what it lacks comes from version {self.last}"
+        deed += "; what was found is kept aside" if found else ""
+        yield _Job("MEMORY.md", f"MEMORY.md {wrong}", deed, partial(self._replace, text))
+
+    def _committed(self) -> str | None:
+        """Return the text of the last version; None without one. While state.db is damaged, a copy has it."""
+        path = self.workspace.database
+        for one in (path, *copies_of(path)):
+            with suppress(sqlite3.Error, DreamdError, ValueError), open_unmigrated(one, "rw") as connection:
+                row = connection.execute(
+                    "SELECT text FROM versions WHERE cause <> ? ORDER BY number DESC LIMIT 1", (FOUND,)
+                ).fetchone()
+                return unpacked(row["text"]) or None if row else None
+        return None
+
+    def _replace(self, text: str) -> None:
+        path = self.workspace.document
+        if path.is_file():
+            self.disk.write_new(self._place(path), path.read_bytes())
+        elif os.path.lexists(path):
+            self._put_aside(path)
+        self.check()
+        self.disk.write_atomic(path, text.encode(), mode=0o644)
+
+
+def _free(path: Path) -> Path:
+    while os.path.lexists(path):
+        path = path.with_name(f"{path.name}+")
+    return path
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def _set_mode(path: Path, mode: int) -> None:
+    with storage_errors(path):
+        path.chmod(mode)
+
+
+def _wrong_with_database(path: Path) -> str:
+    """Return what is wrong with a database; empty for a sound one, and where there is none."""
+    try:
+        if os.path.lexists(path):
+            with open_unmigrated(path) as connection:
+                (result,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            return "" if result == "ok" else str(result)
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    return ""
+
+
+def _mended(found: bytes, wanted: str) -> tuple[str, bool]:
+    """Return what is to stand in the place of a damaged file, and whether that is the file, mended.
+
+    A row that is not UTF-8 is a row of the version with a byte that has changed, else it is in an older encoding: so
+    the file is read, and the sections that it lacks come from the version. In a file that is torn such a row is
+    noise: the version takes its place, with the whole lines that only the file has.
+    """
+    known, rows = wanted.split("\n"), found.split(b"\n")
+    bad = [number for number, row in enumerate(rows) if row.decode(errors="ignore").encode() != row or b"\0" in row]
+    is_torn = not found.strip() or b"\0" in found or len(bad) > max(1, len(rows) * _FEW)
+    is_torn = is_torn or wanted.startswith(found.decode("utf-8", "replace"))
+    read = [row.decode("utf-8", "ignore") for row in rows]
+    for number in bad:
+        same = difflib.get_close_matches(read[number], known, 1, _SAME)
+        read[number] = same[0] if same else "" if is_torn else rows[number].decode("cp1252", "replace")
+    if is_torn or any(row.startswith(read[-1]) for row in known):  # it may go on where the file breaks off
+        read[-1] = ""
+    document, base = parse("\n".join(read)), parse(wanted)
+    onto, other = (base, document) if is_torn else (complete(document), base)
+    present, there = ({block.key for part in one.parts for block in part.lines} for one in (onto, other))
+    lost = sorted(present - there)
+
+    def is_lacking(section: SectionName, block: Block) -> bool:
+        if not is_torn:
+            return section in document.missing
+        # A line that is so much like one that is missing is that one, damaged.
+        is_line = section is not SectionName.POINTERS and block.text.isprintable()
+        return is_line and not difflib.get_close_matches(block.key, lost, 1, _ALIKE)
+
+    new = [(section, block) for section, block in other.lines() if block.key not in present]
+    edits = [Edit(section, (), block.text) for section, block in new if is_lacking(section, block)]
+    return render(edited(onto, edits)[0]), not is_torn
