@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     with working("exporting…"):
         caller = caller_of(arguments, "export")
         target = None if is_piped else _target(arguments.output, caller.workspace.root)
-        done = patiently(lambda: caller.ask(export_archive, process=os.getpid()), _PATIENCE_SECONDS, say)
+        done = patiently(lambda: caller.ask(export_archive), _PATIENCE_SECONDS, say)
         made = Path(done.path)
         try:
             with storage_errors(target or made):

@@ -31,7 +31,6 @@ from graphs.ports import Ports
 from state.document.operations import Refusal
 from state.dream import Dream, Kind, Reason, Snapshot
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
-from state.stores.backup.archive import remove_unmoved
 from state.stores.database.tables import Run
 
 if TYPE_CHECKING:
@@ -119,7 +118,6 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
     notes = absorb_notes(store, now, most=BATCH)  # the oldest: a dream takes in no more of a long log
     items = maintain(store, now).promoted + hand_over(store, now)
     store.sweep(now)
-    remove_unmoved(store.workspace, store.disk)
     if notes or absorbed.turns:
         on_step(Step("absorb", f"{notes} new notes, {absorbed.turns} new turns"))
     if items:

@@ -105,7 +105,7 @@ def _item(store: Store, session_id: str, draft: Draft, now: datetime) -> Item:
     if (size := len(draft.content.encode())) > MAX_CONTENT_BYTES:
         raise UsageError(f"content: it has {size} bytes and may have {MAX_CONTENT_BYTES}", "give a shorter one")
     secrets = store.config.secrets.redaction
-    content = Originals(store.workspace, store.disk).redacted(draft.content, secrets, "session", now)
+    content = Originals(store.workspace).redacted(draft.content, secrets, "session", now)
     return Item(
         id=working_id(session_id, content, now),
         session_id=session_id,

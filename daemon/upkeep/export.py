@@ -8,8 +8,9 @@ from importlib.metadata import version
 
 from daemon.ingest.notes import absorb_notes
 from daemon.workspace.stores import Store
-from state.stores.backup.archive import remove_unmoved, unmoved_name, write_archive
+from state.stores.backup.archive import write_archive
 from state.stores.backup.reading import open_archive
+from state.stores.disk.disk import TEMPORARY
 from state.stores.disk.syscalls import storage_errors
 
 
@@ -26,16 +27,15 @@ class Exported:
     crystals: int
 
 
-def export(store: Store, now: datetime, process: int = 0) -> Exported:
+def export(store: Store, now: datetime) -> Exported:
     """Write an archive of the workspace, which the caller holds alone, into its state folder.
 
-    This process (0: this one) is to move it away: when the process has ended, the archive is deleted. Raise what the
-    disk and the stores fail with; nothing is left then.
+    The caller moves it away: an hour later it is deleted as any temporary file. Raise what the disk and the stores
+    fail with; nothing is left then.
     """
     store.memory.recover()  # what an earlier dream had decided and failed to finish
     absorb_notes(store, now, most=None)
-    remove_unmoved(store.workspace, store.disk)
-    path = store.workspace.state / unmoved_name(process or os.getpid())
+    path = store.workspace.state / f".export-{os.urandom(4).hex()}.db{TEMPORARY}"
     try:
         files = write_archive(store.workspace, store.disk, path, version("dreamd"), now)
         store.disk.sync(path)

@@ -129,7 +129,7 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
     for path in files.all_files(store.workspace, store.notes.inbox):
         if path not in stored and not path.is_relative_to(store.workspace.copies):
             traces[_place(store, path)] += left_in_file(store, path, erasure, patterns)
-    originals = Originals(store.workspace, store.disk).all(now)
+    originals = Originals(store.workspace).all(now)
     traces["originals"] += sum(erasure.holds(one.text) for one in originals)
     traces["copies"] += _files_holding(store.workspace.copies, patterns)
     connection.execute("BEGIN IMMEDIATE")
@@ -214,7 +214,7 @@ def _erase_others(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
     traces["transcripts"] += unvouch(workspace, erasure.holds)  # whole names, before words are taken out of files
     for path in files.others(workspace, disk):
         traces[_place(store, path)] += files.erase_other(disk, path, erasure, patterns)
-    traces["originals"] += Originals(workspace, disk).erase(lambda one: erasure.holds(one.text))
+    traces["originals"] += Originals(workspace).erase(lambda one: erasure.holds(one.text))
     for folder in (workspace.checkpoints, workspace.copies):
         traces[folder.name] += _files_holding(folder, patterns)
     files.empty_folder(disk, workspace.checkpoints)

@@ -13,7 +13,6 @@ from daemon.config.settings import Config
 from daemon.workspace.vector_index import Embedding, Index
 from state.errors import BusyError, DocumentError, DreamdError, ModelError, StorageError
 from state.signals.hormones import Baselines
-from state.stores.backup.archive import remove_unmoved
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Feelings, Questions
@@ -42,8 +41,7 @@ from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 from state.stores.history.notes import Notes
 from state.stores.history.originals import Originals
-from state.stores.repair.former_records import take_in_records
-from state.stores.repair.former_segments import take_in_segments
+from state.stores.repair.former_files import take_in_records, take_in_segments
 from state.stores.vectors.chroma import VectorIndex
 from state.stores.vectors.embedder import Embedder, Unavailable
 
@@ -181,7 +179,7 @@ class Store:
             self.disk.remove_leftovers(folder, (now - _LEFTOVER_AGE).timestamp())
         sweeps = {
             "the receipts of bootstraps were not shortened": partial(keep_last, workspace, self.disk),
-            "old originals of redacted texts were not removed": partial(Originals(workspace, self.disk).sweep, now),
+            "old originals of redacted texts were not removed": partial(Originals(workspace).sweep, now),
         }
         for failed, sweep in sweeps.items():
             try:
@@ -273,8 +271,7 @@ def open_owned(
 
 
 def recover(store: Store) -> None:
-    """Finish the commits that were interrupted, with the files of agents, and remove what a killed export left."""
-    remove_unmoved(store.workspace, store.disk)
+    """Finish the commits that were interrupted, with the files of agents."""
     take_in_segments(store.workspace, store.disk, store.notes.inbox)
     for problem in take_in_records(store.workspace, store.disk, store.crystals, store.memory):
         store.notice(f"a version of an older dreamd cannot be shown or restored: {problem}")

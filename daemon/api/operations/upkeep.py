@@ -130,12 +130,7 @@ def repair_workspace(
 
 
 @operation("export", remote=False, long=True, reads=True)
-def export_archive(
-    access: WorkspaceAccess,
-    process: Annotated[
-        int, Arg("The process that moves it away: when that is gone, it is removed", ge=0, lt=10**9)
-    ] = 0,
-) -> Exported:
+def export_archive(access: WorkspaceAccess) -> Exported:
     """Write an archive of the workspace into its state folder, for the caller to move away."""
     with access.exclusive(wait=True) as store:
-        return export(store, utc_now(), process)
+        return export(store, utc_now())

@@ -13,7 +13,6 @@ import hashlib
 import io
 import json
 import os
-import re
 import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -26,7 +25,7 @@ from state.errors import DocumentError, DreamdError, NotFoundError, StorageError
 from state.stores.database.connection import explained, to_text
 from state.stores.database.copies import is_damage, write_copy
 from state.stores.database.table import layouts_of
-from state.stores.disk.disk import LOCK_WAIT_SECONDS, LONGEST_LOG, TEMPORARY, Disk, opened, wait_for_lock
+from state.stores.disk.disk import LOCK_WAIT_SECONDS, LONGEST_LOG, Disk, opened, wait_for_lock
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import SCRATCH, Workspace
 from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
@@ -49,7 +48,6 @@ _LONGEST_REASON = 300
 _MOST_READINGS = 100  # of a file that somebody is saving; after so many it is taken as it is
 _POLL_SECONDS = 0.01
 _LONGEST_LINE_SECONDS = 3.0  # somebody who writes a line byte by byte has not written it yet
-_UNMOVED = re.compile(r"\.export-([1-9][0-9]{0,8})-.*" + re.escape(TEMPORARY))
 _FULL_TEXT = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%USING fts5 (%'"
 
 
@@ -212,31 +210,3 @@ def _locked_size(file: BinaryIO, path: Path) -> int:
         return os.fstat(file.fileno()).st_size
     finally:
         fcntl.flock(file, fcntl.LOCK_UN)
-
-
-def unmoved_name(process: int) -> str:
-    """Return a name for an archive that this process has yet to move out of the state folder."""
-    return f".export-{process}-{os.urandom(4).hex()}.db{TEMPORARY}"
-
-
-def remove_unmoved(workspace: Workspace, disk: Disk) -> None:
-    """Delete the archives whose process ended before it moved them away; for the workspace's owner.
-
-    One whose number another process has by now goes with the old temporary files.
-    """
-    with storage_errors(workspace.state):
-        for path in workspace.state.glob(f".export-*{TEMPORARY}"):
-            match = _UNMOVED.fullmatch(path.name)
-            if match and not _is_alive(int(match[1])):
-                with suppress(FileNotFoundError):
-                    disk.system.unlink(path)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -33,8 +33,7 @@ from state.stores.history.inbox import NoteInbox
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 from state.stores.history.notes import Notes
-from state.stores.repair.former_records import take_in_records
-from state.stores.repair.former_segments import take_in_segments
+from state.stores.repair.former_files import take_in_records, take_in_segments
 
 _BLOCK = 1024**2
 MANIFEST, _DATABASE = "manifest.json", "state.db"

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from state.agents import AGENTS, OTHER
 from state.bootstrap import Bootstrap, Cut
-from state.errors import BusyError
+from state.codec import decode
+from state.errors import BusyError, StorageError
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
 
@@ -26,7 +27,7 @@ HOW = ("command line", "hook", "MCP", "HTTP")
 _LEAST_BYTES = 150
 _WAIT_SECONDS = 0.5
 _HEX = frozenset("0123456789abcdef-")
-_LONGEST_SESSION, _DIGEST = 64, 8
+_LONGEST_SESSION = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +60,6 @@ class BootstrapReceipt:
     cut: Cut = field(default_factory=Cut)
     digest: str = ""
 
-    @property
-    def has_no_words(self) -> bool:
-        """Whether every text in it is one of dreamd's own: names of a list, an id, a digest."""
-        counted = {**asdict(self), **asdict(self.cut)}
-        for name in ("at", "how", "session", "agent", "digest", "cut"):
-            del counted[name]
-        return (
-            self.how in HOW
-            and self.agent in AGENTS
-            and (not self.session or _is_id(self.session))
-            and (not self.digest or _is_digest(self.digest))
-            and {type(one) for one in counted.values()} == {int, bool}
-            and {type(self.more), type(self.truncated)} == {bool}
-        )
-
 
 def path_of(workspace: Workspace) -> Path:
     """Return the file of the receipts."""
@@ -102,7 +88,7 @@ def receipt_of(
         tokens=tokens(ready.text),
         most=ready.most,
         cut=ready.cut,
-        digest=ready.digest if _is_digest(ready.digest) else "",
+        digest=ready.digest,
     )
 
 
@@ -156,18 +142,13 @@ def _rows(content: bytes | None) -> list[str]:
 
 
 def _receipt_in(row: str) -> BootstrapReceipt | None:
-    """Return the receipt in a row; None for a row that may hold another text."""
-    with suppress(ValueError, TypeError, AttributeError, KeyError, RecursionError):
-        fields = json.loads(row)
-        cut, at = Cut(**fields.pop("cut", {})), datetime.fromisoformat(fields.pop("at"))
-        receipt = BootstrapReceipt(at=at, cut=cut, **fields)
-        return receipt if at.tzinfo and receipt.has_no_words else None
+    """Return the receipt in a row; None for a row that is torn, or holds another text than dreamd's own."""
+    with suppress(StorageError):
+        one = decode(BootstrapReceipt, row, RECEIPTS)
+        is_own = one.how in HOW and one.agent in AGENTS and all(_is_id(text) for text in (one.session, one.digest))
+        return one if one.at.tzinfo and is_own else None
     return None
 
 
 def _is_id(session: str) -> bool:
-    return 0 < len(session) <= _LONGEST_SESSION and _HEX.issuperset(session)
-
-
-def _is_digest(digest: str) -> bool:
-    return len(digest) == _DIGEST and (_HEX - {"-"}).issuperset(digest)
+    return len(session) <= _LONGEST_SESSION and _HEX.issuperset(session)

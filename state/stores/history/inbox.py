@@ -55,7 +55,7 @@ class NoteInbox:
         if (text := redaction.of(stored.text)) != stored.text:
             from state.stores.history.originals import Originals
 
-            text = Originals(self.workspace, self.disk).redacted(stored.text, redaction, "note", stored.at)
+            text = Originals(self.workspace).redacted(stored.text, redaction, "note", stored.at)
         stored = replace(stored, text=text, replaces=redaction.of(stored.replaces) if stored.replaces else "")
         entry = render_note(stored).encode()
         try:

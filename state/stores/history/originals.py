@@ -56,9 +56,8 @@ class Original:
 class Originals:
     """The originals of one workspace."""
 
-    def __init__(self, workspace: Workspace, disk: Disk | None = None) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._of_workspace = disk or workspace.disk()
 
     @property
     def _path(self) -> Path:
@@ -97,8 +96,9 @@ class Originals:
         return len(before) - len(kept)
 
     def sweep(self, now: datetime) -> None:
-        """Delete what is older than a week, of every workspace, and take over the file of an older version."""
-        self._take_over(now)
+        """Delete what is older than a week, of every workspace."""
+        with suppress(OSError):  # an older dreamd kept them here, in plain text
+            (self._workspace.state / "originals.jsonl").unlink(missing_ok=True)
         for other in self._path.parent.glob("*.originals"):
             with suppress(FileNotFoundError):
                 if other.stat().st_mtime < (now - KEPT_FOR).timestamp():
@@ -116,19 +116,6 @@ class Originals:
                 while len(kept) > 1 and sum(len(one.text.encode("utf-8", "replace")) for one in kept) > MOST_BYTES:
                     kept = kept[max(1, len(kept) // 8) :]
                 self._write(kept)
-
-    def _take_over(self, now: datetime) -> None:
-        """Move what an older version kept in the workspace, in plain text, and remove its file."""
-        former, disk = self._workspace.state / "originals.jsonl", self._of_workspace
-        if (content := disk.read_optional(former)) is None:
-            return
-        rows = list[Original]()
-        for line in content.splitlines():
-            with suppress(ValueError, KeyError, TypeError):
-                rows += [one] if not (one := Original.of(json.loads(line))).is_old(now) else []
-        self._keep(rows, now)
-        disk.blank(former, {former.stat().st_ino: len(content)})
-        disk.remove(former)
 
     def _read(self) -> list[Original]:
         if not (content := self._disk.read_optional(self._path)):

@@ -1,18 +1,12 @@
 """`dreamd export` and `dreamd import`: the workspace that comes out is the one that went in."""
 
-import os
 import sqlite3
-import subprocess
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from daemon.dream.run import Mode, dream_now
-from daemon.upkeep.export import export
 from daemon.workspace.adoption import open_workspace
-from daemon.workspace.stores import recover, utc_now
-from state.dream import Reason
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target
 from state.stores.erasing.intent import intend
@@ -128,24 +122,6 @@ def test_what_is_half_forgotten_is_not_exported(dreamd: Caller, here: Path, tmp_
     assert dreamd("forget", "-w", here, "--yes").status == 0
     assert dreamd("export", here, "-o", tmp_path / "x.db").status == 0
     assert b"tea over" not in b"".join(members(tmp_path / "x.db").values())
-
-
-def test_what_a_killed_export_left_goes_when_the_next_owner_comes(here: Path) -> None:
-    gone = subprocess.Popen(["/bin/true"])
-    gone.wait()
-    left = open_workspace(here).state / f".export-{gone.pid}-aa.db.dreamd-tmp"
-    beside = open_workspace(here).state / f".export-{gone.pid}-aa.db.db.dreamd-tmp"
-    alive = open_workspace(here).state / f".export-{os.getpid()}-aa.db.dreamd-tmp"
-    with working(here) as store:
-        for act in (
-            lambda: export(store, utc_now()),
-            lambda: dream_now(store, Reason.MANUAL, Mode.AUTO),
-            lambda: recover(store),
-        ):
-            for path in (left, beside, alive):
-                path.write_bytes(b"x")
-            act()
-            assert [path.exists() for path in (left, beside, alive)] == [False, False, True]
 
 
 def test_only_a_new_or_empty_folder_is_imported_into(

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from daemon.workspace.adoption import init_workspace
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
-from state.stores.history.originals import KEPT_FOR, Original, Originals
+from state.stores.history.originals import KEPT_FOR, Originals
 from tests.support.copies import all_files
 from tests.support.notes import pending_notes
 from tests.support.running import Caller
@@ -79,20 +78,6 @@ def test_after_a_week_nothing_is_left_of_any_workspace(workspace: Workspace, tmp
     assert not path.exists()
     assert Originals(workspace).all(NOW + KEPT_FOR) == ()
     assert Originals(workspace).all(NOW) == ()
-
-
-def test_the_plain_file_of_an_older_version_is_taken_over_once(workspace: Workspace) -> None:
-    legacy = workspace.state / "originals.jsonl"
-    rows = [
-        Original("00000001", NOW.isoformat(), "note", ("pin",), SAID),
-        Original("00000002", (NOW - KEPT_FOR).isoformat(), "note", ("pin",), "the pin code is 4712"),
-    ]
-    legacy.write_text("".join(json.dumps(asdict(one)) + "\n" for one in rows) + "{\n", encoding="utf-8")
-    with legacy.open("rb") as held:
-        (one,) = Originals(workspace).all(NOW)
-        assert one.text == SAID
-        assert not legacy.exists()
-        assert held.read().strip() == b""
 
 
 @pytest.mark.parametrize(

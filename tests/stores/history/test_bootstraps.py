@@ -69,30 +69,15 @@ def test_any_receipt_is_read_as_it_was_left_one_row_of_dreamds_own_words(
     assert one.session == session if session == SESSION else one.session in ("", session)
 
 
-@given(
-    st.sampled_from(["at", "how", "session", "version", "more", "cut", "digest", "agent"]),
-    st.none()
-    | st.floats()
-    | st.text(min_size=1, max_size=20)
-    | st.lists(st.text())
-    | st.dictionaries(st.text(), st.text()),
-)
-def test_a_row_that_says_something_else_is_no_receipt(field: str, value: object) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [{"spare": 1}, {"how": "by hand"}, {"session": "ada"}, {"digest": "tea"}, {"agent": "ada"}, {"version": "1"},
+     {"more": "tea"}, {"cut": {"tea": 1}}, {"at": "tea"}, {"at": "2026-03-12T14:30:00"}, {"notes": None}],
+)  # fmt: skip
+def test_a_row_that_says_something_else_is_no_receipt(said: dict[str, object]) -> None:
     row = json.loads(ROW % 1)
     assert holds_receipts_alone(json.dumps(row).encode())
-    assert not holds_receipts_alone(json.dumps({**row, "spare": value}).encode())
-    texts = (
-        [value]
-        if isinstance(value, str)
-        else value
-        if isinstance(value, list)
-        else list(value or {})
-        if isinstance(value, dict)
-        else []
-    )
-    hexadecimal = all(set(str(one)) <= set("0123456789abcdef-") for one in texts)
-    if not hexadecimal or field not in ("session", "digest", "cut", "at"):
-        assert not holds_receipts_alone(json.dumps({**row, field: value}).encode()) or value == row.get(field)
+    assert not holds_receipts_alone(json.dumps({**row, **said}).encode())
 
 
 def test_only_the_last_ones_are_kept_and_a_torn_row_costs_no_other_one(workspace: Workspace) -> None:
@@ -101,7 +86,6 @@ def test_only_the_last_ones_are_kept_and_a_torn_row_costs_no_other_one(workspace
     with path_of(workspace).open("ab") as file:
         file.write(b'{"at": "2026-03-12T14')
     leave(workspace, 5)
-    assert not holds_receipts_alone(path_of(workspace).read_bytes())
     for _ in range(2):
         first, second, *rest = receipts(workspace)
         assert (first.budget, second.budget, len(rest)) == (8_005, 8_000 + 2 * KEPT + 159, KEPT - 2)
