@@ -104,12 +104,13 @@ def forget(
     write_agent_files(store)
     note_git(store.workspace, connection)
     on_step(Step("history", "state.db, checkpoints, the vector index"))
-    _finish(store, plan.erasure, traces, now)
+    receipt = _receipt(store, plan, traces, now)
+    _finish(store, receipt, embeds=bool(traces["state.db: crystals"]))
     on_step(Step("verify", "every byte is searched"))
     proof = searched(store, plan.erasure, plan.surfaces)
     store.embedding.forget_texts()
     return replace(
-        _receipt(store, plan, traces, now),
+        receipt,
         files=proof.files,
         bytes=proof.bytes,
         left=proof.left,
@@ -222,25 +223,25 @@ def _erase_others(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
     store.indexing.drop(store.crystals)  # what ChromaDB deletes stays in its files
 
 
-def _finish(store: Store, erasure: Erasure, traces: Counter[str], now: datetime) -> None:
+def _finish(store: Store, receipt: Receipt, *, embeds: bool) -> None:
     """Embed the crystals that changed, keep the receipt's figures, empty free pages, and end the forgetting."""
     connection = store.crystals.connection
-    embedder = store.embedder() if traces["state.db: crystals"] else None
+    embedder = store.embedder() if embeds else None
     while embedder and store.crystals.vectors.embed_pending(embedder):
         pass
     figures: dict[str, int | str] = {
-        "words": sum(len(target.words) for target in erasure.sought),
-        "cut": erasure.cut.value,
-        "crystals": len(erasure.crystals),
-        "pointers": len(erasure.keywords),
-        "places": len(traces),
+        "words": receipt.words,
+        "cut": receipt.cut,
+        "crystals": receipt.crystals,
+        "pointers": receipt.pointers,
+        "places": len(receipt.traces),
     }
     store.check()
-    keep_receipt(connection, now, digest(connection, erasure.sought), figures)
+    keep_receipt(connection, receipt.at, receipt.digest, figures)
     scrub(connection)
     finish(connection)
     empty_log(connection)
-    store.copy_if_due(now, timedelta())
+    store.copy_if_due(receipt.at, timedelta())
 
 
 def _files_holding(folder: Path, patterns: Patterns) -> int:

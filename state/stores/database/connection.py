@@ -53,28 +53,35 @@ def open_database(path: Path) -> sqlite3.Connection:
     _require_no_lone_log(path)
     _require_not_lost(path)
     make_private(path)
+    with _opening(path, str(path)) as connection:
+        version = _version(connection, path)
+        _use_log(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA secure_delete = ON")
+        if path.name == DATABASE and 0 < version < SCHEMA_VERSION:
+            from state.stores.database.copies import make_copy
+
+            make_copy(path, Disk(path.parent))
+        if version < SCHEMA_VERSION:
+            _bring_up(connection)
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
+
+
+@contextmanager
+def _opening(path: Path, name: str) -> Iterator[sqlite3.Connection]:
+    """Connect to the file, whose name may be a URI; closed after an error, which is raised as what it means."""
     with ExitStack() as stack:
         try:
-            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(name, uri=name != str(path), isolation_level=None, check_same_thread=False)
             stack.callback(connection.close)
             connection.row_factory = sqlite3.Row
             connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
             connection.execute("PRAGMA trusted_schema = OFF")
-            version = _version(connection, path)
-            _use_log(connection)
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA secure_delete = ON")
-            if path.name == DATABASE and 0 < version < SCHEMA_VERSION:
-                from state.stores.database.copies import make_copy
-
-                make_copy(path, Disk(path.parent))
-            if version < SCHEMA_VERSION:
-                _bring_up(connection)
-            connection.execute("PRAGMA foreign_keys = ON")
+            yield connection
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise explained(error, path) from error
         stack.pop_all()
-        return connection
 
 
 def _use_log(connection: sqlite3.Connection) -> None:
@@ -96,18 +103,9 @@ def open_reading(path: Path) -> sqlite3.Connection:
 
     Raises StorageError as `open_database` does, and when it has another schema.
     """
-    with ExitStack() as stack:
-        try:
-            connection = sqlite3.connect(_uri(path, "ro"), uri=True, isolation_level=None, check_same_thread=False)
-            stack.callback(connection.close)
-            connection.row_factory = sqlite3.Row
-            connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-            connection.execute("PRAGMA trusted_schema = OFF")
-            if _version(connection, path) != SCHEMA_VERSION:
-                raise StorageError(f"{path} is of an older dreamd", "run 'dreamd status' where it may be written")
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise explained(error, path) from error
-        stack.pop_all()
+    with _opening(path, _uri(path, "ro")) as connection:
+        if _version(connection, path) != SCHEMA_VERSION:
+            raise StorageError(f"{path} is of an older dreamd", "run 'dreamd status' where it may be written")
         return connection
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from state.budget import Spend
@@ -53,16 +53,10 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptCall:
+class KeptCall(Call):
     """A call of a model as the ledger keeps it; what was asked and answered is empty once it is too old."""
 
-    at: datetime
-    model: str
-    tokens: int
-    usd: float
-    usable: bool
-    request: str
-    reply: str
+    at: datetime = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,12 +61,6 @@ def test_what_a_person_left_is_taken_in_exactly(before: str, after: str) -> None
     assert not there & {normalise(one) for one in done.deleted}
 
 
-@examples(100)
-@given(memories())
-def test_a_text_that_nobody_touched_changes_nothing(text: str) -> None:
-    assert left(text, text) == OwnersText(())
-
-
 @examples(200)
 @given(memories(), memories())
 def test_a_restore_gives_the_lines_of_the_older_text(older: str, newer: str) -> None:

@@ -449,15 +449,6 @@ def test_appending_loads_nothing_heavy() -> None:
 # ------------------------------------------------------------------------------- late, twice, unfinished
 
 
-def test_a_line_that_was_read_before_its_end_is_one_note_with_it(store: Store) -> None:
-    with store.workspace.scratch.open("a") as file:
-        for more, text in (("- tea", "tea"), (" with milk\n", "tea with milk"), ("  and salt\n", "and salt")):
-            file.write(more)
-            file.flush()
-            assert taken(store)[-1].endswith(text)
-    assert pending(store) == ["tea with milk\nand salt"]
-
-
 def test_what_was_scratch_is_swept_when_it_is_old_read_and_closed(store: Store) -> None:
     script = "import sys; f = open(sys.argv[1], 'a'); print('open', flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", script, str(store.workspace.scratch)]
