@@ -67,7 +67,9 @@ def import_archive(file: Path, folder: Path, system: System | None = None, *, mo
             raise ArchiveError(f"{file}: {error.what}", error.advice) from error
         _sync(aside, disk, mode)
         with _expected(aside, root) if moves_out else nullcontext():
-            _publish(disk, aside, root)
+            with storage_errors(root):  # at most an empty folder is there, unless somebody was faster
+                disk.system.rename(aside, root)
+            disk.fsync_folder(root.parent)
     if moves_out:
         open_workspace(root)
     return imported
@@ -115,18 +117,13 @@ def _place_for(folder: Path) -> tuple[Path, int]:
             return root, 0o777 & ~mask
         if not root.is_dir():
             raise UsageError(f"{root} is a file", "name a new folder for the workspace")
-        _require_empty(root)
-        if root.is_mount():
-            raise UsageError(f"{root} is where a disk is mounted", "name a new folder in it")
-        return root, stat.S_IMODE(root.stat().st_mode)
-
-
-def _require_empty(root: Path) -> None:
-    with os.scandir(root) as entries:
-        if next(entries, None) is not None:
+        if next(root.iterdir(), None) is not None:
             raise UsageError(
                 f"{root} is not empty, and nothing is overwritten", "name a new folder for the workspace"
             )
+        if root.is_mount():
+            raise UsageError(f"{root} is where a disk is mounted", "name a new folder in it")
+        return root, stat.S_IMODE(root.stat().st_mode)
 
 
 def _require_space(file: Path, parent: Path) -> None:
@@ -192,15 +189,3 @@ def _sync(aside: Path, disk: Disk, mode: int) -> None:
     with storage_errors(aside):
         aside.chmod(mode)
     disk.fsync_folder(aside)
-
-
-def _publish(disk: Disk, aside: Path, root: Path) -> None:
-    """Rename the folder to its place, where at most an empty folder is."""
-    try:
-        with storage_errors(root):
-            disk.system.rename(aside, root)
-    except StorageError:
-        if root.is_dir():
-            _require_empty(root)  # somebody was faster
-        raise
-    disk.fsync_folder(root.parent)

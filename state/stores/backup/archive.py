@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -133,10 +134,7 @@ def write_archive(workspace: Workspace, disk: Disk, target: Path, dreamd: str, n
             for statement in TABLES.values():
                 made.execute(statement)
             made.execute("BEGIN")
-
-            def add(name: str, source: BinaryIO, size: int, mtime_ns: int) -> None:
-                _add_file(made, name, source, size, mtime_ns)
-
+            add = partial(_add_file, made)
             _add_files(add, workspace, disk)
             add_log(add, workspace, disk)
             made.execute("INSERT INTO manifest VALUES (?, ?, ?)", (to_text(now), dreamd, digest_of(made)))

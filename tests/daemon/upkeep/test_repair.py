@@ -279,16 +279,30 @@ def test_what_is_broken_is_found_said_mended_and_kept(
         told = [one for one in examined(here) if one.about == topic and one.level is not Level.OK]
         assert told != []
         assert topic == "folders" or any("run 'dreamd doctor --repair'" in one.advice for one in told), told
+    spoilt = here.document.read_bytes() if topic == "MEMORY.md" and here.document.is_file() else None
     done = repaired(here)
     assert topic in about(done), done
-    for kept in done.kept:
-        assert stat.S_IMODE((here.root / kept).stat().st_mode) & 0o077 == 0
+    for kept in map(Path, done.kept):
+        assert stat.S_IMODE(kept.stat().st_mode) & 0o077 == 0
+    assert spoilt is None or spoilt in [kept.read_bytes() for kept in map(Path, done.kept)]
     gone = lost(here)
     assert gone.said == ()
     assert gone.items == () or topic == "state.db"
     assert set(gone.notes) <= (set(PENDING) | {breaking.UNREAD} if topic == "notes" else set())
     assert repaired(here).mends == ()
     assert_works(here)
+
+
+def test_what_is_open_to_others_or_closed_to_its_owner_is_neither_afterwards(here: Workspace) -> None:
+    here.state.chmod(0o755)
+    here.inbox.chmod(0o640)
+    here.checkpoints.chmod(0o500)
+    here.document.chmod(0o444)
+    done = repaired(here)
+    assert (about(done), len(done.mends)) == ({"permissions"}, 4)
+    places = (here.state, here.inbox, here.checkpoints, here.document)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in places] == [0o700, 0o600, 0o700, 0o644]
+    assert repaired(here) == Repair()
 
 
 @pytest.mark.parametrize("name", [".dreamd/state.db", "MEMORY.md"])
