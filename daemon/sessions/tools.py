@@ -462,7 +462,6 @@ def _purge(
     sessions.purge(session, items, why, now)
     digests = {crystal_digest(Origin.WORKING, text) for text in texts}.union(map(digest_of, items))
     store.crystals.remove(store.crystals.ids_of(digests).values())
-    store.embedding.forget_texts()
     return texts
 
 

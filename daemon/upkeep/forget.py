@@ -108,7 +108,6 @@ def forget(
     _finish(store, receipt, embeds=bool(traces["state.db: crystals"]))
     on_step(Step("verify", "every byte is searched"))
     proof = searched(store, plan.erasure, plan.surfaces)
-    store.embedding.forget_texts()
     return replace(
         receipt,
         files=proof.files,

@@ -1,18 +1,15 @@
-"""Vector index: the embedding model of the process, and the index of one workspace.
+"""Vector index: the embedding model of the process, loaded once for all workspaces, and the index of one workspace.
 
-The model is loaded once for all workspaces, and keeps the vectors of the texts that it embedded last: a line that
-leaves MEMORY.md is embedded while its pointer is tried, and again when the dream is committed. ChromaDB's folder is
-opened once in a process, whoever asks: two clients of one folder lose hits.
+ChromaDB's folder is opened once in a process, whoever asks: two clients of one folder lose hits.
 """
 
 import os
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from state.errors import StoppedError, StorageError
 from state.stores.crystals.crystals import Crystals
@@ -23,13 +20,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.vectors.chroma import VectorIndex, drop_builds, has_build, new_build, sync
 from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 _RETRY_SECONDS = 60.0
-# Texts whose vectors are kept: at 384 numbers each 800 KB.
-REMEMBERED_TEXTS = 512
 # Who closes an index that is being built waits for so long at most: for its batch, a second or two.
 _GIVING_UP_SECONDS = 10.0
 
@@ -39,39 +30,6 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     named = Path(environment.get("XDG_CACHE_HOME", ""))
     # Of the XDG specification: a path that is not absolute is ignored.
     return (named if named.is_absolute() else Path.home() / ".cache") / "dreamd"
-
-
-class CachedEmbedder:
-    """An embedder that caches the vectors of another one; several threads may use it."""
-
-    def __init__(self, inner: Embedder, texts: int = REMEMBERED_TEXTS) -> None:
-        self._inner = inner
-        self._most = texts
-        self._known: OrderedDict[tuple[str, bool], NDArray[np.float32]] = OrderedDict()
-        self._lock = Lock()
-        self.name, self.width = inner.name, inner.width
-
-    def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":
-        """Return one row per text, in order; only texts that are not cached are computed, each once."""
-        import numpy as np
-
-        with self._lock:
-            found = {text: self._known[text, questions] for text in texts if (text, questions) in self._known}
-        new = [text for text in dict.fromkeys(texts) if text not in found]
-        if new:
-            found |= zip(new, self._inner.embed(new, questions=questions), strict=True)
-            with self._lock:
-                # A copy: a row would keep the whole batch.
-                self._known |= {(text, questions): found[text].copy() for text in new[-self._most :]}
-                while len(self._known) > self._most:
-                    self._known.popitem(last=False)
-        rows = [found[text] for text in texts]
-        return np.stack(rows) if rows else np.empty((0, self.width), dtype=np.float32)
-
-    def forget(self) -> None:
-        """Clear the cache."""
-        with self._lock:
-            self._known.clear()
 
 
 class Embedding:
@@ -97,8 +55,7 @@ class Embedding:
             self._asked_at = time.monotonic()
             if self._found is None or (isinstance(self._found, Unavailable) and self._asked_at >= self._again_at):
                 # It may be installed meanwhile.
-                found = open_embedder(cache_folder(os.environ), model=self._model)
-                self._found = found if isinstance(found, Unavailable) else CachedEmbedder(found)
+                self._found = open_embedder(cache_folder(os.environ), model=self._model)
                 self._again_at = time.monotonic() + _RETRY_SECONDS
             return self._found
 
@@ -106,12 +63,6 @@ class Embedding:
         """Look for a missing model again at the next call."""
         with self._loading:
             self._again_at = 0.0
-
-    def forget_texts(self) -> None:
-        """Drop the cached vectors of texts."""
-        with self._loading:
-            if isinstance(self._found, CachedEmbedder):
-                self._found.forget()
 
     def rest(self, unused_seconds: float) -> bool:
         """Unload a model that was unused for so long; whether one was. Whoever uses it still keeps it."""
