@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from state.stores.disk.disk import TEMPORARY, Disk
@@ -38,45 +37,38 @@ def written_by_init(workspace: Workspace) -> list[Path]:
     displaced = notes / DISPLACED
     own_notes = any(
         path != workspace.scratch and TEMPORARY not in path.name and not path.match(DISPLACED)
-        for path in _entries(notes)
+        for path in notes.glob("*")
     )
     written = [workspace.document, workspace.backup, *([workspace.scratch, displaced] if own_notes else [notes])]
     written.append(workspace.root / STATE_FOLDER)
-    return [*written, *([] if any(not path.is_symlink() for path in _entries(transcripts)) else [transcripts])]
+    return [*written, *([] if any(not path.is_symlink() for path in transcripts.glob("*")) else [transcripts])]
 
 
 def keep_out(folder: Path, paths: Iterable[Path]) -> Excluded:
     """Exclude the paths from the repository that the folder is in, but for those that it tracks; say which are new.
 
-    Raises StorageError for an exclude file that cannot be written.
+    Raise StorageError for an exclude file that cannot be written.
     """
-    checkout = checkout_of(folder)
-    if checkout is None:
+    if (checkout := checkout_of(folder)) is None:
         return Excluded()
-    disk, file, content = _opened(checkout)
-    tracked = _Tracked(checkout)
-    lines = list[bytes]()
+    file, content = _read(checkout)
+    tracked, lines = _tracked(checkout), list[bytes]()
     for path in paths:
-        name = os.fsencode(path.relative_to(checkout.top)) if path.is_relative_to(checkout.top) else b""
-        if name and b"\n" not in name and not tracked.holds(name):
+        name = _name(checkout, path)
+        if name and b"\n" not in name and not _holds(tracked, name):
+            within, last = os.path.split(name)
+            if path.name != DISPLACED:
+                last = _SPECIAL.sub(_escaped, last)
+            line = b"/" + os.path.join(_SPECIAL.sub(_escaped, within), last)  # noqa: PTH118 - bytes
             # The state is a folder or a file.
-            is_folder = path.is_dir() and path.name != STATE_FOLDER
-            folder_name, last = os.path.split(name)
-            last = last if path.name == DISPLACED else _SPECIAL.sub(_escaped, last)
-            escaped = os.path.join(_SPECIAL.sub(_escaped, folder_name), last)  # noqa: PTH118 - bytes
-            lines.append(b"/" + escaped + (b"/" if is_folder else b""))
+            lines.append(line + b"/" if path.is_dir() and path.name != STATE_FOLDER else line)
     known = {*content.splitlines(), *content_of(checkout.top / ".gitignore").splitlines()}
     new = [line for line in lines if known.isdisjoint(_forms(line))]
-    if new:
-        found = _BLOCK.search(content)
-        block = b"".join((_BEGIN, found[1] if found else b"", *(line + b"\n" for line in new), _END))
-        disk.make_folder(file.parent, 0o755)
-        disk.write_atomic(file, block + _without_block(content), 0o644)
-    return Excluded(_shown(checkout, file), tuple(os.fsdecode(line[1:]) for line in new))
+    return _written(checkout, file, content, [*_ours(content), *(line + b"\n" for line in new)], new)
 
 
 def keep_out_again(workspace: Workspace, old: Path) -> None:
-    """Exclude at its new path what was excluded of a workspace that was in `old`. Raises StorageError."""
+    """Exclude at its new path what was excluded of a workspace that was in `old`. Raise StorageError."""
     root, written, moved = workspace.root, written_by_init(workspace), list[Path]()
     if not os.path.lexists(old / STATE_FOLDER):  # else the lines are another workspace's by now
         moved = [path for path in written if take_back(root, [old / path.relative_to(root)]).names]
@@ -86,41 +78,27 @@ def keep_out_again(workspace: Workspace, old: Path) -> None:
 
 
 def take_back(folder: Path, paths: Iterable[Path]) -> Excluded:
-    """Take the lines of these paths out again that `keep_out` has added. Raises StorageError."""
-    checkout = checkout_of(folder)
-    if checkout is None:
+    """Take the lines of these paths out again that `keep_out` has added. Raise StorageError."""
+    if (checkout := checkout_of(folder)) is None:
         return Excluded()
-    disk, file, content = _opened(checkout)
-    found = _BLOCK.search(content)
-    names = {os.fsencode(path.relative_to(checkout.top)) for path in paths if path.is_relative_to(checkout.top)}
-    lines = found[1].splitlines(keepends=True) if found else []
-    gone = [line for line in lines if re.sub(rb"\\(.)", rb"\1", line.strip(b"/\n")) in names]
-    if gone:
-        kept = b"".join(line for line in lines if line not in gone)
-        disk.write_atomic(file, (_BEGIN + kept + _END if kept else b"") + _without_block(content), 0o644)
-    return Excluded(_shown(checkout, file), tuple(os.fsdecode(line.strip(b"/\n")) for line in gone))
+    file, content = _read(checkout)
+    names, ours = {_name(checkout, path) for path in paths}, _ours(content)
+    gone = [line for line in ours if re.sub(rb"\\(.)", rb"\1", line.strip(b"/\n")) in names]
+    return _written(checkout, file, content, [line for line in ours if line not in gone], gone)
 
 
 def tracks(path: Path) -> bool:
     """Return whether the repository around this file has it, or anything in this folder, in its index."""
     checkout = checkout_of(path.parent)
-    name = os.fsencode(path.relative_to(checkout.top)) if checkout is not None else b""
-    return checkout is not None and _Tracked(checkout).holds(name)
+    return checkout is not None and _holds(_tracked(checkout), _name(checkout, path))
 
 
-class _Tracked:
-    """The names in a checkout's index, read once and only if asked."""
+def _tracked(checkout: Checkout) -> frozenset[bytes]:
+    return frozenset(entry.name for entry in Index(checkout).entries())
 
-    def __init__(self, checkout: Checkout) -> None:
-        self._checkout = checkout
 
-    @cached_property
-    def _names(self) -> frozenset[bytes]:
-        return frozenset(entry.name for entry in Index(self._checkout).entries())
-
-    def holds(self, name: bytes) -> bool:
-        """Return whether git tracks the file, or anything in the folder, of this name."""
-        return name in self._names or any(one.startswith(name + b"/") for one in self._names)
+def _holds(tracked: frozenset[bytes], name: bytes) -> bool:
+    return name in tracked or any(one.startswith(name + b"/") for one in tracked)
 
 
 def _forms(line: bytes) -> set[bytes]:
@@ -129,25 +107,29 @@ def _forms(line: bytes) -> set[bytes]:
     return forms | {form[1:] for form in forms if form[1:2] not in (b"#", b"!")}
 
 
-def _opened(checkout: Checkout) -> tuple[Disk, Path, bytes]:
-    disk, file = Disk(checkout.common), checkout.common / "info" / "exclude"
-    return disk, file, disk.read_optional(file) or b""
+def _name(checkout: Checkout, path: Path) -> bytes:
+    return os.fsencode(path.relative_to(checkout.top)) if path.is_relative_to(checkout.top) else b""
 
 
 def _escaped(special: re.Match[bytes]) -> bytes:
     return b"".join(b"\\%c" % sign for sign in special[0])
 
 
-def _without_block(content: bytes) -> bytes:
-    return _BLOCK.sub(b"", content, count=1)
+def _read(checkout: Checkout) -> tuple[Path, bytes]:
+    file = checkout.common / "info" / "exclude"
+    return file, Disk(checkout.common).read_optional(file) or b""
 
 
-def _shown(checkout: Checkout, file: Path) -> str:
-    return str(file.relative_to(checkout.top) if file.is_relative_to(checkout.top) else file)
+def _ours(content: bytes) -> list[bytes]:
+    found = _BLOCK.search(content)
+    return found[1].splitlines(keepends=True) if found else []
 
 
-def _entries(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+def _written(checkout: Checkout, file: Path, content: bytes, ours: list[bytes], changed: list[bytes]) -> Excluded:
+    """Write the block of our lines before the owner's, if any are new or gone; say which."""
+    if changed:
+        disk, block = Disk(checkout.common), _BEGIN + b"".join(ours) + _END if ours else b""
+        disk.make_folder(file.parent, 0o755)
+        disk.write_atomic(file, block + _BLOCK.sub(b"", content, count=1), 0o644)
+    shown = file.relative_to(checkout.top) if file.is_relative_to(checkout.top) else file
+    return Excluded(str(shown), tuple(os.fsdecode(line.strip(b"\n").lstrip(b"/")) for line in changed))
