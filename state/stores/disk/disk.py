@@ -119,17 +119,17 @@ class Disk:
             self._sync_folder(target.parent)
 
     def write_new(self, path: Path, content: bytes, mode: int = 0o600) -> None:
-        """Create the file, whole and synced. Raises FileExistsError, changing nothing, when the name is taken."""
+        """Create the file, whole and synced. Raise FileExistsError, changing nothing, when the name is taken."""
         target = self.target(path)
-        taken = False
+        taken = None
         with storage_errors(path), self._synced(target, content, mode) as temporary:
             try:
                 self._place(temporary, target)
-            except FileExistsError:
-                taken = True
+            except FileExistsError as error:
+                taken = error
             self._sync_folder(target.parent)
-        if taken:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        if taken is not None:
+            raise taken
 
     def exchange(self, path: Path, content: bytes, mode: int = 0o600, aside: Path | None = None) -> bytes | None:
         """Replace the file's content at once, and return the content before (None: there was no file).
@@ -196,42 +196,37 @@ class Disk:
         """Move a file over another name; both folders are synced, the new one first."""
         real_source, real_target = self.target(source), self.target(target)
         with storage_errors(source):
-            try:
-                self.system.rename(real_source, real_target)
-            except OSError as error:
-                if error.errno != errno.EXDEV:
-                    raise
-                self._carry(real_source, real_target, self.system.rename)
+            self._move(real_source, real_target, self.system.rename)
             self._sync_folder(real_target.parent)
             if real_source.parent != real_target.parent:
                 self._sync_folder(real_source.parent)
 
     def rename_new(self, source: Path, target: Path) -> None:
-        """Like `rename`, but raise FileExistsError, changing nothing, when the target exists."""
+        """Like `rename`, but raise FileExistsError, changing nothing, when the target exists.
+
+        A kill in between leaves it in both places.
+        """
         real_source, real_target = self.target(source), self.target(target)
-        taken = False
+        taken = None
         with storage_errors(source):
             try:
-                self._rename_new(real_source, real_target)
-            except FileExistsError:
-                taken = True
+                self._move(real_source, real_target, self._place)
+                with suppress(FileNotFoundError):
+                    self.system.unlink(real_source)
+            except FileExistsError as error:
+                taken = error
             self._sync_folder(real_target.parent)
             self._sync_folder(real_source.parent)
-        if taken:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        if taken is not None:
+            raise taken
 
-    def _rename_new(self, source: Path, target: Path) -> None:
+    def _move(self, source: Path, target: Path, name: Callable[[Path, Path], None]) -> None:
         try:
-            self.system.rename_new(source, target)
+            name(source, target)
         except OSError as error:
-            if error.errno == errno.EXDEV:
-                self._carry(source, target, self._place)
-                return
-            if error.errno not in NO_SUCH_CALL:
+            if error.errno != errno.EXDEV:
                 raise
-            if target.exists():
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
-            self.system.rename(source, target)
+            self._carry(source, target, name)
 
     def _carry(self, source: Path, target: Path, name: Callable[[Path, Path], None]) -> None:
         """Move a file to another file system: a synced copy gets the name; what is added meanwhile is added there.
@@ -471,15 +466,18 @@ def is_same_file(path: Path, fd: int) -> bool:
         return False
 
 
+def try_lock(fd: int) -> bool:
+    """Lock an open file; return whether that could be done."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def wait_for_lock(fd: int, path: Path, deadline: float) -> None:
-    """Lock an open file. Raises BusyError when another process has it locked beyond the deadline (monotonic)."""
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                advice = f"end it or let it go on (fuser '{path}')"
-                raise BusyError(f"{path} is locked by another process", advice) from None
-            time.sleep(_LOCK_POLL_SECONDS)
-        else:
-            return
+    """Lock an open file. Raise BusyError when another process has it locked beyond the deadline (monotonic)."""
+    while not try_lock(fd):
+        if time.monotonic() >= deadline:
+            raise BusyError(f"{path} is locked by another process", f"end it or let it go on (fuser '{path}')")
+        time.sleep(_LOCK_POLL_SECONDS)

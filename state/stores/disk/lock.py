@@ -9,7 +9,6 @@ it. Who displaces a stopped holder kills its child first, so that no two owners 
 """
 
 import errno
-import fcntl
 import json
 import os
 import signal
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from state.errors import BusyError, FencedError, StorageError
-from state.stores.disk.disk import Disk, is_same_file, opened
+from state.stores.disk.disk import Disk, is_same_file, opened, try_lock
 from state.stores.disk.places import id_in
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
@@ -172,7 +171,7 @@ def _try_lock(workspace: Workspace, disk: Disk) -> int | None:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 os.close(fd)
                 raise StorageError(f"{path} is no regular file", "move it away")
-            locked = _flock(fd)
+            locked = try_lock(fd)
             if locked and is_same_file(path, fd):
                 return fd
             os.close(fd)
@@ -189,13 +188,13 @@ def _displace(workspace: Workspace, disk: Disk) -> int | None:
         turn = os.open(path.with_name("lock.takeover"), _FLAGS, 0o600)
     try:
         # One at a time, and a second look: another one may have displaced it, or it may have gone on.
-        if not _flock(turn) or not is_stopped(who := holder(workspace)) or not _childless(who):
+        if not try_lock(turn) or not is_stopped(who := holder(workspace)) or not _childless(who):
             return None
         fresh = path.with_name("lock.new")
         with storage_errors(path):
             fresh.unlink(missing_ok=True)
             fd = os.open(fresh, _FLAGS | os.O_EXCL, 0o600)
-            _flock(fd)
+            try_lock(fd)
             fresh.replace(path)
         return fd
     finally:
@@ -258,14 +257,6 @@ def _read_fence(workspace: Workspace, disk: Disk) -> int:
         counted = -1
     # Damaged by hand. The seconds since 1970 are more than any number that was counted up to.
     return counted if 0 <= counted < _MOST_OWNERS else int(time.time())
-
-
-def _flock(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def present_holder(workspace: Workspace) -> Holder | None:
