@@ -25,7 +25,8 @@ def tables(text: str) -> Iterator[tuple[str, int, int]]:
         if columns and line.strip():
             cells = _cells(line, separator)
             if len(cells) == width or (len(cells) > width and separator not in {"|", _BLANKS}):
-                for number, noun in () if _RULER.fullmatch(line) else columns.items():
+                below = {} if _RULER.fullmatch(line) else columns
+                for number, noun in below.items():
                     value, first = cells[number]
                     if _fits(value, noun) and not (separator == _BLANKS and " " in value):
                         yield _KINDS[noun], at + first, at + first + len(value)

@@ -6,18 +6,23 @@ import gc
 import hashlib
 import json
 import random
+import re
 import string
 import subprocess
 import sys
 import uuid
+from pathlib import Path
 
 import pytest
-from hypothesis import strategies as st
+from mnemonic import Mnemonic
 
+from state.secrets import languages, rules
 from state.secrets.redaction import redact
+from state.text.languages.loader import rows_of
 from tests.support.cases import cases
 
 CASES = cases(__file__)
+FILES = Path(languages.__file__).parent.glob("languages/*.json")
 
 ALNUM = string.ascii_letters + string.digits
 
@@ -146,6 +151,18 @@ SHA = hashlib.sha256(b"x").hexdigest()
         "the invoice has customer no. 57937482, contract V-0741886, and no pin",
         "Server=SQL03;Database=Claims;Integrated Security=SSPI (no password)",
         "the most used password is still 123456",
+        "password=settings.database.password",
+        "token = request.cookies.session_token",
+        f"public key: {base64.b64encode(random.Random(5).randbytes(32)).decode()}",
+        f"pk_live_{drawn(60)}",
+        f"cache_key_{SHA}",
+        f"request id req_{drawn(24)}",
+        '<string name="password">Password</string>',
+        "session_id: " + str(uuid.UUID(int=5**50)),
+        "kind: ConfigMap\ndata:\n  user: bWFybWFsYWRl\n",
+        "| name | meaning |\n|---|---|\n| db_password | of the database |\n| jwt_secret | thirty characters |",
+        "abandon hope all ye who enter here, for the words of this sentence are all too common",
+        "apple banana cherry orange tomato lemon grape melon peach papaya mango kiwi berries and nuts",
     ],
 )
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
@@ -156,18 +173,6 @@ def test_a_string_that_is_allowed_stays() -> None:
     secret = FORMED["npm token"]
     assert redact(f"demo {secret}", allow=[secret]).text == f"demo {secret}"
     assert secret not in redact(f"demo {secret}", allow=["something else"]).text
-
-
-pieces = st.one_of(
-    st.sampled_from(list(FORMED.values())),
-    st.sampled_from(
-        ["password", "token", "the ", " is ", "=", ": ", '"', "hunter2", "://a:", "@b", " ", "\n", "\\n", "-----"]
-    ),
-    st.sampled_from(
-        ["[redacted: password]", "[redacted:", "Bearer ", "api_key", " for ", " to ", drawn(32), "(", ";", "&"]
-    ),
-    st.text(max_size=6),
-)
 
 
 def test_nothing_of_a_secret_stays_in_memory() -> None:
@@ -197,4 +202,43 @@ def test_what_finds_secrets_is_loaded_only_for_a_text_that_may_hold_one() -> Non
     subprocess.run([sys.executable, "-c", run], check=True)
 
 
-# Settings: the syntax tells what is a value, whatever it looks like.
+@pytest.mark.parametrize("frame", CASES["the_value_of_a_setting_goes"])
+def test_the_value_of_a_setting_goes(frame: str) -> None:
+    text = frame.format(
+        base64=base64.b64encode(random.Random(3).randbytes(32)).decode(),
+        uuid=uuid.UUID(int=7**40),
+        capitals=drawn(29, string.ascii_uppercase + string.digits),
+        hex=drawn(40, "0123456789abcdef"),
+        mixed=drawn(32),
+        numbers=",".join(str(byte) for byte in random.Random(4).randbytes(64)),
+    )
+    redacted = redact(text.replace("⟦", "").replace("⟧", "")).text
+    assert not [secret for secret in re.findall("⟦(.*?)⟧", text) if secret in redacted], redacted
+
+
+@pytest.mark.parametrize("language", Mnemonic.list_languages())
+@pytest.mark.parametrize("strength", [128, 256])
+def test_the_words_of_a_wallet_go_in_every_language_and_layout(language: str, strength: int) -> None:
+    words = Mnemonic(language).to_mnemonic(random.Random(strength).randbytes(strength // 8)).split()
+    for layout in (" ".join(words), "\n".join(f"{number}. {word}" for number, word in enumerate(words, 1))):
+        left = redact(layout).text.replace("[redacted: seed phrase]", "")
+        assert len(left.split()) <= 2, left
+    assert redact(f"wallet: {', '.join(words)}").text == "wallet: [redacted: seed phrase]"
+
+
+@pytest.mark.timeout(60)
+def test_a_numbered_list_that_is_too_short_for_a_wallet_costs_no_minutes() -> None:
+    text = "the seed phrase:\n" + "\n".join(f"- {number}.  apple" for number in range(10, 20))
+    assert redact(text).text == text
+
+
+@pytest.mark.parametrize("file", sorted(FILES), ids=lambda file: file.stem)
+def test_a_language_has_every_row_and_no_other(file: Path) -> None:
+    rows = rows_of(file)
+    assert sorted(rows) == sorted(languages.ROWS)
+    assert all(words and all(isinstance(word, str) and word for word in words) for words in rows.values())
+
+
+def test_each_rule_compiles_and_has_keywords() -> None:
+    assert len(rules.every()) > 600
+    assert all(rule.pattern and rule.keywords for rule in rules.every())
