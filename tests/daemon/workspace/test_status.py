@@ -4,17 +4,21 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from daemon.config.settings import Config, LimitsSection, ModelSection
 from daemon.dream.run import Mode, dream_now
+from daemon.workspace import stores
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import NO_DAEMON, Problem, Status, status
-from daemon.workspace.stores import open_exclusive, utc_now
+from daemon.workspace.stores import follow_clock, open_exclusive, utc_now
 from state.document.operations import Refusal
 from state.dream import Reason
 from state.errors import RejectedError, StorageError
@@ -169,3 +173,22 @@ def test_problems_say_what_to_do(here: Workspace) -> None:
         "a note has waited for 30 hours",
     ]
     assert all(problem.advice for problem in problems)
+
+
+SECOND = timedelta(seconds=1)
+
+
+@given(st.timedeltas(timedelta(days=-400), timedelta(days=400)), st.timedeltas(timedelta(0), timedelta(seconds=40)))
+def test_the_clock_is_the_other_one_as_far_as_that_is_known(off: timedelta, waited: timedelta) -> None:
+    try:
+        before = utc_now()
+        said = before + off
+        change = follow_clock(said, time.monotonic() - waited.total_seconds())
+        now = utc_now()
+        assert now - waited - 2 * SECOND <= said <= now + SECOND
+        assert abs(now - before - change) < SECOND
+        if -waited <= off <= timedelta(0):
+            assert not change
+        assert not follow_clock(said, time.monotonic() - (now - said + 2 * SECOND).total_seconds())
+    finally:
+        stores._clock.behind = timedelta(0)

@@ -1,8 +1,16 @@
+"""Words, chunks and differences of texts in any script."""
+
+import itertools
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from state.forgetting.letters import letters_of
 from state.text import words
+from state.text.chunks import CHUNK_TOKENS, OVERLAP_TOKENS, chunk, tokens
+from state.text.word_diff import Part, word_diff
+from state.text.words import terms
 
 
 @pytest.mark.parametrize(
@@ -84,3 +92,82 @@ def test_lines_are_equal_whatever_hides_in_them() -> None:
     assert words.normalise("User\u200b prefers\u00a0 TABS\u202e\n") == words.normalise("user prefers tabs")
     assert words.normalise("cafe\u0301") == words.normalise("CAFÉ")
     assert words.normalise("tabs") != words.normalise("spaces")
+
+
+def test_a_text_that_fits_is_one_chunk() -> None:
+    assert chunk("User's name is Douglas.") == ("User's name is Douglas.",)
+    assert chunk(" \n ") == ()
+
+
+def test_chunks_are_as_long_as_they_may_be_and_overlap() -> None:
+    words = [f"word{number:04d}" for number in range(1_000)]
+    chunks = chunk(" ".join(words))
+    assert all(tokens(piece) <= CHUNK_TOKENS for piece in chunks)
+    assert len(chunks) <= 1_000 * 2 / (CHUNK_TOKENS * 2 / 3 - OVERLAP_TOKENS) + 1
+    for before, after in itertools.pairwise(chunks):
+        shared = set(before.split()) & set(after.split())
+        assert 0 < len(shared) * 2 <= OVERLAP_TOKENS
+
+
+@pytest.mark.parametrize("said", ["日本語", "ภาษาไทย", "ພາສາລາວ", "བོད་སྐད", "မြန်မာစာ", "ភាសាខ្មែរ", "한국어"])
+def test_each_sign_of_a_script_without_spaces_is_a_token(said: str) -> None:
+    assert tokens(said) >= len(said) * 0.7  # marks may count with their letters
+    assert tokens(f"{said}abcd") == tokens(said) + 1
+    assert len(terms(said * 3)) > 3
+    assert len(letters_of(said * 3).words()) > 3
+
+
+def test_a_chunk_ends_at_a_paragraph_when_one_is_near_and_an_endless_word_is_cut() -> None:
+    paragraph = "The bridge was slow today. " * 20
+    assert all(piece.endswith("today.") for piece in chunk("\n\n".join([paragraph.strip()] * 8)))
+    assert all(tokens(piece) <= CHUNK_TOKENS for piece in chunk("x" * 10_000))
+
+
+@given(st.text(alphabet=st.sampled_from("ab. \n日本é-_😀"), max_size=6_000))
+def test_no_character_is_lost(text: str) -> None:
+    chunks, at = chunk(text), 0
+    covered = [False] * len(text)
+    for piece in chunks:
+        assert piece
+        assert tokens(piece) <= CHUNK_TOKENS
+        start = text.find(piece, at)
+        start = start if start >= 0 else text.find(piece)
+        assert start >= 0
+        at = start
+        covered[start : start + len(piece)] = [True] * len(piece)
+    assert all(done or character.isspace() for done, character in zip(covered, text, strict=True))
+
+
+_PARTS = st.lists(
+    st.sampled_from(["the ", "port", " 8080", "9090", ".", "\n", "茶", "を", "é", "  ", "_", "<b>"]), max_size=30
+)
+_TEXTS = _PARTS.map("".join) | st.text(st.characters(exclude_categories=()), max_size=40)
+
+
+def joined(parts: tuple[Part, ...]) -> str:
+    return "".join(part.text for part in parts)
+
+
+def same(parts: tuple[Part, ...]) -> list[str]:
+    return [part.text for part in parts if not part.changed]
+
+
+@given(_TEXTS, _TEXTS)
+@example("word " * 1_000, "word " * 1_001)
+def test_joined_again_the_parts_are_the_texts(old: str, new: str) -> None:
+    before, after = word_diff(old, new)
+    assert joined(before) == old
+    assert joined(after) == new
+    assert same(before) == same(after)
+    assert all(part.text for part in (*before, *after))
+    assert [part.changed for part in before if part.changed] == [] or old != new
+
+
+def test_of_scripts_without_spaces_a_character_is_a_word() -> None:
+    before, after = word_diff("明日は晴れ", "明日は雨")
+    assert same(before) == same(after) == ["明日は"]
+
+
+def test_long_texts_are_compared_as_wholes() -> None:
+    old, new = "a b " * 1_000, "a c " * 1_000
+    assert word_diff(old, new) == ((Part(old, changed=True),), (Part(new, changed=True),))

@@ -1,3 +1,5 @@
+"""Changes are durable or did not happen, and nothing is written outside of a workspace's folders."""
+
 import errno
 import stat
 from collections.abc import Callable
@@ -5,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from state.errors import StorageError
+from state.errors import StorageError, UsageError
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import System
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, images
 
 OLD = b"old\n" * 500
@@ -190,3 +193,62 @@ def test_a_writer_that_waited_while_the_file_was_renamed_writes_into_the_new_one
     Disk(tmp_path, RenamedMeanwhile()).append_locked(path, b"one\n", b"head\n")
     assert path.read_bytes() == b"head\none\n"
     assert (tmp_path / "taken").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        (errno.ENOSPC, "free some space"),
+        (errno.EDQUOT, "quota"),
+        (errno.EACCES, "chmod"),
+        (errno.EROFS, "read-only"),
+        (errno.EIO, "disk reports an error"),
+        (errno.ENAMETOOLONG, "dreamd doctor"),
+    ],
+)
+def test_an_error_of_the_disk_says_in_one_line_what_to_do(tmp_path: Path, code: int, advice: str) -> None:
+    for fail_at in (0, 1, 3):
+        disk = Disk(tmp_path, FaultySystem(tmp_path, fail_at, Fault.ERROR_ONWARDS, code))
+        with pytest.raises(StorageError, match=advice) as caught:
+            disk.write_atomic(tmp_path / "a", NEW)
+        assert str(tmp_path / "a") in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    (tmp_path / "data").mkdir()
+    return Workspace(tmp_path / "new" / "agent", tmp_path / "data" / "id")
+
+
+def test_a_new_workspace_has_its_folders_and_nobody_else_may_look(workspace: Workspace) -> None:
+    assert init_workspace(workspace) == workspace
+    assert workspace.scratch.parent.is_dir()
+    for folder in (workspace.state, workspace.index, workspace.checkpoints):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_memory_that_is_kept_elsewhere_by_a_link_is_refused(workspace: Workspace, tmp_path: Path) -> None:
+    workspace.root.mkdir(parents=True)
+    (workspace.root / "memory").symlink_to(tmp_path)
+    with pytest.raises(StorageError, match="outside"):
+        init_workspace(workspace)
+
+
+def test_nothing_but_the_state_is_written_outside_of_the_folder(workspace: Workspace, tmp_path: Path) -> None:
+    disk = init_workspace(workspace).disk()
+    disk.write_atomic(workspace.state / "file", b"x")
+    disk.rename(workspace.state / "file", workspace.root / "file")
+    with pytest.raises(StorageError, match="outside"):
+        disk.write_atomic(tmp_path / "file", b"x")
+    (workspace.state / "out").symlink_to(tmp_path)
+    with pytest.raises(StorageError, match="outside"):
+        disk.write_atomic(workspace.state / "out" / "file", b"x")
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "memory/../../x", "out/x", "a\0b"])
+def test_no_name_leads_out_of_the_workspace(tmp_path: Path, name: str) -> None:
+    workspace = init_workspace(contained(tmp_path / "agent"))
+    (workspace.root / "out").symlink_to(tmp_path)
+    with pytest.raises(UsageError):
+        workspace.inside(name)
