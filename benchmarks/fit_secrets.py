@@ -21,7 +21,7 @@ from state.secrets.told import judge
 from state.secrets.told.candidates import Candidate, candidates
 from state.secrets.told.context import spoken_of
 from state.secrets.told.evidence import has_evidence
-from state.secrets.told.features import features
+from state.secrets.told.judge import features
 from tests.redteam.corpus import CORPORA, drawn
 from tests.redteam.facts import LEARNT, facts
 

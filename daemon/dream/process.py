@@ -40,8 +40,7 @@ from state.budget import Spend
 from state.codec import decode, encode
 from state.dream import Reason
 from state.errors import DreamdError, ModelError, StorageError
-from state.stores.disk.lock import take_over
-from state.stores.disk.turn import Turn
+from state.stores.disk.lock import Turn, take_over
 from state.stores.disk.workspace import Workspace
 from state.stores.history.daily_spend import daily_spend
 

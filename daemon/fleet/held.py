@@ -20,7 +20,7 @@ from state.budget import Spend
 from state.dream import Reason
 from state.errors import DreamdError, FencedError, NotFoundError, NotKeptError, UnreachableError, UsageError
 from state.fleet import InboxRow, Lease
-from state.stores.disk.turn import Turn
+from state.stores.disk.lock import Turn
 from state.stores.disk.workspace import contained
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Commit, Leases

@@ -8,7 +8,7 @@ after the store has grown tenfold; four rare words: 100 %).
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from state.text.common_words import commonplace
+from state.text.languages.loader import commonplace
 from state.text.words import content_terms, terms
 
 FIRST = 5

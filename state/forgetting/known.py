@@ -23,9 +23,8 @@ from state.forgetting import old_rows
 from state.forgetting.cutting import BREAKS, Cut, Span, cut_all, joined
 from state.forgetting.digests import digest_of_letters, digest_of_text, mark_of_run, marked_places, sums_of
 from state.forgetting.letters import Letters, letters_of
-from state.text.escapes import unescaped
 from state.text.patterns import late_pattern
-from state.text.spelling import encoded, folded, is_telling, shorter
+from state.text.spelling import encoded, folded, is_telling, shorter, unescaped
 
 RECOGNISED = (
     "any case, form and punctuation; look-alike letters and digits of other scripts; joined, spaced out, hyphenated"

@@ -16,9 +16,8 @@ from typing import NamedTuple, Self
 from state.forgetting.cutting import BREAKS, Span
 from state.forgetting.digests import digest_of_letters, marked_places, sums_of
 from state.forgetting.letters import letters_of
-from state.text.escapes import unescaped
 from state.text.patterns import late_pattern
-from state.text.spelling import is_telling, shorter
+from state.text.spelling import is_telling, shorter, unescaped
 from state.text.words import UNSPACED, search_form
 
 _PART_WORDS, _MOST_RUN_WORDS = 8, 32

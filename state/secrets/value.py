@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import TypeVar
 
 from state.secrets.languages import Vocabulary, key_of, vocabulary
-from state.text.common_words import commonplace_in_english
+from state.text.languages.loader import commonplace_in_english
 from state.text.patterns import late_pattern
 
 # How much a bare word looks like a secret. What it takes depends on what ties it to a noun.

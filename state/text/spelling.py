@@ -2,15 +2,18 @@
 
 look-alikes   letters and digits of other scripts that look like Latin ones        Аdа ٤٧١١
 folded        letters and digits alone: joined, spaced out, hyphenated             VaultCode47  v a u l t  vau-lt
+unescaped     percent signs of addresses, entities of HTML, and tags, which part words as spaces do
 encoded       base64
 shorter       without one word
 """
 
 import base64
+import html
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from urllib.parse import unquote_to_bytes
 
 from state.text.words import stop_words, visible
 
@@ -26,6 +29,11 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{12,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*={0,2}")
 # ASCII that is no letter and no digit.
 _SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
 _MARKS = range(0x300, 0x370)
+# Nothing that is seen, and no end of a word: an escape is longer than what it stands for.
+_NOTHING = "\u200b"
+_PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2})+")
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_TAG = re.compile(r"<[!/?A-Za-z][^<>]{0,500}>")
 _LEAST_WORDS, _MOST_WORDS = 4, 16
 _LEAST_CONTENT = 3
 
@@ -35,6 +43,30 @@ def folded(text: str) -> str:
     if text.isascii():
         return text.encode("ascii").translate(None, _SIGNS).decode("ascii").lower()
     return text.translate({ord(sign): folded_sign(sign) for sign in set(text)})
+
+
+def unescaped(text: str) -> str:
+    """Return the text with its escapes decoded, padded to its length; the text itself when nothing is escaped."""
+    if "%" in text:
+        text = _PERCENT.sub(_percent, text)
+    if "&" in text:
+        text = _ENTITY.sub(_entity, text)
+    if "<" in text:
+        text = _TAG.sub(lambda tag: " " * len(tag.group()), text)
+    return text
+
+
+def _percent(escape: re.Match[str]) -> str:
+    try:
+        read = unquote_to_bytes(escape.group()).decode()
+    except UnicodeDecodeError:
+        return escape.group()
+    return "".join(char.ljust(3 * len(char.encode()), _NOTHING) for char in read)
+
+
+def _entity(escape: re.Match[str]) -> str:
+    read = html.unescape(escape.group())
+    return read.ljust(len(escape.group()), _NOTHING)
 
 
 def encoded(text: str) -> Iterator[tuple[int, int, str]]:

@@ -2,7 +2,7 @@
 
 from state.secrets.languages import Noun, vocabulary
 from state.secrets.told.candidates import Candidate
-from state.secrets.told.features import is_worded
+from state.secrets.told.judge import is_worded
 from state.secrets.told.mentions import WORDS, Mention, class_of
 from state.secrets.value import last_word, looks_drawn, remembered
 from state.text.patterns import late_pattern

@@ -9,6 +9,7 @@ it. Who displaces a stopped holder kills its child first, so that no two owners 
 """
 
 import errno
+import fcntl
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import RLock
 from typing import Any, Self
 
 from state.errors import BusyError, FencedError, StorageError
@@ -113,6 +115,37 @@ class Lock:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+class Turn:
+    """One at a time, among the threads of this process and all processes that name the same file.
+
+    Whoever holds it may take it again. The kernel frees it when its holder ends.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = RLock()
+        self._depth = 0
+        self._fd = -1
+
+    def __enter__(self) -> Self:
+        self._lock.acquire()
+        try:
+            if not self._depth:
+                self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                fcntl.flock(self._fd, fcntl.LOCK_EX)
+            self._depth += 1
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            os.close(self._fd)
+        self._lock.release()
 
 
 def acquire(workspace: Workspace, command: str, wait_seconds: float = 0.0, disk: Disk | None = None) -> Lock:

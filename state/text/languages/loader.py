@@ -15,6 +15,7 @@ from typing import Any
 from state.text.words import UNSPACED
 
 FOLDER = Path(__file__).parent
+_COMMONPLACE = FOLDER.with_name("commonplace.json")
 
 
 @cache
@@ -73,3 +74,19 @@ def either(options: Iterable[str]) -> str:
 def inside(row: str) -> re.Pattern[str]:
     """Return an expression for the words of this row that are written without spaces, wherever they stand."""
     return re.compile("|".join(filter(re.compile(f"[{UNSPACED}]").match, sorted(words(row)))) or "(?!)")
+
+
+@cache
+def commonplace() -> frozenset[str]:
+    """Return the words that say little by themselves: the last choice for a pointer's keywords.
+
+    A small store knows only a few texts, and every word is rare in it; "rather" and "please" would lead to a line as
+    well as "preflight" does, until the store has grown.
+    """
+    return frozenset(word for words in rows_of(_COMMONPLACE).values() for word in words)
+
+
+@cache
+def commonplace_in_english() -> frozenset[str]:
+    """Return those of English, by which the weights of what tells a secret were found."""
+    return frozenset(rows_of(_COMMONPLACE)["en"])

@@ -20,8 +20,8 @@ from state.signals.curiosity import gap_of_search, questions_in
 from state.signals.felt import feelings_in
 from state.signals.skills import short_name
 from state.text.chunks import chunk, tokens
-from state.text.escapes import unescaped
 from state.text.line import as_line, without_count
+from state.text.spelling import unescaped
 from state.text.words import content_terms, normalise, numbers, terms
 from state.trust import Trust
 
