@@ -1,7 +1,6 @@
 """Agents: `dreamd mcp` over stdio, killed as it answers; the working memory of sessions, killed at any statement."""
 
 import json
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -9,10 +8,8 @@ from itertools import count
 from typing import IO, Any
 
 from tests.chaos.harm import Blow, Harm
-from tests.chaos.invariants import demand
 from tests.chaos.trial import Trial
-from tests.journeys.test_sessions_killed import killed_and_opened
-from tests.support import lived
+from tests.crash.test_sessions_crash import killed_and_opened
 
 _INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "chaos", "version": "1"}}
 
@@ -62,39 +59,34 @@ def agent(trial: Trial, harm: Harm) -> Iterator[Wire]:
             wire.call("initialize", **_INITIALIZE)
             wire.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         yield wire
-        process.send(signal.SIGKILL)
+        process.process.kill()
         trial.ended(process)
 
 
 def over_mcp(trial: Trial) -> None:
     """Notes and items of sessions over MCP; a life is killed at a change of the disk, or when the agent goes."""
     rng = trial.rng
-    items: list[str] = []
     for _ in range(rng.randint(1, 3)):
-        harm = (
-            Harm(rng.choice((Blow.KILL, Blow.TORN)), call=int(rng.random() ** 2 * 120))
-            if rng.random() < 0.6
-            else Harm()
-        )
+        blow, call = rng.choice((Blow.KILL, Blow.TORN)), int(rng.random() ** 2 * 120)
+        harm = Harm(blow, call=call) if rng.random() < 0.6 else Harm()
         with agent(trial, harm) as wire, suppress(GoneError):
             for _ in range(rng.randint(2, 12)):
-                _talk(trial, wire, items)
+                talk(trial, wire)
         trial.torn = trial.torn or harm.blow is not None
         trial.remember()
-    kept = {row["content"] for row in lived.rows(trial.workspace, "SELECT content FROM items")}
-    demand(set(items) <= kept, f"items that were acknowledged and are gone: {set(items) - kept}")
 
 
-def _talk(trial: Trial, wire: Wire, items: list[str]) -> None:
+def talk(trial: Trial, wire: Wire) -> None:
+    """Note something, add an item to a session, or search."""
     what = trial.rng.random()
     if what < 0.5:
         (text,) = trial.texts(1)
         if wire.tool("working_memory_note", note=text) is not None:
             trial.took(text)
     elif what < 0.9:
-        content = f"item {len(items)} of {trial.rng.randrange(10**9)}"
+        content = f"item {len(trial.items)} of {trial.rng.randrange(10**9)}"
         if wire.tool("working_memory_add", session_id="chat", content=content, priority="critical") is not None:
-            items.append(content)
+            trial.items.append(content)
         trial.most_dreams = 4
     else:
         wire.tool("memory_search", query="Who repaired the kettle?")

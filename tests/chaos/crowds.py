@@ -1,12 +1,12 @@
 """Eight writers beside dreams: by the library, by the command, by a plain `>>` of two kinds."""
 
+import os
 import signal
 import subprocess
 import sys
 from contextlib import ExitStack
 
-from tests.chaos.reader import reading
-from tests.chaos.trial import Trial
+from tests.chaos.trial import Trial, demand
 from tests.support.running import ROOT
 
 _LIBRARY = """
@@ -22,18 +22,21 @@ inbox = NoteInbox(open_workspace(Path(sys.argv[1])))
 for line in Path(sys.argv[2]).read_text().splitlines():
     time.sleep(0.05)
     inbox.append(Note(line, datetime.now(UTC), 0.4))
+    print("noted", flush=True)
 """
-_ECHO = 'while read -r line; do echo "- $line" >> "$1/memory/scratch.md"; sleep 0.03; done < "$2"'
+_ECHO = 'while read -r line; do echo "- $line" >> "$1/memory/scratch.md"; echo noted; sleep 0.03; done < "$2"'
 # The descriptor stays open while the file is written anew beside it.
-_HELD = 'exec 3>>"$1/memory/scratch.md"; while read -r line; do echo "- $line" >&3; sleep 0.05; done < "$2"'
-_COMMAND = 'while read -r line; do "$3" -m daemon note -w "$1" "$line" > "$2.said" || exit 1; done < "$2"'
+_HELD = (
+    'exec 3>>"$1/memory/scratch.md"; while read -r line; do echo "- $line" >&3; echo noted; sleep 0.05; done < "$2"'
+)
+_COMMAND = 'while read -r line; do "$3" -m daemon note -w "$1" "$line" > "$2.said" || exit 1; echo noted; done < "$2"'
 
 
 def writers(trial: Trial) -> None:
-    """None of them is killed; the dreams beside them are."""
+    """Three of them are killed, and dreams beside them; what a killed one had not said is there or not."""
     rng = trial.rng
     scripts = [_LIBRARY] * 3 + [_ECHO] * 2 + [_HELD] * 2 + [_COMMAND]
-    with reading(trial), ExitStack() as stack:
+    with trial.reading(), ExitStack() as stack:
         processes = []
         for number, script in enumerate(scripts):
             # So many that they write for some seconds: while several dreams begin.
@@ -42,10 +45,18 @@ def writers(trial: Trial) -> None:
             file.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
             shell = [sys.executable, "-c", script] if script is _LIBRARY else ["sh", "-c", script, "sh"]
             words = [*shell, str(trial.workspace.root), str(file), sys.executable]
-            variables = trial.home.environment()
-            process = subprocess.Popen(words, cwd=ROOT, env=variables, stdin=subprocess.DEVNULL)
-            processes.append((stack.enter_context(process), texts))
-        while any(process.poll() is None for process, _ in processes):
+            said = stack.enter_context(file.with_suffix(".noted").open("wb"))
+            process = subprocess.Popen(
+                words,
+                cwd=ROOT,
+                env=trial.home.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                start_new_session=True,
+            )
+            processes.append((stack.enter_context(process), texts, file.with_suffix(".noted")))
+        doomed = [process for process, _, _ in rng.sample(processes, 3)]
+        while any(process.poll() is None for process, _, _ in processes):
             what = rng.random()
             if what < 0.4:
                 trial.dream(trial.harm("dream"))
@@ -53,11 +64,13 @@ def writers(trial: Trial) -> None:
                 trial.killed_at_random("dream", trial.workspace.root, seconds=1.5)
             else:
                 trial.dream()
-        for process, texts in processes:
-            if process.wait() != 0:
-                raise AssertionError(
-                    f"a writer ended with {signal.strsignal(-process.returncode) or process.returncode}"
-                )
-            trial.took(*texts)
+            if doomed and (process := doomed.pop()).poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                trial.tally.kills, trial.torn = trial.tally.kills + 1, True
+        for process, texts, noted in processes:
+            demand(process.wait() in (0, -signal.SIGKILL), f"a writer ended with {process.returncode}")
+            count = noted.read_text(encoding="utf-8").count("noted\n")
+            demand(process.returncode or count == len(texts), f"a writer noted {count} of {len(texts)}")
+            trial.took(*texts[:count])
     trial.remember()
     trial.most_dreams = 10  # each takes in fifty

@@ -9,10 +9,8 @@ from pathlib import Path
 
 from daemon.workspace.adoption import init_workspace
 from tests.chaos.harm import Blow, Harm
-from tests.chaos.invariants import demand
 from tests.chaos.kills import transcript
-from tests.chaos.reader import reading
-from tests.chaos.trial import Trial
+from tests.chaos.trial import Trial, demand
 from tests.support import lived
 
 _SMALL = 16 * 1024**2
@@ -23,7 +21,7 @@ def failing(trial: Trial) -> None:
     root, chat = trial.workspace.root, transcript(trial)
     words: list[tuple[str | Path, ...]] = [("restore", "1", "-w", root), ("ingest", chat, "-w", root)]
     words += [("dream", root)] * 4
-    with reading(trial):
+    with trial.reading():
         for _ in range(trial.rng.randint(2, 5)):
             trial.append(trial.rng.randint(1, 3))
             if trial.rng.random() < 0.3:
@@ -50,7 +48,7 @@ def full(trial: Trial) -> None:
         for _ in range(trial.rng.randint(1, 3)):
             trial.append(trial.rng.randint(1, 3))
             leave = int(trial.rng.random() ** 2 * 1.5e6)
-            with _filled(trial, room, leave), reading(trial):
+            with _filled(trial, room, leave), trial.reading():
                 for _ in range(trial.rng.randint(1, 3)):
                     command = trial.rng.choice(("note", "dream", "dream", "status", "restore 1"))
                     harm = Harm() if room else Harm(file_kib=leave // 1024)
@@ -106,7 +104,7 @@ def read_only(trial: Trial) -> None:
     folders = (
         workspace.root, workspace.state, workspace.checkpoints, workspace.index, workspace.scratch.parent,
     )  # fmt: skip
-    with reading(trial):
+    with trial.reading():
         for _ in range(trial.rng.randint(1, 3)):
             trial.append(trial.rng.randint(1, 3))
             closed = trial.rng.sample(folders, trial.rng.choice((1, 1, 2)))

@@ -5,25 +5,19 @@ import importlib
 import os
 import resource
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from enum import StrEnum
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from tests.chaos import sqlite_disk
+from tests.support.clocks import Clock, follow
 from tests.support.forked import unprivileged
 
 NODES = ("gather", "synthesize", "guard", "evict", "commit")
 _CALLS = ("open", "write", "pwrite", "fsync", "rename", "exchange", "link", "rename_new", "unlink", "mkdir")
-# The modules that read the clock.
-_CLOCKS = (
-    "daemon.workspace.stores",
-    "daemon.cli.note",
-    "daemon.cli.status",
-    "daemon.api.operations.search",
-    "state.stores.disk.lock",
-)
 
 
 class Blow(StrEnum):
@@ -69,15 +63,18 @@ class Harm:
 NONE = Harm()
 
 
-def suffer(harm: Harm) -> None:
-    """Arrange for it in this process."""
+def suffer(fields: Mapping[str, Any]) -> None:
+    """Arrange for the harm of these fields in this process."""
+    harm = Harm(**{**fields, "blow": fields["blow"] and Blow(fields["blow"])})
     if harm.file_kib is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (harm.file_kib * 1024, harm.file_kib * 1024))
     if harm.poor:
         unprivileged()
     if harm.shift_seconds:
-        _shift_clock(timedelta(seconds=harm.shift_seconds))
+        with NamedTemporaryFile() as file:  # as if somebody had set the machine's
+            Clock(Path(file.name), harm.shift_seconds)
+            follow(file.name)
     if harm.call is not None:
         disk = _Disk(harm)
         disk.wrap()
@@ -169,15 +166,3 @@ class _Disk:
         if number == harm.call:
             _striking(harm.blow)()
         return False
-
-
-def _shift_clock(by: timedelta) -> None:
-    """Every clock of dreamd's in this process, as if somebody had set the machine's."""
-
-    class Shifted(datetime):
-        @classmethod
-        def now(cls, tz: Any = None) -> Any:
-            return datetime.now(tz) + by
-
-    for name in _CLOCKS:
-        vars(importlib.import_module(name))["datetime"] = Shifted

@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from daemon.config.settings import Config
-from daemon.workspace.stores import open_exclusive, open_readonly, utc_now
+from daemon.workspace.stores import open_exclusive
 from state.document.document import SectionName, parse
-from state.stores.disk.workspace import DISPLACED, Workspace
-from state.text.words import normalise
+from state.stores.disk.workspace import DISPLACED
 from tests.chaos.harm import Harm
-from tests.chaos.lives import Life
-from tests.chaos.reader import versions
-from tests.chaos.trial import HORMONAL, LostError, Trial
+from tests.chaos.trial import HORMONAL, Life, Trial, demand
 from tests.support import lived
 from tests.support.copies import all_files
+from tests.support.planted import lost
 
 _MOST_DREAMS = 12
 _LATER_SECONDS = 3 * 3600.0
@@ -37,12 +35,6 @@ def check(trial: Trial) -> None:
     _doctor(trial)
     _facts(trial)
     trial.tally.acknowledged += len(trial.acknowledged)
-
-
-def demand(holds: object, what: str) -> None:
-    """Raise LostError unless it holds."""
-    if not holds:
-        raise LostError(what)
 
 
 def _comes_to_rest(trial: Trial) -> None:
@@ -69,11 +61,14 @@ def _conserved(trial: Trial) -> None:
     demand(not twice, f"consumed more than once: {twice}")
     strange = trial.pieces(places)
     demand(not strange, f"nobody wrote these: {strange}")
+    items = {row["content"] for row in lived.rows(trial.workspace, "SELECT content FROM items")}
+    gone = [one for one in trial.items if one not in items]
+    demand(trial.rewound or not gone, f"items that were acknowledged and are gone: {gone}")
     demand(lived.pending(trial.workspace) == [], f"still pending: {lived.pending(trial.workspace)}")
     if trial.rewound:
         return
     taken: Counter[str] = Counter()
-    for record in records(trial.workspace):
+    for record in (json.loads(row["record"]) for row in lived.versions(trial.workspace) if row["record"]):
         if record["cause"] == "restore":
             taken.subtract(one for one in record["dreamt"] if taken[one])
         else:
@@ -90,7 +85,7 @@ def _document(trial: Trial) -> None:
     demand(names == list(SectionName) and not parsed.doubled, f"MEMORY.md has the sections {names}")
     last = lived.versions(trial.workspace)[-1]["text"]
     demand(text == last or text in trial.by_hand, "MEMORY.md is neither the last version nor a human's save")
-    demand(len(versions(trial.workspace)) > 0, "there is no version")
+    demand(trial.versions(), "there is no version")
 
 
 def _history(trial: Trial) -> None:
@@ -183,21 +178,7 @@ def _json(life: Life) -> Any:
 def _facts(trial: Trial) -> None:
     """Every planted fact, every note and what a human wrote is in MEMORY.md, behind a pointer, or found by search."""
     written = [text for text in trial.acknowledged if text not in trial.spoilt]
-    wanted = dict.fromkeys([*trial.facts, *written])
-    standing = {normalise(line) for line in lived.lines(trial.workspace)}
-    with open_readonly(trial.workspace, Config()) as store:
-        now = utc_now()
-
-        def found(query: str) -> set[str]:
-            return {normalise(hit.crystal.text) for hit in store.searcher().search(query, now, limit=5).hits}
-
-        behind = [found(pointer.keywords) for pointer in store.lineage.pointers(current=True)]
-        known = standing.union(*behind)
-        gone = [text for text in wanted if (line := normalise(text)) not in known and line not in found(text)]
+    wanted = tuple(dict.fromkeys([*trial.facts, *written]))
+    gone = lost(trial.workspace, wanted)
     trial.tally.facts += len(wanted)
     demand(not gone, f"neither in MEMORY.md nor found: {gone}")
-
-
-def records(workspace: Workspace) -> list[dict[str, Any]]:
-    """What is kept of each dream, the first one first."""
-    return [json.loads(row["record"]) for row in lived.versions(workspace) if row["record"]]

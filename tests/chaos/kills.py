@@ -3,11 +3,8 @@
 import json
 from pathlib import Path
 
-from tests.chaos.asked import asking
 from tests.chaos.harm import NODES, Blow, Harm
-from tests.chaos.invariants import demand
-from tests.chaos.reader import reading
-from tests.chaos.trial import Trial
+from tests.chaos.trial import Trial, demand
 from tests.support import lived
 from tests.support.model_characters import good
 
@@ -15,24 +12,29 @@ _DREAM_SECONDS, _COMMAND_SECONDS = 1.5, 0.8
 
 
 def at_nodes(trial: Trial) -> None:
-    """A dream by a model is killed as it enters or leaves a node, and again in a later one; nothing is paid twice."""
-    with asking(trial, good) as server, reading(trial):
-        for _ in range(trial.rng.randint(1, 2)):
-            trial.append(trial.rng.randint(3, 14))
-            nodes = sorted(trial.rng.sample(range(len(NODES)), trial.rng.randint(1, 3)))
-            for node in nodes:
-                trial.dream(Harm(Blow.KILL, NODES[node], leaving=trial.rng.random() < 0.5))
+    """Dreams by a model are killed as they enter and leave each node, some again; nothing is paid twice."""
+    rng, places = trial.rng, [Harm(Blow.KILL, node, leaving=leaving) for node in NODES for leaving in (False, True)]
+    with trial.asking(good) as server, trial.reading():
+        for place in rng.sample(places, len(places)):
+            trial.append(rng.randint(3, 14))
+            killed = trial.dream(place)
+            demand(killed.killed, f"it was not killed: {killed}")
+            trial.remember()
+            if rng.random() < 0.3:
+                trial.dream(rng.choice(places))
                 trial.remember()
-        while trial.dream().status == 0:
-            pass
-        demand(lived.calls(trial.workspace) == server.count, f"{server.count} calls, and the ledger has others")
+            while trial.dream().status == 0:
+                pass
+            demand(lived.calls(trial.workspace) == server.count, f"{server.count} calls, and the ledger has others")
         asked = [json.dumps(request, sort_keys=True) for request in server.requests]
         demand(len(asked) == len(set(asked)), "the same was asked twice")
+        charged = lived.rows(trial.workspace, "SELECT sum(calls) FROM steps")[0][0]
+        demand(charged == server.count, f"{server.count} calls, and the steps say {charged}")
 
 
 def at_changes(trial: Trial) -> None:
     """Dreams are killed at any change of the disk, some in the middle of a write; SQLite's writes are among them."""
-    with reading(trial):
+    with trial.reading():
         for _ in range(trial.rng.randint(2, 4)):
             trial.append(trial.rng.randint(1, 5))
             trial.dream(trial.harm("dream"))
@@ -41,7 +43,7 @@ def at_changes(trial: Trial) -> None:
 
 def in_the_commit(trial: Trial) -> None:
     """The same in the commit alone, where MEMORY.md, scratch.md and state.db change hands."""
-    with reading(trial):
+    with trial.reading():
         for _ in range(trial.rng.randint(1, 3)):
             trial.append(trial.rng.randint(1, 4))
             blow = trial.rng.choice((Blow.KILL, Blow.TORN))
@@ -57,7 +59,7 @@ def at_random(trial: Trial) -> None:
         ("dream", root), ("dream", root), ("restore", "1", "-w", root), ("ingest", chat, "-w", root),
         ("doctor", root),
     ]  # fmt: skip
-    with reading(trial):
+    with trial.reading():
         for _ in range(trial.rng.randint(2, 5)):
             trial.append(trial.rng.randint(1, 3))
             command = trial.rng.choice(words)
@@ -75,7 +77,7 @@ def commands(trial: Trial) -> None:
         ("restore", "1", "-w", root), ("ingest", chat, "-w", root), ("feel", "reward", "-w", root),
         ("doctor", root), ("init", root), ("search", "kettle", "-w", root),
     ]  # fmt: skip
-    with reading(trial):
+    with trial.reading():
         for _ in range(trial.rng.randint(3, 7)):
             if trial.rng.random() < 0.5:
                 trial.note(trial.harm("note"))

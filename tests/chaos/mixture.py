@@ -7,10 +7,9 @@ from daemon.config.registry import add
 from tests.chaos import owners, spoilt
 from tests.chaos.harm import NODES, Blow, Harm
 from tests.chaos.kills import transcript
-from tests.chaos.lives import until
 from tests.chaos.moments import Hand
-from tests.chaos.reader import reading
 from tests.chaos.trial import Trial
+from tests.support.serving import until
 
 _DAY = 86_400.0
 
@@ -45,7 +44,7 @@ def mixture(trial: Trial) -> None:
         with trial.living("dream", root, harm=trial.harm("dream", Blow.STOP)) as first:
             until(lambda: first.is_stopped or not first.lives)
             trial.dream()
-            first.send(signal.SIGCONT)
+            first.process.send_signal(signal.SIGCONT)
             trial.ended(first)
 
     def served() -> None:
@@ -69,7 +68,7 @@ def mixture(trial: Trial) -> None:
         lambda: spoilt.vectors(trial): 1,
         lambda: spoilt.checkpoints(trial): 1,
     }
-    with reading(trial):
+    with trial.reading():
         for step in rng.choices(list(steps), list(steps.values()), k=rng.randint(5, 10)):
             step()
             trial.remember()

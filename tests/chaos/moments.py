@@ -10,11 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from state.document.document import SectionName
-from tests.chaos.asked import asking
 from tests.chaos.harm import Blow, Harm
-from tests.chaos.invariants import demand
-from tests.chaos.reader import reading
-from tests.chaos.trial import Trial
+from tests.chaos.trial import Trial, demand
 from tests.support import lived, model_characters
 from tests.support.committing import added
 from tests.support.scripted_model import Reply, Script, error
@@ -25,7 +22,7 @@ _DAY = 86_400.0
 def clocks(trial: Trial) -> None:
     """Every process has another clock: years behind, hours ahead; some are killed."""
     rng = trial.rng
-    with reading(trial):
+    with trial.reading():
         for _ in range(rng.randint(2, 4)):
             days = rng.choice((-3_650, -400, -1, -0.1, 0.05, 1, 20, 500)) * rng.uniform(0.5, 1.0)
             shift = days * _DAY
@@ -55,7 +52,7 @@ def models(trial: Trial) -> None:
         reply = chance.choice(_REPLIES)
         return reply if isinstance(reply, Reply) else reply(request, number)
 
-    with reading(trial), asking(trial, anything) as server:
+    with trial.reading(), trial.asking(anything) as server:
         trial.environment["DREAMD_MODEL__TIMEOUT_SECONDS"] = "1"
         trial.environment["DREAMD_LIMITS__WALL_SECONDS_PER_DREAM"] = "8"
         trial.environment["DREAMD_MODEL__ON_FAILURE"] = rng.choice(("keep", "keep", "extractive"))
@@ -157,7 +154,7 @@ def editing(trial: Trial) -> Iterator[Hand]:
 def hands(trial: Trial) -> None:
     """A human saves at random moments while dreams run and are killed: what was written stays."""
     rng = trial.rng
-    with reading(trial), editing(trial) as hand:
+    with trial.reading(), editing(trial) as hand:
         for _ in range(rng.randint(2, 4)):
             trial.append(rng.randint(1, 4))
             what = rng.random()

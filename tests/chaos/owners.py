@@ -1,21 +1,24 @@
 """Several who want the workspace: a stopped one that is displaced, two daemons, a daemon and the command line."""
 
+import json
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from daemon.api.client import Client
 from daemon.api.operations.notes import working_memory_note
 from daemon.config.registry import add
 from state.errors import BusyError, DreamdError, FencedError, StoppedError, StorageError
+from tests.chaos.agents import Wire, agent, talk
 from tests.chaos.harm import NODES, Blow, Harm
-from tests.chaos.invariants import demand
-from tests.chaos.lives import Running, until
-from tests.chaos.reader import reading
-from tests.chaos.trial import Trial
+from tests.chaos.trial import Running, Trial, demand
 from tests.support import lived
+from tests.support.model_characters import good
+from tests.support.scripted_model import ScriptedModel, slowly
+from tests.support.serving import until
 
 # While a daemon is dead, starts, or ends, somebody who asks is told one of these.
 _EXPECTED = (BusyError, FencedError, StoppedError, StorageError)
@@ -24,7 +27,7 @@ _EXPECTED = (BusyError, FencedError, StoppedError, StorageError)
 def fenced(trial: Trial) -> None:
     """A dream is stopped anywhere, another takes over, and the first one goes on: it commits nothing."""
     rng = trial.rng
-    with reading(trial):
+    with trial.reading():
         for _ in range(rng.randint(1, 2)):
             trial.append(rng.randint(1, 4))
             where = rng.random()
@@ -41,11 +44,13 @@ def fenced(trial: Trial) -> None:
                 trial.append()
                 third = trial.dream()
                 text = lived.document(trial.workspace)
-                first.send(rng.choice((signal.SIGCONT, signal.SIGCONT, signal.SIGKILL)))
+                first.process.send_signal(rng.choice((signal.SIGCONT, signal.SIGCONT, signal.SIGKILL)))
                 life = trial.ended(first)
             trial.remember()
             if third.status in (0, 3):  # nothing was left for the first one
                 demand(lived.document(trial.workspace) == text, f"a displaced dream wrote MEMORY.md: {life}")
+                is_told = life.status == 5 and "taken over" in life.said
+                demand(is_told or life.status in (0, 3, -signal.SIGKILL), f"a displaced dream is not told: {life}")
 
 
 @contextmanager
@@ -58,7 +63,7 @@ def serving(trial: Trial, socket: Path | None = None, harm: Harm | None = None) 
         try:
             yield daemon
         finally:
-            daemon.send(signal.SIGKILL)
+            daemon.process.kill()
             trial.ended(daemon)
 
 
@@ -80,42 +85,60 @@ def note_over(trial: Trial, socket: Path) -> None:
 
 
 def served(trial: Trial) -> None:
-    """The daemon dreams by itself and is killed under load, at random times or at a change of the disk."""
+    """The daemon dreams by itself and is killed under load: at random, at a change of the disk, while a model thinks.
+
+    An agent's `dreamd mcp` outlives it. Between two kills the model is not asked the same twice.
+    """
     rng = trial.rng
     add(trial.home.registry, trial.workspace.root)
     trial.home.configure(dream={"interval_minutes": 1 / 120, "min_chunks": 1})
-    with reading(trial):
+    with trial.reading(), trial.asking(slowly(good, 0.4)) as server, agent(trial, Harm()) as wire:
         for _ in range(rng.randint(1, 3)):
-            harm = trial.harm("dream") if rng.random() < 0.5 else Harm()
+            harm, before = trial.harm("dream") if rng.random() < 0.5 else Harm(), server.count
             trial.torn = trial.torn or harm.blow is not None
             with serving(trial, harm=harm) as daemon:
                 ending = time.monotonic() + rng.uniform(0.2, 4.0)
                 while daemon.lives and time.monotonic() < ending:
-                    _load(trial)
+                    _load(trial, wire)
+                if rng.random() < 0.5:
+                    trial.append()
+                    until(lambda daemon=daemon, before=before: not daemon.lives or server.count > before)  # type: ignore[misc]
+            asked = [json.dumps(one, sort_keys=True) for one in _settled(server)[before:]]
+            demand(len(asked) == len(set(asked)), "the same was asked twice")
             trial.remember()
         with serving(trial) as daemon:
-            _load(trial)
+            _load(trial, wire)
             _ends_well(trial, daemon)
+    trial.tally.kills -= 1  # the agent's end
     trial.home.configure(dream={"interval_minutes": 120, "min_chunks": 5})
 
 
-def _load(trial: Trial) -> None:
+def _settled(server: ScriptedModel) -> list[dict[str, Any]]:
+    """What was asked; a busy machine reads late what somebody had sent who was killed."""
+    count = -1
+    while count != server.count:
+        count = server.count
+        time.sleep(0.3)
+    return server.requests
+
+
+def _load(trial: Trial, wire: Wire) -> None:
     what = trial.rng.random()
-    if what < 0.4:
+    if what < 0.3:
         note_over(trial, trial.home.socket)
-    elif what < 0.8:
+    elif what < 0.6:
         trial.append()
-    elif what < 0.9:
+    elif what < 0.7:
         trial.note()
     else:
-        trial.dream()
+        talk(trial, wire)
     time.sleep(trial.rng.uniform(0.0, 0.3))
 
 
 def _ends_well(trial: Trial, daemon: Running) -> None:
     """As systemd ends it."""
-    daemon.send(signal.SIGTERM)
-    life = daemon.ended(300)
+    daemon.process.terminate()
+    life = daemon.ended()
     demand(life.status in (0, -signal.SIGKILL), f"the daemon does not end well: {life}")
 
 
@@ -126,7 +149,7 @@ def two(trial: Trial) -> None:
     trial.home.configure(dream={"interval_minutes": 1 / 120, "min_chunks": 1})
     sockets = [trial.home.socket, trial.home.folder / "run" / "second.sock"]
     displaced = False
-    with reading(trial), ExitStack() as stack:
+    with trial.reading(), ExitStack() as stack:
         daemons = [stack.enter_context(serving(trial, socket)) for socket in sockets]
         for _ in range(rng.randint(3, 8)):
             what = rng.random()
@@ -136,15 +159,15 @@ def two(trial: Trial) -> None:
                 trial.dream(variables={"DREAMD_SOCKET": str(rng.choice(sockets))})
             elif what < 0.85:
                 one = rng.choice(daemons)
-                one.send(signal.SIGSTOP)
+                one.process.send_signal(signal.SIGSTOP)
                 trial.tally.faults += one.is_stopped
                 trial.append()
                 if not displaced:  # where the other daemon has it, this waits for ten seconds
                     trial.dream(variables={"DREAMD_SOCKET": "/nonexistent"})
                 displaced = True
-                one.send(signal.SIGCONT)
+                one.process.send_signal(signal.SIGCONT)
             else:
-                rng.choice(daemons).send(signal.SIGKILL)
+                rng.choice(daemons).process.kill()
             time.sleep(rng.uniform(0.0, 0.5))
             trial.remember()
     trial.home.configure(dream={"interval_minutes": 120, "min_chunks": 5})

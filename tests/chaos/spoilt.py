@@ -7,8 +7,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from tests.chaos.harm import NODES, Blow, Harm
-from tests.chaos.invariants import demand
-from tests.chaos.trial import Trial
+from tests.chaos.trial import Trial, demand
 from tests.support import lived
 
 _PAGE = 4096

@@ -1,21 +1,26 @@
 """One run: a workspace of its own, everybody who does something to it, and what they were told."""
 
+import hashlib
 import random
 import signal
 import subprocess
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from state.document.document import SectionName, parse
 from state.stores.disk.workspace import Workspace
 from tests.chaos.harm import NONE, Blow, Harm
-from tests.chaos.lives import Life, Running, living
 from tests.support import lived
 from tests.support.copies import copy_of
-from tests.support.serving import Home
+from tests.support.forked import Forked
+from tests.support.running import ROOT
+from tests.support.scripted_model import Script, ScriptedModel
+from tests.support.serving import PATIENCE_SECONDS, Home
 
 _WHO = "Ada Grace Linus Barbara Edsger Alan Margaret Dennis Radia Ken".split()
 _DID = "painted repaired sold borrowed measured moved noticed photographed described counted".split()
@@ -28,11 +33,62 @@ WORDS_ONLY = {"XDG_CACHE_HOME": "/proc/nowhere"}
 # A real dream changes the disk 400 to 900 times, one with nothing to do 30 times, a restore 140 times, a note thrice.
 CHANGES = {"dream": 800, "restore": 150, "ingest": 60, "note": 4, "feel": 12, "doctor": 20, "init": 12, "search": 20}
 
+_PAUSE_SECONDS = 0.003
+
 Variables = Mapping[str, str]
 
 
 class LostError(AssertionError):
     """Something that must be so is not."""
+
+
+def demand(holds: object, what: str) -> None:
+    """Raise LostError unless it holds."""
+    if not holds:
+        raise LostError(what)
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """How a process ended: its exit status (-9: killed) and what it said on stdout and stderr."""
+
+    words: tuple[str, ...]
+    harm: Harm
+    status: int
+    said: str
+
+    @property
+    def killed(self) -> bool:
+        return self.status == -signal.SIGKILL
+
+    def __str__(self) -> str:
+        return f"dreamd {' '.join(self.words)} ({self.harm}) ended with {self.status}: {self.said[-1500:]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A process of `dreamd` that lives."""
+
+    words: tuple[str, ...]
+    harm: Harm
+    process: Forked[bytes]
+    said: Path
+
+    @property
+    def lives(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.process.is_stopped
+
+    def ended(self) -> Life:
+        """Its end, waited for; one that does not end is an error, whatever was done to it."""
+        try:
+            status = self.process.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise LostError(f"dreamd {' '.join(self.words)} ({self.harm}) does not end") from None
+        return Life(self.words, self.harm, status, self.said.read_text(encoding="utf-8", errors="replace"))
 
 
 @dataclass(slots=True)
@@ -59,15 +115,15 @@ class Trial:
     tally: Tally = field(default_factory=Tally)
     tried: list[str] = field(default_factory=list)
     acknowledged: list[str] = field(default_factory=list)
+    items: list[str] = field(default_factory=list)  # of a session, acknowledged
     by_hand: list[str] = field(default_factory=list)  # texts of MEMORY.md that a human saved
     spoilt: set[str] = field(default_factory=set)  # notes that were damaged on the disk: in words of their own now
     environment: dict[str, str] = field(default_factory=dict)
     # What the ordeal did that changes what may be expected of it.
     torn: bool = False  # pieces of notes that were never acknowledged may be there
     rewound: bool = False  # state.db was lost and read again from the rest
-    most_dreams: int = (
-        1  # so many more may find something to do at the end: the first one may go on with a killed one
-    )
+    # So many more may find something to do at the end: the first one may go on with a killed one.
+    most_dreams: int = 1
     diary: list[str] = field(default_factory=list)
 
     def wrote(self, what: object) -> None:
@@ -126,12 +182,25 @@ class Trial:
     def living(
         self, *words: str | Path, harm: Harm = NONE, piped: bool = False, variables: Variables | None = None
     ) -> Iterator[Running]:
-        """The same, to be watched while it lives."""
+        """The same, to be watched while it lives. `piped`: its stdin and stdout are those of `process`."""
         self.tally.lives += 1
-        said = self.folder / "said" / f"{self.tally.lives:03d}"
-        environment = self.home.environment(**self.environment, **(variables or {}))
-        with living(*words, said=said, environment=environment, harm=harm, piped=piped) as one:
-            yield one
+        spoken, said = tuple(map(str, words)), self.folder / "said" / f"{self.tally.lives:03d}"
+        with said.open("ab") as out:
+            process: Forked[bytes] = Forked(
+                spoken,
+                before=("tests.chaos.harm:suffer", [asdict(harm)]),
+                bufsize=0,
+                stdin=subprocess.PIPE if piped else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if piped else out,
+                stderr=out,
+                cwd=ROOT,
+                env=self.home.environment(**self.environment, **(variables or {})),
+            )
+        with process:
+            try:
+                yield Running(spoken, harm, process, said)
+            finally:
+                process.kill()
 
     def ended(self, one: Running) -> Life:
         """How it ended: in words, whatever befell it."""
@@ -152,7 +221,7 @@ class Trial:
         with self.living(*words) as one:
             with suppress(subprocess.TimeoutExpired):
                 one.process.wait(self.rng.uniform(0.0, seconds))
-            one.send(signal.SIGKILL)
+            one.process.kill()
             return self.ended(one)
 
     def remember(self) -> None:
@@ -188,6 +257,58 @@ class Trial:
     def _is_piece(self, text: str) -> bool:
         stamp = text.lstrip("- ").startswith("[20") or text in {"-", "- [", "[", "[2", "# Scratch Buffer"}
         return stamp or any(one.startswith(text) for one in self.tried)
+
+    @contextmanager
+    def asking(self, script: Script) -> Iterator[ScriptedModel]:
+        """Every dream asks this model, until the end of the block."""
+        with ScriptedModel(script) as server:
+            before = dict(self.environment)
+            self.environment |= {"DREAMD_MODEL__NAME": "openai/gpt-4o-mini", "DREAMD_MODEL__API_BASE": server.url}
+            try:
+                yield server
+            finally:
+                self.environment = before
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Somebody reads MEMORY.md all the time: at every look it is a whole version, or what a human saved."""
+        seen, ending, workspace = dict[str, str](), threading.Event(), self.workspace
+
+        def look() -> None:
+            self.tally.polls += 1
+            with suppress(FileNotFoundError):
+                content = workspace.document.read_bytes()
+                seen.setdefault(_digest(content), content.decode("utf-8", "replace"))
+
+        def read() -> None:
+            while not ending.wait(_PAUSE_SECONDS):
+                look()
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        try:
+            yield
+        finally:
+            ending.set()
+            thread.join()
+        look()
+        # Where a human saves while a commit goes on, it is committed again with that save: of what stood there in
+        # between it is only known that it is whole. A save in place is not whole for an instant.
+        known = self.versions() | {_digest(text.encode()) for text in self.by_hand}
+        for digest, text in seen.items():
+            demand(digest in known or self.by_hand, f"MEMORY.md was seen to hold what is no version: {text[:3000]!r}")
+            if not any(save.startswith(text) for save in self.by_hand):
+                names = [part.name for part in parse(text).parts if part.name is not None]
+                is_whole = names == list(SectionName) and text.endswith("\n")
+                demand(is_whole, f"MEMORY.md was seen with the sections {names}: {text[:3000]!r}")
+
+    def versions(self) -> set[str]:
+        """The digests of every text that a version stands for or was made from."""
+        return {_digest(row["text"].encode()) for row in lived.versions(self.workspace)}
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def prepared(origin: Path, folder: Path, rng: random.Random, facts: Sequence[str]) -> Trial:

@@ -6,8 +6,6 @@ Each note is consumed once, no file of a killed writer stays, and the next dream
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,8 +19,7 @@ from daemon.dream.lines.standing import standing_lines
 from daemon.dream.restore import restore
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction
-from state.document.document import SectionName, stamp
-from state.dream import Dream
+from state.document.document import SectionName
 from state.errors import StorageError
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace, contained
@@ -41,7 +38,7 @@ from tests.support.committing import (
     prepared,
 )
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, images, share
-from tests.support.long_variants import fewer, is_whole, variants
+from tests.support.long_variants import fewer, is_whole
 from tests.support.stepping import killed
 
 PORT, TEA, LEDGER = OLD_NOTES
@@ -252,45 +249,3 @@ def test_a_database_that_is_full_at_any_page_loses_no_note(waiting: Prepared, tm
         shutil.rmtree(workspace.root)
         spare += 1
     assert spare > 5
-
-
-POLL = """
-import sys
-from pathlib import Path
-path, seen = Path(sys.argv[1]), set()
-print("ready", flush=True)
-while not Path(sys.argv[2]).exists():
-    text = path.read_text(encoding="utf-8")
-    rows = text.split("\\n")
-    whole = rows[0] == "# Working Memory State" and text.count("\\n## ") == 7 and rows[-2] == "_whole_"
-    if not whole:
-        sys.exit(f"partial: {len(text)} characters")
-    seen.add(rows[2])
-print(len(seen))
-"""
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("versions", variants(150, 1000))
-def test_a_reader_never_sees_a_part_of_a_version(waiting: Prepared, tmp_path: Path, versions: int) -> None:
-    workspace, end, last = waiting.copy(tmp_path / "agent"), tmp_path / "end", waiting.dream
-    # So long that it is no single write of a page.
-    long = "".join(f"- {number} {'filler ' * 20}\n" for number in range(800))
-    document = last.after.replace("## Active Context\n", f"## Active Context\n\n{long}") + "_whole_\n"
-    workspace.document.write_text(document, encoding="utf-8")
-    command = [sys.executable, "-c", POLL, str(workspace.document), str(end)]
-    with opened(workspace) as store, subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
-        assert reader.stdout is not None
-        assert reader.stdout.readline() == "ready\n"
-        for number in range(2, versions + 2):
-            at = last.at + timedelta(hours=number)
-            after = document.replace(stamp(last.at, last.mood), stamp(at, "calm"))
-            after = after.replace("filler", "padding" * (1 + number % 3))
-            next_number = store.lineage.last_version() + 1
-            last = Dream(next_number, f"D{number}", at, "dream", "manual", document, after, "calm")
-            store.memory.commit(last)
-            document = after
-        end.touch()
-        seen = reader.communicate(timeout=300)[0]
-    assert reader.returncode == 0, seen
-    assert int(seen) > 10

@@ -58,6 +58,13 @@ def statement(text: str) -> Callable[[Path], None]:
     return damage
 
 
+def instead(content: bytes) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        path.write_bytes(content)
+
+    return damage
+
+
 def noise(seed: int) -> Callable[[Path], None]:
     def damage(path: Path) -> None:
         rng = random.Random(seed)
@@ -76,6 +83,8 @@ def noise(seed: int) -> Callable[[Path], None]:
         statement("UPDATE checkpoints SET checkpoint = substr(checkpoint, 1, 200)"),
         statement("UPDATE checkpoints SET type = 'nonsense'"),
         statement("UPDATE writes SET value = x'c1ff00'"),
+        instead(b"no database at all" * 100),
+        instead(b"SQLite format 3\0" + b"\xff" * 5_000),
         *(noise(seed) for seed in range(8)),
     ],
 )

@@ -4,13 +4,9 @@ import json
 import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -19,7 +15,6 @@ import pytest
 
 from daemon.dream.restore import restore
 from daemon.ingest.notes import absorb_notes
-from daemon.workspace.adoption import init_workspace as init
 from daemon.workspace.stores import Store, utc_now
 from state.document.document import parse
 from state.errors import BusyError, NotFoundError
@@ -208,83 +203,3 @@ def test_a_loss_of_power_at_any_call_loses_nothing_that_was_acknowledged(ready: 
 
     every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario)
     assert worlds > share(400)
-
-
-# ------------------------------------------------------------------------------- real processes
-
-ECHO = 'i=0; while [ $i -lt 100000 ]; do echo "- $2 line $i ends" >> "$1"; echo $i; i=$((i+1)); sleep .005; done'
-COMMAND = (
-    'i=0; while [ $i -lt 100000 ]; do "$3" -m daemon note -w "$1" "$2 line $i ends" > /dev/null || exit 1;'
-    " echo $i; i=$((i+1)); done"
-)
-OWNER = """
-import sys, time
-from contextlib import suppress
-from datetime import timedelta
-from pathlib import Path
-from daemon.config.settings import Config
-from daemon.dream.run import Mode, dream_now
-from daemon.workspace.adoption import open_workspace
-from daemon.workspace.stores import open_exclusive, utc_now
-from daemon.workspace.vector_index import Embedding
-from state.dream import Reason
-from state.errors import NothingToDoError
-from state.stores.vectors.embedder import Unavailable
-gone = Embedding.given(Unavailable("left out of this test"))
-with open_exclusive(open_workspace(Path(sys.argv[1])), Config(), "test", 60, gone) as store:
-    print("ready", flush=True)
-    while True:
-        with suppress(NothingToDoError):
-            dream_now(store, Reason.MANUAL, Mode.AUTO)
-        store.copy_if_due(utc_now(), timedelta())
-        time.sleep(0.01)
-"""
-
-
-@contextmanager
-def running(*commands: list[str]) -> Iterator[list[subprocess.Popen[str]]]:
-    processes = [subprocess.Popen(one, stdout=subprocess.PIPE, text=True, start_new_session=True) for one in commands]
-    try:
-        yield processes
-    finally:
-        for process in processes:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            if process.stdout:
-                process.stdout.close()
-
-
-@pytest.mark.full
-@pytest.mark.timeout(600)
-def test_writers_and_an_owner_that_are_killed_lose_and_double_nothing(tmp_path: Path) -> None:
-    workspace, chance = init(tmp_path / "agent"), random.Random(7)
-    acknowledged = list[str]()
-    turns = fewer(6, 30)
-    for turn in range(turns):
-        names = [f"{kind} {turn}" for kind in ("plain", "other", "command")]
-        paths = [str(workspace.scratch)] * 2 + [str(workspace.root)]
-        commands = [
-            ["sh", "-c", COMMAND if "command" in name else ECHO, "sh", path, name, sys.executable]
-            for name, path in zip(names, paths, strict=True)
-        ]
-        owner = [sys.executable, "-c", OWNER, str(workspace.root)]
-        with running(*commands, owner) as (*writers, dreamer):
-            assert dreamer.stdout is not None
-            assert dreamer.stdout.readline() == "ready\n"
-            time.sleep(chance.uniform(0.2, 2.0))
-            for process in chance.sample([dreamer, *writers], 4):
-                os.killpg(process.pid, signal.SIGKILL)
-                time.sleep(chance.uniform(0, 0.05))
-            for name, writer in zip(names, writers, strict=True):
-                last = writer.communicate()[0].split()
-                acknowledged += [f"{name} line {number} ends" for number in range(int(last[-1]) + 1 if last else 0)]
-    with opened(workspace) as store:
-        for path in store.notes.inbox.files():
-            os.utime(path, (1_700_000_000, 1_700_000_000))
-        absorb_notes(store, utc_now(), most=None)
-        query = "SELECT text FROM notes JOIN crystals ON crystals.key = notes.crystal"
-        found = Counter(row["text"] for row in store.crystals.connection.execute(query))
-    assert {text: found[text] for text in acknowledged} == dict.fromkeys(acknowledged, 1)
-    assert [text for text in found if found[text] > 1] == []
-    assert len(acknowledged) > 20 * turns

@@ -231,16 +231,6 @@ def threads(workspace: Workspace) -> int:
         return int(connection.execute("SELECT count(DISTINCT thread_id) FROM checkpoints").fetchone()[0])
 
 
-@pytest.mark.parametrize("content", [b"no database at all" * 100, b"SQLite format 3\0" + b"\xff" * 5_000])
-def test_checkpoints_that_are_damaged_are_begun_anew(workspace: Workspace, dreamd: Caller, content: bytes) -> None:
-    (workspace.checkpoints / "dreams.db").write_bytes(content)
-    ended = dreamd("dream", workspace.root)
-    assert ended.status == 0, ended.err
-    assert "dreams.db was damaged" in ended.err
-    lived.assert_once(workspace, [*LINES, *NEWS])
-    assert threads(workspace) == 0
-
-
 def test_a_defect_in_a_node_fails_the_run_and_the_next_dream_begins_anew(
     workspace: Workspace, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:

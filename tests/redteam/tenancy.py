@@ -1,29 +1,40 @@
 """Tenancy: a fleet of several tenants, each with words of its own, and whatever says one of them to another.
 
 PostgreSQL, a folder of objects, and two processes with their whole applications at ports: one is asked, and the other
-holds what the first one does not. Every word of a
-tenant that nobody else may see holds its canary; so do the operator's.
+holds what the first one does not. Every word of a tenant that nobody else may see holds its canary. The operator has
+memory, keys and files of their own, and each place of theirs has a canary that stands nowhere else.
 """
 
 import io
+import json
 import os
 import re
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import pytest
+
+from daemon.config.paths import global_root, registry_path, state_folder
+from daemon.config.registry import add
+from daemon.dream.run import Mode, dream_now
 from daemon.observability import logs
+from daemon.workspace.adoption import init_workspace
+from state.dream import Reason
 from state.fleet import Place, Quotas, Right, Tenant
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.registry import Tenants, Tokens
-from tests.daemon.fleet.running import Fleet, Here
+from tests.daemon.fleet.running import Door, Fleet, Here
 from tests.daemon.http.running import Answer
+from tests.support.committing import note, opened
+from tests.support.scripted_model import ScriptedModel, error
 
-OPERATOR_CANARY = "0peratorscanary"
+TEA = "Ada prefers tea to coffee in the morning"
 WORKSPACE = "plans"  # of each tenant
 
 
@@ -69,6 +80,7 @@ class Tenancy:
     other: Here
     folder: Path
     said: io.StringIO
+    files: tuple[str, ...] = ()  # of the operator, each with a canary in it
     occupants: list[Occupant] = field(default_factory=list)
 
     @property
@@ -151,7 +163,7 @@ class Tenancy:
             "none": "",
             "wrong secret": f"dreamd_{other.token_id}_{'0' * 48}",
             "secret of another": f"dreamd_{other.token_id}_{secret}",
-            "operator's like": f"{OPERATOR_CANARY}",
+            "operator's like": canary("token"),
             "expired": self.token(mine, days=-1),
             "revoked": revoked,
             "closed": of_closed,
@@ -174,19 +186,24 @@ class Tenancy:
         return answer
 
     def leaks(self, what: bytes, to: Occupant, beside: tuple[str, ...] = ()) -> list[str]:
-        """What of others, of machines and of the operator stands there; `beside`: what the client itself said."""
+        """What of others, of machines and of the operator stands there.
+
+        `beside`: what the client itself said; it may have written names of the operator's `files` into its memory.
+        """
         text = what.decode("utf-8", "replace")
-        for own in beside:
-            text = text.replace(own, "")
-        found = [secret for one in self.occupants if one is not to for secret in one.secrets if secret in text]
-        return [*found, *machine_words(text, self)]
+        for own in sorted({*beside, *self.files}, key=len, reverse=True):
+            for form in (own, json.dumps(own)[1:-1], json.dumps(own, ensure_ascii=False)[1:-1], repr(own)[1:-1]):
+                text = text.replace(form, "") if form else text
+        url = urlsplit(self.home.url)
+        machines = [str(self.folder), f":{self.other.port}", url.password or "", f":{url.port}", url.path]
+        secrets = [secret for one in self.occupants if one is not to for secret in one.secrets]
+        found = [secret for secret in (*secrets, *machines) if secret in text]
+        return [*found, *re.findall("c4nary[a-z]*", text), *OF_MACHINES.findall(text)]
 
 
-def machine_words(text: str, tenancy: Tenancy) -> list[str]:
-    """What of machines, databases and the operator's configuration a text says."""
-    words = [str(tenancy.folder), f":{tenancy.other.port}", tenancy.home.url, OPERATOR_CANARY]
-    found = [word for word in words if word in text]
-    return [*found, *OF_MACHINES.findall(text)]
+def canary(place: str) -> str:
+    """The word of a place of the operator's."""
+    return f"c4nary{place}"
 
 
 OF_MACHINES = re.compile(
@@ -206,13 +223,58 @@ def shown(answer: Answer) -> bytes:
     return "\n".join([str(answer.status), *lines]).encode("utf-8", "surrogateescape") + b"\n\n" + answer.body
 
 
+def _remember(root: Path, environment: Mapping[str, str], *texts: str) -> None:
+    """A workspace of the operator's that has dreamt, and one more note that waits."""
+    workspace = init_workspace(root, environment)
+    (root / "GENOME.md").write_text(f"- {canary('genome')}\n", encoding="utf-8")
+    with opened(workspace) as store:
+        note(store, *texts)
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        note(store, f"{TEA}, {canary('notes')}")
+    add(registry_path(environment), root)
+
+
+def _furnished(folder: Path) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What the operator has around a process: its environment, and files that hold a canary."""
+    home = folder / canary("home")
+    own = {f"XDG_{name.upper()}_HOME": str(home / name) for name in ("state", "data", "config")}
+    own |= {"HOME": str(home), "USER": canary("environment"), "OPENAI_API_KEY": f"sk-{canary('key')}"}
+    own |= dict.fromkeys(("AWS_SECRET_ACCESS_KEY", "SECRET_OF_THE_OPERATOR"), canary("environment"))
+    config = home / "config" / "dreamd" / "config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f"# {canary('config')}\n", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in own.items():
+            patch.setenv(name, value)
+        _remember(global_root(own), own, f"{TEA}, {canary('globally')}", TEA)
+        _remember(folder / f"work-{canary('elsewhere')}", own, f"{TEA}, {canary('elsewhere')}", TEA)
+    state = state_folder(own)
+    (state / "dreamd.log").write_text(f"{TEA} {canary('log')}\n", encoding="utf-8")
+    (state / "allowed.json").write_text(json.dumps([canary("allowed")]), encoding="utf-8")
+    return own, (str(config), str(global_root(own) / "MEMORY.md"))
+
+
 @contextmanager
-def tenancy(url: str, folder: Path, **sections: Mapping[str, Any]) -> Iterator[Tenancy]:
-    """An empty fleet with two processes; sections of the configuration are the operator's."""
+def tenancy(url: str, folder: Path, api_base: str = "", **sections: Mapping[str, Any]) -> Iterator[Tenancy]:
+    """An empty fleet with two processes, whose model refuses the operator's key unless it is at another address."""
     said = io.StringIO()
-    model = {"name": "openai/nobody", "api_base": f"http://127.0.0.1:9/{OPERATOR_CANARY}/v1", "timeout_seconds": 2}
-    home = Fleet(url, folder, {"model": model, **sections})
-    logs.configure("json", "info", said)
-    with home.here() as other, home.here() as door:
+    locked = error(401, f"the key sk-{canary('key')} of {canary('model')} is locked", code="invalid_api_key")
+    with ExitStack() as stack:
+        server = stack.enter_context(ScriptedModel(lambda _request, _number: locked))
+        address = f"{api_base or server.url}/{canary('model')}"
+        hosts = {"allowed_hosts": ["127.0.0.1", f"{canary('config')}.example.org"]}
+        model = {"name": "openai/scripted", "api_base": address, "timeout_seconds": 5}
+        home = Fleet(url, folder, {"model": model, "http": hosts, **sections})
+        stack.callback(home.close)
+        logs.configure("json", "info", said)
+        other, door = (stack.enter_context(home.here()) for _ in range(2))
         yield Tenancy(home, door, other, folder, said)
-    home.close()
+
+
+@contextmanager
+def served(one: Tenancy) -> Iterator[Door]:
+    """A process of its own, as the operator runs it at home."""
+    environment, one.files = _furnished(one.folder)
+    reached = f"{one.home.url}?application_name={canary('database')}"
+    with one.home.process(database=reached, **environment) as process:  # type: ignore[arg-type]
+        yield process

@@ -1,6 +1,6 @@
 """What one tenant sends to see another's: paths, headers, hidden requests, fields. All of it is data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -68,6 +68,23 @@ PATHS = (
     "/v1/workspaces/\xef\xbd\x81cme/memory_bootstrap",
     "*",
 )
+# Texts of a tenant who looks for what its host has.
+HOSTILE = (
+    "/proc/self/environ",
+    "../../../../../../../../proc/self/environ",
+    "~/.config/dreamd/config.yaml",
+    "$SECRET_OF_THE_OPERATOR ${HOME} %(home)s {config} {{config}}",
+    "file:///proc/self/environ",
+    "@/proc/self/cmdline",
+    "!!python/object/apply:os.getcwd []",
+    "global",
+    "'; SELECT address FROM processes; --",
+    "http://127.0.0.1:9/",
+    "x\x00y",
+    "\ud83d",
+    "\u202e" + "a" * 300,
+)
+_WRONG: tuple[Any, ...] = (None, [], {"a": []}, 10**30, -1, 1.5, "NaN", True)
 _ME = "Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {mine}"
 HEADERS = (
     _ME + "\r\nDreamd-Workspace: {folder}/worker-of-all/workspaces/ws-{id}",
@@ -188,3 +205,35 @@ def others_fields(operation: "AnyOperation", other: "Occupant") -> Iterator[dict
     for version in (1, 2, 999_999_999) if "version" in names or "old" in names else ():
         yield {**base, **({"version": version} if "version" in names else {"old": version, "new": version})}
     yield {**base, "workspace": other.names[1], "tenant": other.tenant.id}
+
+
+def hostile_fields(schema: dict[str, Any], base: dict[str, Any], files: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Ordinary fields, and hostile ones: every text at once, each by itself, and what is no such field at all."""
+    rows, hostile = schema.get("properties", {}), (*HOSTILE, *files)
+    texts = [name for name, row in rows.items() if "string" in str(row) and "array" not in str(row)]
+    flags = {name: True for name, row in rows.items() if row.get("type") == "boolean"}
+    yield base
+    yield {**base, **flags, **{name: "tea" for name in texts if name in ("text", "query", "prompt", "note", "id")}}
+    for one in hostile:
+        yield {**base, **dict.fromkeys(texts, one)}
+    for number, name in enumerate(texts):
+        yield {**base, name: hostile[number % len(hostile)]}
+    for name in (name for name, row in rows.items() if "array" in str(row)):
+        yield {**base, name: list(files)}
+    for wrong in _WRONG:
+        yield {**base, **dict.fromkeys(rows, wrong)}
+    yield {**base, "workspace": files[0], "root": files[0], "config": files[0]}
+
+
+def own_words(fields: object) -> tuple[str, ...]:
+    """Every text that a client sent; of a long one also what messages quote of it."""
+    found = [text for text in texts_in(fields) if len(text) > 2]
+    return (*found, *(text[:length] for text in found for length in (60, 80, 100, 200) if len(text) > length))
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """Every text in a value of JSON."""
+    if isinstance(value, str):
+        yield value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from texts_in(one)

@@ -1,7 +1,8 @@
-"""Nothing of one tenant is seen by another: every operation, every own answer of the fleet, every tool of MCP."""
+"""Nothing of one tenant, nor of who runs the service, is seen by another: every operation, path and tool."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,9 +12,23 @@ from daemon.api.operations.operation import AnyOperation
 from daemon.api.operations.table import OPERATIONS
 from daemon.fleet.access import OF_THE_OPERATOR, right_of
 from state.fleet import Right
+from tests.daemon.fleet.running import OPERATOR, Door
+from tests.daemon.fleet.test_mcp import agent
 from tests.daemon.http.running import Answer
-from tests.redteam.tenancy import WORKSPACE, Occupant, Tenancy, shown, tenancy
-from tests.redteam.tenants_corpus import HEADERS, PATHS, SMUGGLED, fields_of, others_fields
+from tests.daemon.mcp.agents import run
+from tests.redteam.tenancy import WORKSPACE, Occupant, Tenancy, canary, served, shown, tenancy
+from tests.redteam.tenants_corpus import (
+    FILLED,
+    HEADERS,
+    HOSTILE,
+    PATHS,
+    SMUGGLED,
+    fields_of,
+    hostile_fields,
+    others_fields,
+    own_words,
+    texts_in,
+)
 from tests.support.fleet_tables import made
 from tests.support.generation_folders import held_in
 from tests.support.postgres import Postgres
@@ -43,23 +58,32 @@ def other(lived: Tenancy) -> Occupant:
     return lived.occupants[1]
 
 
-def asked(lived: Tenancy, token: str, operation: AnyOperation, name: str, fields: dict[str, Any]) -> Answer:
-    """This operation of this workspace, at the port."""
-    from urllib.parse import urlencode
+@pytest.fixture(scope="module")
+def operated(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Tenancy, Door]]:
+    """The same, and the port of a process that runs at its operator's."""
+    url = postgres.new_database(made)
+    with tenancy(url, tmp_path_factory.mktemp("fleet")) as one, served(one) as door:
+        one.settle("acme", "amethystcanary")
+        one.settle("beryl-corp", "berylcanary")
+        yield one, door
+    postgres.drop_database(url)
 
+
+def asked(door: Door, token: str, operation: AnyOperation, name: str, fields: dict[str, Any]) -> Answer:
+    """This operation of this workspace, at the port."""
     path = f"/v1/workspaces/{name}/{operation.name}"
     if operation.reads:
-        query = urlencode({key: value for key, value in fields.items() if isinstance(value, str | int)})
-        return lived.door.ask(token, "GET", f"{path}?{query}" if query else path)
-    return lived.door.ask(token, "POST", path, fields)
+        query = urlencode({key: str(value) for key, value in fields.items()}, errors="replace")
+        return door.ask(token, "GET", f"{path}?{query}" if query else path)
+    return door.ask(token, "POST", path, fields)
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_no_operation_tells_of_another(lived: Tenancy, mine: Occupant, other: Occupant, name: str) -> None:
     operation = OPERATIONS[name]
     theirs = other.names[1]
-    there = asked(lived, mine.token, operation, theirs, fields_of(operation))
-    nowhere = asked(lived, mine.token, operation, NOWHERE, fields_of(operation))
+    there = asked(lived.door, mine.token, operation, theirs, fields_of(operation))
+    nowhere = asked(lived.door, mine.token, operation, NOWHERE, fields_of(operation))
     assert shown(there).replace(theirs.encode(), NOWHERE.encode()).splitlines()[0] == shown(nowhere).splitlines()[0]
     assert there.body.replace(theirs.encode(), NOWHERE.encode()) == nowhere.body
     assert there.status in (403, 404, 405)
@@ -67,12 +91,30 @@ def test_no_operation_tells_of_another(lived: Tenancy, mine: Occupant, other: Oc
         return  # what its errors tell is looked at where there is a model
     for fields in others_fields(operation, other):
         # They say it to a workspace of their own, which knows it then.
-        answer = asked(lived, mine.token, operation, mine.names[1], fields)
+        answer = asked(lived.door, mine.token, operation, mine.names[1], fields)
         assert lived.leaks(shown(answer), mine, other.guessed) == [], (fields, answer.body)
     fields = fields_of(operation)
     if operation.reads:
-        answer = asked(lived, mine.token, operation, WORKSPACE, fields)
+        answer = asked(lived.door, mine.token, operation, WORKSPACE, fields)
         assert lived.leaks(shown(answer), mine) == [], answer.body
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_no_operation_tells_of_the_operator(operated: tuple[Tenancy, Door], name: str) -> None:
+    lived, operators = operated
+    mine = lived.occupants[0]
+    operation, said = OPERATIONS[name], 0
+    for fields in hostile_fields(operation.request.model_json_schema(), fields_of(operation), lived.files):
+        answer = asked(operators, mine.token, operation, mine.names[1], fields)
+        said += 1
+        assert answer.status != 500, (fields, answer.body)
+        assert lived.leaks(shown(answer), mine, own_words(fields)) == [], (fields, answer.body)
+    for body in (b"", b"[]", b"{", b'{"note": "\xff"}', b"null", b"9" * 5_000):
+        answer = operators.ask(mine.token, "POST", f"/v1/workspaces/{WORKSPACE}/{name}", body=body)
+        assert lived.leaks(shown(answer), mine) == [], answer.body
+    assert said > 20
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
@@ -83,7 +125,7 @@ def test_each_operation_needs_its_right_and_no_other(lived: Tenancy, mine: Occup
         may = operation.remote and name not in OF_THE_OPERATOR and right is right_of(operation)
         if may:
             continue  # what is allowed is tried by other tests
-        answer = asked(lived, token, operation, WORKSPACE, fields_of(operation))
+        answer = asked(lived.door, token, operation, WORKSPACE, fields_of(operation))
         assert answer.status in (403, 404, 405), (right, answer.body)
         assert answer.status == 403 or not operation.remote
         assert mine.own.encode() not in answer.body
@@ -158,6 +200,30 @@ def test_no_path_leads_to_another(lived: Tenancy, mine: Occupant, other: Occupan
             assert lived.leaks(answer, mine, said) == [], answer
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "PUT", "OPTIONS", "TRACE"])
+def test_no_path_leads_to_the_operator(operated: tuple[Tenancy, Door], method: str) -> None:
+    lived, operators = operated
+    mine = lived.occupants[0]
+    paths = [
+        "/",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/v1/status",
+        "/v1/workspaces",
+        "/v1/openapi.json",
+        "/v1/workers",
+    ]
+    for one in (*HOSTILE, *lived.files, canary("tenant")):
+        named = quote(one.encode("utf-8", "replace"), safe="")
+        paths += [f"/v1/workspaces/{named}/memory_bootstrap", f"/v1/workspaces?after={named}", f"/mcp/{named}"]
+        paths += [f"/{named}", f"/v1/workspaces/{WORKSPACE}/{named}", f"/w/{named}/now", f"/static/{named}"]
+    for path in paths:
+        answer = operators.ask(mine.token, method, path, {"name": path[-40:]} if method == "POST" else None)
+        assert lived.leaks(shown(answer), mine, (path, path[-40:], canary("tenant"))) == [], (path, answer.body)
+
+
 @pytest.mark.parametrize("lines", HEADERS)
 def test_no_header_leads_to_another(lived: Tenancy, mine: Occupant, other: Occupant, lines: str) -> None:
     given = lines.format(name=other.names[1], id=other.places[1].id, theirs=other.token_id, port=lived.door.port,
@@ -196,8 +262,6 @@ def test_a_key_of_another_is_no_key(lived: Tenancy, mine: Occupant, other: Occup
 
 
 def test_figures_and_logs_name_nobody(lived: Tenancy, mine: Occupant, other: Occupant) -> None:
-    from tests.daemon.fleet.running import OPERATOR
-
     figures = lived.door.ask(OPERATOR, "GET", "/metrics").body.decode()
     log = lived.said.getvalue()
     assert "workspace_taken" in log
@@ -244,7 +308,43 @@ def test_no_fields_at_all_tell_of_another(
         name: data.draw(texts) if row.get("type") == "string" else data.draw(st.integers(1, 9)) for name, row in
         schema.items() if data.draw(st.booleans())
     }  # fmt: skip
-    answer = asked(lived, mine.token, operation, mine.names[1], fields)
+    answer = asked(lived.door, mine.token, operation, mine.names[1], fields)
     # What it said itself it may be told again.
     leaks = lived.leaks(shown(answer), mine, (*other.guessed, *other.names))
     assert [one for one in leaks if not any(one in str(given) for given in fields.values())] == []
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_no_tool_of_mcp_tells_of_another_or_of_the_operator(operated: tuple[Tenancy, Door]) -> None:
+    lived, operators = operated
+    mine, other = lived.occupants
+    said: list[tuple[str, tuple[str, ...]]] = []
+
+    async def hear(asked: Awaitable[object], *own: str) -> None:
+        try:
+            answer = str(await asked)
+        except Exception as error:  # noqa: BLE001 - an error of the protocol tells something too
+            answer = repr(error)
+        said.append((answer, own))
+
+    async def talk() -> None:
+        async with agent(operators, mine.token, f"/mcp/{WORKSPACE}") as client:
+            tools = (await client.list_tools()).tools
+            await hear(client.list_tools())
+            await hear(client.list_resources())
+            for uri in ("memory://bootstrap", "memory://global", *(f"file://{one}" for one in lived.files)):
+                await hear(client.read_resource(uri), uri)
+            for tool in (tool for tool in tools if tool.name != "dream_now"):
+                rows = tool.input_schema.get("properties", {})
+                base = {name: FILLED.get(name, "x") for name in tool.input_schema.get("required", ())}
+                ids = {name: next(iter(other.ids.values())) for name in ("session_id", "id", "memory_id", "text")}
+                theirs = {**base, **{name: one for name, one in ids.items() if name in rows}}
+                for fields in (theirs, *hostile_fields(tool.input_schema, base, lived.files)):
+                    if not any("\ud83d" in one for one in texts_in(fields)):  # no client can send half a character
+                        await hear(client.call_tool(tool.name, fields), *own_words(fields))
+
+    run(talk)
+    assert len(said) > 100
+    for answer, own in said:
+        assert lived.leaks(answer.encode("utf-8", "replace"), mine, (*own, *other.guessed)) == [], (own, answer)

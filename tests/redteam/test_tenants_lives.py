@@ -14,8 +14,7 @@ import pytest
 from state.stores.fleet.leases import Leases, Session
 from state.stores.fleet.registry import Tenants
 from tests.daemon.fleet.running import until
-from tests.daemon.mcp.agents import run
-from tests.redteam.tenancy import OPERATOR_CANARY, WORKSPACE, Occupant, Tenancy, tenancy
+from tests.redteam.tenancy import WORKSPACE, Occupant, Tenancy, canary, shown, tenancy
 from tests.support.generation_folders import held_in
 
 QUICK_SECONDS = 2.0
@@ -174,52 +173,26 @@ def _slow_bodies(town: Tenancy, token: str, name: str, count: int) -> list[socke
 
 
 @pytest.mark.full
-def test_no_tool_of_mcp_tells_of_another(town: Tenancy) -> None:
-    from tests.daemon.fleet.test_mcp import agent
-    from tests.redteam.tenants_corpus import FILLED
-
-    mine, other = town.settle("acme", "amethystcanary"), town.settle("beryl-corp", "berylcanary")
-    said: list[bytes] = []
-
-    async def talk() -> None:
-        async with agent(town.door, mine.token, f"/mcp/{WORKSPACE}") as client:
-            tools = (await client.list_tools()).tools
-            said.append(str(tools).encode())
-            said.append(str(await client.list_resources()).encode())
-            said.append(str(await client.read_resource("memory://bootstrap")).encode())
-            for tool in tools:
-                if tool.name == "dream_now":
-                    continue
-                schema = tool.input_schema
-                fields = {name: FILLED.get(name, "x") for name in schema.get("required", ())}
-                for name in ("session_id", "id", "memory_id", "text"):
-                    if name in schema.get("properties", {}):
-                        fields[name] = next(iter(other.ids.values()))
-                said.append(str(await client.call_tool(tool.name, fields)).encode())
-
-    run(talk)
-    assert len(said) == 8  # what there is to read, and each tool of the six but the one that dreams
-    for answer in said:
-        assert town.leaks(answer, mine, other.guessed) == [], answer[:2000]
-
-
-@pytest.mark.full
-def test_a_model_that_fails_says_nothing_of_where_it_is(town: Tenancy) -> None:
-    tenant = town.home.tenant("acme")
-    token = town.home.token(tenant)
-    place = town.home.places.add(tenant, WORKSPACE)
-    mine = Occupant(tenant, "amethystcanary", (WORKSPACE,), token, {}, (place,))
-    town.told(token, "POST", WORKSPACE, "working_memory_note", {"note": "Ada prefers tea to coffee"})
-    dreamt = town.door.ask(token, "POST", f"/v1/workspaces/{WORKSPACE}/dream_now", {"reason": "manual"})
-    assert dreamt.code == "MODEL_ERROR"
-    said = dreamt.body
-    for path in ("dream_status", "dreams", "acts", "memory_state", "memory_bootstrap"):
-        said += town.door.ask(token, "GET", f"/v1/workspaces/{WORKSPACE}/{path}").body
-    assert b"the model cannot be asked now" in said
-    assert town.leaks(said, mine) == []
-    assert b"127.0.0.1:9" not in said
-    # Its operator is told.
-    assert OPERATOR_CANARY in town.said.getvalue()
+@pytest.mark.parametrize("api_base", ["", "http://127.0.0.1:9"], ids=["refuses the key", "is not there"])
+def test_a_model_that_fails_says_nothing_of_where_it_is(fleet_url: str, tmp_path: Path, api_base: str) -> None:
+    with tenancy(fleet_url, tmp_path, api_base) as town:
+        tenant = town.home.tenant("acme")
+        token = town.home.token(tenant)
+        place = town.home.places.add(tenant, WORKSPACE)
+        mine = Occupant(tenant, "amethystcanary", (WORKSPACE,), token, {}, (place,))
+        town.told(token, "POST", WORKSPACE, "working_memory_note", {"note": "Ada prefers tea to coffee"})
+        dreamt = town.door.ask(token, "POST", f"/v1/workspaces/{WORKSPACE}/dream_now", {"reason": "manual"})
+        assert dreamt.code == "MODEL_ERROR"
+        said = shown(dreamt)
+        for path in "dream_status dreams acts memory_state memory_bootstrap history crystals lines gaps".split():
+            said += shown(town.door.ask(token, "GET", f"/v1/workspaces/{WORKSPACE}/{path}"))
+        assert (b"the model cannot be asked now" in said) is bool(api_base)
+        assert town.leaks(said, mine) == []
+        assert b"127.0.0.1:9" not in said
+        assert canary("model") in town.said.getvalue()  # its operator is told
+    objects = [path for path in (tmp_path / "objects").rglob("*") if path.is_file()]
+    assert objects
+    assert [path for path in objects if b"c4nary" in held_in(path)] == []
 
 
 def test_what_others_spend_is_neither_told_nor_a_ceiling(town: Tenancy, monkeypatch: pytest.MonkeyPatch) -> None:

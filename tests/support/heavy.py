@@ -22,7 +22,7 @@ _MODULES = (
     " daemon.dream.process re2 state.secrets.redaction openai httpx tiktoken onnxruntime tokenizers"
     " daemon.mcp.server daemon.mcp.http mcp.server anyio._backends._asyncio langgraph.pregel"
     " langchain_core.tracers.stdout langchain_core.tracers.run_collector langchain_core.tracers.context"
-    " chromadb.telemetry.product.posthog tests.chaos.lives"
+    " chromadb.telemetry.product.posthog tests.chaos.harm"
 ).split()
 
 

@@ -1,4 +1,4 @@
-"""A process that is killed before a chosen step: a change of a file through `System`, or of a transaction."""
+"""A process that is killed before a chosen step: a change of a file through `System`, or a statement of SQLite's."""
 
 import os
 import signal
@@ -12,17 +12,25 @@ from state.stores.disk.syscalls import System
 _CALLS = ("write", "pwrite", "rename", "rename_new", "exchange", "link", "unlink", "mkdir")
 
 
-def killed(work: Callable[[], object], kill_at: int, hooks: Mapping[int, Callable[[], object]]) -> int | None:
-    """Run this in a process that is killed before that step, a change of files or of a transaction.
+_NO_HOOKS: Mapping[int, Callable[[], object]] = {}
 
-    Returns the number of its steps, or None when it was killed.
+
+def killed(
+    work: Callable[[], object],
+    kill_at: int = -1,
+    hooks: Mapping[int, Callable[[], object]] = _NO_HOOKS,
+    steps: tuple[str, ...] = ("BEGIN", "COMMIT", "VACUUM"),
+) -> int | None:
+    """Run this in a process that is killed before that step: a change of files, or a statement that begins so.
+
+    Returns the number of its steps, or None when it was killed. A hook is called before its step.
     """
     reading, writing = os.pipe()
     if not (child := os.fork()):
         status = 1
         try:
             os.close(reading)
-            count = _counted(kill_at, hooks)
+            count = _counted(kill_at, hooks, steps)
             work()
             os.write(writing, str(count()).encode())
             status = 0
@@ -38,7 +46,7 @@ def killed(work: Callable[[], object], kill_at: int, hooks: Mapping[int, Callabl
     return int(said) if status == 0 else None
 
 
-def _counted(kill_at: int, hooks: Mapping[int, Callable[[], object]]) -> Callable[[], int]:
+def _counted(kill_at: int, hooks: Mapping[int, Callable[[], object]], steps: tuple[str, ...]) -> Callable[[], int]:
     """Count every change from now on, in this process alone."""
     done, is_inside = 0, False
 
@@ -65,9 +73,7 @@ def _counted(kill_at: int, hooks: Mapping[int, Callable[[], object]]) -> Callabl
 
     def traced(*given: Any, **named: Any) -> sqlite3.Connection:
         connection: sqlite3.Connection = connect(*given, **named)
-        connection.set_trace_callback(
-            lambda statement: step() if statement.startswith(("BEGIN", "COMMIT", "VACUUM")) else None
-        )
+        connection.set_trace_callback(lambda statement: step() if statement.startswith(steps) else None)
         return connection
 
     for name in _CALLS:
