@@ -17,8 +17,10 @@ import psycopg
 import pytest
 
 from tests.support import postgres as server_of_postgres
+from tests.support.browser import Seen, axe, born, browser_page
 from tests.support.clocks import Clock, follow
 from tests.support.forked import FOLDER, ROOT, Forked, run
+from tests.support.hostile_texts import BY_NAME
 from tests.support.partition import Partition
 from tests.support.serving import until
 
@@ -167,3 +169,37 @@ def test_nothing_is_left_of_a_postgresql_whose_tests_were_killed(tmp_path: Path)
     assert server_of_postgres._processes(Path(folder)) == []
     with pytest.raises(psycopg.OperationalError, match="refused"):
         psycopg.connect(f"postgresql://nobody@127.0.0.1:{port}/postgres")
+
+
+# ------------------------------------------------------------------------ a browser
+
+_ADDRESS = "http://window.test/"
+_PAGE = '<!doctype html><html lang="en"><title>Memory</title><main><h1>Memory</h1>{}</main></html>'
+# Each shows itself in a way of its own: it runs, asks another host, asks for a path, makes an attribute or a link.
+_ALIVE = (
+    "script-plain script-source script-own-source handler-image svg-load breakout-single-tag unclosed-table"
+    " address-data-link style-import document-frame-text document-link-style clobbering-htmx htmx-on-event"
+    " htmx-out-of-band markdown-html-line mutation-no-script mutation-shadow template-block-end"
+).split()
+
+
+def shown(seen: Seen, body: str) -> None:
+    """Show this as the text of a page."""
+    headers = {"Content-Type": "text/html; charset=utf-8"}
+    seen.page.route(_ADDRESS, lambda route: route.fulfill(body=_PAGE.format(body), headers=headers))
+    seen.page.goto(_ADDRESS, wait_until="commit")
+    seen.page.wait_for_load_state("domcontentloaded")
+
+
+@pytest.mark.full
+def test_a_text_that_is_not_escaped_is_seen() -> None:
+    with browser_page() as seen:
+        for name in _ALIVE:
+            one = BY_NAME[name]
+            shown(seen, one.text)
+            assert born(seen) or seen.runs or seen.strangers, name
+        seen.errors.clear()
+        shown(seen, "<img src='data:,'><script>alert('x'); nobody()</script>")
+        assert seen.dialogs[-1] == "alert: x"
+        assert "nobody is not defined" in "".join(seen.errors)
+        assert [one.split(":")[0] for one in axe(seen)] == ["critical image-alt"]

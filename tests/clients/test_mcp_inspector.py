@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.native_clients import Person, need_inspector
+from tests.support.native_clients import Person
 
 TEA = "Ada prefers tea over coffee in the morning"
 
@@ -12,7 +12,6 @@ pytestmark = pytest.mark.full
 
 
 def test_the_inspector_lists_calls_and_reads(ada: Person) -> None:
-    need_inspector()
     assert ada.dreamd("connect", "claude-code", "--yes").status == 0
     # It ends with 6 where a schema is not portable.
     listed = ada.inspect("--method", "tools/list", "--strict")

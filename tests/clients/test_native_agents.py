@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from state.dream import Reason
-from tests.support.agents import KINDS, Agent, claude_code, codex
-from tests.support.native_clients import Person, need
+from tests.support.native_clients import AGENTS, ClaudeCode, Codex, Person
 from tests.support.scripted_apis import Call, Step
 from tests.support.serving import until
 
@@ -35,13 +34,15 @@ def plan(prompt: str) -> Sequence[Step]:
     return next((steps for words, steps in PLANS.items() if words in prompt), ("Understood.",))
 
 
-@pytest.fixture(params=KINDS)
-def agent(request: pytest.FixtureRequest, ada: Person) -> Iterator[Agent]:
+@pytest.fixture(params=["claude-code", "codex"])
+def agent(request: pytest.FixtureRequest, ada: Person) -> Iterator[ClaudeCode | Codex]:
     """Each of them, connected."""
-    program, kind = KINDS[request.param]
-    need(program)
+    kind = AGENTS[request.param]
+    kind.need()
     one = kind(ada, plan)
+    assert isinstance(one, ClaudeCode | Codex)
     with one.api:
+        one.ready()
         connected = one.connect()
         assert connected.status == 0, connected.err
         yield one
@@ -89,7 +90,7 @@ def texts(answer: str) -> list[str]:
 
 
 @pytest.mark.parametrize("runs", [False, True], ids=["alone", "daemon"])
-def test_what_one_session_notes_reaches_the_model_of_the_next(agent: Agent, *, runs: bool) -> None:
+def test_what_one_session_notes_reaches_the_model_of_the_next(agent: ClaudeCode | Codex, *, runs: bool) -> None:
     ada = agent.person
     with a_daemon(ada, runs=runs):
         noted = agent.ask(f"{BICYCLE}. {NOTE}")
@@ -108,7 +109,7 @@ def test_what_one_session_notes_reaches_the_model_of_the_next(agent: Agent, *, r
         assert agent.output(agent.ask(DREAM))
 
 
-def test_a_session_that_goes_on_is_told_again_and_after_a_compaction_too(agent: Agent) -> None:
+def test_a_session_that_goes_on_is_told_again_and_after_a_compaction_too(agent: ClaudeCode | Codex) -> None:
     ada = agent.person
     assert agent.ask(BICYCLE).ended.status == 0
     assert ada.dreamd("note", CAT).status == 0
@@ -126,7 +127,7 @@ def test_a_session_that_goes_on_is_told_again_and_after_a_compaction_too(agent: 
     assert [hit["text"] for hit in found(ada, BICYCLE)].count(BICYCLE) == 1
 
 
-def test_asking_the_same_in_five_sessions_drowns_no_fact(agent: Agent) -> None:
+def test_asking_the_same_in_five_sessions_drowns_no_fact(agent: ClaudeCode | Codex) -> None:
     assert agent.ask(NOTE).ended.status == 0
     ranks = [texts(agent.output(agent.ask(FIND))).index(CAT) + 1 for _ in range(5)]
     assert ranks == [1] * 5
@@ -134,13 +135,12 @@ def test_asking_the_same_in_five_sessions_drowns_no_fact(agent: Agent) -> None:
     assert [hit["text"] for hit in found(agent.person, QUESTION) if "Texts are memory" in hit["text"]] == []
 
 
-def test_connecting_again_changes_nothing_and_disconnecting_leaves_nothing(agent: Agent) -> None:
+def test_connecting_again_changes_nothing_and_disconnecting_leaves_nothing(agent: ClaudeCode | Codex) -> None:
     ada = agent.person
     own = {path: path.read_bytes() for path in ada.project.rglob(".[cm]*/*") if path.is_file()}
     again = agent.connect()
     assert (again.status, "is connected" in again.out) == (0, True)
     assert {path: path.read_bytes() for path in own} == own
-    agent.trust()
     checked = ada.dreamd("connect", agent.name, "--check")
     assert checked.status == 0, checked.out
     assert ada.dreamd("note", CAT).status == 0
@@ -152,9 +152,10 @@ def test_connecting_again_changes_nothing_and_disconnecting_leaves_nothing(agent
 
 
 def test_two_agents_have_one_memory(ada: Person) -> None:
-    need("claude")
-    need("codex")
-    first, second = claude_code(ada, plan), codex(ada, plan)
+    first, second = ClaudeCode(ada, plan), Codex(ada, plan)
+    for one in (first, second):
+        one.need()
+        one.ready()
     with first.api, second.api:
         assert (first.connect().status, second.connect().status) == (0, 0)
         assert first.ask(NOTE).ended.status == 0

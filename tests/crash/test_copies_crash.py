@@ -1,4 +1,4 @@
-"""Copying state.db, and restoring it, cut off anywhere: every copy is sound, and the next call does it."""
+"""Copying state.db, cut off anywhere: every copy is sound, and the next call makes one."""
 
 import random
 import shutil
@@ -14,9 +14,9 @@ import pytest
 from state.errors import StorageError
 from state.stores.database.copies import KEPT, copies_of, make_copy
 from state.stores.disk.disk import Disk
-from state.stores.disk.workspace import STATE_FOLDER, Workspace, contained
+from state.stores.disk.workspace import Workspace
 from state.stores.repair.check import damage_of
-from tests.support.breaking import assert_works, copied, lived, lost, removed, repaired
+from tests.support.breaking import copied, lived
 from tests.support.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault, images
 from tests.support.folders import PLACE
 from tests.support.long_variants import fewer
@@ -43,14 +43,6 @@ def folder() -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(dir=PLACE))
     yield made
     shutil.rmtree(made)
-
-
-def in_itself(workspace: Workspace, folder: Path) -> Workspace:
-    """A copy with its state in its own folder, so that one system sees all that is done to it."""
-    ignore = shutil.ignore_patterns(STATE_FOLDER)
-    copy = contained(Path(shutil.copytree(workspace.root, folder, symlinks=True, ignore=ignore)))
-    shutil.copytree(workspace.state, copy.state, symlinks=True, ignore=shutil.ignore_patterns("place", "lock"))
-    return copy
 
 
 def assert_sound_copies(database: Path) -> None:
@@ -96,27 +88,3 @@ def test_a_copy_that_is_killed_at_any_time_leaves_sound_copies(origin: Workspace
         assert_sound_copies(workspace.database)
     make_copy(workspace.database, Disk(workspace.state))
     assert len(copies_of(workspace.database)) == KEPT
-
-
-@pytest.mark.full
-def test_a_restore_that_is_cut_off_at_any_call_is_done_by_the_next(origin: Workspace, folder: Path) -> None:
-    def scenario(number: int, fault: Fault) -> FaultySystem:
-        workspace = in_itself(origin, folder / f"{fault.name} {number}")
-        removed(workspace.database, random.Random(number))
-        system = FaultySystem(workspace.root, number, fault)
-        try:
-            repaired(workspace, Disk(workspace.root, system))
-        except (PowerCut, StorageError):
-            assert system.met
-        shutil.rmtree(folder / f"images {number}", ignore_errors=True)
-        for root in (*images(system, folder / f"images {number}"), workspace.root):
-            one = in_itself(contained(root), folder / "one") if root != workspace.root else workspace
-            repaired(one)
-            assert (lost(one).notes, lost(one).said) == ((), ())
-            assert repaired(one).mends == ()
-            assert_works(one)
-            shutil.rmtree(folder / "one", ignore_errors=True)
-        shutil.rmtree(workspace.root)
-        return system
-
-    assert every_fault((Fault.CRASH, Fault.TORN_CRASH, Fault.ERROR), scenario) > 12

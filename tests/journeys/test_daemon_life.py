@@ -6,7 +6,7 @@ import signal
 import socket
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -241,44 +241,29 @@ def test_systemd_is_told_how_the_daemon_is(home: Home) -> None:
             until(lambda: "STOPPING" in keys(), lambda: told)
 
 
-def test_nobody_else_gets_in(home: Home) -> None:
-    workspace = home.workspace()
-    port = home.with_port()
-    before = os.umask(0)  # the daemon does not rely on it
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_nobody_else_may_read_what_is_kept(home: Home, umask: int) -> None:
+    """By a command or by the daemon, whatever they are told of modes; what an earlier dreamd left open is closed."""
+    port, before = home.with_port(), os.umask(umask)
     try:
-        daemon = home.start()
+        root = home.folder / "agent"
+        for words in (("init", root), ("note", "-w", root, "Ada repaired the kettle"), ("dream", root)):
+            assert home.dreamd(*words).status == 0
+        workspace = open_workspace(root, home.environment())
+        workspace.database.chmod(0o644)
+        with home.serving() as daemon:
+            daemon.until_kept(workspace)
+            assert daemon.found(workspace, "kettle")
+            daemon.ask(workspace, add, session_id="s", content="An item", priority="low")
+            assert port_of(daemon) == port
+            assert over_tcp(port, "/v1/status")[0] == 401
+            assert over_tcp(port, "/v1/status", home.token.read_text().strip())[0] == 200
+            every = [home.socket, home.socket.parent, home.token, workspace.state, *workspace.state.rglob("*")]
+            every += [root / "memory", root / "memory/scratch.md"]
+            assert len(every) > 10
+            assert [path for path in every if stat.S_IMODE(path.lstat().st_mode) & 0o077] == []
     finally:
         os.umask(before)
-    try:
-        daemon.until_ready()
-        daemon.until_kept(workspace)
-        assert port_of(daemon) == port
-        assert {
-            str(path): modes(path) for path in (home.socket, home.socket.parent, home.token, workspace.state)
-        } == {
-            str(home.socket): 0o600,
-            str(home.socket.parent): 0o700,
-            str(home.token): 0o600,
-            str(workspace.state): 0o700,
-        }
-        asked: list[Callable[[], tuple[int, object, object]]] = [
-            lambda: over_tcp(port, "/v1/status"),
-            lambda: over_tcp(port, "/v1/status", "a-token-that-is-not-the-right-one"),
-            lambda: over_tcp(port, "/metrics"),
-        ]
-        assert [ask()[0] for ask in asked] == [401, 401, 401]
-        assert over_tcp(port, "/healthz")[0] == 200
-        status, said, _ = over_tcp(port, "/v1/status", home.token.read_text().strip())
-        assert status == 200
-        assert json.loads(said)["workspaces"][0]["workspace"] == str(workspace.root)
-        daemon.terminated()
-    finally:
-        daemon.kill()
-
-
-def modes(path: Path) -> int:
-    """Who may do what."""
-    return stat.S_IMODE(path.stat().st_mode)
 
 
 SECRET = "the launch crew is 7731 blue"

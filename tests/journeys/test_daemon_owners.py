@@ -141,42 +141,6 @@ def test_a_workspace_that_the_command_line_holds_is_named_and_taken_up_when_it_i
 
 
 @pytest.mark.full
-def test_a_daemon_that_was_stopped_and_displaced_commits_nothing_and_takes_its_workspace_back(home: Home) -> None:
-    """Its dream waits for an answer; that comes when the dream has been dreamt by hand."""
-    late, workspace, other = threading.Event(), home.workspace(), home.workspace("other")
-    notes = noted(workspace, repairs(2))
-    with ScriptedModel(good_when(late, 1)) as model:
-        home.asks(model)
-        with home.serving() as daemon, home.beginning("dream", workspace.root) as person:
-            daemon.until(lambda: model.count == 1)
-            daemon.send(signal.SIGSTOP)
-            until(daemon.is_stopped)
-            # Its socket is there, and nobody answers at it.
-            by_hand = home.dreamd("dream", workspace.root)
-            assert by_hand.status == 0, by_hand
-            assert owner(workspace) == ""
-            text = lived.document(workspace)
-            assert [note for note in notes if note not in text] == []
-            daemon.send(signal.SIGCONT)
-            # Meanwhile it looks after the others.
-            noted(other, repairs(5))
-            daemon.until(lambda: lived.document(other))
-            late.set()
-            assert person.wait(300) != 0
-            daemon.until(lambda: owner(workspace) == DAEMON and daemon.kept(workspace)["problem"] is None)
-            assert lived.document(workspace) == text
-            lived.assert_once(workspace, notes)
-            more = noted(workspace, ["The cat is called Miez"])
-            assert home.dreamd("dream", workspace.root).status == 0
-            assert daemon.found(workspace, "cat")[:1] == more
-    lived.assert_once(workspace, notes + more)
-    lived.assert_valid(workspace)
-    assert set(lived.outcomes(workspace)) <= {"committed", "skipped", "failed"}
-    assert lived.outcomes(workspace).count("committed") == 2
-    assert lived.rows(workspace, "SELECT * FROM tombstones") == []
-
-
-@pytest.mark.full
 def test_a_daemon_that_has_lost_its_workspace_writes_nothing_in_it(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as daemon:
@@ -193,3 +157,16 @@ def test_a_daemon_that_has_lost_its_workspace_writes_nothing_in_it(home: Home) -
             assert lived.rows(workspace, "SELECT * FROM crystals") == []
         daemon.until(lambda: owner(workspace) == DAEMON)
         assert daemon.found(workspace, "cat") == ["The cat is called Miez"]
+
+
+@pytest.mark.full
+def test_a_daemon_that_is_stopped_is_named_and_not_waited_for(home: Home) -> None:
+    with home.serving() as daemon:
+        assert json.loads(home.dreamd("status", "--json").out)["daemon"]["pid"] == daemon.process.pid
+        daemon.send(signal.SIGSTOP)
+        try:
+            ended = home.dreamd("status")
+        finally:
+            daemon.send(signal.SIGCONT)
+        assert ended.status != 0
+        assert "it is stopped, or overrun" in ended.err

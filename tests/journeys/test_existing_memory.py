@@ -80,12 +80,3 @@ def test_agents_can_be_chosen_and_words_that_cannot_be_meant_are_refused(ada: Pe
     assert ada("ingest", "--found", "--hook").status == 1  # with 2 a hook would stop what the agent does
     (ada.project / "GEMINI.md").unlink()
     assert ada("ingest", "--found", "gemini").status == 3
-
-
-def test_what_is_forgotten_is_told_where_it_still_stands(ada: Person) -> None:
-    assert ada("init", "--no-daemon", ada.project).status == 0
-    assert ada("ingest", "--found", "--yes", "--mine", "CLAUDE.md").status == 0
-    forgotten = ada("forget", "The staging database is called heron", "--yes")
-    assert "CLAUDE.md" in forgotten.out + forgotten.err
-    assert ada("ingest", "--found", "--yes", "--mine", "CLAUDE.md").status == 0
-    assert "heron" not in ada("search", "staging database").out

@@ -1,5 +1,8 @@
-"""Red team: fuzzers of the doors and of every parser. Each prints its seed first, and stops at the first failure.
+"""Red team: everything that strangers have thrown at dreamd, within a bounded time.
 
-http_fuzz     requests that nobody should send, and those that the OpenAPI document allows   --seconds N --seed S
-parser_fuzz   valid files, mutated: archives, documents, transcripts, databases, records     --seconds N --seed S
+    python -m tests.redteam [--seed N] [--minutes M] [--corpora FOLDER] [--only PART]
+
+The seed is printed first. Corpora of another author (`secrets_*.jsonl`, `harmless_*.jsonl`) may be named. The fuzzers
+stop at the first failure, and share what is left of the time: `http` asks what nobody should, and what the OpenAPI
+document allows; `parsers` reads valid files, mutated.
 """

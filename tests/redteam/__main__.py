@@ -1,13 +1,6 @@
-"""The standing red team: everything that strangers have thrown at dreamd, within a bounded time.
-
-    python -m tests.redteam [--seed N] [--minutes M] [--corpora FOLDER]
-
-The seed is printed first. Corpora of another author (`secrets_*.jsonl`, `harmless_*.jsonl`) may be named; whatever is
-left of the time the fuzzers share.
-"""
+"""Run the red team from the command line."""
 
 import argparse
-import os
 import random
 import subprocess
 import sys
@@ -34,46 +27,54 @@ def _entries(folder: Path, name: str, seed: int) -> list[Entry]:
     return [entry for path in sorted(folder.glob(f"{name}_*.jsonl")) for entry in entries(path, seed)]
 
 
-def _run(module: str, *words: str, seconds: float, **environment: str) -> bool:
+def _run(*words: str, seconds: float) -> bool:
     """A part in a process of its own, which is ended when its time is over; whether it found nothing."""
-    command = [sys.executable, "-m", module, *words]
-    print("$", " ".join(["python", *command[1:]]), flush=True)
+    print("$ python -m", *words, flush=True)
     try:
-        run = subprocess.run(command, env={**os.environ, **environment}, check=False, timeout=seconds)
+        return subprocess.run([sys.executable, "-m", *words], check=False, timeout=seconds).returncode == 0
     except subprocess.TimeoutExpired:
         print(f"not done after {seconds:.0f} seconds")
         return False
-    return run.returncode == 0
 
 
-def _tests(*words: str, minutes: float) -> bool:
-    return _run("pytest", "-m", "", "-n", "2", *words, seconds=60 * minutes)
+def _fuzz(name: str, seconds: float, seed: int) -> bool:
+    """A fuzzer, in this process; whether it found nothing."""
+    if name == "http":
+        from tests.redteam.http_fuzz import fuzz
+    else:
+        from tests.redteam.parser_fuzz import fuzz
+    found = fuzz(seconds, seed)
+    print(found or "nothing was found")
+    return not found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run every part; 1 when any of them found something."""
-    parser = argparse.ArgumentParser(description="Throw at dreamd what strangers have thrown at it.")
+    """Run every part, or one; 1 when any of them found something."""
+    parser = argparse.ArgumentParser(prog="python -m tests.redteam", description="Throw at dreamd what strangers do.")
     parser.add_argument("--seed", type=int, default=None, help="to draw and try the same again")
     parser.add_argument("--minutes", type=float, default=20.0, help="at most about so long")
     parser.add_argument("--corpora", type=Path, default=CORPORA, help="a folder of corpora of another author")
+    parser.add_argument(
+        "--only", choices=["secrets", "workspaces", "shapes", "http", "parsers"], help="this part alone"
+    )
     options = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(2**32) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
-    until = time.monotonic() + 60 * options.minutes
-    third = options.minutes / 3
+    if options.only in ("http", "parsers"):
+        return 0 if _fuzz(options.only, 60 * options.minutes, seed) else 1
+    until, third = time.monotonic() + 60 * options.minutes, 20 * options.minutes
+    tests = ("pytest", "-m", "", "-n", "2")
+    folders = (*tests, "tests/redteam", "--deselect=tests/redteam/test_redteam.py")
     parts: dict[str, Callable[[], bool]] = {
         "secrets": lambda: secrets(options.corpora, seed),
-        "hostile workspaces": lambda: _tests(
-            "tests/redteam", "--deselect=tests/redteam/test_redteam.py", minutes=third
-        ),
-        "slow shapes": lambda: _tests("tests/detectors", f"--hypothesis-seed={seed}", minutes=third),
+        "workspaces": lambda: _run(*folders, seconds=third),
+        "shapes": lambda: _run(*tests, "tests/state/detectors", f"--hypothesis-seed={seed}", seconds=third),
     }
-    ended = {name: part() for name, part in parts.items()}
-    for name in ("http_fuzz", "parser_fuzz"):
-        left = max(_LEAST_FUZZED_SECONDS, (until - time.monotonic()) / (2 if name == "http_fuzz" else 1))
-        ended[name] = _run(
-            f"tests.redteam.{name}", "--seed", str(seed), "--seconds", f"{left:.0f}", seconds=3 * left + 120
-        )
+    ended = {name: part() for name, part in parts.items() if options.only in (None, name)}
+    for name, share in (("http", 2), ("parsers", 1)) if options.only is None else ():
+        left = max(_LEAST_FUZZED_SECONDS, (until - time.monotonic()) / share)
+        words = ("--only", name, "--seed", str(seed), "--minutes", f"{left / 60:.3f}")
+        ended[name] = _run("tests.redteam", *words, seconds=3 * left + 120)
     for name, passed in ended.items():
         print(f"{'held' if passed else 'FELL':6}{name}")
     print(f"seed {seed}")

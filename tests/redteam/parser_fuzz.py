@@ -1,24 +1,20 @@
 """Parser fuzz: whatever dreamd reads, mutated.
 
-    python -m tests.redteam.parser_fuzz --seconds 600 --seed 7 [--parser NAME]
-
 Each parser returns or raises a DreamdError, within a time in proportion to what it reads, in bounded memory, and
 nothing is written outside of the room that it is given. What breaks that is kept as a file, which is named.
 """
 
-import argparse
 import gzip
 import json
 import os
 import random
 import resource
 import shutil
-import sys
 import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -96,17 +92,34 @@ def _home(folder: Path) -> dict[str, str]:
     return {f"XDG_{name}_HOME": str(folder / name.lower()) for name in ("DATA", "STATE")}
 
 
-def fuzz(parser: Parser, chance: random.Random, folder: Path) -> str:
-    """One try; what went wrong, "" for nothing. Of a seed a parser's tries are the same, however many there are."""
+def fuzz(seconds: float, seed: int) -> str:
+    """Try all of them in turns, in bounded memory; what went wrong first. Of a seed a parser's tries are the same."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, resource.RLIM_INFINITY))
+    tried = Counter[str]()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place).resolve()
+        spent = dict.fromkeys(parsers(folder), 0.0)
+        while sum(spent.values()) < seconds:
+            parser = min(spent, key=lambda one: spent[one])  # as long for each, so the quick ones try more
+            began = time.monotonic()
+            wrong = _tried(parser, random.Random(f"{seed} {parser.name} {tried[parser.name]}"), folder)
+            spent[parser] += time.monotonic() - began
+            tried[parser.name] += 1
+            if wrong:
+                return wrong
+    print("tried", ", ".join(f"{count:,} of {name}" for name, count in tried.items()))
+    return ""
+
+
+def _tried(parser: Parser, chance: random.Random, folder: Path) -> str:
     content, room = mutated(chance, parser.samples), folder / "room"
     room.mkdir()
     os.environ |= _home(room)
     outside = _listing(folder, room)
     began, wrong = time.monotonic(), ""
     try:
-        parser.read(content, room)
-    except DreamdError:
-        pass
+        with suppress(DreamdError):
+            parser.read(content, room)
     except Exception:  # noqa: BLE001 - that is what is looked for
         wrong = traceback.format_exc(limit=-8)
     took = time.monotonic() - began
@@ -125,33 +138,6 @@ def fuzz(parser: Parser, chance: random.Random, folder: Path) -> str:
     return wrong
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    asked = argparse.ArgumentParser(description="Give every parser what was valid once.")
-    asked.add_argument("--seconds", type=float, default=60.0, help="about so long")
-    asked.add_argument("--seed", type=int, default=None, help="to try the same again")
-    asked.add_argument("--parser", default="", help="only this one")
-    options = asked.parse_args(arguments)
-    seed = random.SystemRandom().randrange(2**32) if options.seed is None else options.seed
-    print(f"seed {seed}", flush=True)
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, resource.RLIM_INFINITY))
-    tried = Counter[str]()
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place).resolve()
-        every = [one for one in parsers(folder) if options.parser in ("", one.name)]
-        spent = dict.fromkeys(every, 0.0)
-        while sum(spent.values()) < options.seconds:
-            parser = min(spent, key=lambda one: spent[one])  # as long for each, so the quick ones try more
-            began = time.monotonic()
-            wrong = fuzz(parser, random.Random(f"{seed} {parser.name} {tried[parser.name]}"), folder)
-            spent[parser] += time.monotonic() - began
-            tried[parser.name] += 1
-            if wrong:
-                print(wrong)
-                return 1
-    print("nothing was found in", ", ".join(f"{count:,} of {name}" for name, count in tried.items()))
-    return 0
-
-
 def _document(content: bytes) -> None:
     text = content.decode("utf-8", "replace")
     document = parse(text)
@@ -160,8 +146,7 @@ def _document(content: bytes) -> None:
     units(text.splitlines())
 
 
-def _scratch(content: bytes, room: Path) -> None:
-    del room
+def _scratch(content: bytes, _: Path) -> None:
     for note in parse_notes(scratch_text(content), NOW):
         render_note(note)
 
@@ -280,7 +265,3 @@ def _listing(folder: Path, room: Path) -> frozenset[tuple[str, int]]:
         for path in folder.rglob("*")
         if path.is_file() and not path.is_relative_to(room)
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -40,11 +40,6 @@ def test_of_a_thousand_harmless_texts_fewer_than_five_are_changed(seeds: Sequenc
     assert len(changed) < MOST_CHANGED * len(harmless), changed[:9]
 
 
-def test_what_agents_note_of_ports_servers_and_numbers_stays() -> None:
-    notes = [entry.text for entry in entries(CORPORA / "harmless_notes.jsonl")]
-    assert [text for text in notes if redact(text).text != text] == []
-
-
 @pytest.mark.parametrize("seeds", variants((3,), range(30)))
 @pytest.mark.parametrize("forms", [LEARNT, OTHERS], ids=["learnt", "others"])
 def test_a_name_a_place_a_host_or_an_extension_is_no_secret(forms: str, seeds: Sequence[int]) -> None:
@@ -52,36 +47,30 @@ def test_a_name_a_place_a_host_or_an_extension_is_no_secret(forms: str, seeds: S
     assert [text for text in told if redact(text).text != text] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "hosted on AWS eu-north-1",
-        "Depot contact is now Aylin Demirkan (ext. 4420)",
-        "Password resets for Jenkins are done by Wei Zhang since 2024.",
-        "Wi-Fi in Lyon-3 is run by Chiara Bellini.",
-        "AWS eu-north-1 as of today",
-    ],
+ONCE_TAKEN_FOR_SECRETS = (
+    "hosted on AWS eu-north-1",
+    "Depot contact is now Aylin Demirkan (ext. 4420)",
+    "Password resets for Jenkins are done by Wei Zhang since 2024.",
+    "Wi-Fi in Lyon-3 is run by Chiara Bellini.",
+    "AWS eu-north-1 as of today",
 )
-def test_facts_that_were_taken_for_secrets_once_stay(text: str) -> None:
-    assert redact(text).text == text
+FACTS: dict[str, tuple[list[str], int]] = {
+    "notes of ports, servers and numbers": ([one.text for one in entries(CORPORA / "harmless_notes.jsonl")], 0),
+    "facts that were taken for secrets once": ([*ONCE_TAKEN_FOR_SECRETS], 0),
+    "facts that nothing was fitted on": ([one.text for one in entries(CORPORA / "harmless_hosts.jsonl")], 0),
+    "people who leave a role": ([*facts("{role} is now {person}; {first} has left", seed=5, each=130)], 0),
+    # One product name with a version is taken for a secret.
+    "facts of an author who saw no rule": (
+        [json.loads(row)["text"] for row in (CORPORA / "facts_b.jsonl").read_text("utf-8").splitlines()], 1,
+    ),
+}  # fmt: skip
 
 
-def test_facts_that_nothing_was_fitted_on_stay() -> None:
-    told = [entry.text for entry in entries(CORPORA / "harmless_hosts.jsonl")]
-    assert [text for text in told if redact(text).text != text] == []
-
-
-def test_of_everybody_who_leaves_a_role_the_name_stays() -> None:
-    left = list(facts("{role} is now {person}; {first} has left", seed=5, each=130))
-    assert [text for text in left if redact(text).text != text] == []
+@pytest.mark.parametrize(("texts", "most"), FACTS.values(), ids=FACTS)
+def test_facts_stay(texts: list[str], most: int) -> None:
+    assert texts
+    assert len([text for text in texts if redact(text).text != text]) <= most
 
 
 def test_the_measure_notices_a_secret_that_stays() -> None:
     assert all(is_left(entry, entry.text) for entry in entries(CORPORA / "secrets_a.jsonl"))
-
-
-def test_the_facts_of_an_author_who_saw_no_rule_stay() -> None:
-    """People, hosts, places and who looks after which secret: one product name with a version is taken for one."""
-    told = [json.loads(row)["text"] for row in (CORPORA / "facts_b.jsonl").read_text("utf-8").splitlines()]
-    assert len(told) == 500
-    assert len([text for text in told if redact(text).text != text]) <= 1
