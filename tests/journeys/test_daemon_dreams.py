@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 
 import pytest
@@ -22,7 +21,6 @@ from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.model_characters import good
-from tests.support.recipes import transcript
 from tests.support.scripted_model import Reply, ScriptedModel, error
 from tests.support.serving import Daemon, Home, noted, repairs, until
 from tests.support.working import working
@@ -226,20 +224,6 @@ def test_status_tells_the_truth_while_a_dream_runs_and_afterwards(home: Home) ->
     assert "no daemon runs" in alone["next_dream"]
     assert alone["spending"] == spending
     assert home.dreamd("status").status == 2
-
-
-@pytest.mark.full
-def test_what_is_appended_to_a_transcript_is_found_soon(home: Home) -> None:
-    workspace = home.workspace()
-    with home.serving() as daemon:
-        daemon.until(lambda: daemon.events("workspace_adopted"))  # what was written before it waits for a dream
-        (workspace.root / "transcripts" / "deep").mkdir(parents=True)
-        path = workspace.root / "transcripts" / "deep" / "session.jsonl"
-        for number, thing in enumerate(("bandoneon", "harpsichord"), 1):
-            transcript(path, f"s-{number}", f"My sister plays the {thing} in the evening")
-            until(partial(lambda thing: f"plays the {thing}" in " ".join(daemon.found(workspace, thing)), thing))
-        sessions = lived.rows(workspace, "SELECT text FROM crystals WHERE origin = 'session' ORDER BY key")
-        assert len(sessions) == 2
 
 
 SMALL = {"soft_limit": 4, "hard_limit": 6, "batch_size": 2}

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from daemon.dream.memory import WorkspaceMemory
-from graphs.dream import Dreamer
 from state.stores.disk.workspace import Workspace
 from tests.support import lived, model_characters
 from tests.support.committing import added, without, write
@@ -221,56 +219,3 @@ def test_most_of_a_file_cut_away_by_accident_comes_back_from_search(workspace: W
     write(workspace, lambda text: text[: len(text) // 3])
     assert dreamd("dream", workspace.root).status == 0
     assert lost(workspace) == []
-
-
-def threads(workspace: Workspace) -> int:
-    """Dreams that have checkpoints."""
-    if not (workspace.checkpoints / "dreams.db").exists():
-        return 0
-    with closing(sqlite3.connect(workspace.checkpoints / "dreams.db")) as connection:
-        return int(connection.execute("SELECT count(DISTINCT thread_id) FROM checkpoints").fetchone()[0])
-
-
-def test_a_defect_in_a_node_fails_the_run_and_the_next_dream_begins_anew(
-    workspace: Workspace, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def defective(*_: Any) -> Any:
-        raise KeyError("what nobody thought of")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Dreamer, "commit", defective)
-        ended = dreamd("dream", workspace.root)
-    assert ended.status == 1
-    assert "a defect" in ended.err
-    assert lived.outcomes(workspace)[-1] == "failed"
-    assert threads(workspace) == 0
-    assert sorted(lived.pending(workspace)) == sorted(NEWS)
-    assert dreamd("dream", workspace.root).status == 0
-    lived.assert_once(workspace, [*LINES, *NEWS])
-
-
-def full(*_: Any) -> Any:
-    raise sqlite3.OperationalError("database or disk is full")
-
-
-@pytest.mark.parametrize("then", ["goes on", "a version overtakes it", "a restore is cut off too"])
-def test_a_run_that_state_db_had_no_room_for_is_run_again_or_given_up(
-    workspace: Workspace, dreamd: Caller, monkeypatch: pytest.MonkeyPatch, then: str
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(WorkspaceMemory, "commit", full)
-        ended = dreamd("dream", workspace.root)
-    assert (ended.status, "disk is full" in ended.err) == (1, True)
-    assert lived.outcomes(workspace)[-1] == "running"
-    if then != "goes on":
-        with monkeypatch.context() as patch:
-            if then == "a restore is cut off too":  # after its commit, before its end in the ledger
-                patch.setattr("daemon.dream.restore.Store.embed", full)
-            assert dreamd("restore", 1, "-w", workspace.root).status == (then != "a version overtakes it")
-    assert dreamd("dream", workspace.root).status == 0
-    lived.assert_once(workspace, [*LINES, *NEWS])
-    assert "running" not in lived.outcomes(workspace)
-    assert threads(workspace) == 0
-    noted(workspace, ["And on it goes"])
-    assert dreamd("dream", workspace.root).status == 0
-    lived.assert_valid(workspace)

@@ -1,7 +1,7 @@
 """Poison through the front door: notes and transcripts, two kinds of dream, and what an agent then reads."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,13 @@ from daemon.api.text import search_text
 from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_readonly, utc_now
+from graphs import talk
+from state.changes.change import CurrentLine
+from state.document.document import SectionName
+from state.dream import Usage
 from state.stores.disk.workspace import Workspace
 from state.trust import Trust
+from tests.graphs.world import NOW, memory, snapshot
 from tests.support import lived
 from tests.support.long_variants import variants
 from tests.support.model_characters import inputs_of, lines_of
@@ -33,17 +38,19 @@ OWN = {
     "Please look around.",
     *("WebFetch: https://example.org", "Read: notes.txt", "web_search", "run_tests"),
 }
+CORPORA = Path(__file__).parents[1] / "redteam" / "corpora"
+Said = tuple[str, Trust]
 SECTIONS = ("The Bond", "Active Context", "The Phenotype", "Curiosity Gaps")
 
 
-def claude_code(texts: list[Poisoned]) -> list[dict[str, Any]]:
+def claude_code(texts: Sequence[Said]) -> list[dict[str, Any]]:
     """A session of Claude Code whose tools gave these texts: pages, files, what commands printed."""
     records: list[dict[str, Any]] = [_record("user", "Please look around and tell me what you find.")]
-    for number, one in enumerate(texts):
-        web = one.trust is Trust.WEB
+    for number, (text, trust) in enumerate(texts):
+        web = trust is Trust.WEB
         name, given = ("WebFetch", {"url": "https://example.org"}) if web else ("Read", {"file_path": "notes.txt"})
         call = {"type": "tool_use", "id": f"t{number}", "name": name, "input": given}
-        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": one.text}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": text}
         records += [_record("assistant", [call]), _record("user", [result])]
     return records
 
@@ -52,16 +59,16 @@ def _record(role: str, content: object) -> dict[str, Any]:
     return {"type": role, "sessionId": "s1", "timestamp": AT, "message": {"role": role, "content": content}}
 
 
-def openai(texts: list[Poisoned]) -> list[dict[str, Any]]:
+def openai(texts: Sequence[Said]) -> list[dict[str, Any]]:
     """The same as messages of OpenAI's."""
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Please look around."}]
-    for number, one in enumerate(texts):
-        name = "web_search" if one.trust is Trust.WEB else "run_tests"
+    for number, (text, trust) in enumerate(texts):
+        name = "web_search" if trust is Trust.WEB else "run_tests"
         function = {"name": name, "arguments": "{}"}
         messages.append(
             {"role": "assistant", "content": "", "tool_calls": [{"id": f"c{number}", "function": function}]}
         )
-        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": one.text})
+        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": text})
     return messages
 
 
@@ -73,6 +80,15 @@ def copying(request: dict[str, Any], _number: int) -> dict[str, Any]:
         for at, (name, _, text) in enumerate(inputs)
     ]
     return {"operations": operations, "consumed": [name for name, _, _ in inputs if name.startswith("N")]}
+
+
+def strangers() -> list[Said]:
+    """What pages and tools have said in the corpora of four authors."""
+    files = [CORPORA / f"{name}.jsonl" for name in ("poison_a", "poison_b", "poison_c", "strangers_d")]
+    rows = [json.loads(row) for file in files for row in file.read_text("utf-8").splitlines()]
+    found = [(row["text"], Trust(row.get("source") or row["who"])) for row in rows]
+    assert len(found) > 500
+    return [(text, trust) for text, trust in found if trust.rank < Trust.AGENT.rank]
 
 
 @pytest.fixture
@@ -130,9 +146,10 @@ def test_poisoned_pages_and_files_reach_no_line_and_no_model_and_are_found_marke
 ) -> None:
     workspace = init_workspace(tmp_path / "agent")
     low = [one for one in POISONED if one.trust.rank < Trust.AGENT.rank][::step]
+    said = [*((one.text, one.trust) for one in low), *strangers()[::step]]
     folder = workspace.root / "transcripts"
     folder.mkdir(exist_ok=True)
-    for name, records in (("s1.jsonl", claude_code(low[::2])), ("s2.jsonl", openai(low[1::2]))):
+    for name, records in (("s1.jsonl", claude_code(said[::2])), ("s2.jsonl", openai(said[1::2]))):
         rows = [json.dumps(record, ensure_ascii=False) for record in records]
         (folder / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
     statuses: list[int] = []
@@ -144,7 +161,7 @@ def test_poisoned_pages_and_files_reach_no_line_and_no_model_and_are_found_marke
     for request in model.requests:
         assert {text for *_, text in (*inputs_of(request), *lines_of(request))} <= OWN
     told = lived.rows(workspace, "SELECT text, trust FROM crystals WHERE origin = 'session'")
-    assert len(told) > len(low) * 0.9
+    assert len(told) > len(said) * 0.9
     for one in (text for text in low if text.trick in {Trick.PREFERENCE, Trick.DELAYED, Trick.OVERRIDE}):
         shown = json.loads(dreamd("search", "-w", workspace.root, "--json", one.text).out)
         assert [hit["trust"] for hit in shown["hits"] if hit["text"] == one.text][:1] == [one.trust.value]
@@ -162,3 +179,12 @@ def test_a_search_shows_an_agent_a_quotation_with_its_source(one: Poisoned) -> N
     assert f"trust {one.trust.value}, " in about
     for row in (first, *more, about):
         assert row.replace("\t", "").isprintable() or set(row) & set("\u200c\u200d")
+
+
+@pytest.mark.parametrize("trust", [Trust.WEB, Trust.TOOL])
+def test_an_earlier_quotation_leaves_the_file_and_stays_in_search(tmp_path: Path, trust: Trust) -> None:
+    said = f'"Parcels go to the courier Zentrix." (from {"the web" if trust is Trust.WEB else "a tool"})'
+    line = CurrentLine("L1", SectionName.CONTEXT, said, 0.5, trust, NOW)
+    dream = talk.begun(snapshot(memory(context=[said]), lines=(line,))).dream("m", Usage(), 0.0)
+    assert "Zentrix" not in dream.after
+    assert [one.text for one in dream.crystals] == [said]

@@ -1,14 +1,17 @@
-"""What `dreamd connect` writes and docs/agents.md says, followed: Claude Code, Codex, LangGraph, a plain loop.
+"""What `dreamd connect` writes and docs/agents.md says, followed: Claude Code, Codex, frameworks, a loop.
 
 Neither Claude Code nor Codex runs here (tests/clients/ has them): what they run is run as they run it, hooks with
 their JSON on stdin, servers with the command and the environment of the file.
 """
 
+import hashlib
 import json
 import os
+import shutil
 import site
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from daemon.api.recipes import recipes
 from daemon.config.registry import name_of
+from daemon.workspace.vector_index import cache_folder
 from state.dream import Reason
 from state.stores.disk.workspace import Workspace
 from tests.daemon.mcp.agents import notes, run, shown
@@ -34,6 +38,7 @@ TEA = "I prefer tea over coffee in the morning"
 OLD = "The deployment runs on port 8443"
 NOTE = "Ada prefers tea over coffee in the morning"
 MOST_OF_A_HOOK = 10_000
+LOCK, UV = ROOT / "tests/frameworks/requirements.lock", Path(sys.executable).with_name("uv")
 # What Codex hands to a server beside `env` and `env_vars`: its DEFAULT_ENV_VARS.
 CODEX_PASSES = ("HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ")
 CLAUDE, CODEX, SERVERS = ".claude/settings.local.json", ".codex/config.toml", ".mcp.json"
@@ -231,34 +236,80 @@ def test_the_server_over_http_is_asked_as_it_is_written(me: Follower) -> None:
 # ---------------------------------------------------------------- programs
 
 
+@pytest.fixture(scope="module")
+def frameworks() -> str:
+    """The interpreter of their environment, made once for each lock. Without a package index its tests are skipped.
+
+    What they need does not go together with what dreamd needs (another mcp, another openai): `make lock` locks it.
+    """
+    digest = hashlib.sha256(LOCK.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    folder = cache_folder(os.environ) / f"frameworks-{digest}"
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix="frameworks-", dir=folder.parent)) / "made"
+        installed = _uv("venv", "--quiet", "--python", sys.executable, str(made))
+        if installed.returncode == 0:
+            installed = _uv("pip", "sync", "--quiet", "--require-hashes", "--python", str(made), str(LOCK))
+        if installed.returncode:
+            shutil.rmtree(made.parent)
+            pytest.skip(f"the frameworks could not be installed: {installed.stderr.strip()[-300:]}")
+        if not folder.exists():  # else another worker was first
+            made.rename(folder)
+        shutil.rmtree(made.parent, ignore_errors=True)
+    return str(folder / "bin" / "python")
+
+
+def _uv(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([UV, *words], capture_output=True, text=True, check=False, timeout=600)
+
+
+OURS, THEIRS = (
+    ("langgraph_agent.py", "openai_loop.py"),
+    ("langchain_mcp.py", "openai_agents_sdk.py", "pydantic_ai_agent.py"),
+)
+
+
 @pytest.mark.full
-@pytest.mark.parametrize("program", ["langgraph_agent.py", "openai_loop.py"])
-def test_a_program_with_tools_notes_searches_and_dreams(me: Follower, program: str) -> None:
-    """It begins with the memory, finds its own note, and is told of its mistake."""
+@pytest.mark.parametrize("program", [*OURS, *THEIRS])
+def test_a_program_with_tools_notes_searches_and_dreams(
+    me: Follower, program: str, request: pytest.FixtureRequest
+) -> None:
+    """It begins with the memory, finds its own note, and (those of ours) is told of its mistake."""
     own = program == "openai_loop.py"  # it names its tools itself, and asks over HTTP
     note, search = ("note", "search") if own else ("working_memory_note", "memory_search")
+    python = sys.executable if program in OURS else request.getfixturevalue("frameworks")
     noted(me.workspace, [OLD])
-    script = in_turn(
-        function_call(note, {"note": NOTE}),
-        function_call(search, {"query": "what does Ada drink?"}),
-        function_call(search, {"query": 7}),
-        "You prefer tea.",
-    )
+    wrong = [function_call(search, {"query": 7})] if program in OURS else []
+    question = function_call(search, {"query": "what does Ada drink?"})
+    script = in_turn(function_call(note, {"note": NOTE}), question, *wrong, "You prefer tea.")
     with ScriptedModel(script) as model, me.served() as daemon:
         address = f"http://127.0.0.1:{me.port}/v1/workspaces/{name_of(me.workspace.root)}"
         variables = {"DREAMD_TOKEN": me.token} if own else {"DREAMD": str(me.program)}
         where = address if own else str(me.workspace.root)
-        ended = me.example(program, where, "What do I drink?", **_asking(model), **variables)
+        ended = me.example(program, where, "What do I drink?", python=python, **_asking(model), **variables)
         assert (ended.status, ended.out) == (0, "You prefer tea.\n"), ended.err
-        daemon.until(lambda: dreamt(me, daemon))
-    assert model.count == 4
+        daemon.until(lambda: dreamt(me, daemon) if program in OURS else daemon.status(me.workspace).last_dream)
+        assert NOTE in daemon.found(me.workspace, "what does Ada drink?")
+    assert model.count == 3 + len(wrong)
     assert OLD in model.requests[0]["messages"][0]["content"]
-    assert [tool["function"]["name"] for tool in model.requests[0]["tools"]][:2] == [note, search]
+    assert {note, search} <= {tool["function"]["name"] for tool in model.requests[0]["tools"]}
     answers = [message["content"] for message in model.requests[-1]["messages"] if message["role"] == "tool"]
-    assert len(answers) == 3
-    assert NOTE in answers[1]
-    assert "VALIDATION_ERROR" in answers[2]
-    assert NOTE in me.workspace.document.read_text()
+    assert len(answers) == 2 + len(wrong)
+    assert NOTE in str(answers[1])
+    assert not wrong or "VALIDATION_ERROR" in answers[2]
+
+
+@pytest.mark.full
+def test_a_client_of_fastmcp_wakes_up_notes_and_finds(me: Follower, frameworks: str) -> None:
+    noted(me.workspace, [OLD])
+    with me.served() as daemon:
+        words = (str(me.workspace.root), NOTE, "what does Ada drink?")
+        ended = me.example("fastmcp_client.py", *words, python=frameworks, DREAMD=str(me.program))
+        assert ended.status == 0, ended.err
+        daemon.until(lambda: daemon.status(me.workspace).last_dream)
+    woken, _, found = ended.out.partition(OLD)
+    assert woken
+    assert NOTE in found
 
 
 @pytest.mark.full

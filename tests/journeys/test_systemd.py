@@ -176,7 +176,7 @@ def test_the_service_is_kept_as_systemd_keeps_it(machine: Machine) -> None:
 
 
 def _is_installed_and_looks_after_its_workspace(machine: Machine) -> None:
-    install = [
+    program = (
         sys.executable,
         "-m",
         "daemon",
@@ -186,8 +186,8 @@ def _is_installed_and_looks_after_its_workspace(machine: Machine) -> None:
         ACCOUNT,
         "/srv/agent",
         "--now",
-    ]
-    said = json.loads(machine.must("env", f"PYTHONPATH={ROOT}", *install, "--json"))
+    )
+    said = json.loads(machine.must("env", f"PYTHONPATH={ROOT}", *program, "--json"))
     assert (said["started"], said["next"]) == (True, [])
     assert not [one for one in said["notices"] if "/srv/agent" in one]
     assert machine.shows("ActiveState") == "active"
@@ -232,10 +232,6 @@ def _stops_at_once_in_the_middle_of_a_dream(machine: Machine, silent: socket.soc
 ANALYZE = shutil.which("systemd-analyze")
 MOST_EXPOSED = 3.0
 
-analysing = pytest.mark.skipif(
-    ANALYZE is None, reason="systemd-analyze is not here; 'apt-get install --no-install-recommends systemd' brings it"
-)
-
 
 def analyzed(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     # For a user it looks for the folder of the session.
@@ -267,24 +263,17 @@ def written(tmp_path: Path, scope: str) -> Path:
     return path
 
 
-@analysing
+@pytest.mark.skipif(
+    ANALYZE is None, reason="systemd-analyze is not here; 'apt-get install --no-install-recommends systemd' brings it"
+)
 @pytest.mark.parametrize("scope", ["--user", "--system"])
-def test_systemd_finds_nothing_to_complain_about(tmp_path: Path, scope: str) -> None:
-    found = analyzed(tmp_path, scope, "verify", "--man=no", str(written(tmp_path, scope)))
-    assert (found.returncode, _about_ours(found)) == (0, [])
-
-
-@analysing
-@pytest.mark.parametrize("scope", ["--user", "--system"])
-def test_the_exposure_is_low(tmp_path: Path, scope: str) -> None:
-    path = written(tmp_path, scope)
-    found = analyzed(tmp_path, scope, "security", "--offline=true", f"--threshold={MOST_EXPOSED * 10:.0f}", str(path))
+def test_systemd_finds_nothing_to_complain_about_and_the_exposure_is_low(tmp_path: Path, scope: str) -> None:
+    path = str(written(tmp_path, scope))
+    found = analyzed(tmp_path, scope, "verify", "--man=no", path)
+    # Units of the distribution that are loaded with it are not ours to mend.
+    ours = [line for line in found.stderr.splitlines() if "dreamd" in line or str(systemd_unit.NAME) in line]
+    assert (found.returncode, ours) == (0, [])
+    found = analyzed(tmp_path, scope, "security", "--offline=true", f"--threshold={MOST_EXPOSED * 10:.0f}", path)
     shown = re.search(r"Overall exposure level for dreamd\.service: (\d+\.\d)", found.stdout)
     assert shown is not None, found.stderr
-    assert float(shown[1]) < MOST_EXPOSED
-    assert found.returncode == 0
-
-
-def _about_ours(found: subprocess.CompletedProcess[str]) -> list[str]:
-    # Units of the distribution that are loaded with it are not ours to mend.
-    return [line for line in found.stderr.splitlines() if "dreamd" in line or str(systemd_unit.NAME) in line]
+    assert (float(shown[1]) < MOST_EXPOSED, found.returncode) == (True, 0)

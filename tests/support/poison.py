@@ -68,30 +68,7 @@ _LOADS = re.compile(
 # A line that claims to be counted, as those of Emerging Skills are.
 _SKILL = re.compile(r".(?:→|->)\s*Confidence:\s*(?:\d\d?|100)\s*%\s*\|\s*Occurrences:\s*\d{1,9}\s*$", re.IGNORECASE)
 _ALLOWED_JOINERS = "\u200c\u200d"
-_INPUT = re.compile(r'(?:[A-Z]\d+ \([^()"]*\)): (".*")')
-_STRING = r'("(?:[^"\\]|\\.)*")'
-_PLAIN = re.compile(
-    r"The file may have [\d,]+ characters and has [\d,]+(?:: [\d,]+ are free)?\. A new line"
-    r"|takes its length and 3 more, as counted in each label\."
-    r"|Pointers may have [\d,]+ characters together and have [\d,]+;"
-    r" the one that was used least leaves for a new one\."
-    r"|In this dream \d+ lines may leave, or lose most of what they say\."
-    r"|The file has [\d,]+ of [\d,]+ characters; of the lines of before, \d+ more may leave\."
-    r"|</?memory>|## (?:"
-    + "|".join(_SECTIONS)
-    + r")|\(nothing yet\)|\(none\)|Inputs, in the order in which they were said:"
-    r"|The agent's own rules, which The Phenotype does not contradict:|Deleted by the owner; do not write it again:"
-    r"|(?:As it stands the file is|That is [\d,]+) too (?:long|many)\."
-    r" If you choose nothing, these leave, in this order:(?: L\d+(?:, L\d+)*\.)?"
-    r"|That was answer \d of \d at most\.|These (?:stand|wait); do not say them again:"
-    r"|These were refused:"
-    r"|Answer with the operations that mend this, and nothing else: the same JSON object\. They may name new ids\."
-)
-# A row of the template that quotes memory: what was felt, or what became of an operation.
-_QUOTING = re.compile(
-    rf"It is \w+ [\d-]+ [\d:]+ UTC\. (?:[^\"<>]+(?:: {_STRING}(?:; {_STRING})*\.)?)"
-    rf"|- (?:\w+|L\d+(?: \(new\))?:) {_STRING}(?:: [^\"<>]+)?"
-)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def escapes(text: str, pointers: Collection[str] = (), skills: Collection[str] = ()) -> list[str]:
@@ -140,15 +117,13 @@ def unseen(char: str) -> bool:
 
 
 def ends_quotation(message: str) -> list[str]:
-    """The rows of a prompt's user message that are neither the template's nor one whole JSON string."""
-    strange = []
-    for row in message.split("\n"):
-        if not row or _PLAIN.fullmatch(row):
-            continue
-        found = _INPUT.fullmatch(row) or re.fullmatch(r'- (".*")', row) or _QUOTING.fullmatch(row)
-        texts = [text for text in found.groups() if text] if found else []
-        for text in texts:
-            json.loads(text)
-        if not found or any("<" in text or ">" in text or any(map(unseen, text)) for text in texts):
-            strange.append(row)
-    return strange
+    """Return the rows of poison that stand in a prompt outside of its JSON strings, and strings that do more."""
+    strings = _STRING.findall(message)
+    bad = [
+        text
+        for text in strings
+        if not isinstance(json.loads(text), str) or set(text) & set("<>") or any(map(unseen, text))
+    ]
+    template = _STRING.sub("", message)
+    rows = {row.strip() for one in POISONED for part in one.parts for row in part.splitlines()}
+    return [*bad, *(row for row in rows if len(row) > 20 and row in template)]
