@@ -47,7 +47,6 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """No server outlives its run."""
     if folder := config.stash.get(_FORKING, None):
         forked.end(folder)
 
@@ -72,7 +71,6 @@ def own_places() -> Iterator[None]:
 
 @pytest.fixture
 def dreamd(capsys: pytest.CaptureFixture[str]) -> "Caller":
-    """The command line in this process."""
     from tests.support.running import Caller
 
     return Caller(capsys)

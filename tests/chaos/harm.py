@@ -21,8 +21,6 @@ _CALLS = ("open", "write", "pwrite", "fsync", "rename", "exchange", "link", "ren
 
 
 class Blow(StrEnum):
-    """What happens at the chosen place."""
-
     KILL = "kill"
     TORN = "torn"  # half of a write reaches the disk (of another call: nothing), then it is killed
     STOP = "stop"

@@ -135,7 +135,6 @@ def _is_left_over(path: Path) -> bool:
 
 
 def _permissions(trial: Trial) -> None:
-    """Nobody else gets in."""
     state = trial.workspace.state
     for path in (state, *state.rglob("*")):
         mode, name = stat.S_IMODE(path.lstat().st_mode), str(path.relative_to(state))

@@ -136,7 +136,6 @@ def _load(trial: Trial, wire: Wire) -> None:
 
 
 def _ends_well(trial: Trial, daemon: Running) -> None:
-    """As systemd ends it."""
     daemon.process.terminate()
     life = daemon.ended()
     demand(life.status in (0, -signal.SIGKILL), f"the daemon does not end well: {life}")

@@ -104,7 +104,6 @@ def plant(folder: Path) -> Path:
 
 
 def _begin() -> None:
-    """In a worker."""
     forked.die_with_parent()
     os.environ.update(WORDS_ALONE)
 

@@ -28,7 +28,6 @@ def spoilt(trial: Trial) -> None:
 
 
 def noise(trial: Trial, path: Path, start: int, length: int) -> None:
-    """Random bytes from there on."""
     trial.wrote(f"{length} random bytes at {start} of {path.name} ({path.stat().st_size})")
     with path.open("r+b") as file:
         file.seek(start)
@@ -159,7 +158,6 @@ def _database(trial: Trial) -> None:
 
 
 def _rescued(trial: Trial) -> None:
-    """Repair it, as the doctor says."""
     repaired = trial.dreamd("doctor", "--repair", trial.workspace.root)
     trial.rewound = True
     demand(repaired.status == 0, f"doctor --repair: {repaired}")

@@ -43,7 +43,6 @@ class LostError(AssertionError):
 
 
 def demand(holds: object, what: str) -> None:
-    """Raise LostError unless it holds."""
     if not holds:
         raise LostError(what)
 
@@ -67,8 +66,6 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A process of `dreamd` that lives."""
-
     words: tuple[str, ...]
     harm: Harm
     process: Forked[bytes]
@@ -93,8 +90,6 @@ class Running:
 
 @dataclass(slots=True)
 class Tally:
-    """What was tried in a run."""
-
     kills: int = 0
     lives: int = 0
     faults: int = 0  # calls that failed, files that were spoilt, stops, edits: whatever else befell it
@@ -141,7 +136,6 @@ class Trial:
         return made
 
     def took(self, *texts: str) -> None:
-        """These notes were acknowledged."""
         self.acknowledged += texts
 
     def append(self, count: int = 1) -> None:
@@ -162,7 +156,6 @@ class Trial:
         return life
 
     def dream(self, harm: Harm = NONE, variables: Variables | None = None) -> Life:
-        """`dreamd dream`."""
         return self.dreamd("dream", self.workspace.root, harm=harm, variables=variables)
 
     def harm(self, command: str, *blows: Blow, lasting: bool | None = None) -> Harm:

@@ -36,7 +36,6 @@ def plan(prompt: str) -> Sequence[Step]:
 
 @pytest.fixture(params=["claude-code", "codex"])
 def agent(request: pytest.FixtureRequest, ada: Person) -> Iterator[ClaudeCode | Codex]:
-    """Each of them, connected."""
     kind = AGENTS[request.param]
     kind.need()
     one = kind(ada, plan)
@@ -60,7 +59,6 @@ def a_daemon(person: Person, *, runs: bool) -> Iterator[None]:
 
 
 def found(person: Person, query: str) -> list[dict[str, Any]]:
-    """What `dreamd search` finds."""
     hits: list[dict[str, Any]] = person.dreamd("search", query, "--json").json["hits"]
     return hits
 

@@ -77,7 +77,6 @@ def _rest(store: Store) -> None:
 
 
 def _world(store: Store) -> dict[str, list[Row]]:
-    """Everything that a pass decides."""
 
     def rows(query: str) -> list[Row]:
         return sorted(tuple(row) for row in store.crystals.connection.execute(query))

@@ -1,17 +1,21 @@
 """When the daemon dreams by itself and tends working memory, and what it says of it."""
 
 import json
+import os
+import signal
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from daemon import sessions
+from daemon.api.operations.dreams import dream_now
 from daemon.api.operations.sessions import add, close, open_, stats
 from daemon.api.operations.signals import feel_event
 from daemon.workspace.stores import utc_now
@@ -21,7 +25,7 @@ from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.model_characters import good
-from tests.support.scripted_model import Reply, ScriptedModel, error
+from tests.support.scripted_model import Reply, Script, ScriptedModel, error
 from tests.support.serving import Daemon, Home, noted, repairs, until
 from tests.support.working import working
 
@@ -37,7 +41,6 @@ def with_sections(workspace: Workspace) -> Workspace:
 
 
 def reasons(daemon: Daemon, workspace: Workspace) -> list[str]:
-    """Of the dreams that were committed."""
     return [
         one["reason"] for one in daemon.events("dream_committed") if one["workspace"].startswith(workspace.root.name)
     ]
@@ -330,3 +333,93 @@ def test_a_closed_session_is_dreamt_of_without_a_note(home: Home) -> None:
         assert reasons(daemon, workspace)[0] in {"interval", "catch-up"}
         assert "The ferry number 4 goes to Bergen" in workspace.document.read_text(encoding="utf-8")
     lived.assert_valid(workspace)
+
+
+# ------------------------------------------------------------- the process of a dream with a model
+
+NEVER = {"interval_minutes": 10_000, "idle_minutes": 10_000}
+
+
+def late_the_first_time(request: dict[str, Any], number: int) -> Reply:
+    return Reply(good(request, number), wait_seconds=600 if number == 1 else 0)
+
+
+@contextmanager
+def a_model(home: Home, script: Script) -> Iterator[tuple[Workspace, ScriptedModel]]:
+    """A workspace whose dreams ask this model, and begin when somebody says so."""
+    home.configure(dream=NEVER)
+    workspace = home.workspace()
+    with ScriptedModel(script) as model:
+        home.asks(model)
+        yield workspace, model
+
+
+def processes(daemon: Daemon) -> list[int]:
+    """The numbers of those that were started."""
+    return [int(one["process"]) for one in daemon.events("dream_process_started")]
+
+
+def is_there(number: int) -> bool:
+    return Path(f"/proc/{number}").exists()
+
+
+@pytest.mark.full
+def test_a_process_that_is_killed_costs_a_try_and_not_the_dream(home: Home) -> None:
+    with a_model(home, late_the_first_time) as (workspace, model):
+        with home.serving() as daemon:
+            notes = noted(workspace, repairs(3))
+            assert daemon.ask(workspace, dream_now, wait=False).outcome is None
+            daemon.until(lambda: model.count == 1)
+            os.kill(processes(daemon)[0], signal.SIGKILL)
+            daemon.until(lambda: daemon.events("dream_committed"))
+            assert len(processes(daemon)) == 2
+            (died,) = daemon.events("dream_process_died")
+            assert (died["level"], died["process"]) == ("warning", processes(daemon)[0])
+            assert daemon.events("dream_failed") == []
+            assert "sk-of-a-test" not in daemon.log
+            until(lambda: not any(map(is_there, processes(daemon))))  # it ends with its dream, the daemon goes on
+        # What was asked twice was charged twice: the provider may have answered both times.
+        assert model.requests[0] == model.requests[1]
+    lived.assert_once(workspace, notes)
+    rows = lived.rows(workspace, "SELECT usable FROM calls ORDER BY rowid")
+    assert [row["usable"] for row in rows] == [0, 1]
+    assert lived.calls(workspace) == model.count
+
+
+def test_a_process_ends_with_its_daemon_however_that_ends(home: Home) -> None:
+    """And the dream goes on at the next start."""
+    with a_model(home, late_the_first_time) as (workspace, model):
+        with home.serving() as daemon:
+            notes = noted(workspace, repairs(3))
+            daemon.ask(workspace, dream_now, wait=False)
+            daemon.until(lambda: model.count == 1)
+            (number,) = processes(daemon)
+            daemon.send(signal.SIGKILL)
+            daemon.ended()
+            until(lambda: not is_there(number))
+        with home.serving() as daemon:
+            daemon.until(lambda: daemon.events("dream_committed"))
+        assert model.count == 2
+    lived.assert_once(workspace, notes)
+    assert lived.outcomes(workspace) == ["committed"]
+
+
+def test_an_agent_that_is_asked_ends_with_its_daemon_and_the_dream_goes_on(home: Home) -> None:
+    home.configure(dream=NEVER, model={"name": "claude-code"})
+    workspace, program = home.workspace(), home.folder / ".local" / "bin" / "claude"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho $$ > {home.folder}/asked\nsleep 600\n")
+    program.chmod(0o755)
+    with home.serving() as daemon:
+        notes = noted(workspace, repairs(3))
+        daemon.ask(workspace, dream_now, wait=False)
+        daemon.until((home.folder / "asked").exists)
+        number = int((home.folder / "asked").read_text())
+        daemon.terminated()
+        until(lambda: not is_there(number))
+    program.unlink()  # its user has taken it away: the dream goes on without a model
+    with home.serving() as daemon:
+        daemon.until(lambda: daemon.events("dream_committed"))
+        assert "there is no program 'claude'" in daemon.events("dream_noticed")[0]["problem"]
+    lived.assert_once(workspace, notes)
+    assert lived.outcomes(workspace) == ["committed"]

@@ -23,7 +23,6 @@ DAEMON = "dreamd serve"
 
 
 def owner(workspace: Workspace) -> str:
-    """Which command holds it."""
     who = holder(workspace)
     return who.command if who else ""
 

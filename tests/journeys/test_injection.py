@@ -60,7 +60,6 @@ def _record(role: str, content: object) -> dict[str, Any]:
 
 
 def openai(texts: Sequence[Said]) -> list[dict[str, Any]]:
-    """The same as messages of OpenAI's."""
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Please look around."}]
     for number, (text, trust) in enumerate(texts):
         name = "web_search" if trust is Trust.WEB else "run_tests"

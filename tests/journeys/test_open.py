@@ -19,7 +19,6 @@ def visited(url: str) -> tuple[int, str, str]:
 
 
 def shown(url: str, path: str, cookie: str) -> str:
-    """The page at this path."""
     port = int(urlsplit(url).port or 0)
     status, page, _ = over_tcp(port, path, Cookie=cookie.partition(";")[0], Accept="text/html")
     assert status == 200

@@ -82,7 +82,6 @@ def dreamt(me: Follower, daemon: Daemon) -> bool:
 
 
 def links(workspace: Workspace) -> list[Path]:
-    """Where the links in transcripts/ lead."""
     return [path.readlink() for path in sorted((workspace.root / "transcripts").glob("*"))]
 
 

@@ -58,7 +58,6 @@ TEA, SECRET = "Ada prefers tea over coffee", "The wedding is on the third of May
 
 
 def within(home: Home, before: tuple[str, list[str]], *words: str) -> Ended:
-    """The command in this sandbox."""
     ended = forked.run(words, environment=home.environment(), before=before)
     return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
 

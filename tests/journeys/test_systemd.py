@@ -80,7 +80,6 @@ class Machine:
     pid: int
 
     def root(self, *words: str | Path) -> Ended:
-        """What root does in it."""
         inside = ["nsenter", "--target", str(self.pid), "--mount", "--pid", "--uts", "--ipc", "--cgroup", "--wd=/"]
         variables = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
         done = subprocess.run(
@@ -100,7 +99,6 @@ class Machine:
         return ended.out
 
     def dreamd(self, *words: str | Path) -> Ended:
-        """A command of the account's."""
         return self.root(*_ACCOUNTS, *words)
 
     def shows(self, name: str) -> str:

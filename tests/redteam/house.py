@@ -233,7 +233,6 @@ class Watch:
         return [f"dreamd {' '.join(done.words)}: {fault}: {done.err[-600:]}" for fault in [*faults, *self.now()]]
 
     def now(self) -> list[str]:
-        """The same, of the disk."""
         faults = [] if not self._house.ran.exists() else ["code has run"]
         changed = _differences(self._before, self._outside())
         return [*faults, *(f"outside: {one}" for one in changed)]

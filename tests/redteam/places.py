@@ -56,7 +56,6 @@ def key(house: House, path: Path) -> None:
 
 
 def above(house: House, path: Path) -> None:
-    """Relative, by `..`."""
     target = house.outside / "folder" if path.is_dir() else house.secret
     cleared(path).symlink_to(os.path.relpath(target, path.parent))
 

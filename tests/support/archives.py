@@ -46,7 +46,6 @@ def lived(root: Path) -> Path:
 
 
 def exported(root: Path, target: Path) -> Path:
-    """An archive of the workspace."""
     with working(root) as store:
         return moved(store, target)
 

@@ -80,13 +80,11 @@ def copied(workspace: Workspace, folder: Path) -> Workspace:
 
 
 def repaired(workspace: Workspace, disk: Disk | None = None, embedding: Embedding = WORDS_ONLY) -> Repair:
-    """As the command does it."""
     with acquire(workspace, "a repair") as lock:
         return repair(workspace, Config(), lock.check, embedding, disk=disk or workspace.disk(Unsynced()))
 
 
 def about(done: Repair) -> set[str]:
-    """What a repair was about."""
     return {mend.about for mend in done.mends}
 
 

@@ -54,7 +54,6 @@ class Prepared:
     dream: Dream
 
     def copy(self, target: Path) -> Workspace:
-        """The same, elsewhere."""
         shutil.copytree(self.root, target)
         return contained(target.resolve())
 
@@ -82,7 +81,6 @@ def note(store: Store, *texts: str) -> None:
 
 
 def dreamt(store: Store, *notes: str, mode: Mode = Mode.AUTO) -> Outcome:
-    """One dream over these notes."""
     note(store, *notes)
     return dream_now(store, Reason.MANUAL, mode)
 
@@ -125,7 +123,6 @@ def prepared(folder: Path) -> Prepared:
 
 
 def write(workspace: Workspace, change: Callable[[str], str]) -> str:
-    """A save by the owner."""
     text = workspace.document.read_text(encoding="utf-8") if workspace.document.exists() else ""
     workspace.document.write_text(change(text), encoding="utf-8")
     return change(text)

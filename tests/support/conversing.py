@@ -25,7 +25,6 @@ def model_at(server: ScriptedModel, name: str = "openai/scripted", seconds: floa
 
 
 def saying(text: str) -> Request:
-    """The same request with another question."""
     return replace(REQUEST, messages=(REQUEST.messages[0], ("user", text)))
 
 

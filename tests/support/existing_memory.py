@@ -105,7 +105,6 @@ class Home:
         return self.write(f".codex/sessions/2026/{month}/{date}/rollout-2026-{day}T10-00-00-c{day}.jsonl", lines)
 
     def worked_in(self) -> None:
-        """Everything that may be there."""
         self.write("my_shop/CLAUDE.md", CLAUDE_MD)
         self.write("my_shop/AGENTS.md", "# Agents\n\nThe linter is called ruff here\n")
         self.write("my_shop/GEMINI.md", "Answers are given in French\n")

@@ -96,7 +96,6 @@ class FaultySystem(System):
 
     @property
     def met(self) -> bool:
-        """Has the chosen call been reached?"""
         return self.fail_at is not None and len(self.calls) > self.fail_at
 
     def open(self, path: Path, flags: int, mode: int = 0o600) -> int:

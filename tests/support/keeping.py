@@ -37,7 +37,6 @@ def remembering(folder: Path) -> Path:
 
 
 def copied(origin: Path, folder: Path) -> Path:
-    """A copy to be spoiled."""
     return copy_of(origin, folder).root
 
 
@@ -47,7 +46,6 @@ def pending(root: Path) -> list[str]:
 
 
 def crystals(root: Path) -> set[str]:
-    """The texts of the long-term memory."""
     with open_readonly(open_workspace(root), Config()) as store:
         return {row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals")}
 

@@ -44,12 +44,10 @@ def pending(workspace: Workspace) -> list[str]:
 
 
 def lines(workspace: Workspace) -> list[str]:
-    """The lines of MEMORY.md."""
     return [block.text for _, block in parse(document(workspace)).lines()]
 
 
 def document(workspace: Workspace) -> str:
-    """MEMORY.md, or nothing."""
     return workspace.document.read_text(encoding="utf-8") if workspace.document.exists() else ""
 
 

@@ -75,7 +75,6 @@ class Person:
         return Ended(ran.returncode, ran.stdout, ran.stderr)
 
     def dreamd(self, *words: str | Path, **more: str) -> Ended:
-        """The real command, in the project."""
         return self.run(DREAMD, *words, **more)
 
     def inspect(self, *words: str) -> Ended:
@@ -168,8 +167,6 @@ class Agent(ABC):
 
 
 class ClaudeCode(Agent):
-    """`claude -p`."""
-
     name, program = "claude-code", "claude"
     place = "@anthropic-ai/claude-code-linux-{machine}/claude"
 
@@ -188,17 +185,13 @@ class ClaudeCode(Agent):
         return ("-p", prompt, "--output-format", "stream-json", "--verbose", "--include-hook-events", *options)
 
     def go_on(self, prompt: str) -> Answered:
-        """The last session, resumed."""
         return self.ask(prompt, "--continue")
 
     def compact(self) -> Answered:
-        """The last session, compacted."""
         return self.go_on("/compact")
 
 
 class Codex(Agent):
-    """`codex exec`."""
-
     name, program = "codex", "codex"
     place = "@openai/codex-linux-{machine}/vendor/*/bin/codex"
     trusting = ("--trust",)
@@ -228,7 +221,6 @@ class Codex(Agent):
         return ("exec", "--skip-git-repo-check", "--json", *options, prompt)
 
     def go_on(self, prompt: str, *options: str) -> Answered:
-        """The last session, resumed."""
         return self.ask(prompt, *options, "resume", "--last")
 
     def compact(self) -> Answered:
@@ -273,8 +265,6 @@ class Codex(Agent):
 
 
 class Gemini(Agent):
-    """`gemini -p`."""
-
     name, program, place = "gemini", "gemini", "@google/gemini-cli/bundle/gemini.js"
 
     def model(self, plan: Plan) -> ScriptedApi:
@@ -294,8 +284,6 @@ class Gemini(Agent):
 
 
 class Opencode(Agent):
-    """`opencode run`."""
-
     name, program, place = "opencode", "opencode", "opencode-linux-{machine}/bin/opencode"
 
     def model(self, plan: Plan) -> ScriptedApi:

@@ -56,7 +56,6 @@ def consumed(store: "Store", most: int | None = None) -> int:
 
 
 def noted(store: "Store", *texts: str) -> None:
-    """Note these, all at one moment."""
     for text in texts:
         store.notes.inbox.append(Note(text, AT))
 

@@ -15,8 +15,6 @@ from state.trust import Trust
 
 
 class Trick(StrEnum):
-    """The kinds of poisoned text."""
-
     OVERRIDE = "override"
     HIDDEN = "hidden instructions"
     ROLE = "role forgery"

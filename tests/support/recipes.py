@@ -44,7 +44,6 @@ class Follower:
         return self.home.token.read_text(encoding="ascii").strip()
 
     def environment(self, **more: str) -> dict[str, str]:
-        """Of this person's shell."""
         path = f"{self.program.parent}:{Path(sys.executable).parent}:/usr/bin:/bin"
         return self.home.environment(PATH=path, **more)
 

@@ -52,16 +52,13 @@ class Repository:
 
     @property
     def document(self) -> Path:
-        """MEMORY.md."""
         return self.root / "MEMORY.md"
 
     @property
     def workspace(self) -> Workspace:
-        """The workspace."""
         return open_workspace(self.root)
 
     def git(self, *words: str | Path, fails: bool = False) -> str:
-        """Run git here."""
         return git(self.root, *words, fails=fails)
 
     def commit(self, message: str) -> None:
@@ -76,7 +73,6 @@ class Repository:
         return ended
 
     def note(self, text: str) -> None:
-        """Note something."""
         self.do("note", "-w", self.root, text)
         self.noted.append(text)
 
@@ -86,7 +82,6 @@ class Repository:
         return self.do("dream", "-w", self.root)
 
     def dream_of(self, text: str) -> None:
-        """Note something, and dream."""
         self.note(text)
         self.dream()
 
@@ -101,7 +96,6 @@ class Repository:
         self.document.write_text("".join(row for row in rows if line not in row), encoding="utf-8")
 
     def lines(self) -> list[str]:
-        """The lines of MEMORY.md."""
         return lived.lines(self.workspace)
 
     def told(self) -> str:

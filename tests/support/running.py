@@ -31,8 +31,6 @@ NOTES = (
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended."""
-
     status: int
     out: str
     err: str

@@ -50,7 +50,6 @@ class ScriptedApi(LocalServer, ABC):
         self.others: list[str] = []  # methods and paths of whatever else was asked
 
     def step(self, request: dict[str, Any]) -> Step:
-        """What the model does now."""
         prompt, results = self.conversation(request)
         steps = self.plan(prompt)
         return steps[min(len(results), len(steps) - 1)]
@@ -65,8 +64,6 @@ class ScriptedApi(LocalServer, ABC):
 
 
 class MessagesApi(ScriptedApi):
-    """Anthropic's Messages."""
-
     path = "/v1/messages"
 
     def conversation(self, request: dict[str, Any]) -> tuple[str, list[str]]:
@@ -105,8 +102,6 @@ class MessagesApi(ScriptedApi):
 
 
 class ResponsesApi(ScriptedApi):
-    """OpenAI's Responses."""
-
     path = "/v1/responses"
 
     def conversation(self, request: dict[str, Any]) -> tuple[str, list[str]]:
@@ -176,8 +171,6 @@ class ChatApi(ScriptedApi):
 
 
 class GenerateApi(ScriptedApi):
-    """Google's GenerateContent, of whichever model."""
-
     path = ":streamGenerateContent"
 
     def conversation(self, request: dict[str, Any]) -> tuple[str, list[str]]:

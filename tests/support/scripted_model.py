@@ -106,12 +106,10 @@ class ScriptedModel(LocalServer):
 
     @property
     def count(self) -> int:
-        """Requests that reached the server."""
         return len(self.requests)
 
     @property
     def variables(self) -> dict[str, str]:
-        """What makes dreams ask it."""
         key = {"OPENAI_API_KEY": "sk-of-a-test"}
         return {"DREAMD_MODEL__NAME": "openai/scripted", "DREAMD_MODEL__API_BASE": self.url, **key}
 

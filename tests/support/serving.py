@@ -55,7 +55,6 @@ def until(happened: Callable[[], object], otherwise: Callable[[], object] = lamb
 
 
 def noted(workspace: Workspace, texts: Sequence[str], importance: float = 0.8) -> list[str]:
-    """Append these notes, durably."""
     for text in texts:
         NoteInbox(workspace).append(Note(text, datetime.now(UTC), importance))
     return list(texts)
@@ -133,7 +132,6 @@ class Home:
         return workspace
 
     def dreamd(self, *words: str | Path, **environment: str) -> Ended:
-        """The real command."""
         ended = forked.run(words, environment=self.environment(**environment), seconds=PATIENCE_SECONDS)
         return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
 
@@ -219,14 +217,12 @@ class Daemon:
     def ask(
         self, workspace: Workspace, operation: "Operation[P, Answer]", *args: P.args, **kwargs: P.kwargs
     ) -> Answer:
-        """Over the socket, as windows do."""
         return self.home.client.call(workspace.root, operation, operation.bind(*args, **kwargs))
 
     def status(self, workspace: Workspace) -> Status:
         return self.ask(workspace, dream_status)
 
     def found(self, workspace: Workspace, query: str) -> list[str]:
-        """What a search finds."""
         return [hit.text for hit in self.ask(workspace, memory_search, query=query, limit=20).hits]
 
     def kept(self, workspace: Workspace) -> Event:

@@ -42,7 +42,6 @@ class Transcript:
         self.names = {"here": str(here)}
 
     def __call__(self, text: str, **names: object) -> Ended:
-        """Return how the last command ended."""
         self.names |= {name: str(value) for name, value in names.items()}
         ended = Ended(0, "", "")
         for block in re.split(r"^ *\$ ", text, flags=re.MULTILINE)[1:]:

@@ -8,7 +8,6 @@ from daemon.ingest.formats.reading import readings
 
 
 def read_turns(path: Path, start: Watermark | None = None) -> Reading:
-    """The first reading after this watermark."""
     return next(readings(path, start))
 
 

@@ -17,7 +17,6 @@ def line(name: str, section: SectionName, text: str, trust: Trust = Trust.AGENT,
 
 
 def pointer(name: str, topic: str, keywords: str, crystal: str) -> CurrentLine:
-    """A pointer's line."""
     return line(name, SectionName.POINTERS, render_pointer(topic, keywords), crystal=crystal)
 
 

@@ -41,13 +41,11 @@ def working(
 
 
 def noted(store: Store, *texts: str, importance: float = 0.8) -> None:
-    """Append these notes."""
     for text in texts:
         store.notes.inbox.append(Note(text, utc_now(), importance))
 
 
 def document(store: Store) -> str:
-    """MEMORY.md."""
     return store.workspace.document.read_text(encoding="utf-8")
 
 
@@ -65,7 +63,6 @@ def unredacted(store: Store) -> Iterator[None]:
 
 
 def add(store: Store, content: str, session: str = "s", priority: str = "medium", **given: Any) -> str:
-    """A new item's id."""
     now = given.pop("now", AT)
     return sessions.add(store, session, sessions.Draft(content, priority, **given), now).id
 
