@@ -12,7 +12,7 @@ from daemon.api.client import Client
 from daemon.api.operations.notes import working_memory_note
 from daemon.config.registry import add
 from state.errors import BusyError, DreamdError, FencedError, StoppedError, StorageError
-from tests.chaos.agents import Wire, agent, talk
+from tests.chaos.crowds import Wire, agent, talk
 from tests.chaos.harm import NODES, Blow, Harm
 from tests.chaos.trial import Running, Trial, demand
 from tests.support import lived

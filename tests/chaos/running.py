@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from daemon.workspace.adoption import init_workspace
-from tests.chaos import agents, crowds, disks, kills, mixture, moments, owners, spoilt
+from tests.chaos import crowds, disks, kills, mixture, moments, owners, spoilt
 from tests.chaos.invariants import check
 from tests.chaos.trial import WORDS_ONLY, LostError, Tally, Trial, prepared
 from tests.support import forked
@@ -35,11 +35,11 @@ ORDEALS: dict[str, Callable[[Trial], None]] = {
     "times": kills.at_random,
     "full": disks.full,
     "models": moments.models,
-    "mcp": agents.over_mcp,
+    "mcp": crowds.over_mcp,
     "commands": kills.commands,
     "read-only": disks.read_only,
     "spoilt": spoilt.spoilt,
-    "sessions": agents.sessions,
+    "sessions": crowds.sessions,
     "clocks": moments.clocks,
     "writers": crowds.writers,
     "two": owners.two,

@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.chaos.harm import NODES, Blow, Harm
 from tests.chaos.trial import Trial, demand
 from tests.support import lived
+from tests.support.breaking import DAMAGE
 
 _PAGE = 4096
 # The first byte of a page of a B-tree. Of what else SQLite has pages for (the text of a long cell) it knows no check.
@@ -35,19 +36,10 @@ def noise(trial: Trial, path: Path, start: int, length: int) -> None:
 
 
 def _damaged(trial: Trial, path: Path) -> None:
-    """Noise somewhere, or cut off, or empty."""
-    size = path.stat().st_size
-    how = trial.rng.random()
-    if how < 0.2 or not size:
-        trial.wrote(f"{path.name} emptied")
-        path.write_bytes(b"")
-    elif how < 0.5:
-        length = trial.rng.randrange(size)
-        trial.wrote(f"{path.name} cut off at {length} of {size}")
-        os.truncate(path, length)
-    else:
-        start = trial.rng.randrange(size)
-        noise(trial, path, start, min(size - start, trial.rng.choice((1, 16, 500, _PAGE))))
+    if path.stat().st_size:
+        damage = trial.rng.choice(DAMAGE)
+        trial.wrote(f"{path.name} {damage.__name__}")
+        damage(path, trial.rng)
 
 
 def checkpoints(trial: Trial) -> None:

@@ -47,7 +47,7 @@ def suffer(origin: Path, patch: pytest.MonkeyPatch, kind: str, wanted: int) -> N
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("kind", "wanted"), CASES)
 def test_an_ordeal_loses_nothing(origin: Path, monkeypatch: pytest.MonkeyPatch, kind: str, wanted: int) -> None:
     suffer(origin, monkeypatch, kind, wanted)

@@ -1,14 +1,12 @@
 """A pass that is killed at any of its statements is finished by the next one, as if nothing had happened.
 
-The process that is to die is a real one, killed by SIGKILL before a chosen statement of SQLite's; what it leaves is
-then consolidated here and compared with a workspace in which nobody died.
+What a killed process leaves is consolidated here and compared with a workspace in which nobody died.
 """
 
 import json
-import multiprocessing
-import os
 import shutil
-import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -26,11 +24,11 @@ from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history.inbox import NoteInbox
 from state.trust import Trust
 from tests.support.cases import cases
+from tests.support.in_memory import BagOfWords
+from tests.support.stepping import EVERY_STATEMENT, killed
 
-_FORKING = multiprocessing.get_context("forkserver")
 CONFIG = Config.model_validate({"sources": {"transcripts": ["chats/*.jsonl"]}})
 KILLS = 14
-PATIENCE_SECONDS = 120.0
 NOTES: list[str] = cases(__file__)["NOTES"]
 TURNS = ("Before you commit, run the linter", "Always run the linter before we commit", "My parrot is called Admiral")
 OLD = "The old ferry timetable hangs in the hall"
@@ -38,17 +36,18 @@ OWNERS = "The office of the crew is in room 14"
 Row = tuple[Any, ...]
 
 
-@pytest.fixture(scope="module")
-def embedding() -> Embedding:
-    return Embedding()
+@contextmanager
+def opened(workspace: Workspace) -> Iterator[Store]:
+    with open_exclusive(workspace, CONFIG, "a test", embedding=Embedding.given(BagOfWords())) as store:
+        yield store
 
 
 @pytest.fixture(scope="module")
-def origin(tmp_path_factory: pytest.TempPathFactory, embedding: Embedding) -> Workspace:
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """News of every sort wait for a pass."""
     workspace = init_workspace(contained(tmp_path_factory.mktemp("origin") / "agent"))
     now = utc_now()
-    with open_exclusive(workspace, CONFIG, "a test", embedding=embedding) as store:
+    with opened(workspace) as store:
         store.crystals.upsert([Crystal(OLD, Origin.SCRATCH, now - timedelta(days=300))])
         said = now - timedelta(days=9)
         store.crystals.upsert([Crystal(OWNERS, Origin.SESSION, said, trust=Trust.OWNER, session="s", position=1)])
@@ -95,51 +94,28 @@ def _world(store: Store) -> dict[str, list[Row]]:
     }
 
 
-def _pass_that_dies(root: Path, statement: int, count: Path) -> None:
-    """A pass that is killed before this statement, or else leaves in `count` how many it had."""
-    done = 0
-
-    def one_more(_: str) -> None:
-        nonlocal done
-        if done == statement:
-            os.kill(os.getpid(), signal.SIGKILL)
-        done += 1
-
-    with open_exclusive(contained(root), CONFIG, "a pass that dies") as store:
-        store.crystals.connection.set_trace_callback(one_more)
-        consolidate(store, utc_now())
-        store.crystals.connection.set_trace_callback(None)
-    count.write_text(str(done))
-
-
-def _run(root: Path, statement: int, count: Path) -> int | None:
-    process = _FORKING.Process(target=_pass_that_dies, args=(root, statement, count))
-    process.start()
-    process.join(PATIENCE_SECONDS)
-    status = process.exitcode
-    process.close()
-    return status
-
-
 @pytest.mark.full
-def test_a_pass_that_is_killed_anywhere_is_finished_by_the_next(
-    origin: Workspace, embedding: Embedding, tmp_path: Path
-) -> None:
-    with open_exclusive(_copy(origin, tmp_path / "whole"), CONFIG, "a test", embedding=embedding) as store:
+def test_a_pass_that_is_killed_anywhere_is_finished_by_the_next(origin: Workspace, tmp_path: Path) -> None:
+    def life(workspace: Workspace) -> Callable[[], None]:
+        def live() -> None:
+            with opened(workspace) as store:
+                consolidate(store, utc_now())
+
+        return live
+
+    with opened(_copy(origin, tmp_path / "whole")) as store:
         done = consolidate(store, utc_now())
         assert (done.notes, done.turns, done.merged, done.archived, done.skills) == (11, 3, 1, 1, 1)
         _rest(store)
         wanted = _world(store)
     assert wanted["waiting"] == []
-    # Counted where it is killed: what a process has done before decides what it has to ask for.
-    count = tmp_path / "statements"
-    assert _run(_copy(origin, tmp_path / "counted").root, -1, count) == 0
-    statements = int(count.read_text())
-    assert statements > 10 * KILLS
+    steps = killed(life(_copy(origin, tmp_path / "counted")), steps=EVERY_STATEMENT)
+    assert steps is not None
+    assert steps > 10 * KILLS
     for number in range(KILLS):
-        at = number * statements * 9 // (10 * KILLS)  # not at the very end: no two passes have as many
+        at = number * steps * 9 // (10 * KILLS)  # not at the very end: no two passes have as many
         workspace = _copy(origin, tmp_path / f"killed-{at}")
-        assert _run(workspace.root, at, count) == -signal.SIGKILL, at
-        with open_exclusive(workspace, CONFIG, "a test", embedding=embedding) as store:
+        assert killed(life(workspace), at, steps=EVERY_STATEMENT) is None, at
+        with opened(workspace) as store:
             _rest(store)
             assert _world(store) == wanted, at

@@ -18,7 +18,7 @@ from daemon import sessions
 from daemon.workspace.stores import Store
 from state.errors import DreamdError
 from tests.support.long_variants import variants
-from tests.support.stepping import killed
+from tests.support.stepping import EVERY_STATEMENT, killed
 from tests.support.working import AT, HOUR, add, everything, working, written
 
 TEXT = "worth keeping"
@@ -30,7 +30,6 @@ POLICIES: dict[str, dict[str, object]] = {
     "bounded": {"max_items": 6, "max_tokens": 60},
 }
 OPERATIONS = 500
-EVERY_STATEMENT = ("",)
 
 
 def moment(number: int) -> datetime:

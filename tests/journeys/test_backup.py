@@ -6,15 +6,15 @@ import random
 import re
 import resource
 import shutil
-import signal
-import warnings
-from collections import Counter
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from daemon.api.operations.notes import working_memory_note
 from daemon.api.operations.upkeep import export_archive
 from daemon.config.settings import Config
 from daemon.upkeep.import_ import import_archive
@@ -22,7 +22,6 @@ from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import open_exclusive
 from daemon.workspace.vector_index import Embedding
 from state.scratch import Note
-from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from state.stores.vectors.embedder import Unavailable
@@ -30,32 +29,49 @@ from tests.journeys.test_full_disk import limited
 from tests.support import archives, forked, lived
 from tests.support.former_archives import FORMER, FORMER_RECORDS
 from tests.support.keeping import copied, one_line
-from tests.support.load import Load
 from tests.support.long_variants import variants
 from tests.support.running import Caller, Ended
-from tests.support.serving import Home
+from tests.support.serving import THINGS, Home
+from tests.support.stepping import EVERY_STATEMENT, killed
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("backups", variants(1, 60))
 def test_a_backup_while_everybody_writes_restores_clean(home: Home, backups: int) -> None:
     home.configure(dream={"interval_minutes": 1 / 60, "min_chunks": 3})
-    workspace = home.workspace("first")
-    load = Load(home, random.Random(7), expected=())
-    writers = [(how, workspace) for how in (load.by_appending, load.over_the_socket) * 4]
-    with home.serving(XDG_CACHE_HOME=str(home.folder / "no-model")) as daemon, load.on(*writers):
-        taken = 0
-        while taken < backups or not daemon.events("dream_committed"):
-            before = list(load.acknowledged.get("first", ()))
-            target = home.folder / f"backup {taken}.db"
-            done = home.client.call(workspace.root, export_archive, export_archive.bind())
-            Path(done.path).rename(target)
-            there = open_workspace(Path(import_archive(target, home.folder / f"restored {taken}").workspace))
-            assert_clean(there, before, load.tried.get("first", set()))
-            shutil.rmtree(there.root)
-            target.unlink()
-            taken += 1
-        assert load.wrong == []
+    workspace, ending = home.workspace("first"), threading.Event()
+    tried, acknowledged = set[str](), list[str]()
+
+    def write(number: int) -> None:
+        for turn in count():
+            if ending.wait(random.Random(f"{number} {turn}").uniform(0.3, 1.5)):
+                return
+            marked = f"x{(turn * 8 + number) * 7919}q"
+            text = f"Writer {number} repaired the {THINGS[turn % 12]} of house {turn}, marked {marked}"
+            tried.add(text)
+            if number % 2:
+                with workspace.scratch.open("a", encoding="utf-8") as log:
+                    log.write(f"- {text}\n")
+            else:
+                home.client.call(workspace.root, working_memory_note, working_memory_note.bind(note=text))
+            acknowledged.append(text)
+
+    with home.serving(XDG_CACHE_HOME=str(home.folder / "no-model")) as daemon, ThreadPoolExecutor(8) as pool:
+        writing, taken = [pool.submit(write, number) for number in range(8)], 0
+        try:
+            while taken < backups or not daemon.events("dream_committed"):
+                before, target = [*acknowledged], home.folder / f"backup {taken}.db"
+                done = home.client.call(workspace.root, export_archive, export_archive.bind())
+                Path(done.path).rename(target)
+                there = open_workspace(Path(import_archive(target, home.folder / f"restored {taken}").workspace))
+                assert_clean(there, before, tried)
+                shutil.rmtree(there.root)
+                target.unlink()
+                taken += 1
+        finally:
+            ending.set()
+        for one in writing:
+            one.result()
         assert list(workspace.state.glob(".export*")) == []
 
 
@@ -136,60 +152,29 @@ def _timeless(ended: Ended) -> tuple[int, str, str]:
     return ended.status, _TIMES.sub("", ended.out), ended.err
 
 
-class Mortal(System):
-    """One whose process is killed at a call."""
-
-    def __init__(self, left: int) -> None:
-        self._left = left
-
-    def __getattribute__(self, name: str) -> Any:
-        if not name.startswith("_"):
-            self._left -= 1
-            if self._left < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return super().__getattribute__(name)
-
-
-def _life(archive: Path, folder: Path, calls: int, seconds: float) -> int:
-    """An import in a process that is killed at a call, or after a time: SQLite's writes are no calls of ours."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: this child starts none
-        child = os.fork()
-    if not child:
-        status = 1
-        try:
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            if seconds:
-                signal.setitimer(signal.ITIMER_REAL, seconds)
-            import_archive(archive, folder, Mortal(calls))
-            status = 0
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("lives", variants(10, 600))
 def test_a_killed_importer_leaves_nothing_or_a_whole_workspace(archive: Path, tmp_path: Path, lives: int) -> None:
     import_archive(archive, tmp_path / "honest")
-    whole = lived.everything(tmp_path / "honest")
-    rng, ends = random.Random(int(os.environ.get("DREAMD_SEED", "20260312"))), Counter[tuple[bool, bool]]()
-    folder = tmp_path / "alone"
+    whole, folder = lived.everything(tmp_path / "honest"), tmp_path / "alone"
     folder.mkdir()
-    for life in range(lives):
-        calls, seconds = (rng.randrange(110), 0.0) if life % 2 else (10**6, rng.uniform(0.001, 0.15))
-        end = _life(archive, folder / "there", calls, seconds)
-        there = (folder / "there").exists()
-        assert end in (0, -signal.SIGKILL, -signal.SIGALRM)
-        ends[end == 0, there] += 1
-        if there:
+
+    def live() -> None:
+        import_archive(archive, folder / "there")
+
+    steps = killed(live, steps=EVERY_STATEMENT)
+    assert steps is not None
+    shutil.rmtree(folder / "there")
+    rng = random.Random(int(os.environ.get("DREAMD_SEED", "20260312")))
+    for _ in range(lives):
+        assert killed(live, rng.randrange(steps), steps=EVERY_STATEMENT) is None
+        if (folder / "there").exists():
             assert lived.everything(folder / "there") == whole
             shutil.rmtree(folder / "there")
         # What a killed one leaves is beside the workspace, open to its owner alone, and goes with the next import.
         left = [path for path in folder.iterdir() if path.name != "there"]
         assert len(left) <= 1
         assert all(path.name.startswith(".dreamd-import-") for path in left)
-    assert ends[False, False] > lives // 4
     import_archive(archive, folder / "there")
     assert list(folder.iterdir()) == [folder / "there"]
     assert lived.everything(folder / "there") == whole

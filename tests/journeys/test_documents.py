@@ -14,18 +14,9 @@ from tests.support.running import ROOT
 from tests.support.scripted_model import ScriptedModel, in_turn
 from tests.support.serving import Home
 
-DOCUMENTS = tuple(
-    ROOT / name
-    for name in (
-        "README.md",
-        "docs/agents.md",
-        "docs/backup.md",
-        "docs/daemon.md",
-        "docs/architecture.md",
-        "docs/guarantees.md",
-        "docs/scope.md",
-        "docs/threat-model.md",
-    )
+DOCUMENTS = (
+    ROOT / "README.md",
+    *(ROOT / f"docs/{name}.md" for name in "agents backup daemon architecture guarantees scope threat-model".split()),
 )
 # Blocks that need what is not here: the network, a provider's key, a running systemd. `make` is what runs this.
 _NOT_HERE = (

@@ -172,20 +172,6 @@ def test_what_a_colleague_wrote_is_a_strangers_text(tmp_path: Path, dreamd: Call
     assert THEIRS in project.lines()
 
 
-def test_a_worktree_has_the_same_memory(project: Repository, tmp_path: Path) -> None:
-    project.git("worktree", "add", "-q", tmp_path / "tree", "-b", "tree")
-    other = Repository(tmp_path / "tree", project.dreamd)
-    other.note("Releases are built on Thursdays")
-    assert "Thursdays" in project.told()
-    project.noted += other.noted
-    project.dream_of("The staging server listens on port 8080")
-    project.require_whole()
-    assert git(other.root, "status", "--porcelain") == ""
-    project.git("worktree", "remove", "--force", other.root)
-    project.dream_of("Mira wants one page")
-    project.require_whole()
-
-
 def with_conflict(project: Repository) -> None:
     """Commit a dream, and a colleague's line on a branch `theirs` from before it."""
     colleague(project, THEIRS)

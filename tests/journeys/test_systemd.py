@@ -174,18 +174,8 @@ def test_the_service_is_kept_as_systemd_keeps_it(machine: Machine) -> None:
 
 
 def _is_installed_and_looks_after_its_workspace(machine: Machine) -> None:
-    program = (
-        sys.executable,
-        "-m",
-        "daemon",
-        "install-service",
-        "--system",
-        "--user",
-        ACCOUNT,
-        "/srv/agent",
-        "--now",
-    )
-    said = json.loads(machine.must("env", f"PYTHONPATH={ROOT}", *program, "--json"))
+    words = f"-m daemon install-service --system --user {ACCOUNT} /srv/agent --now --json".split()
+    said = json.loads(machine.must("env", f"PYTHONPATH={ROOT}", sys.executable, *words))
     assert (said["started"], said["next"]) == (True, [])
     assert not [one for one in said["notices"] if "/srv/agent" in one]
     assert machine.shows("ActiveState") == "active"

@@ -13,15 +13,9 @@ from pathlib import Path
 from tests.redteam.house import OUTSIDE, House
 
 FILES = (
-    "MEMORY.md",
-    "MEMORY.md.seed-backup",
-    ".MEMORY.md.displaced",
-    "GENOME.md",
-    "memory/economics.json",
-    "memory/scratch.md",
-    "transcripts/talk.md",
-    ".dreamd",
-)
+    "MEMORY.md MEMORY.md.seed-backup .MEMORY.md.displaced GENOME.md memory/economics.json memory/scratch.md"
+    " transcripts/talk.md .dreamd"
+).split()
 FOLDERS = ("memory", "transcripts")
 _OBEYED = "\x1b]0;owned\x07\x1b[2J\x1b[31mevil"
 _TERMINAL = f"# {_OBEYED}\n- {_OBEYED}\u202e\u2066 kettle\n- kettle \x9b31m \x08\x08\n"

@@ -8,82 +8,37 @@ if TYPE_CHECKING:
     from tests.redteam.tenancy import Occupant
 
 # {name}: a workspace of the other's; {id}: its number; {theirs}, {mine}: ids of tokens; {own}: a name of both.
+_NAMES = (
+    "{name} ws-{id} {id} {tenant}/{id} {theirs}~{name} {theirs}~{own} {theirs}%7E{own} {theirs}%257E{own}"
+    " {mine}~{name} beryl-corp/{name} beryl-corp.{own} {own}/../{name} {own}/..%2f{name} {own}%2F..%2F{name} ./{name}"
+    " /{name} {name}/ {name};x {name}%00 {name}%0a {name}%20 {name}. '%20OR%20'1'='1"
+).split()
+_OTHERS = (
+    "//v1/workspaces/{name}/memory_bootstrap /v1//workspaces/{name}/memory_bootstrap"
+    " /v1/workspaces/{name}/memory_bootstrap/ /V1/WORKSPACES/{name}/memory_bootstrap"
+    " /v1/workspaces/{own}/memory_bootstrap?workspace={name} /v1/workspaces/{own}/memory_bootstrap?tenant={tenant}"
+    " /v1/workspaces/{own}/memory_bootstrap#/../{name} /v1/workspaces/{own}/memory_state?workspace=ws-{id}"
+    " /v1/workspaces?after=&tenant={tenant} /v1/workspaces?after={name} /v1/workspaces?after=%00"
+    " /v1/workspaces?after='%20OR%201=1-- /v1/status?tenant={tenant} /v1/status/ /v1/workers /v1/login /mcp/{name}"
+    " /mcp/{theirs}~{own} /mcp/ws-{id} /mcp//{name} /mcp/{own}/../{name} /mcp /metrics/ /metrics?x /%6detrics"
+    " /healthz?{name} /healthz/../v1/workspaces/{name}/memory_bootstrap /w/{name}/now"
+    " /static/../../objects/{tenant}/{id} /objects/{tenant}/{id}"
+    " http://127.0.0.1/v1/workspaces/{theirs}~{own}/memory_bootstrap"
+    " http://127.0.0.1/v1/workspaces/{name}/memory_bootstrap"
+    " http://{theirs}@127.0.0.1/v1/workspaces/{name}/memory_bootstrap *"
+).split()
 PATHS = (
-    "/v1/workspaces/{name}/memory_bootstrap",
-    "/v1/workspaces/ws-{id}/memory_bootstrap",
-    "/v1/workspaces/{id}/memory_bootstrap",
-    "/v1/workspaces/{tenant}/{id}/memory_bootstrap",
-    "/v1/workspaces/{theirs}~{name}/memory_bootstrap",
-    "/v1/workspaces/{theirs}~{own}/memory_bootstrap",
-    "/v1/workspaces/{theirs}%7E{own}/memory_bootstrap",
-    "/v1/workspaces/{theirs}%257E{own}/memory_bootstrap",
-    "/v1/workspaces/{mine}~{name}/memory_bootstrap",
-    "/v1/workspaces/beryl-corp/{name}/memory_bootstrap",
-    "/v1/workspaces/beryl-corp.{own}/memory_bootstrap",
-    "/v1/workspaces/{own}/../{name}/memory_bootstrap",
-    "/v1/workspaces/{own}/..%2f{name}/memory_bootstrap",
-    "/v1/workspaces/{own}%2F..%2F{name}/memory_bootstrap",
-    "/v1/workspaces/./{name}/memory_bootstrap",
-    "/v1/workspaces//{name}/memory_bootstrap",
-    "//v1/workspaces/{name}/memory_bootstrap",
-    "/v1//workspaces/{name}/memory_bootstrap",
-    "/v1/workspaces/{name}//memory_bootstrap",
-    "/v1/workspaces/{name}/memory_bootstrap/",
-    "/v1/workspaces/{name};x/memory_bootstrap",
-    "/v1/workspaces/{name}%00/memory_bootstrap",
-    "/v1/workspaces/{name}%0a/memory_bootstrap",
-    "/v1/workspaces/{name}%20/memory_bootstrap",
-    "/v1/workspaces/{name}./memory_bootstrap",
-    "/V1/WORKSPACES/{name}/memory_bootstrap",
-    "/v1/workspaces/{own}/memory_bootstrap?workspace={name}",
-    "/v1/workspaces/{own}/memory_bootstrap?tenant={tenant}",
-    "/v1/workspaces/{own}/memory_bootstrap#/../{name}",
-    "/v1/workspaces/{own}/memory_state?workspace=ws-{id}",
-    "/v1/workspaces?after=&tenant={tenant}",
-    "/v1/workspaces?after={name}",
-    "/v1/workspaces?after=%00",
-    "/v1/workspaces?after='%20OR%201=1--",
-    "/v1/workspaces/'%20OR%20'1'='1/memory_bootstrap",
-    "/v1/status?tenant={tenant}",
-    "/v1/status/",
-    "/v1/workers",
-    "/v1/login",
-    "/mcp/{name}",
-    "/mcp/{theirs}~{own}",
-    "/mcp/ws-{id}",
-    "/mcp//{name}",
-    "/mcp/{own}/../{name}",
-    "/mcp",
-    "/metrics/",
-    "/metrics?x",
-    "/%6detrics",
-    "/healthz?{name}",
-    "/healthz/../v1/workspaces/{name}/memory_bootstrap",
-    "/w/{name}/now",
-    "/static/../../objects/{tenant}/{id}",
-    "/objects/{tenant}/{id}",
-    "http://127.0.0.1/v1/workspaces/{theirs}~{own}/memory_bootstrap",
-    "http://127.0.0.1/v1/workspaces/{name}/memory_bootstrap",
-    "http://{theirs}@127.0.0.1/v1/workspaces/{name}/memory_bootstrap",
+    *(f"/v1/workspaces/{name}/memory_bootstrap" for name in _NAMES),
+    *_OTHERS,
     "/v1/workspaces/\xef\xbd\x81cme/memory_bootstrap",
-    "*",
 )
 # Texts of a tenant who looks for what its host has.
 HOSTILE = (
-    "/proc/self/environ",
-    "../../../../../../../../proc/self/environ",
-    "~/.config/dreamd/config.yaml",
-    "$SECRET_OF_THE_OPERATOR ${HOME} %(home)s {config} {{config}}",
-    "file:///proc/self/environ",
-    "@/proc/self/cmdline",
-    "!!python/object/apply:os.getcwd []",
-    "global",
-    "'; SELECT address FROM processes; --",
-    "http://127.0.0.1:9/",
-    "x\x00y",
-    "\ud83d",
-    "\u202e" + "a" * 300,
-)
+    "/proc/self/environ", "../../../../../../../../proc/self/environ", "~/.config/dreamd/config.yaml",
+    "$SECRET_OF_THE_OPERATOR ${HOME} %(home)s {config} {{config}}", "file:///proc/self/environ",
+    "@/proc/self/cmdline", "!!python/object/apply:os.getcwd []", "global", "'; SELECT address FROM processes; --",
+    "http://127.0.0.1:9/", "x\x00y", "\ud83d", "\u202e" + "a" * 300,
+)  # fmt: skip
 _WRONG: tuple[Any, ...] = (None, [], {"a": []}, 10**30, -1, 1.5, "NaN", True)
 _ME = "Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {mine}"
 HEADERS = (

@@ -205,16 +205,7 @@ def test_no_path_leads_to_another(lived: Tenancy, mine: Occupant, other: Occupan
 def test_no_path_leads_to_the_operator(operated: tuple[Tenancy, Door], method: str) -> None:
     lived, operators = operated
     mine = lived.occupants[0]
-    paths = [
-        "/",
-        "/healthz",
-        "/readyz",
-        "/metrics",
-        "/v1/status",
-        "/v1/workspaces",
-        "/v1/openapi.json",
-        "/v1/workers",
-    ]
+    paths = "/ /healthz /readyz /metrics /v1/status /v1/workspaces /v1/openapi.json /v1/workers".split()
     for one in (*HOSTILE, *lived.files, canary("tenant")):
         named = quote(one.encode("utf-8", "replace"), safe="")
         paths += [f"/v1/workspaces/{named}/memory_bootstrap", f"/v1/workspaces?after={named}", f"/mcp/{named}"]

@@ -9,7 +9,7 @@ another program or a person may have written it there.
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -61,10 +61,7 @@ def hostile_workspace(folder: Path, texts: Sequence[HostileText] = ALL) -> Works
         store.crystals.upsert(_crystals(texts, now))
         _talk(store, texts, now)
         with transaction(connection):
-            _signals(connection, texts, now)
-            _ledger(connection, texts, now)
-            _history(connection, texts, now)
-            _items(connection, texts)
+            _fill(connection, texts, now)
             _reviews(store, texts, now)
         for one in texts:
             store.notes.inbox.append(
@@ -139,125 +136,83 @@ def _talk(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
             continue
 
 
-def _items(connection: sqlite3.Connection, texts: Sequence[HostileText]) -> None:
-    """What stands of items, and of what happened to them, as it was given."""
-    marks = {one.mark: one for one in texts}
-    for key, agent in connection.execute("SELECT key, agent_id FROM items").fetchall():
-        one = marks[_MARK.findall(agent)[0]]
-        label, figures = one.label, json.dumps({one.label: one.label})
-        relations = json.dumps([[label, label, {label: label}]])
-        connection.execute(
-            "UPDATE items SET content = ?, agent_id = ?, source = ?, tags = ?, metadata = ?, relations = ?,"
-            " state_reason = ?, promotion_reason = ?, promoted_to_id = iif(promoted_to_id IS NULL, NULL, ?),"
-            " record = ? WHERE key = ?",
-            (one.text[:_LONGEST], label, label, json.dumps([label]), figures, relations, *[label] * 3, figures, key),
-        )
-        connection.execute(
-            "INSERT INTO item_events (at, session, item, action, reason, figures)"
-            " SELECT created_at, session, key, ?, ?, ? FROM items WHERE key = ?",
-            (label, label, figures, key),
-        )
-    _many(
-        connection,
-        "INSERT OR IGNORE INTO sessions (id, policy, opened_at, closed_at) SELECT ?, policy, opened_at, opened_at"
-        " FROM sessions ORDER BY key LIMIT 1",
-        [(one.label,) for one in texts],
-    )
+# Each text `k` once in every place; `body`, `line` and `label` are its forms, `own` is of what names its own.
+_EVERYWHERE = """
+UPDATE items SET content = body(own(agent_id)), agent_id = label(own(agent_id)), source = label(own(agent_id)),
+    tags = json_array(label(own(agent_id))), metadata = json_object(label(own(agent_id)), label(own(agent_id))),
+    relations = json_array(json_array(
+        label(own(agent_id)), label(own(agent_id)), json_object(label(own(agent_id)), label(own(agent_id))))),
+    state_reason = label(own(agent_id)), promotion_reason = label(own(agent_id)),
+    promoted_to_id = iif(promoted_to_id IS NULL, NULL, label(own(agent_id))),
+    record = json_object(label(own(agent_id)), label(own(agent_id)));
+INSERT INTO item_events (at, session, item, action, reason, figures) SELECT created_at, session, key,
+    label(own(agent_id)), label(own(agent_id)), json_object(label(own(agent_id)), label(own(agent_id))) FROM items;
+INSERT OR IGNORE INTO sessions (id, policy, opened_at, closed_at) SELECT label(k), policy, opened_at, opened_at
+    FROM texts, (SELECT * FROM sessions ORDER BY key LIMIT 1);
+INSERT OR REPLACE INTO gaps (folded, question, cause, first_at, last_at)
+    SELECT folded(label(k)), line(k), cause(k), at, at FROM texts;
+INSERT INTO feelings (at, event, cause, dopamine, cortisol, oxytocin)
+    SELECT at, iif(k % 2, label(k), 'reward'), line(k), .1, .1, .1 FROM texts;
+DELETE FROM skills;
+INSERT INTO skills SELECT k, line(k), .9, 9, 3 FROM texts;
+INSERT OR IGNORE INTO tombstones (text, at) SELECT 'deleted ' || line(k), at FROM texts;
+INSERT INTO dreams (id, started_at, ended_at, reason, outcome, detail)
+    SELECT label(k), started, at, label(k), iif(k % 3, iif(k % 3 = 1, 'rejected', 'skipped'), 'failed'), line(k)
+    FROM texts WHERE true ON CONFLICT DO NOTHING;
+CREATE TEMP TABLE whose AS SELECT k, label(k) AS dream, at, started FROM texts UNION ALL SELECT k,
+    (SELECT dream FROM versions WHERE dream <> '' ORDER BY number DESC LIMIT 1), at, started FROM texts;
+INSERT INTO rejections (dream, at, guard, scope, figures) SELECT dream, at, label(k), label(k), line(k) FROM whose;
+INSERT INTO calls (dream, digest, at, model, usable, reply, tokens, usd)
+    SELECT dream, printf('%064d', k), started, label(k), 1, answer(k), 2, 0 FROM whose;
+UPDATE versions SET model = nth(number), reason = nth(number)
+    WHERE number BETWEEN 1 AND (SELECT count(*) FROM texts);
+CREATE TEMP TABLE grounds AS SELECT k, at,
+    (SELECT id FROM crystals WHERE context = label(k) ORDER BY key DESC LIMIT 1) AS crystal,
+    coalesce((SELECT id FROM lines WHERE text = line(k) AND died_in IS NULL ORDER BY id DESC LIMIT 1), '') AS now
+    FROM texts;
+INSERT INTO lines (id, section, text, crystal, importance, trust, born_in, born_at, died_in, fate, successor)
+    SELECT 'L' || (10000 + k), 'The Bond', 'earlier ' || line(k), crystal, .5, 'web', 1, at, 2,
+        iif(now = '', 'evicted', 'revised'), now FROM grounds;
+INSERT OR IGNORE INTO evidence SELECT 'L' || (10000 + k), 2, crystal FROM grounds
+    UNION ALL SELECT now, 2, crystal FROM grounds WHERE now <> '';
+INSERT OR IGNORE INTO pointers (keywords, topic, crystal, line, made_in, standing)
+    SELECT label(k), label(k), crystal, now, 1, k % 2 FROM grounds;
+"""
 
 
-def _signals(connection: sqlite3.Connection, texts: Sequence[HostileText], now: datetime) -> None:
-    """Gaps, feelings, skills, deleted lines and supersessions."""
-    at = to_text(now)
-    _many(
-        connection,
-        "INSERT OR REPLACE INTO gaps (folded, question, cause, first_at, last_at) VALUES (?, ?, ?, ?, ?)",
-        [
-            (normalise(one.label), one.short(_LINE), list(Cause)[one.number % len(Cause)].value, at, at)
-            for one in texts
-        ],
+def _fill(connection: sqlite3.Connection, texts: Sequence[HostileText], now: datetime) -> None:
+    """Every table of signals, sessions, history and the ledger."""
+    numbered = {one.number: one for one in texts}
+    causes = [cause.value for cause in Cause]
+
+    def answer(k: int) -> str:
+        one = numbered[k]
+        return json.dumps(asdict(Answer(one.text[:_LINE], one.label, 1, 1, 0.0, one.label, 1.0, estimated=False)))
+
+    functions: dict[str, Callable[..., str | int]] = {
+        "body": lambda k: numbered[k].text[:_LONGEST],
+        "line": lambda k: numbered[k].short(_LINE),
+        "label": lambda k: numbered[k].label,
+        "own": lambda agent: int(_MARK.findall(agent)[0][5:]),
+        "folded": normalise,
+        "cause": lambda k: causes[k % len(causes)],
+        "answer": answer,
+        "nth": lambda number: texts[number - 1].label,
+    }
+    for name, function in functions.items():
+        connection.create_function(name, 1, function)
+    connection.execute("CREATE TEMP TABLE texts (k, at, started)")
+    rows = [(k, to_text(now), to_text(now - k * _DAY)) for k in numbered]
+    connection.executemany("INSERT INTO texts VALUES (?, ?, ?)", rows)
+    for statement in _EVERYWHERE.split(";\n"):
+        connection.execute(statement)
+    keys = [row[0] for row in connection.execute("SELECT key FROM crystals WHERE text LIKE 'mark-%'")]
+    connection.executemany(
+        "INSERT INTO supersessions VALUES (?, ?, 'owner', 'owner', NULL, ?, NULL)",
+        [(older, newer, to_text(now)) for older, newer in zip(keys[::3], keys[1::3], strict=False)],
     )
-    _many(
-        connection,
-        "INSERT INTO feelings (at, event, cause, dopamine, cortisol, oxytocin) VALUES (?, ?, ?, .1, .1, .1)",
-        [(at, one.label if one.number % 2 else "reward", one.short(_LINE)) for one in texts],
-    )
-    connection.execute("DELETE FROM skills")
-    _many(connection, "INSERT INTO skills VALUES (?, ?, .9, 9, 3)", [(one.number, one.short(_LINE)) for one in texts])
     meta = Meta(connection)
     meta.put("skills_found_at", meta.get("tasks_added") or "0")
-    _many(
-        connection,
-        "INSERT OR IGNORE INTO tombstones (text, at) VALUES (?, ?)",
-        [(f"deleted {one.short(_LINE)}", at) for one in texts],
-    )
-    keys = [row[0] for row in connection.execute("SELECT key FROM crystals WHERE text LIKE 'mark-%'")]
-    _many(
-        connection,
-        "INSERT INTO supersessions VALUES (?, ?, 'owner', 'owner', NULL, ?, NULL)",
-        [(older, newer, at) for older, newer in zip(keys[::3], keys[1::3], strict=False)],
-    )
-
-
-def _ledger(connection: sqlite3.Connection, texts: Sequence[HostileText], now: datetime) -> None:
-    """Runs that failed, were refused or skipped, with calls and rejections."""
-    at, outcomes = to_text(now), ("failed", "rejected", "skipped")
-    versions = [row[0] for row in connection.execute("SELECT dream FROM versions WHERE dream <> '' ORDER BY number")]
-    last = versions[-1]
-    for one in texts:
-        started, line, dream = to_text(now - one.number * _DAY), one.short(_LINE), one.label
-        answer = Answer(one.text[:_LINE], one.label, 1, 1, 0.0, one.label, 1.0, estimated=False)
-        run = (dream, started, at, one.label, outcomes[one.number % 3], line)
-        connection.execute(
-            "INSERT OR IGNORE INTO dreams (id, started_at, ended_at, reason, outcome, detail)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            run,
-        )
-        for whose in (dream, last):
-            connection.execute(
-                "INSERT INTO rejections (dream, at, guard, scope, figures) VALUES (?, ?, ?, ?, ?)",
-                (whose, at, one.label, one.label, line),
-            )
-            connection.execute(
-                "INSERT INTO calls (dream, digest, at, model, usable, reply, tokens, usd)"
-                " VALUES (?, ?, ?, ?, 1, ?, 2, 0)",
-                (whose, f"{one.number:064d}", started, one.label, json.dumps(asdict(answer))),
-            )
-    for number, one in enumerate(texts[: len(versions)], 1):
-        connection.execute(
-            "UPDATE versions SET model = ?, reason = ? WHERE number = ?", (one.label, one.label, number)
-        )
-
-
-def _history(connection: sqlite3.Connection, texts: Sequence[HostileText], now: datetime) -> None:
-    """Earlier forms of lines, what lines rest on, and pointers."""
-    current = {row["text"]: row for row in connection.execute("SELECT * FROM lines WHERE died_in IS NULL")}
-    crystals = {row[1]: row[0] for row in connection.execute("SELECT id, context FROM crystals WHERE context <> ''")}
-    for one in texts:
-        crystal, found = crystals[one.label], current.get(one.short(_LINE))
-        successor = found["id"] if found else ""
-        connection.execute(
-            "INSERT INTO lines"
-            " (id, section, text, crystal, importance, trust, born_in, born_at, died_in, fate, successor)"
-            " VALUES (?, 'The Bond', ?, ?, .5, 'web', 1, ?, 2, ?, ?)",
-            (
-                f"L{10_000 + one.number}",
-                f"earlier {one.short(_LINE)}",
-                crystal,
-                to_text(now),
-                "revised" if successor else "evicted",
-                successor,
-            ),
-        )
-        _many(
-            connection,
-            "INSERT OR IGNORE INTO evidence VALUES (?, 2, ?)",
-            [(line, crystal) for line in (successor, f"L{10_000 + one.number}") if line],
-        )
-        connection.execute(
-            "INSERT OR IGNORE INTO pointers (keywords, topic, crystal, line, made_in, standing)"
-            " VALUES (?, ?, ?, ?, 1, ?)",
-            (one.label, one.label, crystal, successor, one.number % 2),
-        )
 
 
 def _reviews(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
@@ -332,7 +287,3 @@ def _files(workspace: Workspace, texts: Sequence[HostileText], now: datetime) ->
     workspace.document.write_text(document, encoding="utf-8")
     with workspace.scratch.open("a", encoding="utf-8") as log:
         log.writelines(f"- by hand, {one.label}\n" for one in texts[::20])
-
-
-def _many(connection: sqlite3.Connection, statement: str, rows: Iterable[Sequence[object]]) -> None:
-    connection.executemany(statement, rows)

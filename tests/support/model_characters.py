@@ -149,16 +149,5 @@ def doubled(request: dict[str, Any], number: int) -> str:
 
 
 HOSTILE = (
-    emptied,
-    one_word,
-    prose,
-    cut_off,
-    evicting,
-    wrong_ids,
-    foreign,
-    megabyte,
-    calling,
-    tool_json,
-    eroding,
-    doubled,
-)
+    emptied, one_word, prose, cut_off, evicting, wrong_ids, foreign, megabyte, calling, tool_json, eroding, doubled,
+)  # fmt: skip

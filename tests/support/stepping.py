@@ -12,6 +12,7 @@ from state.stores.disk.syscalls import System
 _CALLS = ("write", "pwrite", "rename", "rename_new", "exchange", "link", "unlink", "mkdir")
 
 
+EVERY_STATEMENT = ("",)
 _NO_HOOKS: Mapping[int, Callable[[], object]] = {}
 
 
