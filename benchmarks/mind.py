@@ -29,6 +29,7 @@ from types import MappingProxyType
 from typing import Any
 
 from benchmarks.life import KINDS, LIVES, WINDOWS, Life, Night, given_at_start, lived, morning_after, read
+from benchmarks.mailbox_model import Mailbox
 from benchmarks.recording import Answer, Player, Run, digest_of, find, save
 from benchmarks.serving import environment, home
 from daemon.workspace.stores import Store
@@ -38,7 +39,6 @@ from graphs.sheet import SAID_ALREADY
 from state.codec import decode
 from state.document.document import SectionName, parse
 from state.text.words import normalise
-from tests.support.mailbox_model import Mailbox
 from tests.support.scripted_model import ScriptedModel
 
 _Z = 1.96

@@ -17,19 +17,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from daemon.api.operations.upkeep import forget_text
-from daemon.config.settings import Config
-from daemon.dream.run import Mode, dream_now
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.sessions import Draft, add
+from daemon.upkeep.forget import forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import open_exclusive, utc_now
-from daemon.workspace.vector_index import Embedding
-from state.dream import Reason
+from daemon.workspace.stores import utc_now
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
-from state.stores.vectors.embedder import Unavailable
+from tests.support.committing import dreamt, opened
 from tests.support.copies import copy_of
 from tests.support.folders import PLACE
 from tests.support.forked import Forked
@@ -44,7 +41,6 @@ _LONG = 16 << 20
 # Names with mode, size, time and content.
 Found = dict[str, tuple[int, int, int, bytes]]
 _ADVICE = re.compile(r"\bkill\b(?! -CONT)[^\n]*\d")
-_WORDS_ONLY = Embedding.given(Unavailable("left out of this test"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,26 +155,15 @@ def grown(folder: Path) -> Workspace:
     talk = folder / "transcripts" / "talk.md"
     talk.write_text("Ada said that the kettle of house 4 sings\n\nGrace oils the bicycle\n", encoding="utf-8")
     (folder / "GENOME.md").write_text("- Never write in capitals\n", encoding="utf-8")
-    with open_exclusive(workspace, Config(), "test", embedding=_WORDS_ONLY) as store:
-        for text in ("The kettle of house 4 was repaired by Ada", "The garden gate squeaks", "Call the plumber"):
-            store.notes.inbox.append(Note(text, utc_now(), 0.8))
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
+    with opened(workspace) as store:
+        dreamt(store, "The kettle of house 4 was repaired by Ada", "The garden gate squeaks", "Call the plumber")
         absorb_transcripts(store, [talk], utc_now())
-        for text in ("The piano was tuned by Grace", "The password hint was the second ship"):
-            store.notes.inbox.append(Note(text, utc_now(), 0.8))
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        dreamt(store, "The piano was tuned by Grace", "The password hint was the second ship")
         add(store, "talk", Draft("The carpet is to be cleaned", "medium"), utc_now())
+        forget(store, ForgetRequest("The password hint was the second ship"), utc_now())
         store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    _forgotten(workspace)
     NoteInbox(workspace).append(Note("The ladder stands behind the shed", utc_now(), 0.8))
     return workspace
-
-
-def _forgotten(workspace: Workspace) -> None:
-    from daemon.api.access import LocalAccess
-
-    with LocalAccess(workspace, Config(), "test", embedding=_WORDS_ONLY) as access:
-        forget_text.run(access, text="The password hint was the second ship", confirm=True)
 
 
 def put(good: Path, house: House) -> Path:
