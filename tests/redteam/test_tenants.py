@@ -16,7 +16,7 @@ from tests.daemon.fleet.running import OPERATOR, Door
 from tests.daemon.fleet.test_mcp import agent
 from tests.daemon.http.running import Answer
 from tests.daemon.mcp.agents import run
-from tests.redteam.tenancy import WORKSPACE, Occupant, Tenancy, canary, served, shown, tenancy
+from tests.redteam.tenancy import TEA, WORKSPACE, Occupant, Tenancy, canary, served, shown, tenancy
 from tests.redteam.tenants_corpus import (
     FILLED,
     HEADERS,
@@ -34,6 +34,7 @@ from tests.support.generation_folders import held_in
 from tests.support.postgres import Postgres
 
 NOWHERE = "no-such-one"
+KEPT = "kept"  # by the process that runs at its operator's
 NOBODY = frozenset({"none", "wrong secret", "secret of another", "operator's like", "expired", "revoked", "closed"})
 
 
@@ -63,8 +64,13 @@ def operated(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> It
     """The same, and the port of a process that runs at its operator's."""
     url = postgres.new_database(made)
     with tenancy(url, tmp_path_factory.mktemp("fleet")) as one, served(one) as door:
-        one.settle("acme", "amethystcanary")
+        mine = one.settle("acme", "amethystcanary")
         one.settle("beryl-corp", "berylcanary")
+        assert door.ask(mine.token, "POST", "/v1/workspaces", {"name": KEPT}).status == 200
+        for text in (TEA, "Grace likes green"):
+            assert door.note(mine.token, KEPT, text, importance=0.9).status == 200
+        felt = {"event": "reward", "because": TEA}
+        assert door.ask(mine.token, "POST", f"/v1/workspaces/{KEPT}/feel", felt).status == 200
         yield one, door
     postgres.drop_database(url)
 
@@ -107,12 +113,12 @@ def test_no_operation_tells_of_the_operator(operated: tuple[Tenancy, Door], name
     mine = lived.occupants[0]
     operation, said = OPERATIONS[name], 0
     for fields in hostile_fields(operation.request.model_json_schema(), fields_of(operation), lived.files):
-        answer = asked(operators, mine.token, operation, mine.names[1], fields)
+        answer = asked(operators, mine.token, operation, KEPT, fields)
         said += 1
         assert answer.status != 500, (fields, answer.body)
         assert lived.leaks(shown(answer), mine, own_words(fields)) == [], (fields, answer.body)
     for body in (b"", b"[]", b"{", b'{"note": "\xff"}', b"null", b"9" * 5_000):
-        answer = operators.ask(mine.token, "POST", f"/v1/workspaces/{WORKSPACE}/{name}", body=body)
+        answer = operators.ask(mine.token, "POST", f"/v1/workspaces/{KEPT}/{name}", body=body)
         assert lived.leaks(shown(answer), mine) == [], answer.body
     assert said > 20
 
@@ -209,7 +215,7 @@ def test_no_path_leads_to_the_operator(operated: tuple[Tenancy, Door], method: s
     for one in (*HOSTILE, *lived.files, canary("tenant")):
         named = quote(one.encode("utf-8", "replace"), safe="")
         paths += [f"/v1/workspaces/{named}/memory_bootstrap", f"/v1/workspaces?after={named}", f"/mcp/{named}"]
-        paths += [f"/{named}", f"/v1/workspaces/{WORKSPACE}/{named}", f"/w/{named}/now", f"/static/{named}"]
+        paths += [f"/{named}", f"/v1/workspaces/{KEPT}/{named}", f"/w/{named}/now", f"/static/{named}"]
     for path in paths:
         answer = operators.ask(mine.token, method, path, {"name": path[-40:]} if method == "POST" else None)
         assert lived.leaks(shown(answer), mine, (path, path[-40:], canary("tenant"))) == [], (path, answer.body)
@@ -320,7 +326,7 @@ def test_no_tool_of_mcp_tells_of_another_or_of_the_operator(operated: tuple[Tena
         said.append((answer, own))
 
     async def talk() -> None:
-        async with agent(operators, mine.token, f"/mcp/{WORKSPACE}") as client:
+        async with agent(operators, mine.token, f"/mcp/{KEPT}") as client:
             tools = (await client.list_tools()).tools
             await hear(client.list_tools())
             await hear(client.list_resources())
