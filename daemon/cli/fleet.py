@@ -152,13 +152,12 @@ def _status_text(found: "FleetStatus") -> str:
     behind = f" of {counted(inbox.workspaces, 'workspace')}, the oldest for {duration(inbox.oldest_seconds)}"
     usd = f" of ${ceilings.usd_per_day:,.2f}" if ceilings.usd_per_day else ""
     tokens = f" of {ceilings.tokens_per_day:,}" if ceilings.tokens_per_day else ""
-    work = f"{counts.due:,} due, {counts.queued:,} queued, {counts.running:,} running, {counts.failing:,} failing"
+    work = f"{counts.due:,} due, {counts.running:,} running, {counts.failing:,} failing"
     rows = [
         ("database", found.database),
         ("objects", found.objects),
         ("workspaces", f"{counts.workspaces:,}, {counts.owned:,} owned, {counts.bytes:,} bytes"),
-        ("work", work),
-        ("sweep", f"{duration(counts.lag_seconds)} behind"),
+        ("work", f"{work}, {duration(counts.lag_seconds)} behind"),
         ("inbox", f"{inbox.waiting:,} waiting{behind}" if inbox.waiting else "empty: every generation is current"),
         ("spent today", f"${spent.usd:,.4f}{usd}, {spent.tokens:,}{tokens} tokens, {counted(spent.dreams, 'dream')}"),
     ]
@@ -168,11 +167,8 @@ def _status_text(found: "FleetStatus") -> str:
         rows += [("removing", f"{counted(removing, 'removal')} not finished")]
     alive = [one for one in found.processes if one.alive]
     figures = attrgetter("owned", "dreaming", "slots", "version", "address", "host")
-    shown = [
-        (one.kind, "draining" if one.draining else "alive", f"{duration(one.silent_seconds)} ago", *figures(one))
-        for one in alive
-    ]
-    columns = "process,state,last word,owned,dreaming,slots,version,address,host"
+    shown = [(one.kind, f"{duration(one.silent_seconds)} ago", *figures(one)) for one in alive]
+    columns = "process,last word,owned,dreaming,slots,version,address,host"
     processes = _listing(found, columns, shown, "").text if found.processes else "no process is known"
     if dead := len(found.processes) - len(alive):
         processes += f"\n{dead:,} {'process' if dead == 1 else 'processes'} died in the last hour"
@@ -355,7 +351,7 @@ def list_workspaces(operator: Operator, tenant: Whose) -> Done:
         found += part
     now, rows = utc_now(), list[tuple[object, ...]]()
     for one in found:
-        state = "owned" if one.owned else "queued" if one.queued else "rests"
+        state = "works" if one.running else "owned" if one.owned else "rests"
         if one.failures:
             state = f"failed {counted(one.failures, 'time')}: {one.problem}"
         committed = ago(one.committed_at, now) if one.committed_at is not None else "never"

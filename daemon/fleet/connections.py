@@ -126,7 +126,7 @@ def require_installed() -> None:
     """Raise ConfigError unless the libraries of the fleet are installed."""
     from importlib.util import find_spec
 
-    missing = [name for name in ("psycopg", "procrastinate", "obstore") if find_spec(name) is None]
+    missing = [name for name in ("psycopg", "obstore") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"{', '.join(missing)} is not installed", "pip install 'dreamd[fleet]'")
 

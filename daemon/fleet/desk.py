@@ -37,7 +37,7 @@ class Desk:
         """`me`: the process's id. What an earlier process left in the folder goes."""
         self._folder = folder
         self._around = around
-        self._me = me
+        self.me = me
         self._held: dict[int, Held] = {}
         # Of who takes or gives back each: one stays for each workspace that was ever here, a hundred bytes.
         self._turns: dict[int, threading.Lock] = {}
@@ -54,6 +54,11 @@ class Desk:
     def find(self, workspace: int) -> Held | None:
         """Return the workspace, if it is held."""
         return self._held.get(workspace)
+
+    @property
+    def problem(self) -> str:
+        """Why the object store cannot be used now; empty when it can."""
+        return self._around.watch.problem
 
     @contextmanager
     def holding(self, workspace: int) -> Iterator[Held]:
@@ -86,12 +91,12 @@ class Desk:
         return self._turns.setdefault(workspace, threading.Lock())
 
     def _take(self, workspace: int) -> Held:
-        lease = self._around.leases.take(workspace, self._me)
+        lease = self._around.leases.take(workspace, self.me)
         try:
             held = self._brought_up(lease)
         except BaseException:
             with suppress(DreamdError):
-                self._around.leases.release(lease)
+                self._around.leases.release(workspace, self.me)
             shutil.rmtree(self._folder / lease.place.handle, ignore_errors=True)
             raise
         self._held[workspace] = held
@@ -139,7 +144,7 @@ class Desk:
     def drop_lost(self) -> None:
         """Drop what another process has taken, or what was removed. Raise UnreachableError."""
         before = self.all()
-        ours = self._around.leases.held(self._me) if before else set()
+        ours = self._around.leases.held(self.me) if before else set()
         for held in before:
             if held.place.id in ours:
                 continue
@@ -153,6 +158,12 @@ class Desk:
         idle = [held for held in self.all() if _is_idle(held, seconds)]
         _each(idle, lambda held: self._give_back(held, seconds))
 
+    def let_go(self, workspace: int) -> None:
+        """Give back a workspace that was claimed, and whose folder could not be brought up."""
+        with self._turn(workspace):
+            if workspace not in self._held:
+                self._around.leases.release(workspace, self.me)
+
     def _give_back(self, held: Held, seconds: float) -> None:
         with self._turn(held.place.id):
             if self._held.get(held.place.id) is not held or not _is_idle(held, seconds):
@@ -161,17 +172,15 @@ class Desk:
                 _told(held, held.close)
             self._forget(held)
             with suppress(DreamdError):
-                self._around.leases.release(held.lease)
+                self._around.leases.release(held.place.id, self.me)
 
-    def cut_off(self) -> list[int]:
-        """Commit those that are still in use as they are, hold them no more, and return which they are.
+    def cut_off(self) -> None:
+        """Commit those that are still in use as they are, and hold them no more.
 
         There is no time to wait for them. What is under way in them commits nothing more; a dream goes on elsewhere
         after the last of its nodes that has ended.
         """
-        left = [held for held in self.all() if not held.lost]
-        _each(left, _cut_off)
-        return [held.place.id for held in left]
+        _each([held for held in self.all() if not held.lost], _cut_off)
 
 
 def _cut_off(held: Held) -> None:

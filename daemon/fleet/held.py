@@ -206,7 +206,7 @@ class Held:
                 self.given = False
             snapshot = self._generations.take(self._folder, whole=whole)
             # Of the same moment: what is done during the upload is in no generation yet, and must not count as done.
-            due_in = _due_in(self.decision(erasing))
+            due_in = self.due_in(erasing)
         # Nobody waits for the object store but who waits for this commit.
         with self._around.watch.asking():
             generation = self._generations.put(snapshot, self.lease, utc_now())
@@ -264,12 +264,10 @@ class Held:
             erased_at=erasing + _ERASED_AGAIN if erasing is not None else None,
         )
 
-    def settle(self) -> None:
-        """Note that a job found nothing to do, and commit what it took in."""
-        if self.is_changed:
-            self.commit(settled=True)
-        else:
-            self._around.leases.settle(self.place.id, _due_in(self.decision()))
+    def due_in(self, erasing: datetime | None = None) -> timedelta | None:
+        """Return after how long the workspace wants a job; None when nothing is foreseen."""
+        decision = self.decision(erasing)
+        return max(timedelta(0), decision.at - utc_now()) if decision is not None else None
 
     def charge(self) -> None:
         """Count what the dream under way has cost so far, so that no death of this process makes it forgotten.
@@ -347,7 +345,3 @@ def foreseen(
         return None
     at, detail = min(found, key=lambda one: one[0])
     return Decision(Action.PASS if at <= now else Action.WAIT, None, detail, at)
-
-
-def _due_in(decision: Decision | None) -> timedelta | None:
-    return max(timedelta(0), decision.at - utc_now()) if decision is not None else None

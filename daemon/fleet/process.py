@@ -195,12 +195,7 @@ class FleetProcess:
 
     def queue_dream(self, held: Held, reason: Reason) -> None:
         """Have whoever holds the workspace then dream soon."""
-        self._schedule.queue(held.place.id, reason.value, self.queue)
-
-    @property
-    def queue(self) -> str:
-        """The queue of the jobs for workspaces that this process holds."""
-        return f"w{self.lifetime.id.hex}"
+        self._schedule.want(held.place.id, reason.value)
 
     def _service_status(self, keeper: "Keeper") -> ServiceStatus:
         problems = (keeper.dream_problem, keeper.pass_problem, *keeper.unread_transcripts)
@@ -220,6 +215,10 @@ class FleetProcess:
         """Be known to the fleet, and take work. Raise UnreachableError."""
         self.lifetime.start()
         threading.Thread(target=self._look, name="look", daemon=True).start()
+
+    def take_jobs(self) -> None:
+        """Claim what is due from now on."""
+        threading.Thread(target=self.work.run, name="sweep", daemon=True).start()
 
     def _condition(self) -> Condition:
         return Condition(len(self.desk.all()), self.work.dreaming, self._watch.problem)
@@ -241,17 +240,13 @@ class FleetProcess:
     def stop(self, seconds: float) -> bool:
         """Take nothing more, end dreams at their next node, give back everything; return whether all ended."""
         deadline = time.monotonic() + seconds
-        with suppress(DreamdError):
-            self.lifetime.drain()
         self.stopping.set()
         self.desk.closed = True
         while time.monotonic() < deadline and any(held.users for held in self.desk.all()):
             self.desk.give_back_idle(0)
             time.sleep(0.05)
         self.desk.give_back_idle(0)
-        if left := self.desk.cut_off():
-            with suppress(DreamdError):
-                self._schedule.abandon(left)
+        self.desk.cut_off()
         ended = not self.desk.all()
         self.lifetime.stop()
         self._dreamers.shutdown(wait=False, cancel_futures=True)

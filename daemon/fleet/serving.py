@@ -54,7 +54,7 @@ def run(config: Config) -> int:
 
         address = config.fleet.address or public_address(listener.address, socket.gethostname())
         process = FleetProcess(config, connections, folder.path, address)
-        ended = asyncio.run(_serve(process, config, listener, operators))
+        ended = asyncio.run(_serve(process, listener, operators))
     finally:
         listener.close()
     if ended:
@@ -65,20 +65,15 @@ def run(config: Config) -> int:
     os._exit(0)
 
 
-async def _serve(process: "FleetProcess", config: Config, listener: Listener, operators: str) -> bool:
+async def _serve(process: "FleetProcess", listener: Listener, operators: str) -> bool:
     from daemon.fleet.doors import serve_doors
     from daemon.fleet.upkeep.removal import remover
-    from daemon.fleet.work import Sweeper, job_queue
 
     stop, closing = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await asyncio.to_thread(patiently, process.start)
-    fleet = config.fleet
-    jobs = process.work.run_job
-    queue = job_queue(fleet.database, fleet.dreams_at_once, process.queue, jobs, process.stopping)
-    queue.start()
-    Sweeper(process.database, process.stopping).thread.start()
+    process.take_jobs()
     remover(process.database, process.objects, process.stopping).start()
     logs.get().info("started", version=process.info().version, entrances=[listener.address])
     async with asyncio.TaskGroup() as group:
@@ -86,11 +81,7 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
         await stop.wait()
         logs.get().info("stop_begun", dreaming=process.work.dreaming)
         closing.set()
-        began = time.monotonic()
         ended = await asyncio.to_thread(process.stop, _STOP_SECONDS)
-        # A job that has ended is told to Procrastinate: its lock would hold up the workspace.
-        left = max(1.0, _STOP_SECONDS + 1.0 - (time.monotonic() - began))
-        await asyncio.to_thread(queue.join, left)
     logs.get().info("stopped", left_behind=not ended)
     return ended
 

@@ -22,10 +22,8 @@ from state.stores.fleet.leases import Process, processes
 
 _MOST_FAILING = 20
 _MOST_TENANTS = 5
-# The sweep looks every second, and takes five hundred at a time.
-_LAG_SECONDS = 60.0
-# A process fetches within seconds; with every slot taken a job waits for a dream to end, for minutes.
-_QUEUED_SECONDS = 1_800.0
+# A process claims within a second; with every slot taken a workspace waits for a dream to end, for minutes.
+_LAG_SECONDS = 1_800.0
 _REMOVAL_SECONDS = 3_600.0
 # An inbox is taken in by the next pass.
 _PASSES = 6
@@ -101,7 +99,7 @@ Said = Iterator[tuple[str, str]]
 
 
 def _of_processes(every: tuple[Process, ...]) -> Said:
-    if not any(one.alive and one.kind == "serve" and not one.draining for one in every):
+    if not any(one.alive and one.kind == "serve" for one in every):
         yield "no process lives: no agent reaches its memory, and nothing is dreamt", "start 'dreamd fleet serve'"
     for one in every:
         if one.alive and one.problem:
@@ -112,14 +110,8 @@ def _of_work(
     failing: tuple[Failing, ...], counts: Counts, inbox: InboxFigures, removing: Removing, oldest_minutes: float
 ) -> Said:
     if counts.lag_seconds > _LAG_SECONDS:
-        lag = counts.lag_seconds / 60
         yield (
-            f"the sweep does not keep up: a workspace is due for {lag:.0f} minutes, not queued",
-            "the logs of processes say why ('sweep_failed')",
-        )
-    if counts.queued_seconds > _QUEUED_SECONDS:
-        yield (
-            f"the queue does not move: a job waits for {counts.queued_seconds / 60:.0f} minutes",
+            f"the work does not keep up: a workspace is due for {counts.lag_seconds / 60:.0f} minutes",
             "start more processes, or raise fleet.dreams_at_once",
         )
     if failing:
@@ -191,18 +183,15 @@ def _families(read: FleetStatus) -> Iterator[tuple[str, str, float | Samples]]:
     yield from (
         (*_UP, 1),
         ("processes_alive", "Processes that spoke in the last 15 s.", len(alive)),
-        ("processes_draining", "Of them, those that end.", sum(one.draining for one in alive)),
         ("slots", "Dreams that living processes run at once.", sum(one.slots for one in alive)),
         ("dreaming", "Dreams that run.", sum(one.dreaming for one in alive)),
         ("workspaces", "Workspaces.", counts.workspaces),
         ("bytes", "What their last generations hold.", counts.bytes),
         ("owned", "Workspaces that a living process holds.", counts.owned),
-        ("due", "Workspaces that are due and whose job nobody has queued yet.", counts.due),
-        ("queued", "Jobs that wait for a process.", counts.queued),
+        ("due", "Workspaces that are due and whose job nobody has begun.", counts.due),
         ("running", "Jobs that a living process has.", counts.running),
         ("failing", "Workspaces whose last job failed.", counts.failing),
-        ("sweep_lag_seconds", "For how long the oldest is due and not queued.", counts.lag_seconds),
-        ("queue_wait_seconds", "For how long the oldest job waits.", counts.queued_seconds),
+        ("lag_seconds", "For how long the oldest is due and not begun.", counts.lag_seconds),
         ("inbox_waiting", "Notes and ends of sessions in no generation yet.", read.inbox.waiting),
         ("inbox_workspaces", "Workspaces whose last generation lacks some.", read.inbox.workspaces),
         ("inbox_oldest_seconds", "For how long the oldest note of them waits.", read.inbox.oldest_seconds),

@@ -8,8 +8,8 @@ from datetime import datetime
 class Counts:
     """The workspaces by how they stand at `at`, PostgreSQL's time.
 
-    `due`: nobody has queued their job yet, the oldest of them since `lag_seconds`. `queued`: their job waits
-    for a process, the oldest since `queued_seconds`. `running`: a living process has it. `failing`: it failed last.
+    `due`: no process has claimed their job yet, the oldest of them since `lag_seconds`. `running`: a living process
+    has it. `failing`: it failed last.
     """
 
     at: datetime
@@ -17,11 +17,9 @@ class Counts:
     bytes: int
     owned: int
     due: int
-    queued: int
     running: int
     failing: int
     lag_seconds: float
-    queued_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +70,11 @@ _SECONDS = "greatest(0, coalesce(extract(epoch FROM clock_timestamp() - {}), 0))
 COUNTS = f"""
 SELECT clock_timestamp() AS at, count(*) AS workspaces, coalesce(sum(w.bytes), 0)::bigint AS bytes,
     count(p.id) AS owned,
-    count(*) FILTER (WHERE w.due_at <= clock_timestamp() AND w.queued_at IS NULL) AS due,
-    count(*) FILTER (WHERE w.queued_at IS NOT NULL AND p.id IS NULL) AS queued,
-    count(*) FILTER (WHERE w.queued_at IS NOT NULL AND p.id IS NOT NULL) AS running,
+    count(*) FILTER (WHERE w.due_at <= clock_timestamp() AND w.job_at IS NULL) AS due,
+    count(*) FILTER (WHERE w.job_at IS NOT NULL AND p.id IS NOT NULL) AS running,
     count(*) FILTER (WHERE w.failures > 0) AS failing,
-    {_SECONDS.format("min(w.due_at) FILTER (WHERE w.due_at <= clock_timestamp() AND w.queued_at IS NULL)")}
-        AS lag_seconds,
-    {_SECONDS.format("min(w.queued_at) FILTER (WHERE p.id IS NULL)")} AS queued_seconds
+    {_SECONDS.format("min(w.due_at) FILTER (WHERE w.due_at <= clock_timestamp() AND w.job_at IS NULL)")}
+        AS lag_seconds
 FROM workspaces w LEFT JOIN living p ON p.id = w.owner WHERE w.removed_at IS NULL
 """
 INBOX = f"""

@@ -17,7 +17,8 @@ from uuid import UUID
 from state.budget import Spend
 from state.errors import FencedError, NotFoundError, NotKeptError, UnreachableError
 from state.fleet import Generation, InboxRow, Lease, Place
-from state.stores.fleet.database import BoundedConnection, FleetDatabase, explained_errors, open_session, storable
+from state.stores.fleet.database import BoundedConnection, FleetDatabase, explained_errors, open_session
+from state.stores.fleet.schedule import LOST
 
 Kind = Literal["serve", "upkeep"]
 """`upkeep`: a command that holds a workspace for a moment."""
@@ -53,7 +54,6 @@ class Process:
     started_at: datetime
     alive: bool
     silent_seconds: float
-    draining: bool
     owned: int
     dreaming: int
     problem: str
@@ -70,7 +70,9 @@ RETURNING clock_timestamp() AS now
 _END = """
 WITH gone AS (DELETE FROM processes WHERE id = %(id)s),
 owned AS MATERIALIZED (SELECT id FROM workspaces WHERE owner = %(id)s ORDER BY id FOR NO KEY UPDATE)
-UPDATE workspaces w SET owner = NULL FROM owned WHERE w.id = owned.id AND w.owner = %(id)s
+UPDATE workspaces w SET owner = NULL, dreaming_at = NULL, job_at = NULL,
+    due_at = CASE WHEN job_at IS NOT NULL THEN clock_timestamp() ELSE due_at END
+FROM owned WHERE w.id = owned.id AND w.owner = %(id)s
 """
 
 
@@ -118,10 +120,6 @@ class Session:
         now: datetime = row["now"]
         return now
 
-    def drain(self) -> None:
-        """Have nothing more given to the process. Raise UnreachableError."""
-        self.database.rows("UPDATE processes SET draining = true WHERE id = %(id)s", {"id": self.id})
-
     def end(self) -> None:
         """End in order: the row goes, and what the process held is free at once. Raise UnreachableError."""
         try:
@@ -140,7 +138,7 @@ def processes(database: FleetDatabase) -> list[Process]:
     """Return every process that is known, also those that died in the last hour."""
     return database.all(
         Process,
-        "SELECT id, kind, address, host, version, slots, started_at, draining, owned, dreaming, problem,"
+        "SELECT id, kind, address, host, version, slots, started_at, owned, dreaming, problem,"
         " id IN (SELECT id FROM living) AS alive,"
         " greatest(0, extract(epoch FROM clock_timestamp() - seen_at))::float8 AS silent_seconds"
         " FROM processes ORDER BY kind, started_at",
@@ -179,16 +177,22 @@ class Commit:
     erasing_at: datetime | None = None
 
 
-_TAKE = """
+_JOB_LOST = "w.job_at IS NOT NULL AND w.owner IS DISTINCT FROM %(owner)s"
+# A job of the owner before is lost with it.
+_TAKE = f"""
 WITH taken AS (
-    UPDATE workspaces w SET owner = %(owner)s, dreaming_at = NULL
+    UPDATE workspaces w SET owner = %(owner)s, dreaming_at = NULL,
+        job_at = CASE WHEN w.owner = %(owner)s THEN w.job_at END,
+        due_at = CASE WHEN {_JOB_LOST} THEN clock_timestamp() ELSE due_at END,
+        failures = failures + (CASE WHEN {_JOB_LOST} THEN w.job_at > pg_postmaster_start_time() ELSE false END)::int,
+        problem = CASE WHEN {_JOB_LOST} AND w.job_at > pg_postmaster_start_time() THEN '{LOST}' ELSE problem END
     WHERE w.id = %(id)s AND w.removed_at IS NULL
       AND (w.owner IS NULL OR w.owner = %(owner)s OR NOT EXISTS (SELECT 1 FROM living p WHERE p.id = w.owner))
       AND EXISTS (SELECT 1 FROM living me WHERE me.id = %(owner)s)
     RETURNING w.*)
 SELECT taken.id, taken.tenant, t.name AS tenant_name, taken.name, taken.generation, taken.key, taken.created_at,
     taken.committed_at, taken.erasing_at,
-    taken.due_at IS NOT NULL OR taken.queued_at IS NOT NULL OR taken.generation = 0 AS is_due
+    taken.due_at IS NOT NULL OR taken.job_at IS NOT NULL OR taken.generation = 0 AS is_due
 FROM taken JOIN tenants t ON t.id = taken.tenant WHERE t.removed_at IS NULL
 """
 
@@ -197,18 +201,18 @@ SELECT p.id, coalesce(p.address, '') AS address FROM workspaces w LEFT JOIN livi
 WHERE w.id = %(id)s AND w.removed_at IS NULL
 """
 
-# What comes while a job is queued makes the workspace due: that is kept, though this statement may not see what came.
+# What comes while a job runs makes the workspace due: that is kept, though this statement may not see what came.
 # A problem may quote what is forgotten, and what was set aside may hold it.
 _COMMIT = """
 WITH held AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s,
         committed_at = clock_timestamp(), erasing_at = %(erasing_at)s,
-        queued_at = CASE WHEN %(settled)s THEN NULL ELSE queued_at END,
+        job_at = CASE WHEN %(settled)s THEN NULL ELSE job_at END,
         dreaming_at = CASE WHEN %(settled)s OR %(answered)s THEN NULL ELSE dreaming_at END,
         failures = CASE WHEN %(settled)s THEN 0 ELSE failures END,
         problem = CASE WHEN %(settled)s OR problem = '' THEN ''
             WHEN %(erased)s THEN 'it failed before something was forgotten there' ELSE problem END,
-        due_at = CASE WHEN queued_at IS NOT NULL AND NOT %(settled)s THEN due_at
+        due_at = CASE WHEN job_at IS NOT NULL AND NOT %(settled)s THEN due_at
             ELSE least(due_at, clock_timestamp() + %(due_in)s::interval) END
     WHERE w.id = %(id)s AND w.generation = %(before)s AND w.key = %(before_key)s AND w.removed_at IS NULL
     RETURNING w.id, w.tenant),
@@ -242,18 +246,6 @@ _WAITING = """
 SELECT i.id, i.kind, i.key, i.body, i.at
 FROM workspaces w LEFT JOIN inbox i ON i.workspace = w.id AND i.taken_at IS NULL
 WHERE w.id = %(id)s AND w.owner = %(owner)s AND w.removed_at IS NULL ORDER BY i.id
-"""
-
-_SETTLE = """
-UPDATE workspaces SET queued_at = NULL, due_at = least(due_at, clock_timestamp() + %(due_in)s::interval),
-    failures = CASE WHEN %(done)s THEN 0 ELSE failures END, problem = CASE WHEN %(done)s THEN '' ELSE problem END
-WHERE id = %(id)s AND removed_at IS NULL
-"""
-
-_SETTLE_FAILED = """
-UPDATE workspaces SET queued_at = NULL, dreaming_at = NULL, problem = %(problem)s, failures = failures + 1,
-    due_at = clock_timestamp() + interval '1 minute' * power(2, least(failures, 8))
-WHERE id = %(id)s AND removed_at IS NULL
 """
 
 
@@ -339,21 +331,10 @@ class Leases:
         values = {"id": lease.place.id, "owner": lease.owner, **asdict(spent)}
         return bool(self._database.rows(_CHARGE, values))
 
-    def release(self, lease: Lease) -> None:
-        """Hold the workspace no more."""
+    def release(self, workspace: int, owner: UUID) -> None:
+        """Hold the workspace no more, unless a job of it has begun at this owner."""
         self._database.rows(
-            "UPDATE workspaces SET owner = NULL, dreaming_at = NULL WHERE id = %(id)s AND owner = %(owner)s",
-            {"id": lease.place.id, "owner": lease.owner},
+            "UPDATE workspaces SET owner = NULL, dreaming_at = NULL"
+            " WHERE id = %(id)s AND owner = %(owner)s AND job_at IS NULL",
+            {"id": workspace, "owner": owner},
         )
-
-    def settle(self, workspace: int, due_in: timedelta | None) -> None:
-        """Note that a job of the workspace found nothing to do; it wants another one after `due_in`."""
-        self._database.rows(_SETTLE, {"id": workspace, "due_in": due_in, "done": True})
-
-    def put_off(self, workspace: int, due_in: timedelta) -> None:
-        """Note that a job of the workspace could not be done now; it wants another one after `due_in`."""
-        self._database.rows(_SETTLE, {"id": workspace, "due_in": due_in, "done": False})
-
-    def settle_failed(self, workspace: int, problem: str) -> None:
-        """Note that a job of the workspace has failed; each failure in a row doubles the wait for the next."""
-        self._database.rows(_SETTLE_FAILED, {"id": workspace, "problem": storable(problem)[:500]})

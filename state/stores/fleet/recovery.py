@@ -39,15 +39,12 @@ FROM workspaces w JOIN tenants t ON t.id = w.tenant
 _RAISE = """
 WITH raised AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s, committed_at = %(at)s,
-        owner = NULL, erasing_at = NULL, dreaming_at = NULL, queued_at = NULL, failures = 0,
+        owner = NULL, erasing_at = NULL, dreaming_at = NULL, job_at = NULL, failures = 0,
         problem = '', due_at = clock_timestamp()
     WHERE w.id = %(id)s AND w.generation <= %(number)s AND w.removed_at IS NULL RETURNING w.id),
 taken AS (
     UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM raised
-    WHERE i.workspace = raised.id AND i.id = ANY(%(taken)s::bigint[])),
-jobs AS (
-    DELETE FROM procrastinate_jobs WHERE lock = 'ws-' || %(id)s::bigint AND EXISTS (SELECT 1 FROM raised)
-    AND status IN ('todo', 'doing'))
+    WHERE i.workspace = raised.id AND i.id = ANY(%(taken)s::bigint[]))
 SELECT 1 FROM raised
 """
 _TENANT = """

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from daemon.config.settings import Config
 from daemon.fleet import held as held_module
 from daemon.fleet.held import foreseen
-from daemon.fleet.work import Sweeper, refusal
+from daemon.fleet.work import refusal
 from daemon.service.schedule import Action, History, Pending, Thresholds
 from state.errors import QuotaError, UnreachableError
 from state.fleet import Quotas
-from state.stores.fleet.schedule import Schedule, Use
+from state.stores.fleet.schedule import Use
 from state.stores.generations.generations import Generations
-from tests.daemon.fleet.running import Fleet, Here
+from tests.daemon.fleet.running import Fleet, Here, until
 from tests.support.generation_folders import held_in
 
 PAID: dict[str, Any] = {
@@ -106,10 +106,9 @@ def test_each_failure_in_a_row_is_counted_and_doubles_the_wait(fleet: Fleet) -> 
         fleet.note(place, "Ada prefers tea")
         waits = []
         for number in (1, 2):
-            Schedule(fleet.database).queue(place.id, "manual")
             door.process.work.run_job(place.id, "manual")
             row = fleet.row(place)
-            assert (row["failures"], row["queued_at"]) == (number, None)
+            assert (row["failures"], row["job_at"]) == (number, None)
             assert row["problem"]
             waits.append(row["due_at"] - row["committed_at"])
         assert waits[1] > 1.5 * waits[0]
@@ -159,10 +158,8 @@ def test_who_takes_over_finishes_an_erasure(fleet: Fleet, door: Here, monkeypatc
     # Half a minute later the schedule wants a pass, which whoever holds it then does.
     monkeypatch.setattr(held_module, "_ERASED_AGAIN", timedelta(0))
     fleet.database.rows("UPDATE workspaces SET due_at = clock_timestamp() - interval '1 second'")
-    assert Sweeper(fleet.database, door.process.stopping).tick() == 1
-    assert fleet.row(place)["queued_at"] is not None
     with fleet.here() as second:
-        second.process.work.run_job(place.id)
-        assert fleet.holds(WORD) == []
+        assert second.process.work.tick() == 1
+        until(lambda: fleet.holds(WORD) == [] and fleet.row(place)["job_at"] is None)
         assert fleet.row(place)["erasing_at"] is None
     assert fleet.crystals(place) == ["Ada prefers tea"]

@@ -67,6 +67,9 @@ class Fleet:
     def lease(self, place: Place, process: UUID | None = None) -> Lease:
         return self.leases.take(place.id, process or self.process())
 
+    def end(self, place: Place, process: UUID, **how: Any) -> None:
+        self.schedule.end_job(place.id, process, **{"how": "done", **how})
+
     def put(self, place: Place, key: str | None = None, kind: str = "note") -> int:
         key = key or f"key-{next(self._numbers)}"
         [arrived] = self.inbox.put([Arrival(place.id, place.tenant, kind, key, "{}")])
@@ -81,17 +84,20 @@ class Fleet:
     def due(self, place: Place) -> bool:
         """Whether it would be given a job now."""
         found = self.database.row(
-            "SELECT 1 FROM workspaces WHERE id = %(id)s AND due_at <= clock_timestamp() AND queued_at IS NULL"
+            "SELECT 1 FROM workspaces WHERE id = %(id)s AND due_at <= clock_timestamp() AND job_at IS NULL"
             " AND removed_at IS NULL",
             {"id": place.id},
         )
         return found is not None
 
-    def queued(self) -> list[int]:
-        """Queue what is due, and return the workspaces with a waiting job, in the order of the jobs."""
-        self.schedule.queue_due(1_000)
-        jobs = self.database.rows("SELECT args FROM procrastinate_jobs WHERE status = 'todo' ORDER BY id")
-        return [job["args"]["workspace"] for job in jobs]
+    def job(self, place: Place, process: UUID | None = None) -> UUID:
+        """Have a process claim a job of it, and return that one."""
+        process = process or self.process()
+        if self.row(place)["job_at"] is None:
+            self.postpone(place, self.database.now())
+            self.schedule.claim(process, 1_000)
+        assert self.row(place)["owner"] == process
+        return process
 
     def postpone(self, place: Place, at: datetime | None) -> None:
         self.database.rows("UPDATE workspaces SET due_at = %(at)s WHERE id = %(id)s", {"id": place.id, "at": at})

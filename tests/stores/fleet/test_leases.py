@@ -98,7 +98,7 @@ def test_a_process_that_was_stopped_and_goes_on_commits_over_nobody(fleet: Fleet
         )
     assert [row.id for row in fleet.inbox.waiting(place.id)] == [number]
     assert fleet.database.rows("SELECT 1 FROM spending") == []
-    fleet.leases.release(stopped)
+    fleet.leases.release(place.id, stopped.owner)
     assert fleet.row(place)["owner"] == other.owner
 
 
@@ -135,7 +135,7 @@ def test_a_forgetting_takes_along_the_words_of_a_problem_and_what_was_set_aside(
     for one in (place, other):
         fleet.inbox.set_aside([fleet.put(one)])
     lease = fleet.lease(place)
-    fleet.leases.settle_failed(place.id, "'the code of the cellar is 4711' is no line")
+    fleet.end(place, lease.owner, how="failed", problem="'the code of the cellar is 4711' is no line")
     lease = fleet.leases.commit(lease, commit_of(lease))
     assert "4711" in fleet.places.find(place.tenant, place.name).problem
     fleet.leases.commit(lease, commit_of(lease, erased=True))

@@ -97,7 +97,7 @@ class Kept:
         lease = self.lease(place)
         generation, size = self.put(lease, *notes)
         Leases(self.database).commit(lease, Commit(generation, size, taken, int(spent is not None), spent or Spend()))
-        Leases(self.database).release(lease)
+        Leases(self.database).release(place.id, lease.owner)
         return generation
 
     def arrive(self, place: Place, text: str, at: datetime | None = None) -> int:
