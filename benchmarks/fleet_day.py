@@ -26,17 +26,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from uuid import uuid4
 
 from benchmarks.fleet import Ground, ground, milliseconds, row
 from benchmarks.serving import home, machine, percentile
 from daemon.fleet.held import foreseen
+from daemon.fleet.lifetime import Lifetime
 from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, phase
 from state.budget import Spend
 from state.fleet import Generation, Lease
 from state.stores.fleet import database as fleet_database
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Commit, Condition, Leases, Session
+from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.schedule import Schedule
 
 SEED = 11
@@ -119,7 +119,7 @@ class Running:
 class Hand:
     """One simulated process."""
 
-    session: Session
+    session: Lifetime
     running: list[Running] = field(default_factory=list)
     owned: dict[int, tuple[Lease, datetime]] = field(default_factory=dict)
     dead: bool = False
@@ -190,7 +190,7 @@ class Day:
 
     def _work(self, hand: Hand) -> None:
         if (self.now - BEGIN).total_seconds() % 10 < self.step.total_seconds():
-            hand.session.beat(Condition(len(hand.owned), len(hand.running)))
+            hand.session.beat()
             self._schedule.clear_lost(hand.session.id, [one.lease.place.id for one in hand.running])
         for one in [one for one in hand.running if one.until <= self.now]:
             hand.running.remove(one)
@@ -250,7 +250,7 @@ class Day:
                 self.figures.waits.append(max(0.0, (begun - ended).total_seconds()))
 
     def _hand(self) -> Hand:
-        session = Session(self._database, "serve", uuid4(), "http://127.0.0.1:1", slots=SLOTS)
+        session = Lifetime(self._database, "serve", address="http://127.0.0.1:1", slots=SLOTS)
         session.beat()
         return Hand(session)
 

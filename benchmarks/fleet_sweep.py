@@ -15,14 +15,13 @@ import argparse
 import random
 import time
 from pathlib import Path
-from uuid import uuid4
 
 from benchmarks.fleet import Ground, database, ground, milliseconds, row
 from benchmarks.serving import home, machine, percentile
-from state.stores.fleet import leases as processes
+from daemon.fleet import lifetime as processes
+from daemon.fleet.lifetime import Lifetime
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Session
 from state.stores.fleet.schedule import Schedule
 
 SEED = 7
@@ -49,10 +48,10 @@ def prepare(made: Ground, tenants: int, workspaces: int) -> None:
     made.execute("VACUUM ANALYZE")
 
 
-def living(fleet: FleetDatabase) -> list[Session]:
+def living(fleet: FleetDatabase) -> list[Lifetime]:
     """Return the sessions of processes that live, with 400 slots."""
     vars(processes).update(ALIVE_SECONDS=3_600.0)  # nobody beats
-    sessions = [Session(fleet, "serve", uuid4(), slots=_SLOTS) for _ in range(20)]
+    sessions = [Lifetime(fleet, "serve", slots=_SLOTS) for _ in range(20)]
     for session in sessions:
         session.beat()
     return sessions
@@ -74,7 +73,7 @@ def arrive(inbox: Inbox, chosen: list[int], tenants: int, key: str) -> None:
             inbox.put(arrivals[start : start + 500])
 
 
-def timed(schedule: Schedule, session: Session) -> tuple[float, int]:
+def timed(schedule: Schedule, session: Lifetime) -> tuple[float, int]:
     """Look once; return the seconds, and how many jobs were claimed."""
     began = time.perf_counter()
     claimed = schedule.claim(session.id, _SLOTS) if schedule.is_due() else {}
@@ -82,7 +81,7 @@ def timed(schedule: Schedule, session: Session) -> tuple[float, int]:
 
 
 def everything(
-    made: Ground, schedule: Schedule, sessions: list[Session], inbox: Inbox, workspaces: int, tenants: int
+    made: Ground, schedule: Schedule, sessions: list[Lifetime], inbox: Inbox, workspaces: int, tenants: int
 ) -> None:
     """Print the rows of what comes seldom."""
     began = time.perf_counter()

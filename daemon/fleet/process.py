@@ -31,7 +31,7 @@ from daemon.fleet.connections import Connections
 from daemon.fleet.desk import Desk
 from daemon.fleet.disclosure import unknown
 from daemon.fleet.held import Held, StoreWatch, Surroundings
-from daemon.fleet.lifetime import Lifetime
+from daemon.fleet.lifetime import Condition, Lifetime
 from daemon.fleet.upkeep.status import FleetMetrics
 from daemon.fleet.work import Work
 from daemon.models.headless import AGENTS
@@ -44,7 +44,7 @@ from state.dream import Reason
 from state.errors import ConfigError, DreamdError, NotFoundError, UsageError
 from state.fleet import Place, Token, is_name
 from state.stores.fleet.inbox import Inbox
-from state.stores.fleet.leases import Condition, Leases
+from state.stores.fleet.leases import Leases
 from state.stores.fleet.registry import Places, Tokens
 from state.stores.fleet.schedule import Schedule
 

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from state.stores.fleet.leases import Leases, Session
+from daemon.fleet.lifetime import Lifetime
+from state.stores.fleet.leases import Leases
 from state.stores.fleet.registry import Tenants
 from tests.daemon.fleet.running import until
 from tests.redteam.tenancy import WORKSPACE, Occupant, Tenancy, canary, shown, tenancy
@@ -119,7 +119,7 @@ def test_who_floods_keeps_nobody_waiting(town: Tenancy, monkeypatch: pytest.Monk
     assert town.door.note(good, WORKSPACE, "before").status == 200
     # Nobody can be reached who holds its workspaces: each of these waits for long.
     monkeypatch.setattr("daemon.fleet.access.PATIENCE_SECONDS", 4.0)
-    session = Session(town.database, "serve", uuid4(), "http://127.0.0.1:9")
+    session = Lifetime(town.database, "serve", address="http://127.0.0.1:9")
     session.beat()
     for place in town.home.places.all(flooder.id):
         Leases(town.database).take(place.place.id, session.id)

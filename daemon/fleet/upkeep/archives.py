@@ -15,7 +15,7 @@ from pathlib import Path
 
 from daemon.config.settings import Config
 from daemon.fleet.connections import Connections
-from daemon.fleet.lifetime import Lifetime
+from daemon.fleet.lifetime import Condition, Lifetime
 from daemon.upkeep.export import Exported, export
 from daemon.upkeep.import_ import Imported, import_archive
 from daemon.workspace.stores import open_exclusive, utc_now
@@ -25,7 +25,7 @@ from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import contained, init_workspace
 from state.stores.fleet.inbox import Inbox
-from state.stores.fleet.leases import Commit, Condition, Leases
+from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.registry import Places
 from state.stores.generations.generations import Generations
 from state.stores.history.inbox import NoteInbox

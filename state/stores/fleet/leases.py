@@ -1,151 +1,23 @@
-"""Leases: which processes live, which of them holds a workspace, and the one statement that commits a generation.
+"""Leases: which process holds a workspace, and the one statement that commits a generation.
 
-A process lives as long as its session with PostgreSQL, which ends it when the process dies, and when it says nothing
-for fifteen seconds: because it hangs, or the line is cut. A lease is the holder's name in the workspace's row, for as
-long as that process lives. The fence is the generation: a commit stands if the workspace still has the one from which
-it went out. Who was displaced may commit as long as nobody else has, which harms nobody: what the new holder made of
-the same generation is then refused.
+A lease is the holder's name in the workspace's row, for as long as that process lives. The fence is the generation:
+a commit stands if the workspace still has the one from which it went out. Who was displaced may commit as long as
+nobody else has, which harms nobody: what the new holder made of the same generation is then refused.
 """
 
-import threading
 import time
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Literal
 from uuid import UUID
 
 from state.budget import Spend
 from state.errors import FencedError, NotFoundError, NotKeptError, UnreachableError
 from state.fleet import Generation, InboxRow, Lease, Place
-from state.stores.fleet.database import BoundedConnection, FleetDatabase, explained_errors, open_session
+from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.schedule import LOST
 
-Kind = Literal["serve", "upkeep"]
-"""`upkeep`: a command that holds a workspace for a moment."""
-ALIVE_SECONDS = 15.0
-"""After so long a silence PostgreSQL ends a session; whoever wants the workspaces of its process may take them."""
-HEARTBEAT_SECONDS = 5.0
 _ASKED_AGAIN_SECONDS = 20.0
 _PAUSE_SECONDS = 0.5
-
-
-# ------------------------------------------------------------------- processes
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """What a process says of itself: what it holds and dreams; `problem`: why it can do nothing now."""
-
-    owned: int = 0
-    dreaming: int = 0
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A process as the status shows it. `alive`: its session is there."""
-
-    id: UUID
-    kind: Kind
-    address: str
-    host: str
-    version: str
-    slots: int
-    started_at: datetime
-    alive: bool
-    silent_seconds: float
-    owned: int
-    dreaming: int
-    problem: str
-
-
-_BEAT = """
-INSERT INTO processes (id, kind, address, host, version, slots, owned, dreaming, problem)
-VALUES (%(id)s, %(kind)s, %(address)s, %(host)s, %(version)s, %(slots)s, %(owned)s, %(dreaming)s, %(problem)s)
-ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), owned = excluded.owned, dreaming = excluded.dreaming,
-    problem = excluded.problem
-RETURNING clock_timestamp() AS now
-"""
-
-_END = """
-WITH gone AS (DELETE FROM processes WHERE id = %(id)s),
-owned AS MATERIALIZED (SELECT id FROM workspaces WHERE owner = %(id)s ORDER BY id FOR NO KEY UPDATE)
-UPDATE workspaces w SET owner = NULL, dreaming_at = NULL, job_at = NULL,
-    due_at = CASE WHEN job_at IS NOT NULL THEN clock_timestamp() ELSE due_at END
-FROM owned WHERE w.id = owned.id AND w.owner = %(id)s
-"""
-
-
-@dataclass
-class Session:
-    """The session by which one process lives; `address`: where others reach it. Any thread may call."""
-
-    database: FleetDatabase
-    kind: Kind
-    id: UUID
-    address: str = ""
-    host: str = ""
-    version: str = ""
-    slots: int = 0
-
-    def __post_init__(self) -> None:
-        self._row = {name: getattr(self, name) for name in ("id", "kind", "address", "host", "version", "slots")}
-        self._lock = threading.Lock()
-        self._connection: BoundedConnection | None = None
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether PostgreSQL has ended the session since the last word, as far as its socket tells."""
-        connection = self._connection
-        return connection is not None and not connection.closed and connection.is_told
-
-    def beat(self, condition: Condition = Condition()) -> datetime:
-        """Say that the process lives, and return PostgreSQL's time.
-
-        Where the session has ended another one begins: what nobody has taken meanwhile is still the process's own.
-        Raise UnreachableError.
-        """
-        with self._lock:
-            try:
-                if self.has_ended:
-                    self.drop()
-                if self._connection is None:
-                    self._connection = open_session(self.database.url, f"dreamd {self.id}", ALIVE_SECONDS)
-                with explained_errors(self.database.url):
-                    row = self._connection.execute(_BEAT, {**self._row, **asdict(condition)}).fetchone()
-            except BaseException:
-                self.drop()
-                raise
-        assert row is not None
-        now: datetime = row["now"]
-        return now
-
-    def end(self) -> None:
-        """End in order: the row goes, and what the process held is free at once. Raise UnreachableError."""
-        try:
-            self.database.rows(_END, {"id": self.id})
-        finally:
-            self.drop()
-
-    def drop(self) -> None:
-        """Close the session without a word, as the death of the process does."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-
-def processes(database: FleetDatabase) -> list[Process]:
-    """Return every process that is known, also those that died in the last hour."""
-    return database.all(
-        Process,
-        "SELECT id, kind, address, host, version, slots, started_at, owned, dreaming, problem,"
-        " id IN (SELECT id FROM living) AS alive,"
-        " greatest(0, extract(epoch FROM clock_timestamp() - seen_at))::float8 AS silent_seconds"
-        " FROM processes ORDER BY kind, started_at",
-    )
-
-
-# ------------------------------------------------------------------- leases
 
 
 class HeldElsewhereError(NotKeptError):

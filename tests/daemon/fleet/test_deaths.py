@@ -23,10 +23,8 @@ from tests.support.scripted_model import Reply, ScriptedModel, slowly
 def hasten(alive: float) -> None:
     """In a process: it counts as dead earlier than others do."""
     from daemon.fleet import lifetime
-    from state.stores.fleet import leases as processes
 
-    vars(processes).update(ALIVE_SECONDS=alive)
-    vars(lifetime).update(HEARTBEAT_SECONDS=alive / 3)
+    vars(lifetime).update(ALIVE_SECONDS=alive, HEARTBEAT_SECONDS=alive / 3)
 
 
 HASTY = (f"{__name__}:hasten", [3.0])

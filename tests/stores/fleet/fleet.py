@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
+from daemon.fleet.lifetime import Lifetime, processes
 from state.fleet import Generation, Lease, Place, Tenant
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Commit, Leases, Session, processes
+from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.registry import Places, Tenants
 from state.stores.fleet.schedule import Schedule
 
@@ -29,7 +30,7 @@ class Fleet:
         self.database = database
         self.tenants, self.places = Tenants(database), Places(database)
         self.leases = Leases(database)
-        self.sessions: dict[UUID, Session] = {}
+        self.sessions: dict[UUID, Lifetime] = {}
         self.inbox, self.schedule = Inbox(database), Schedule(database)
         self._numbers = itertools.count(1)
 
@@ -41,10 +42,10 @@ class Fleet:
         return self.places.add(tenant or self.tenant(f"tenant-{number}"), f"workspace-{number}")
 
     def process(self) -> UUID:
-        one = uuid4()
-        self.sessions[one] = Session(self.database, "serve", one, "http://127.0.0.1:1", "host", "1", 4)
-        self.sessions[one].beat()
-        return one
+        one = Lifetime(self.database, "serve", address="http://127.0.0.1:1", slots=4)
+        one.beat()
+        self.sessions[one.id] = one
+        return one.id
 
     def dead(self, process: UUID) -> None:
         """From now on the process's session is over."""

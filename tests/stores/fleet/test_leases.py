@@ -7,10 +7,10 @@ from uuid import uuid4
 
 import pytest
 
+from daemon.fleet import lifetime as processes
 from state.budget import Spend
 from state.errors import FencedError
 from state.fleet import Lease
-from state.stores.fleet import leases as processes
 from state.stores.fleet.leases import HeldElsewhereError
 from tests.stores.fleet.fleet import Fleet, commit_of, session, together, wait_for, waits
 

@@ -12,12 +12,13 @@ from uuid import UUID, uuid4
 
 from daemon.config.settings import Config
 from daemon.fleet.connections import Connections, connect
+from daemon.fleet.lifetime import Condition, Lifetime
 from state.budget import Spend
 from state.fleet import Generation, Lease, Place, Tenant
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Commit, Leases, Session
+from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.registry import Places, Registry, Tenants
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
@@ -32,7 +33,8 @@ class Kept:
     folder: Path
     connections: Connections
     owner: UUID = field(default_factory=uuid4)
-    sessions: list[Session] = field(default_factory=list)
+    sessions: list[Lifetime] = field(default_factory=list)
+    condition: Condition = field(default_factory=Condition)
 
     @property
     def database(self) -> Registry:
@@ -63,9 +65,9 @@ class Kept:
 
     def live(self) -> None:
         """Be a process of the fleet."""
-        self.owner = uuid4()
-        session = Session(self.database, "serve", self.owner, "http://127.0.0.1:1", "here", "1.0", 4)
+        session = Lifetime(self.database, "serve", lambda: self.condition, "http://127.0.0.1:1", 4)
         session.beat()
+        self.owner = session.id
         self.sessions.append(session)
 
     def die(self) -> None:

@@ -7,13 +7,13 @@ from datetime import timedelta
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from daemon.fleet.lifetime import Condition
 from daemon.fleet.upkeep import status as metrics
 from daemon.fleet.upkeep.status import FleetMetrics, FleetStatus, fleet_status
 from daemon.observability.metrics import Metrics
 from state.budget import Spend
 from state.codec import encode
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Condition
 from state.stores.fleet.registry import Places
 from state.stores.fleet.schedule import Schedule
 from tests.daemon.fleet.upkeep.kept import Kept
@@ -70,7 +70,8 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
     fleet.commit(fleet.place(acme, "dear"), "milk", spent=Spend(1, 10, 3.0))
     bad = fleet.lease(fleet.place(acme, "bad"))
     Schedule(fleet.database).end_job(bad.place.id, bad.owner, "failed", problem="the model said no")
-    fleet.sessions[0].beat(Condition(problem="the object store cannot be reached"))
+    fleet.condition = Condition(problem="the object store cannot be reached")
+    fleet.sessions[0].beat()
     status = status_of(fleet, 60, usd_per_day=2.0, tokens_per_day=10)
     said = "\n".join(problems(status))
     for expected in (
