@@ -29,7 +29,7 @@ from pathlib import Path
 
 from benchmarks.fleet import Ground, ground, milliseconds, row
 from benchmarks.serving import home, machine, percentile
-from daemon.fleet.held import foreseen
+from daemon.fleet.desk import foreseen
 from daemon.fleet.lifetime import Lifetime
 from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, phase
 from state.budget import Spend

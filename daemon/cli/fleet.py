@@ -124,7 +124,7 @@ def serve(
 ) -> Done:
     """Run one process of the fleet, in the foreground: it serves tenants' agents, and dreams."""
     from daemon.config.paths import token_path
-    from daemon.fleet.serving import run
+    from daemon.fleet.process import run
 
     config = operator.config
     if jobs is not None:

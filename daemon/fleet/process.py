@@ -9,7 +9,11 @@
 A workspace is opened by its handle, which only the doors of this process write.
 """
 
+import asyncio
 import os
+import signal
+import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,22 +22,22 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.daemon import DaemonInfo, DaemonStatus
+from daemon.config.paths import token
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
-from daemon.fleet.access import HeldAccess, TenantAccess
+from daemon.fleet.access import HeldAccess, TenantAccess, unknown
 from daemon.fleet.arrivals import Arrivals
 from daemon.fleet.bearers import SIGN, Bearers, Recent, handle_parts
-from daemon.fleet.connections import Connections
-from daemon.fleet.desk import Desk
-from daemon.fleet.disclosure import unknown
-from daemon.fleet.held import Held, StoreWatch, Surroundings
+from daemon.fleet.connections import Connections, connect, isolate, own_folder
+from daemon.fleet.desk import Desk, Held, StoreWatch, Surroundings
 from daemon.fleet.lifetime import Condition, Lifetime
 from daemon.fleet.upkeep.status import FleetMetrics
 from daemon.fleet.work import Work
+from daemon.http.sockets import Listener, PortKeys, open_port
 from daemon.models.headless import AGENTS
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics
@@ -41,7 +45,7 @@ from daemon.workspace.status import BY_FLEET, ServiceStatus
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
-from state.errors import ConfigError, DreamdError, NotFoundError, UsageError
+from state.errors import ConfigError, DreamdError, NotFoundError, UnreachableError, UsageError
 from state.fleet import Place, Token, is_name
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Leases
@@ -50,6 +54,7 @@ from state.stores.fleet.schedule import Schedule
 
 if TYPE_CHECKING:
     from daemon.service.keeper import Keeper
+
 
 _MOST_PLACES, _PLACE_SECONDS = 100_000, 60.0
 _LOOK_SECONDS, _LOST_EVERY = 2.0, 5
@@ -263,3 +268,76 @@ def without_machines_ceilings(config: Config) -> Config:
         raise ConfigError(who, "tenants' dreams want a provider's model.")
     section = config.daemon.model_copy(update={"usd_per_day": _NO_CEILING_USD, "tokens_per_day": _NO_CEILING_TOKENS})
     return config.model_copy(update={"daemon": section})
+
+
+# ------------------------------------------------------------------- in the foreground
+
+
+Result = TypeVar("Result")
+# Of the ten seconds after SIGTERM.
+_STOP_SECONDS = 8.0
+_RETRY_SECONDS = 1.0
+_CONNECTIONS = 16
+_KEYS = PortKeys("fleet.host", "fleet.port", "any free one")
+
+
+def patiently(act: Callable[[], Result]) -> Result:
+    """Do it as soon as PostgreSQL and the object store can be reached: a process that starts waits for them."""
+    is_told = False
+    while True:
+        try:
+            return act()
+        except UnreachableError as error:
+            if not is_told:
+                logs.get().warning("start_delayed", error=error)
+            is_told = True
+            time.sleep(_RETRY_SECONDS)
+
+
+def run(config: Config) -> int:
+    """Serve tenants and dream until a signal; return the exit status. Raise ConfigError and BusyError."""
+    logs.configure(config.log.form, config.log.level)
+    sys.setswitchinterval(0.001)
+    operators = token(os.environ)
+    connections = patiently(lambda: connect(config, os.environ, size=config.fleet.dreams_at_once + _CONNECTIONS))
+    folder = own_folder(config, os.environ, "process")
+    isolate(folder.path, os.environ)
+    listener = open_port(config.fleet.host, config.fleet.port, operators, _KEYS)
+    try:
+        address = config.fleet.address or public_address(listener.address, socket.gethostname())
+        process = FleetProcess(config, connections, folder.path, address)
+        ended = asyncio.run(_serve(process, listener, operators))
+    finally:
+        listener.close()
+    if ended:
+        connections.close()
+        folder.close()
+    sys.stderr.flush()
+    # Threads of libraries may wait for a model or a disk; all that was acknowledged is durable.
+    os._exit(0)
+
+
+async def _serve(process: "FleetProcess", listener: Listener, operators: str) -> bool:
+    from daemon.fleet.doors import serve_doors
+    from daemon.fleet.upkeep.removal import remover
+
+    stop, closing = asyncio.Event(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await asyncio.to_thread(patiently, process.start)
+    process.take_jobs()
+    remover(process.database, process.objects, process.stopping).start()
+    logs.get().info("started", version=process.info().version, entrances=[listener.address])
+    async with asyncio.TaskGroup() as group:
+        group.create_task(serve_doors(process, listener, operators, closing))
+        await stop.wait()
+        logs.get().info("stop_begun", dreaming=process.work.dreaming)
+        closing.set()
+        ended = await asyncio.to_thread(process.stop, _STOP_SECONDS)
+    logs.get().info("stopped", left_behind=not ended)
+    return ended
+
+
+def public_address(address: str, host: str) -> str:
+    """Return the address at which other machines reach a listener; one on all addresses is named by `host`."""
+    return address.replace("//0.0.0.0:", f"//{host}:").replace("//[::]:", f"//{host}:")

@@ -16,8 +16,7 @@ from datetime import timedelta
 from daemon.config.settings import Config, day_start
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
-from daemon.fleet.desk import Desk
-from daemon.fleet.held import Held
+from daemon.fleet.desk import Desk, Held
 from daemon.observability import logs
 from daemon.observability.failures import failure
 from daemon.observability.metrics import Metrics

@@ -22,9 +22,8 @@ from state.fleet import Generation, Place
 from state.stores.disk.workspace import contained
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Inbox
-from state.stores.generations.generations import Generations
+from state.stores.generations.generations import Generations, Version, made_by
 from state.stores.generations.objects import StoredObject
-from state.stores.generations.versions import Version, made_by
 from state.stores.history.notes import notes_of
 
 _AT_ONCE = 8

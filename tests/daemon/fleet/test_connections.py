@@ -13,7 +13,7 @@ import pytest
 
 from daemon.config.settings import Config
 from daemon.fleet.connections import connect, connect_to_recover, isolate, open_database, own_folder
-from daemon.fleet.serving import patiently, public_address
+from daemon.fleet.process import patiently, public_address
 from state.errors import ConfigError, StorageError
 from state.stores.fleet.database import migrate
 from state.stores.fleet.registry import Places, Tenants

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.config.settings import Config
-from daemon.fleet import held as held_module
-from daemon.fleet.held import foreseen
+from daemon.fleet import desk as desk_module
+from daemon.fleet.desk import foreseen
 from daemon.fleet.work import refusal
 from daemon.service.schedule import Action, History, Pending, Thresholds
 from state.errors import QuotaError, UnreachableError
@@ -156,7 +156,7 @@ def test_who_takes_over_finishes_an_erasure(fleet: Fleet, door: Here, monkeypatc
     assert row["due_at"] is not None
     assert row["erasing_at"] is not None
     # Half a minute later the schedule wants a pass, which whoever holds it then does.
-    monkeypatch.setattr(held_module, "_ERASED_AGAIN", timedelta(0))
+    monkeypatch.setattr(desk_module, "_ERASED_AGAIN", timedelta(0))
     fleet.database.rows("UPDATE workspaces SET due_at = clock_timestamp() - interval '1 second'")
     with fleet.here() as second:
         assert second.process.work.tick() == 1
