@@ -135,15 +135,12 @@ def serve(
     return Done(None, status=run(config))
 
 
-_OLDEST = "what waits in an inbox for longer is a problem (else six passes and a tenth of dream.interval_minutes)"
-
-
 @operation("status")
-def status(operator: Operator, oldest_minutes: Annotated[float | None, Arg(_OLDEST)] = None) -> Done:
+def status(operator: Operator) -> Done:
     """Show how the fleet stands, and what is wrong with it."""
     from daemon.fleet.upkeep.status import fleet_status
 
-    found = fleet_status(operator.registry, operator.config, oldest_minutes)
+    found = fleet_status(operator.registry, operator.config)
     return Done(found, _status_text(found), status=int(bool(found.problems)))
 
 
@@ -408,7 +405,7 @@ def export(
 def import_(
     operator: Operator,
     tenant: Annotated[str, Arg("whose it is to be")],
-    name: Annotated[str, Arg("of the workspace: a new one, or one that never held anything")],
+    name: Annotated[str, Arg("of the new workspace")],
     file: Annotated[str, Arg("an archive of 'dreamd export' or 'dreamd fleet export'")],
 ) -> Done:
     """Make a workspace of such a file."""

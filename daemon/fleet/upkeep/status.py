@@ -157,13 +157,8 @@ WHERE w.failures > 0 AND w.removed_at IS NULL ORDER BY w.failures DESC, w.id LIM
 """
 
 
-def fleet_status(
-    database: FleetDatabase, config: Config, oldest_minutes: float | None = None, spenders: int = _MOST_TENANTS
-) -> FleetStatus:
-    """Return how the fleet stands, with so many `spenders`. What waits for longer than `oldest_minutes` is a problem.
-
-    Raise UnreachableError.
-    """
+def fleet_status(database: FleetDatabase, config: Config, spenders: int = _MOST_TENANTS) -> FleetStatus:
+    """Return how the fleet stands, with so many `spenders`. Raise UnreachableError."""
     fleet, known = config.fleet, tuple(processes(database))
     [counts] = database.all(Counts, _COUNTS)
     [inbox] = database.all(InboxFigures, _INBOX)
@@ -171,8 +166,7 @@ def fleet_status(
     spent, *most = database.all(SpentToday, _SPENT, {"most": spenders + 1})
     failing = tuple(database.all(Failing, _FAILING, {"most": _MOST_FAILING}))
     ceilings = Ceilings(fleet.usd_per_day, fleet.tokens_per_day)
-    if oldest_minutes is None:
-        oldest_minutes = _PASSES * config.daemon.pass_minutes + config.dream.interval_minutes / 10
+    oldest_minutes = _PASSES * config.daemon.pass_minutes + config.dream.interval_minutes / 10
     problems = (
         *_of_processes(known),
         *_of_work(failing, counts, inbox, removing, oldest_minutes),

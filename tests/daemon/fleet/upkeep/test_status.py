@@ -25,10 +25,10 @@ def text_of(process: Metrics, accept: str = "") -> str:
     return process.render(accept)[0].decode()
 
 
-def status_of(fleet: Kept, oldest_minutes: float | None = None, **section: float) -> FleetStatus:
+def status_of(fleet: Kept, **section: float) -> FleetStatus:
     config = fleet.config
     config = config.model_copy(update={"fleet": config.fleet.model_copy(update=section)})
-    return fleet_status(fleet.database, config, oldest_minutes)
+    return fleet_status(fleet.database, config)
 
 
 def problems(status: FleetStatus) -> list[str]:
@@ -64,21 +64,21 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
     acme = fleet.tenant("acme")
     place = fleet.place(acme, "notes")
     fleet.arrive(place, "tea")
-    assert problems(status_of(fleet, 60)) == []
+    assert problems(status_of(fleet)) == []
     age(fleet, "workspaces", "due_at", 60)
-    age(fleet, "inbox", "at", 90)
+    age(fleet, "inbox", "at", 600)
     fleet.commit(fleet.place(acme, "dear"), "milk", spent=Spend(1, 10, 3.0))
     bad = fleet.lease(fleet.place(acme, "bad"))
     Schedule(fleet.database).end_job(bad.place.id, bad.owner, "failed", problem="the model said no")
     fleet.condition = Condition(problem="the object store cannot be reached")
     fleet.sessions[0].beat()
-    status = status_of(fleet, 60, usd_per_day=2.0, tokens_per_day=10)
+    status = status_of(fleet, usd_per_day=2.0, tokens_per_day=10)
     said = "\n".join(problems(status))
     for expected in (
         "says: the object store cannot be reached",
         "the work does not keep up: a workspace is due for 60 minutes",
         "1 workspace fails; acme/bad, 1 in a row: the model said no",
-        "what was acknowledged 90 minutes ago still waits",
+        "what was acknowledged 600 minutes ago still waits",
         "the fleet's ceiling of $2.00 a day is reached",
         "the fleet's ceiling of 10 tokens a day is reached",
     ):
