@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -35,6 +35,7 @@ from daemon.fleet.bearers import SIGN, Bearers, Recent, handle_parts
 from daemon.fleet.connections import Connections, connect, isolate, own_folder
 from daemon.fleet.desk import Desk, Held, StoreWatch, Surroundings
 from daemon.fleet.lifetime import Condition, Lifetime
+from daemon.fleet.upkeep.removal import finish_removals
 from daemon.fleet.upkeep.status import FleetMetrics
 from daemon.fleet.work import Work
 from daemon.http.sockets import Listener, PortKeys, open_port
@@ -45,7 +46,7 @@ from daemon.workspace.status import BY_FLEET, ServiceStatus
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
-from state.errors import ConfigError, DreamdError, NotFoundError, UnreachableError, UsageError
+from state.errors import ConfigError, NotFoundError, UnreachableError, UsageError
 from state.fleet import Place, Token, is_name
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Leases
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 
 
 _MOST_PLACES, _PLACE_SECONDS = 100_000, 60.0
-_LOOK_SECONDS, _LOST_EVERY = 2.0, 5
+_LOOK_SECONDS, _LOST_SECONDS, _TICK_SECONDS, _REMOVAL_SECONDS = 2.0, 10.0, 1.0, 300.0
 _NO_CEILING_USD, _NO_CEILING_TOKENS = 1e12, 10**15
 
 
@@ -219,28 +220,37 @@ class FleetProcess:
     def start(self) -> None:
         """Be known to the fleet, and take work. Raise UnreachableError."""
         self.lifetime.start()
-        threading.Thread(target=self._look, name="look", daemon=True).start()
+        self._every(_LOOK_SECONDS, "round", self._look)
+        self._every(_LOST_SECONDS, "round", self.desk.drop_lost)
 
     def take_jobs(self) -> None:
-        """Claim what is due from now on."""
-        threading.Thread(target=self.work.run, name="sweep", daemon=True).start()
+        """Claim what is due from now on, and go on with removals that were interrupted."""
+        self._every(_TICK_SECONDS, "sweep", self.work.tick)
+        self._every(_REMOVAL_SECONDS, "removal", lambda: finish_removals(self.database, self.objects), first=15.0)
+
+    def _every(self, seconds: float, name: str, act: Callable[[], object], first: float | None = None) -> None:
+        """Do this again and again on a thread of its own, until the process ends."""
+
+        def run() -> None:
+            wait = seconds if first is None else first
+            while not self.stopping.wait(wait):
+                wait = seconds
+                try:
+                    act()
+                except UnreachableError:
+                    continue  # the heartbeat says so
+                except Exception as error:  # noqa: BLE001 - whatever it is, the next time comes
+                    logs.get().error(f"{name}_failed", error=error)
+
+        threading.Thread(target=run, name=name, daemon=True).start()
 
     def _condition(self) -> Condition:
         return Condition(len(self.desk.all()), self.work.dreaming, self._watch.problem)
 
     def _look(self) -> None:
-        looks = 0
-        while not self.stopping.wait(_LOOK_SECONDS):
-            looks += 1
-            try:
-                self.desk.look(self.config.fleet.idle_seconds)
-                if minutes := self.config.embeddings.idle_minutes:
-                    self._embedding.rest(minutes * 60)
-                if looks % _LOST_EVERY == 0:
-                    with suppress(DreamdError):  # the database is away; the lifetime says so
-                        self.desk.drop_lost()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next look comes
-                logs.get().error("round_failed", error=error)
+        self.desk.look(self.config.fleet.idle_seconds)
+        if minutes := self.config.embeddings.idle_minutes:
+            self._embedding.rest(minutes * 60)
 
     def stop(self, seconds: float) -> bool:
         """Take nothing more, end dreams at their next node, give back everything; return whether all ended."""
@@ -319,14 +329,12 @@ def run(config: Config) -> int:
 
 async def _serve(process: "FleetProcess", listener: Listener, operators: str) -> bool:
     from daemon.fleet.doors import serve_doors
-    from daemon.fleet.upkeep.removal import remover
 
     stop, closing = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await asyncio.to_thread(patiently, process.start)
     process.take_jobs()
-    remover(process.database, process.objects, process.stopping).start()
     logs.get().info("started", version=process.info().version, entrances=[listener.address])
     async with asyncio.TaskGroup() as group:
         group.create_task(serve_doors(process, listener, operators, closing))

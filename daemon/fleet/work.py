@@ -44,7 +44,6 @@ from state.stores.fleet.schedule import Schedule, Use
 _BUSY_WAIT = timedelta(seconds=10)
 # Dreams under way may cost less than is counted for them, and a ceiling may be raised.
 _CEILING_WAIT = timedelta(minutes=10)
-_TICK_SECONDS = 1.0
 LOST_SECONDS = 10.0
 """So often a process looks for jobs that died."""
 _OLD_SECONDS = 600.0
@@ -56,7 +55,7 @@ class Work:
     def __init__(
         self, config: Config, desk: Desk, database: FleetDatabase, metrics: Metrics, stopping: threading.Event
     ) -> None:
-        self._config, self._desk, self._stopping = config, desk, stopping
+        self._config, self._desk = config, desk
         self._schedule, self._inbox, self._places = Schedule(database), Inbox(database), Places(database)
         # The model is the operator's: errors stand in ledgers and generations, which are the tenants'.
         self._jobs = Jobs(metrics, stopping, discreet=True)
@@ -67,17 +66,6 @@ class Work:
         self._lost_at = self._old_at = 0.0
 
     # ------------------------------------------------------------ claims
-
-    def run(self) -> None:
-        """Claim what is due and clear up after what died, until the process ends."""
-        while not self._stopping.wait(_TICK_SECONDS):
-            try:
-                self.tick()
-            except UnreachableError:
-                continue  # the heartbeat says so
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next tick comes
-                logs.get().error("sweep_failed", error=error)
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def tick(self) -> int:
         """Begin the jobs that this process has room for; return how many."""

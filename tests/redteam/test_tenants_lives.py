@@ -24,6 +24,7 @@ QUICK_SECONDS = 2.0
 def town(fleet_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tenancy]:
     """A fleet in which what was removed goes soon."""
     monkeypatch.setattr("daemon.fleet.process._LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("daemon.fleet.process._LOST_SECONDS", 0.5)
     with tenancy(fleet_url, tmp_path) as one:
         yield one
 
