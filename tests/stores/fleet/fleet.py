@@ -12,7 +12,7 @@ from uuid import UUID
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
-from daemon.fleet.lifetime import Lifetime, processes
+from daemon.fleet.lifetime import Condition, Lifetime, processes
 from state.fleet import Generation, Lease, Place, Tenant
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
@@ -31,18 +31,19 @@ class Fleet:
         self.tenants, self.places = Tenants(database), Places(database)
         self.leases = Leases(database)
         self.sessions: dict[UUID, Lifetime] = {}
+        self.condition = Condition()
         self.inbox, self.schedule = Inbox(database), Schedule(database)
         self._numbers = itertools.count(1)
 
     def tenant(self, name: str = "acme") -> Tenant:
         return self.tenants.add(name)
 
-    def place(self, tenant: Tenant | None = None) -> Place:
+    def place(self, tenant: Tenant | None = None, name: str = "") -> Place:
         number = next(self._numbers)
-        return self.places.add(tenant or self.tenant(f"tenant-{number}"), f"workspace-{number}")
+        return self.places.add(tenant or self.tenant(f"tenant-{number}"), name or f"workspace-{number}")
 
     def process(self) -> UUID:
-        one = Lifetime(self.database, "serve", address="http://127.0.0.1:1", slots=4)
+        one = Lifetime(self.database, "serve", lambda: self.condition, "http://127.0.0.1:1", 4)
         one.beat()
         self.sessions[one.id] = one
         return one.id

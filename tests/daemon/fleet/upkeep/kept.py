@@ -2,43 +2,34 @@
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID, uuid4
 
 from daemon.config.settings import Config
 from daemon.fleet.connections import Connections, connect
-from daemon.fleet.lifetime import Condition, Lifetime
 from state.budget import Spend
-from state.fleet import Generation, Lease, Place, Tenant
+from state.fleet import Generation, Lease, Place
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace, contained, init_workspace
-from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Commit, Leases
-from state.stores.fleet.registry import Places, Registry, Tenants
+from state.stores.fleet.inbox import Arrival
+from state.stores.fleet.leases import Commit
+from state.stores.fleet.registry import Registry
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
 from state.stores.history.inbox import NoteInbox
+from tests.stores.fleet.fleet import Fleet, wait_for
 
 
-@dataclass(slots=True)
-class Kept:
+class Kept(Fleet):
     """One fleet; `folder` has its objects and the owners' copies."""
 
-    url: str
-    folder: Path
-    connections: Connections
-    owner: UUID = field(default_factory=uuid4)
-    sessions: list[Lifetime] = field(default_factory=list)
-    condition: Condition = field(default_factory=Condition)
-
-    @property
-    def database(self) -> Registry:
-        return self.connections.database
+    def __init__(self, url: str, folder: Path, connections: Connections) -> None:
+        super().__init__(connections.database)
+        self.url, self.folder, self.connections = url, folder, connections
+        self.owner = uuid4()
 
     @property
     def objects(self) -> Objects:
@@ -57,30 +48,20 @@ class Kept:
             "DREAMD_FLEET__FOLDER": str(self.folder / "own"),
         }
 
-    def tenant(self, name: str) -> Tenant:
-        return Tenants(self.database).add(name)
-
-    def place(self, tenant: Tenant, name: str) -> Place:
-        return Places(self.database).add(tenant, name)
-
     def live(self) -> None:
         """Be a process of the fleet."""
-        session = Lifetime(self.database, "serve", lambda: self.condition, "http://127.0.0.1:1", 4)
-        session.beat()
-        self.owner = session.id
-        self.sessions.append(session)
+        self.owner = self.process()
 
     def die(self) -> None:
         """Have every process die."""
-        while self.sessions:
-            self.sessions.pop().drop()
-        while self.database.rows("SELECT 1 FROM living"):
-            time.sleep(0.01)
+        for session in self.sessions.values():
+            session.drop()
+        wait_for(lambda: not self.living())
 
-    def lease(self, place: Place) -> Lease:
-        return Leases(self.database).take(place.id, self.owner)
+    def lease(self, place: Place, process: UUID | None = None) -> Lease:
+        return super().lease(place, process or self.owner)
 
-    def put(self, lease: Lease, *notes: str, at: datetime | None = None) -> tuple[Generation, int]:
+    def put_generation(self, lease: Lease, *notes: str, at: datetime | None = None) -> tuple[Generation, int]:
         """Put the next generation with these notes into the store, as an owner does that dies before its commit."""
         place, root = lease.place, self.folder / "copies" / lease.place.handle
         generations = Generations(self.objects, place.prefix)
@@ -97,16 +78,16 @@ class Kept:
     ) -> Generation:
         """Hold the workspace, add these notes and commit."""
         lease = self.lease(place)
-        generation, size = self.put(lease, *notes)
-        Leases(self.database).commit(lease, Commit(generation, size, taken, int(spent is not None), spent or Spend()))
-        Leases(self.database).release(place.id, lease.owner)
+        generation, size = self.put_generation(lease, *notes)
+        self.leases.commit(lease, Commit(generation, size, taken, int(spent is not None), spent or Spend()))
+        self.leases.release(place.id, lease.owner)
         return generation
 
     def arrive(self, place: Place, text: str, at: datetime | None = None) -> int:
         """A note that is acknowledged; its row."""
         at = at or datetime.now(UTC)
         body = json.dumps({"text": text, "importance": 0.7, "at": at.isoformat()})
-        [arrived] = Inbox(self.database).put([Arrival(place.id, place.tenant, "note", uuid4().hex, body)])
+        [arrived] = self.inbox.put([Arrival(place.id, place.tenant, "note", uuid4().hex, body)])
         assert arrived is not None
         return arrived.id
 
@@ -136,6 +117,4 @@ def kept(url: str, folder: Path) -> Iterator[Kept]:
     try:
         yield one
     finally:
-        for session in one.sessions:
-            session.drop()
-        connections.close()
+        one.close()

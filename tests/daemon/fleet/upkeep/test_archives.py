@@ -32,7 +32,7 @@ def test_an_export_has_the_generation_and_the_inbox_while_its_holder_goes_on(fle
     fleet.commit(place, "tea", "taken", taken=(taken,))
     fleet.arrive(place, "coffee")
     lease = fleet.lease(place)
-    fleet.put(lease, "of nobody's knowledge")
+    fleet.put_generation(lease, "of nobody's knowledge")
     before = fleet.rows("SELECT * FROM workspaces")
     file = tmp_path / "notes.db"
     with scratch_folder(fleet.config, os.environ) as own:

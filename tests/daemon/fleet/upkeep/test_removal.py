@@ -54,7 +54,7 @@ def test_what_an_owner_had_begun_when_its_tenant_was_removed_is_not_committed_an
     lease = fleet.lease(fleet.place(tenant, "notes"))
     receipt = remove_tenant(fleet.database, fleet.objects, "acme")
     assert receipt.objects == 0
-    generation, size = fleet.put(lease, "tea")  # it does not know yet
+    generation, size = fleet.put_generation(lease, "tea")  # it does not know yet
     with pytest.raises(FencedError):
         Leases(fleet.database).commit(lease, Commit(generation, size))
     assert [*fleet.objects.list(str(tenant.id))]

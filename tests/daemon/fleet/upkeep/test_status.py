@@ -71,7 +71,7 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
     bad = fleet.lease(fleet.place(acme, "bad"))
     Schedule(fleet.database).end_job(bad.place.id, bad.owner, "failed", problem="the model said no")
     fleet.condition = Condition(problem="the object store cannot be reached")
-    fleet.sessions[0].beat()
+    fleet.sessions[fleet.owner].beat()
     status = status_of(fleet, usd_per_day=2.0, tokens_per_day=10)
     said = "\n".join(problems(status))
     for expected in (
