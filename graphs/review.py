@@ -12,15 +12,15 @@ said instead, that crystal is the denial of the line ("It is not true that: ..."
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from graphs.checks import PROTECTING, same_as_deleted, vetoed
 from graphs.input_budget import numbered
 from graphs.room import Archive, fit
-from graphs.sheet import SAID_ALREADY, Check, Sheet
+from graphs.sheet import SAID_ALREADY, Sheet
 from state.changes.change import Change, CurrentLine
 from state.changes.page import Page, owners_words
 from state.crystals.crystal import Crystal
@@ -36,81 +36,202 @@ OWNERS_IMPORTANCE = 0.8
 # Of a change that says nothing of its lines, as an earlier dreamd kept some.
 _UNKNOWN = datetime.fromtimestamp(0, UTC)
 NOT_TRUE = "It is not true that: "
-_CHECKS: Mapping[bool, tuple[Check, ...]] = {
-    False: PROTECTING,
-    True: tuple(check for check in PROTECTING if check is not vetoed),
-}
+CONFLICT = "conflict"
+"""The guard of a wish whose line is not there, or says something else by now."""
+_UNHELD = Refusal("shape", "operation", "MEMORY.md cannot hold that; change it in the file")
+
+
+class LineAction(StrEnum):
+    """What the owner wants of a line."""
+
+    EDIT = "edit"
+    DELETE = "delete"
+    PIN = "pin"
+    UNPIN = "unpin"
+    WRONG = "wrong"
+    ADD = "add"
+
+
+_DONE = {
+    LineAction.EDIT: "edited", LineAction.DELETE: "deleted", LineAction.PIN: "pinned", LineAction.UNPIN: "unpinned",
+    LineAction.WRONG: "wrong", LineAction.ADD: "added",
+}  # fmt: skip
+_PINS = (LineAction.PIN, LineAction.UNPIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the owner wants of a line that is named by its id, or else by its section and its text as it was shown.
+
+    `expected` is that text: what stands there now has to be the same. `text` is what it is to say, `again`: also if
+    the owner deleted that before.
+    """
+
+    action: LineAction
+    line: str = ""
+    section: SectionName | None = None
+    expected: str = ""
+    text: str = ""
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """The version that carries the owner's wishes out, None when there is none.
+
+    What became of each stands under its number: the line that it wrote, or why it is refused. `done` applied,
+    `outdated` are those whose lines are no longer what they were, or that say nothing new.
+    """
+
+    dream: Dream | None
+    refused: Mapping[int, Refusal]
+    texts: Mapping[int, str] = field(default_factory=dict)
+    done: tuple[int, ...] = ()
+    outdated: tuple[int, ...] = ()
+
+
+class Review(Sheet):
+    """The page while its owner changes it.
+
+    `unwanted` are the texts that are not to be written again, `lifted` those that are allowed again, `said` the
+    crystals of the owner's words, `corrections` what was called wrong.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        super().__init__(snapshot)
+        self.unwanted: list[str] = []
+        self.lifted: list[str] = []
+        self.said: list[Crystal] = []
+        self.corrections: list[Correction] = []
+
+    def version(self, cause: str, reason: str) -> Dream:
+        """Return the version of what the owner decided."""
+        dream = self.dream(AUTHOR, Usage(), 0.0)
+        return replace(
+            dream,
+            cause=cause,
+            reason=reason,
+            dreamt=(),
+            notes=0,
+            staged=(),
+            refused=(),
+            crystals=(*dream.crystals, *self.said),
+            tombstones=tuple(self.unwanted),
+            lifted_tombstones=tuple(dict.fromkeys(self.lifted)),
+            corrections=tuple(self.corrections),
+        )
+
+    def write(self, operation: Operation, *, again: bool = False, by_owner: bool = True) -> Refusal | None:
+        """Carry an operation out; what the owner writes is their word, and rests on nothing else."""
+        before = len(self.refused)
+        self.play((operation,), [check for check in PROTECTING if not (again and check is vetoed)])
+        if self.refused[before:]:
+            return self.refused[before]
+        if by_owner:
+            last = self.changes[-1]
+            self.changes[-1] = replace(last, come=tuple(map(_owned, last.come)), evidence=())
+            self.lines |= {line.id: line for line in self.changes[-1].come}
+        return None
+
+    def today(self, lines: Sequence[CurrentLine]) -> tuple[str, ...]:
+        """Return the ids of those of these lines that stand."""
+        return tuple(line.id for line in map(self.stands, lines) if line is not None)
+
+    def undo(self, staged: StagedChange, evidence: Mapping[str, tuple[str, ...]]) -> bool:
+        """Take an applied change back; the lines that come back are the owner's word. False when it is outdated."""
+        back = _inverse(self, staged)
+        if back is None:
+            return False
+        if not back.come:
+            self.unwanted += [line.text for line in back.gone]
+        rests = tuple(dict.fromkeys(crystal for line in back.come for crystal in evidence.get(line.id, ())))
+        mine = tuple(map(_owned, back.come))
+        why = Why.UNDONE if mine else Why.DELETED
+        return self.change(replace(back, why=why, come=mine, evidence=() if mine else rests)) is not None
+
+    def line(self, wish: Wish, line: CurrentLine | None) -> Refusal | None:
+        """Carry out what is wanted of a line, or of a section (None)."""
+        section = line.section if line else wish.section
+        assert section is not None
+        old = () if line is None else (line,)
+        said, written = list[Crystal](), ""
+        if wish.text:
+            action = Action.REVISE if line else Action.ADD
+            operation = Operation(action, section, wish.text, tuple(one.id for one in old))
+            if (refusal := self.write(operation, again=wish.again)) is not None:
+                return refusal
+            last = self.changes[-1]
+            written = last.come[0].text if last.come else wish.text
+            if line is not None and last.come:  # the new line rests on the crystal of the owner's words
+                said = [owners_words(last.come[0], self.snapshot.redaction, self.snapshot.now)]
+                self.changes[-1] = replace(last, evidence=(said[0].id,))
+            if wish.again:
+                self.lifted += [one for one in self.snapshot.tombstones if same_as_deleted(written, one)]
+        elif line is not None:
+            come = (replace(line, pinned=wish.action is LineAction.PIN),) if wish.action in _PINS else ()
+            why = Why.PINNED if come else Why.EVICTED if _is_pointer(line) else Why.DELETED
+            if self.change(Change(why, old, come)) is None:
+                return _UNHELD
+        if line is None or wish.action in _PINS:
+            return None
+        if wish.action is LineAction.WRONG:
+            said = said or [self._denial(line)]
+            self.corrections.append(Correction(line.id, said[0].id))
+        self.said += said
+        # A line that is only worded otherwise may be worded so again by a dream; what is called wrong may not.
+        if not wish.text or wish.action is LineAction.WRONG or set(numbers(line.text)) != set(numbers(written)):
+            self.unwanted.append(line.text)
+        return None
+
+    def _denial(self, line: CurrentLine) -> Crystal:
+        text = f"{NOT_TRUE}{line.text}"
+        denied = replace(line, text=text, importance=OWNERS_IMPORTANCE, trust=Trust.OWNER, said_at=None)
+        return owners_words(denied, self.snapshot.redaction, self.snapshot.now)
 
 
 # ------------------------------------------------------------------------------ staged changes
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What the owner wants of a staged change: that it applies, with another text perhaps, or that it is undone."""
-
-    number: int
-    change: StagedChange
-    text: str = ""
-    undo: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """The dream that carries the wishes out, None when none can be; the numbers of those, and of the others.
-
-    `outdated` are those whose lines are no longer what they were, or that say nothing new; `refused` waits on.
-    """
-
-    dream: Dream | None
-    done: tuple[int, ...]
-    outdated: tuple[int, ...]
-    refused: tuple[tuple[int, Refusal], ...]
-
-
 def carry_out(
-    snapshot: Snapshot, wishes: Sequence[Wish], archive: Archive, evidence: Mapping[str, tuple[str, ...]]
+    snapshot: Snapshot,
+    approved: Mapping[int, tuple[StagedChange, str]],
+    undone: Mapping[int, StagedChange],
+    archive: Archive,
+    evidence: Mapping[str, tuple[str, ...]],
 ) -> Carried:
-    """Carry these wishes out. `evidence` are the crystals on which lines rested that come back, by their ids."""
-    snapshot, wishes = _with_evidence(snapshot, wishes)
-    sheet, unwanted = Sheet(snapshot), list[str]()
-    done, outdated, refused = list[Wish](), list[int](), list[tuple[int, Refusal]]()
-    for wish in wishes:
-        fate = _undo(sheet, wish.change, evidence, unwanted) if wish.undo else _approve(sheet, wish)
-        if isinstance(fate, Refusal):
-            refused.append((wish.number, fate))
-        elif fate:
-            done.append(wish)
+    """Carry staged changes out, each with the owner's own text perhaps, and take applied ones back.
+
+    `evidence` are the crystals on which lines rested that come back, by their ids.
+    """
+    pieces, operations = _with_evidence({number: staged for number, (staged, _) in approved.items()})
+    review = Review(replace(snapshot, evidence=pieces, seeds=(), notes=(), taken=()))
+    done, outdated, refused = list[int](), list[int](), dict[int, Refusal]()
+    for number, (staged, text) in approved.items():
+        lines = review.today(staged.lines)
+        refusal = None
+        if is_there := len(set(lines)) == len(staged.lines):
+            operation = replace(operations[number], lines=lines, text=text or staged.operation.text)
+            refusal = review.write(operation, by_owner=bool(text))
+        if not is_there or (refusal is not None and refusal.figures.endswith(SAID_ALREADY)):
+            outdated.append(number)
+        elif refusal is not None:
+            refused[number] = refusal
         else:
-            outdated.append(wish.number)
-    if sheet.changes:
-        fit(sheet, archive)
-    for wish in [one for one in done if one.change.operation.action is Action.EVICT and not one.undo]:
-        stays = next((sheet.unmovable[name] for name in _lines_today(sheet, wish) if name in sheet.unmovable), None)
+            done.append(number)
+    for number, staged in undone.items():
+        (done if review.undo(staged, evidence) else outdated).append(number)
+    if review.changes:
+        fit(review, archive)
+    for number in [one for one in done if one in approved and operations[one].action is Action.EVICT]:
+        lines = review.today(approved[number][0].lines)
+        stays = next((review.unmovable[name] for name in lines if name in review.unmovable), None)
         if stays is not None:
-            done.remove(wish)
-            refused.append((wish.number, stays))
+            done.remove(number)
+            refused[number] = stays
     if not done:
-        return Carried(None, (), tuple(outdated), tuple(refused))
-    numbers = tuple(wish.number for wish in done)
-    reason = f"change{'s' if len(done) > 1 else ''} {', '.join(map(str, numbers))}"
-    dream = _version(sheet, REVIEW, reason, tombstones=unwanted)
-    return Carried(dream, numbers, tuple(outdated), tuple(refused))
-
-
-def _approve(sheet: Sheet, wish: Wish) -> Refusal | bool:
-    """Carry a staged change out on the lines of today; False when it is outdated."""
-    operation = _today(sheet, wish)
-    if operation is None:
-        return False
-    before = len(sheet.refused)
-    sheet.play((operation,), PROTECTING)
-    refusal = next(iter(sheet.refused[before:]), None)
-    if refusal is not None:
-        return False if refusal.figures.endswith(SAID_ALREADY) else refusal
-    if wish.text:
-        _by_owner(sheet)
-    return True
+        return Carried(None, refused, outdated=tuple(outdated))
+    reason = f"change{'s' if len(done) > 1 else ''} {', '.join(map(str, done))}"
+    return Carried(review.version(REVIEW, reason), refused, {}, tuple(done), tuple(outdated))
 
 
 def is_outdated(staged: StagedChange, lines: Sequence[CurrentLine]) -> bool:
@@ -120,8 +241,10 @@ def is_outdated(staged: StagedChange, lines: Sequence[CurrentLine]) -> bool:
         return _inverse(page, staged) is None
     if any(page.stands(line) is None for line in staged.lines):
         return True
+    text = normalise(staged.operation.text)
     takes_away = staged.operation.action in (Action.EVICT, Action.CLOSE, Action.MOVE)
-    return not (takes_away or _rewords(staged) or page.find(staged.operation.text) is None)
+    only_rewords = text in {normalise(line.text) for line in staged.lines}
+    return not (takes_away or only_rewords or page.find(text) is None)
 
 
 def stands(line: CurrentLine, lines: Sequence[CurrentLine]) -> CurrentLine | None:
@@ -160,260 +283,95 @@ def _inverse(page: Page, staged: StagedChange) -> Change | None:
     return replace(back, gone=found, come=come)
 
 
-def _undo(sheet: Sheet, staged: StagedChange, evidence: Mapping[str, tuple[str, ...]], unwanted: list[str]) -> bool:
-    """Take an applied change back; the lines that come back are the owner's word, and rest on what they rested on."""
-    back = _inverse(sheet, staged)
-    if back is None:
-        return False
-    if not back.come:
-        unwanted += [line.text for line in back.gone]
-    rests = tuple(dict.fromkeys(crystal for line in back.come for crystal in evidence.get(line.id, ())))
-    mine = tuple(
-        replace(line, trust=Trust.OWNER, importance=max(line.importance, OWNERS_IMPORTANCE)) for line in back.come
-    )
-    why = Why.UNDONE if back.come else Why.DELETED
-    done = sheet.change(replace(back, why=why, come=mine, evidence=rests if not mine else ()))
-    return done is not None
-
-
-def _today(sheet: Sheet, wish: Wish) -> Operation | None:
-    """Return the operation of a wish on today's lines; None when they are no longer what they were."""
-    lines = _lines_today(sheet, wish)
-    if len(set(lines)) < len(wish.change.lines):
-        return None
-    return replace(wish.change.operation, lines=lines, text=wish.text or wish.change.operation.text)
-
-
-def _lines_today(sheet: Sheet, wish: Wish) -> tuple[str, ...]:
-    lines = [sheet.stands(line) for line in wish.change.lines]
-    return tuple(line.id for line in lines if line is not None)
-
-
-def _by_owner(sheet: Sheet) -> None:
-    """Make the line of the last change the owner's word, which rests on nothing else."""
-    last = sheet.changes[-1]
-    mine = tuple(
-        replace(one, trust=Trust.OWNER, importance=max(one.importance, OWNERS_IMPORTANCE)) for one in last.come
-    )
-    sheet.changes[-1] = replace(last, come=mine, evidence=())
-    sheet.lines |= {line.id: line for line in mine}
-
-
-def _rewords(staged: StagedChange) -> bool:
-    """Whether it only writes one of its lines otherwise: the folded text is the same."""
-    return normalise(staged.operation.text) in {normalise(line.text) for line in staged.lines}
-
-
-def _with_evidence(snapshot: Snapshot, wishes: Sequence[Wish]) -> tuple[Snapshot, list[Wish]]:
-    """Put the evidence of the changes in the place of what is new, each piece with an id of its own."""
-    pieces, renamed = list[Evidence](), list[Wish]()
-    for wish in wishes:
+def _with_evidence(approved: Mapping[int, StagedChange]) -> tuple[tuple[Evidence, ...], dict[int, Operation]]:
+    """Return the evidence of these changes, each piece with an id of its own, and their operations that cite it."""
+    pieces, operations = list[Evidence](), dict[int, Operation]()
+    for number, staged in approved.items():
         names: dict[str, str] = {}
-        for piece in wish.change.evidence:
+        for piece in staged.evidence:
             # The letter of old text names lines above the rule.
             kind = Kind.CRYSTAL if piece.kind is Kind.OLD_TEXT else piece.kind
             (new,) = numbered(kind, [replace(piece, kind=kind)], sum(one.kind is kind for one in pieces) + 1)
             names[piece.id] = new.id
             pieces.append(new)
-        operation = wish.change.operation
-        cites = tuple(names[cite] for cite in operation.cites if cite in names)
-        renamed.append(replace(wish, change=replace(wish.change, operation=replace(operation, cites=cites))))
-    return replace(snapshot, evidence=tuple(pieces), seeds=(), notes=(), taken=()), renamed
-
-
-def _version(
-    sheet: Sheet,
-    cause: str,
-    reason: str,
-    *,
-    tombstones: Sequence[str] = (),
-    lifted: Collection[str] = (),
-    crystals: Sequence[Crystal] = (),
-    corrections: Sequence[Correction] = (),
-) -> Dream:
-    """Return the version of what the owner decided. It takes in no input."""
-    dream = sheet.dream(AUTHOR, Usage(), 0.0)
-    return replace(
-        dream,
-        cause=cause,
-        reason=reason,
-        dreamt=(),
-        notes=0,
-        staged=(),
-        refused=(),
-        crystals=(*dream.crystals, *crystals),
-        tombstones=tuple(tombstones),
-        lifted_tombstones=tuple(dict.fromkeys(lifted)),
-        corrections=tuple(corrections),
-    )
+        cites = tuple(names[cite] for cite in staged.operation.cites if cite in names)
+        operations[number] = replace(staged.operation, cites=cites)
+    return tuple(pieces), operations
 
 
 # ------------------------------------------------------------------------------ single lines
 
 
-class LineAction(StrEnum):
-    """What the owner wants of a line."""
+def change_lines(snapshot: Snapshot, wishes: Sequence[Wish], shown_of: Callable[[str], str] = str) -> Carried:
+    """Return the version that carries out all of these wishes, or why there is none.
 
-    EDIT = "edit"
-    DELETE = "delete"
-    PIN = "pin"
-    UNPIN = "unpin"
-    WRONG = "wrong"
-    ADD = "add"
-
-
-_DONE = {
-    LineAction.EDIT: "edited", LineAction.DELETE: "deleted", LineAction.PIN: "pinned", LineAction.UNPIN: "unpinned",
-    LineAction.WRONG: "wrong", LineAction.ADD: "added",
-}  # fmt: skip
-_PINS = (LineAction.PIN, LineAction.UNPIN)
-
-
-@dataclass(frozen=True, slots=True)
-class LineChange:
-    """One wish. `line` is the line as it stands (None: one is added to the section), `text` what it is to say.
-
-    `again`: also what the owner deleted before.
+    `shown_of` returns a line's text as it was shown.
     """
-
-    action: LineAction
-    section: SectionName
-    line: CurrentLine | None = None
-    text: str = ""
-    again: bool = False
-
-    @property
-    def operation(self) -> Operation | None:
-        """The operation that writes the text; None when none is written."""
-        if not self.text:
-            return None
-        if self.line is None:
-            return Operation(Action.ADD, self.section, self.text)
-        return Operation(Action.REVISE, self.section, self.text, (self.line.id,))
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedLines:
-    """The dream, or the refusals of those that cannot be, by their place: then nothing is done.
-
-    `texts` are the lines as they are written, by the place of the change.
-    """
-
-    dream: Dream | None
-    texts: dict[int, str]
-    refused: dict[int, Refusal]
-
-
-def change_lines(snapshot: Snapshot, wishes: Sequence[LineChange]) -> ChangedLines:
-    """Return the version that carries out all of these wishes, or why there is none."""
-    sheet, texts, refused = Sheet(snapshot), dict[int, str](), dict[int, Refusal]()
-    tombstones, lifted = list[str](), list[str]()
-    crystals, corrections = list[Crystal](), list[Correction]()
+    review, touched = Review(snapshot), set[str]()
+    texts, refused = dict[int, str](), dict[int, Refusal]()
+    wanted = dict[int, tuple[SectionName, str, bool]]()  # how MEMORY.md is to read afterwards
     for place, wish in enumerate(wishes):
-        refusal = _impossible(wish) or _twice(wish, wishes[:place]) or _carried(sheet, wish, texts, place)
+        line = None if wish.action is LineAction.ADD else _named(wish, snapshot.lines, shown_of)
+        refusal = _impossible(wish, line, touched, shown_of) or review.line(wish, line)
+        touched |= {line.id} if line else set()
         if refusal is not None:
             refused[place] = refusal
-            continue
-        said, text = list[Crystal](), texts.get(place)
-        if text is not None:
-            said = _said(sheet, wish)
-            lifted += [one for one in snapshot.tombstones if wish.again and same_as_deleted(text, one)]
-        if wish.line is None or wish.action in _PINS:
-            continue
-        if wish.action is LineAction.WRONG:
-            said = said or [_denial(wish.line, snapshot)]
-            corrections.append(Correction(wish.line.id, said[0].id))
-        crystals += said
-        # A line that is only worded otherwise may be worded so again by a dream; what is called wrong may not.
-        if text is None or wish.action is LineAction.WRONG or set(numbers(wish.line.text)) != set(numbers(text)):
-            tombstones.append(wish.line.text)
+        elif wish.text or wish.action in _PINS:
+            made = review.changes[-1].come
+            text = made[0].text if made else wish.text
+            section = made[0].section if made else line.section if line else wish.section
+            assert section is not None
+            wanted[place] = section, normalise(text), wish.action is LineAction.PIN
+            texts |= {place: text} if wish.text else {}
     if refused:
-        return ChangedLines(None, {}, refused)
-    standing = {normalise(line.text) for line in sheet.standing}
+        return Carried(None, refused)
+    standing = {normalise(line.text) for line in review.standing}
+    review.unwanted = [one for one in review.unwanted if normalise(one) not in standing]
     counted = Counter(_DONE[wish.action] for wish in wishes)
-    dream = _version(
-        sheet,
-        EDIT,
-        ", ".join(f"{number} {how}" for how, number in counted.items()),
-        tombstones=[one for one in tombstones if normalise(one) not in standing],
-        lifted=lifted,
-        crystals=crystals,
-        corrections=corrections,
-    )
-    refused = _without_effect(dream, wishes, texts)
-    return ChangedLines(None if refused else dream, {} if refused else texts, refused)
+    dream = review.version(EDIT, ", ".join(f"{number} {how}" for how, number in counted.items()))
+    # A text may turn out to be no line of the file, or another one.
+    after = {(name, block.key, block.pinned) for name, block in parse(dream.after).lines()}
+    refused = {place: _UNHELD for place, stand in wanted.items() if stand not in after}
+    return Carried(None, refused) if refused else Carried(dream, {}, texts)
 
 
-def _impossible(wish: LineChange) -> Refusal | None:
+def _named(wish: Wish, lines: Sequence[CurrentLine], shown_of: Callable[[str], str]) -> CurrentLine | None:
+    if wish.line:
+        return next((line for line in lines if line.id == wish.line), None)
+    here = [line for line in lines if line.section is wish.section]
+    return next((line for line in here if wish.expected in (line.text, shown_of(line.text))), None)
+
+
+def _impossible(
+    wish: Wish, line: CurrentLine | None, touched: Collection[str], shown_of: Callable[[str], str]
+) -> Refusal | None:
     """Why this cannot be done with this line, whatever it is to say."""
-    line, action = wish.line, wish.action
+    action = wish.action
+    if line is None and action is LineAction.ADD:
+        if wish.section is not SectionName.POINTERS:
+            return None
+        return Refusal("shape", "operation", f"{SectionName.POINTERS.value} is written by the program")
     if line is None:
-        ruled_out = {f"{wish.section.value} is written by the program": wish.section is SectionName.POINTERS}
-    else:
-        pointer = line.section is SectionName.POINTERS and parse_pointer(line.text) is not None
-        writes = action in (LineAction.EDIT, LineAction.WRONG)
-        ruled_out = {
-            f"{line.id} is a pointer, which the program writes; delete it": pointer and writes,
-            f"{line.id} is pinned already": action is LineAction.PIN and line.pinned,
-            f"{line.id} is not pinned": action is LineAction.UNPIN and not line.pinned,
-            f"{line.id} is pinned; unpin it first": action not in _PINS and line.pinned,
-        }
+        name = wish.line or "a line with that text in that section"
+        return Refusal(CONFLICT, "line", f"{name} does not stand in MEMORY.md any more")
+    if wish.expected not in (line.text, shown_of(line.text)):
+        return Refusal(CONFLICT, "expected", f"{line.id} says something else by now")
+    writes = action in (LineAction.EDIT, LineAction.WRONG)
+    ruled_out = {
+        f"{line.id} is a pointer, which the program writes; delete it": _is_pointer(line) and writes,
+        f"{line.id} is pinned already": action is LineAction.PIN and line.pinned,
+        f"{line.id} is not pinned": action is LineAction.UNPIN and not line.pinned,
+        f"{line.id} is pinned; unpin it first": action not in _PINS and line.pinned,
+        f"{line.id} is changed by an earlier change": line.id in touched,
+    }
     why = next((why for why, applies in ruled_out.items() if applies), None)
     return Refusal("pinned" if "pinned" in why else "shape", "operation", why) if why else None
 
 
-def _twice(wish: LineChange, before: Sequence[LineChange]) -> Refusal | None:
-    if wish.line is None or all(one.line is None or one.line.id != wish.line.id for one in before):
-        return None
-    return Refusal("shape", "operation", f"{wish.line.id} is changed by an earlier change")
+def _is_pointer(line: CurrentLine) -> bool:
+    return line.section is SectionName.POINTERS and parse_pointer(line.text) is not None
 
 
-def _carried(sheet: Sheet, wish: LineChange, texts: dict[int, str], place: int) -> Refusal | None:
-    """Carry one wish out; `texts` gets the line as it is written. Return why it cannot be."""
-    operation, line = wish.operation, wish.line
-    if operation is not None:
-        before = len(sheet.refused)
-        sheet.play((operation,), _CHECKS[wish.again])
-        if sheet.refused[before:]:
-            return sheet.refused[before]
-        _by_owner(sheet)
-        texts[place] = sheet.changes[-1].come[0].text if sheet.changes[-1].come else operation.text
-        return None
-    assert line is not None
-    if wish.action in _PINS:
-        pinned = replace(line, pinned=wish.action is LineAction.PIN)
-        done = sheet.change(Change(Why.PINNED, (line,), (pinned,)))
-    else:
-        is_pointer = line.section is SectionName.POINTERS and parse_pointer(line.text) is not None
-        done = sheet.change(Change(Why.EVICTED if is_pointer else Why.DELETED, (line,)))
-    return None if done else Refusal("shape", "operation", "MEMORY.md cannot hold that; change it in the file")
-
-
-def _said(sheet: Sheet, wish: LineChange) -> list[Crystal]:
-    """Return the crystal of the owner's words in the place of a line, on which the new line rests."""
-    last = sheet.changes[-1]
-    if wish.line is None or not last.come:
-        return []
-    said = owners_words(last.come[0], sheet.snapshot.redaction, sheet.snapshot.now)
-    sheet.changes[-1] = replace(last, evidence=(said.id,))
-    return [said]
-
-
-def _denial(line: CurrentLine, snapshot: Snapshot) -> Crystal:
-    text = f"{NOT_TRUE}{line.text}"
-    denied = replace(line, text=text, importance=OWNERS_IMPORTANCE, trust=Trust.OWNER, said_at=None)
-    return owners_words(denied, snapshot.redaction, snapshot.now)
-
-
-def _without_effect(dream: Dream, wishes: Sequence[LineChange], texts: Mapping[int, str]) -> dict[int, Refusal]:
-    """Refuse the wishes after which MEMORY.md does not read as it should: their texts are no lines there."""
-    after = {(name, block.key, block.pinned) for name, block in parse(dream.after).lines()}
-    refused = {}
-    for place, wish in enumerate(wishes):
-        wanted = texts.get(place)
-        if wanted is None and wish.action in _PINS and wish.line is not None:
-            wanted = wish.line.text
-        stand = (wish.section, normalise(wanted or ""), wish.action is LineAction.PIN)
-        if wanted is not None and stand not in after:
-            refused[place] = Refusal("shape", "operation", "MEMORY.md cannot hold that; change it in the file")
-    return refused
+def _owned(line: CurrentLine) -> CurrentLine:
+    """Return the line as the owner's word."""
+    return replace(line, trust=Trust.OWNER, importance=max(line.importance, OWNERS_IMPORTANCE))

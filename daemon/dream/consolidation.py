@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from daemon.dream.lines.agreements import propose_agreements
+from daemon.dream.agreements import propose_agreements
 from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import Absorbed, absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain

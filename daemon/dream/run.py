@@ -9,15 +9,15 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from daemon.dream.agreements import propose_agreements
 from daemon.dream.answers import settle_answers
-from daemon.dream.changes import settle
 from daemon.dream.checkpoints import checkpoints, drop, has_begun, saver_of
 from daemon.dream.consolidation import merge_duplicates
 from daemon.dream.forgotten import withheld_lately
-from daemon.dream.lines.agreements import propose_agreements
 from daemon.dream.memory import DryMemory, Upto, WorkspaceMemory
 from daemon.dream.model import model_for
 from daemon.dream.progress import Step, StepRecord, answered, evicted, gathered
+from daemon.dream.review import settle
 from daemon.ingest.notes import BATCH, absorb_notes
 from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files

@@ -21,7 +21,7 @@ from daemon.api.operations.setup import configuration, connection_recipes
 from daemon.api.operations.signals import current_mood, forgotten
 from daemon.api.operations.upkeep import MAX_CHARACTERS, MAX_KEPT, doctor, forget_text
 from daemon.config.entries import DEFAULT
-from daemon.dream.lines.standing import Line, StandingLines
+from daemon.dream.standing import Line, StandingLines
 from daemon.pages.generic import everything
 from daemon.pages.page import UNDO, Act, Ask, Cursor, Day, Done, Page, Start, Undo, Version, begin_of, undo_of
 from daemon.pages.templates import counted, mark, short

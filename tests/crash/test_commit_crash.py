@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from daemon.dream.lines.change import LineWish, change
-from daemon.dream.lines.standing import standing_lines
 from daemon.dream.restore import restore
+from daemon.dream.review import change
+from daemon.dream.standing import standing_lines
 from daemon.workspace.stores import Store, utc_now
-from graphs.review import LineAction
+from graphs.review import LineAction, Wish
 from state.document.document import SectionName
 from state.document.operations import Action
 from state.errors import FencedError, StorageError
@@ -95,10 +95,10 @@ def restored(workspace: Workspace, _: Prepared, further: str) -> bool:
 def change_lines(store: Store, _: Prepared) -> None:
     known = {line.text: line.id for section in standing_lines(store, utc_now()).sections for line in section.lines}
     wishes = [
-        LineWish(LineAction.WRONG, known[TEA], expected=TEA, text=MINE),
-        LineWish(LineAction.DELETE, known[PORT], expected=PORT),
-        LineWish(LineAction.PIN, known[LEDGER], expected=LEDGER),
-        LineWish(LineAction.ADD, section=SectionName.PHENOTYPE, text=NEW),
+        Wish(LineAction.WRONG, known[TEA], expected=TEA, text=MINE),
+        Wish(LineAction.DELETE, known[PORT], expected=PORT),
+        Wish(LineAction.PIN, known[LEDGER], expected=LEDGER),
+        Wish(LineAction.ADD, section=SectionName.PHENOTYPE, text=NEW),
     ]
     change(store, wishes)
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,9 +11,7 @@ from graphs import extractive, talk
 from graphs.review import (
     AUTHOR,
     Carried,
-    ChangedLines,
     LineAction,
-    LineChange,
     Wish,
     carry_out,
     change_lines,
@@ -70,8 +69,8 @@ def dreamt(read: Snapshot, world: World, *answers: str) -> Dream:
     return world.commit(sheet.dream("scripted", Usage(), 0.0))
 
 
-def carried(read: Snapshot, *wishes: Wish, world: World | None = None) -> Carried:
-    return carry_out(read, wishes, world or World(), {})
+def carried(read: Snapshot, *approved: StagedChange) -> Carried:
+    return carry_out(read, {number: (one, "") for number, one in enumerate(approved, 1)}, {}, World(), {})
 
 
 # Staged changes
@@ -88,9 +87,9 @@ def test_in_whatever_order_nothing_is_lost_or_doubled(life: Life, data: st.DataO
     left = list(enumerate(data.draw(st.permutations(dream.staged)), 1))
     while left:
         batch = [left.pop() for _ in range(min(len(left), data.draw(st.integers(1, 3))))]
-        wishes = [Wish(number, one, undo=one.applied) for number, one in batch]
-        result = carried(read, *wishes, world=world)
-        told = [*result.done, *result.outdated, *(number for number, _ in result.refused)]
+        approved = {number: (one, "") for number, one in batch if not one.applied}
+        result = carry_out(read, approved, {number: one for number, one in batch if one.applied}, world, {})
+        told = [*result.done, *result.outdated, *result.refused]
         assert sorted(told) == sorted(number for number, _ in batch)
         if result.dream is None:
             continue
@@ -118,7 +117,7 @@ COFFEE = revise(BOND, "L1", "Anna prefers coffee.", "N1")
 
 def test_an_approved_change_keeps_its_evidence_and_its_trust() -> None:
     read, change = waiting(COFFEE, "Anna prefers coffee now.")
-    result = carried(read, Wish(7, change))
+    result = carry_out(read, {7: (change, "")}, {}, World(), {})
     assert result.dream is not None
     (made,) = result.dream.changes
     (line,) = made.come
@@ -133,17 +132,17 @@ def test_pins_and_vetoes_hold_against_an_approval() -> None:
     unwanted = replace(change, operation=add(BOND, "Anna smokes.", "N1"), lines=())
     lines = tuple(replace(line, pinned=line.id == "L1") for line in read.lines)
     read = replace(read, lines=lines, tombstones=("Anna smokes.",))
-    result = carried(read, Wish(1, change), Wish(2, unwanted))
+    result = carried(read, change, unwanted)
     assert result.dream is None
-    assert [(number, one.guard) for number, one in result.refused] == [(1, "pinned"), (2, "human veto")]
+    assert [(number, one.guard) for number, one in result.refused.items()] == [(1, "pinned"), (2, "human veto")]
 
 
 def test_a_line_that_a_restore_gave_another_id_is_the_same_line_and_one_that_changed_is_not() -> None:
     read, change = waiting(COFFEE, "Anna prefers coffee now.")
     moved = replace(read, lines=tuple(replace(line, id=f"L{9 - at}") for at, line in enumerate(read.lines)))
-    assert carried(moved, Wish(1, change)).done == (1,)
+    assert carried(moved, change).done == (1,)
     changed = replace(read, lines=tuple(replace(line, text=f"{line.text} So far.") for line in read.lines))
-    assert carried(changed, Wish(1, change)).outdated == (1,)
+    assert carried(changed, change).outdated == (1,)
     assert is_outdated(change, changed.lines)
     assert not is_outdated(change, moved.lines)
 
@@ -151,14 +150,14 @@ def test_a_line_that_a_restore_gave_another_id_is_the_same_line_and_one_that_cha
 def test_what_says_nothing_new_any_more_is_outdated() -> None:
     read, change = waiting(add(BOND, "Anna sails.", "N1"), "Anna sails.")
     said_since = replace(read, text=memory(bond=["Anna sails!"]), lines=snapshot(memory(bond=["Anna sails!"])).lines)
-    assert carried(said_since, Wish(1, change)).outdated == (1,)
+    assert carried(said_since, change).outdated == (1,)
 
 
 def test_a_line_that_came_back_rests_on_what_it_rested_on_if_it_is_not_the_owners() -> None:
     world, read = World(), snapshot(TEXT, "Anna prefers coffee.")
     done = dreamt(read, world, said(add(BOND, "Anna has a boat.", "N1")))
     addition = StagedChange(add(BOND, "Anna has a boat.", "N1"), (), read.evidence, (), "", applied=True)
-    result = carried(after(read, done), Wish(1, addition, undo=True), world=world)
+    result = carry_out(after(read, done), {}, {1: addition}, world, {})
     assert result.dream is not None
     assert "Anna has a boat." not in result.dream.after
     assert [change.why for change in result.dream.changes] == [Why.DELETED]
@@ -170,7 +169,7 @@ def test_a_line_that_came_back_rests_on_what_it_rested_on_if_it_is_not_the_owner
 
 
 @st.composite
-def wanted(draw: st.DrawFn) -> tuple[Snapshot, list[LineChange]]:
+def wanted(draw: st.DrawFn) -> tuple[Snapshot, list[Wish]]:
     """A memory, and changes of its lines, possible ones and others."""
     read = draw(snapshots())
     changes = []
@@ -178,17 +177,18 @@ def wanted(draw: st.DrawFn) -> tuple[Snapshot, list[LineChange]]:
     for action in draw(st.lists(st.sampled_from(LineAction), min_size=1, max_size=4)):
         if action is LineAction.ADD or not read.lines:
             section = draw(st.sampled_from(SectionName))
-            changes.append(LineChange(LineAction.ADD, section, None, draw(texts_of)))
+            changes.append(Wish(LineAction.ADD, section=section, text=draw(texts_of)))
             continue
         line = draw(st.sampled_from(read.lines))
         writes = action is LineAction.EDIT or (action is LineAction.WRONG and draw(st.booleans()))
-        changes.append(LineChange(action, line.section, line, draw(texts_of) if writes else "", draw(st.booleans())))
+        text = draw(texts_of) if writes else ""
+        changes.append(Wish(action, line.id, None, line.text, text, draw(st.booleans())))
     return replace(read, budget=8_000), changes
 
 
 @examples(200)
 @given(wanted())
-def test_it_is_done_as_wanted_or_nothing_is_done(case: tuple[Snapshot, list[LineChange]]) -> None:
+def test_it_is_done_as_wanted_or_nothing_is_done(case: tuple[Snapshot, list[Wish]]) -> None:
     read, changes = case
     done = change_lines(read, changes)
     assert (done.dream is None) is bool(done.refused)
@@ -206,39 +206,40 @@ def test_it_is_done_as_wanted_or_nothing_is_done(case: tuple[Snapshot, list[Line
     crystals = {crystal.id: crystal.text for crystal in (*dream.crystals, *read.pointed)}
     assert all(line.section is POINTERS or crystals[line.crystal] == line.text for line, _ in dream.left)
     pinned = {line.text for line in read.lines if line.pinned}
-    pinned |= {one.line.text for one in changes if one.line and one.action is LineAction.PIN}
-    pinned -= {one.line.text for one in changes if one.line and one.action is LineAction.UNPIN}
+    pinned |= {one.expected for one in changes if one.action is LineAction.PIN}
+    pinned -= {one.expected for one in changes if one.action is LineAction.UNPIN}
     assert {block.key for _, block in written if block.pinned} == set(map(normalise, pinned))
     assert {line.text for line in now.lines if line.pinned} == pinned
+    section_of = {line.id: line.section for line in read.lines}
     for place, text in done.texts.items():
-        assert (changes[place].section, normalise(text)) in {(name, block.key) for name, block in written}
+        section = section_of.get(changes[place].line, changes[place].section)
+        assert (section, normalise(text)) in {(name, block.key) for name, block in written}
     standing = {normalise(line.text) for line in now.lines}
     assert not standing & {normalise(one) for one in dream.tombstones}
 
 
-def changed(*wishes: LineChange, **more: object) -> ChangedLines:
-    return change_lines(replace(snapshot(TEXT), **more), wishes)  # type: ignore[arg-type]
+EVICTED = Wish(LineAction.DELETE, "L2", expected=BONN)
 
 
-def of(action: LineAction, number: int, text: str = "", *, again: bool = False) -> LineChange:
-    line = snapshot(TEXT).lines[number - 1]
-    return LineChange(action, line.section, line, text, again)
-
-
-def test_each_refusal_says_what_stands_against_it_and_then_nothing_is_done() -> None:
-    for wish, words in (
-        (LineChange(LineAction.ADD, POINTERS, None, "Tea"), "Crystal Pointers is written by the program"),
-        (of(LineAction.EDIT, 4, "Go"), "L4 is a pointer, which the program writes; delete it"),
-        (of(LineAction.WRONG, 4), "L4 is a pointer, which the program writes; delete it"),
-        (of(LineAction.DELETE, 3), "L3 is pinned; unpin it first"),
-        (of(LineAction.PIN, 3), "L3 is pinned already"),
-        (of(LineAction.UNPIN, 1), "L1 is not pinned"),
-        (of(LineAction.EDIT, 1, "anna LIVES in Bonn."), "L2 says so already"),
-        (LineChange(LineAction.ADD, BOND, None, "TBD"), "no content; say something or leave it out"),
-    ):
-        done = changed(of(LineAction.DELETE, 2) if "L2" not in words else of(LineAction.PIN, 1), wish) if (
-            "L1" not in words and "L2" not in words) else changed(wish)  # fmt: skip
-        assert done.dream is None
-        assert [one.figures for one in done.refused.values()] == [words]
-    twice = changed(of(LineAction.EDIT, 1, "Anna likes tea."), of(LineAction.DELETE, 1))
-    assert twice.refused[1].figures == "L1 is changed by an earlier change"
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        (Wish(LineAction.ADD, section=POINTERS, text="Tea"), "Crystal Pointers is written by the program"),
+        (Wish(LineAction.EDIT, "L4", text="Go"), "L4 is a pointer, which the program writes; delete it"),
+        (Wish(LineAction.WRONG, "L4"), "L4 is a pointer, which the program writes; delete it"),
+        (Wish(LineAction.DELETE, "L3"), "L3 is pinned; unpin it first"),
+        (Wish(LineAction.PIN, "L3"), "L3 is pinned already"),
+        (Wish(LineAction.UNPIN, "L1"), "L1 is not pinned"),
+        (Wish(LineAction.EDIT, "L1", text="anna plays CHESS."), "L3 says so already"),
+        (Wish(LineAction.EDIT, "L2", text="Anna lives in Ulm."), "L2 is changed by an earlier change"),
+        (Wish(LineAction.ADD, section=BOND, text="TBD"), "no content; say something or leave it out"),
+        (Wish(LineAction.DELETE, "L9"), "L9 does not stand in MEMORY.md any more"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_each_refusal_says_what_stands_against_it_and_then_nothing_is_done(wish: Wish, words: str) -> None:
+    read = snapshot(TEXT)
+    expected = next((line.text for line in read.lines if line.id == wish.line), "")
+    done = change_lines(read, [EVICTED, replace(wish, expected=expected)])
+    assert (done.dream, done.texts) == (None, {})
+    assert [one.figures for one in done.refused.values()] == [words]

@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 from daemon import sessions
 from daemon.config.settings import Config, DreamSection
-from daemon.dream.changes import decide_changes
 from daemon.dream.restore import restore
+from daemon.dream.review import decide_changes
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.upkeep.forget import Receipt, forget

@@ -11,13 +11,13 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, FieldsError, operation
 from daemon.api.operations.request import Request
 from daemon.api.text import difference_text, restored_text, versions_text
-from daemon.dream.lines.change import LineWish, change
-from daemon.dream.lines.standing import SHOWN_CHARACTERS, StandingLines, shown, standing_lines
 from daemon.dream.restore import restore
+from daemon.dream.review import change
+from daemon.dream.standing import SHOWN_CHARACTERS, StandingLines, shown, standing_lines
 from daemon.explain.dream import unified_diff
 from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store, utc_now
-from graphs.review import LineAction
+from graphs.review import LineAction, Wish
 from state.document.document import SectionName
 from state.dream import Dream
 from state.errors import NotFoundError, UsageError
@@ -101,14 +101,14 @@ def change_lines(
     """Edit, delete, add, pin and unpin lines of MEMORY.md, or say that they are wrong, as its owner; one version."""
     _require_whole(changes)
     with access.exclusive() as store:
-        done = change(store, [LineWish(**one.given) for one in changes], digest)
-        ids = {one.text: one.id for one in done.dream.came}
+        dream, texts = change(store, [Wish(**one.given) for one in changes], digest)
+        ids = {one.text: one.id for one in dream.came}
         written = tuple(
             ChangedLine(ids[text], shown(store, text)[0]) if text in ids else ChangedLine("", "")
-            for text in (done.texts.get(place, "") for place in range(len(changes)))
+            for text in (texts.get(place, "") for place in range(len(changes)))
         )
     access.mark_changed()
-    return LinesChanged(done.dream.number, written, done.dream.joined)
+    return LinesChanged(dream.number, written, dream.joined)
 
 
 def _require_whole(changes: tuple[ChangeOfLine, ...]) -> None:

@@ -10,7 +10,7 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.operations.request import Request
 from daemon.api.text import decided_text, review_text
-from daemon.dream.changes import RefusedChange, decide_changes, open_changes
+from daemon.dream.review import RefusedChange, decide_changes, open_changes
 from daemon.explain.evidence import Evidence
 from daemon.workspace.stores import Store
 from state.document.document import SectionName

@@ -14,7 +14,7 @@ from daemon.api.operations.search import memory_bootstrap
 from daemon.config.paths import global_root
 from daemon.config.settings import Config
 from daemon.dream.consolidation import consolidate
-from daemon.dream.lines.standing import standing_lines
+from daemon.dream.standing import standing_lines
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.session_start import session
 from daemon.workspace.stores import open_exclusive, utc_now

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from daemon.config.settings import ApproveSection, Config, DreamSection, load
-from daemon.dream.changes import decide_changes, open_changes, settle
 from daemon.dream.restore import restore
+from daemon.dream.review import decide_changes, open_changes, settle
 from daemon.workspace.status import status
 from daemon.workspace.stores import Store, utc_now
 from state.document.document import parse

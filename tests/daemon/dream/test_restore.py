@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.config.settings import ApproveSection, Config, DreamSection
-from daemon.dream.changes import decide_changes, open_changes
 from daemon.dream.restore import restore
+from daemon.dream.review import decide_changes, open_changes
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now

@@ -10,8 +10,8 @@ import pytest
 
 from daemon.config.paths import registry_path
 from daemon.config.registry import add, exclude
-from daemon.dream.changes import decide_changes, settle
-from daemon.dream.lines.agreements import propose_agreements
+from daemon.dream.agreements import propose_agreements
+from daemon.dream.review import decide_changes, settle
 from daemon.workspace.adoption import init_global_workspace, init_workspace
 from daemon.workspace.stores import Store, utc_now
 from state.document.document import SectionName

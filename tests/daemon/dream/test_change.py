@@ -8,16 +8,15 @@ from typing import Any
 import pytest
 
 from daemon.config.settings import load
-from daemon.dream.changes import open_changes
-from daemon.dream.lines.change import Changed, LineWish, change
-from daemon.dream.lines.standing import SHOWN_CHARACTERS, Line, StandingLines, shown, standing_lines
 from daemon.dream.restore import restore
+from daemon.dream.review import change, open_changes
+from daemon.dream.standing import SHOWN_CHARACTERS, Line, StandingLines, shown, standing_lines
 from daemon.workspace.stores import Store, utc_now
-from graphs.review import LineAction
+from graphs.review import LineAction, Wish
 from state.crystals.supersession import Cause, Supersession
 from state.document.document import SectionName, parse
 from state.document.operations import Why
-from state.dream import Decision
+from state.dream import Decision, Dream
 from state.errors import ConflictError, RejectedError
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.disk.syscalls import System
@@ -55,15 +54,15 @@ def lines(store: Store, found: StandingLines | None = None) -> dict[str, Line]:
     return {line.text: line for section in found.sections for line in section.lines}
 
 
-def wish(store: Store, action: LineAction, old: str, text: str = "", **more: Any) -> LineWish:
-    return LineWish(action, lines(store)[old].id, expected=old, text=text, **more)
+def wish(store: Store, action: LineAction, old: str, text: str = "", **more: Any) -> Wish:
+    return Wish(action, lines(store)[old].id, expected=old, text=text, **more)
 
 
-def done(store: Store, *wishes: LineWish) -> Changed:
-    return change(store, wishes)
+def done(store: Store, *wishes: Wish) -> Dream:
+    return change(store, wishes)[0]
 
 
-def edit(store: Store, old: str, text: str, **more: Any) -> Changed:
+def edit(store: Store, old: str, text: str, **more: Any) -> Dream:
     return done(store, wish(store, LineAction.EDIT, old, text, **more))
 
 
@@ -81,8 +80,8 @@ def test_all_that_is_wanted_is_one_version_by_the_owner(store: Store) -> None:
         wish(store, LineAction.EDIT, TEA, COCOA),
         wish(store, LineAction.DELETE, PORT),
         wish(store, LineAction.PIN, WALL),
-        LineWish(LineAction.ADD, section=SectionName.PHENOTYPE, text="Answers are short"),
-    ).dream
+        Wish(LineAction.ADD, section=SectionName.PHENOTYPE, text="Answers are short"),
+    )
     assert (version.number, version.cause, version.author) == (2, "edit", "owner")
     assert version.reason == "1 edited, 1 deleted, 1 pinned, 1 added"
     assert texts(store) == ["Answers are short", WALL, COCOA]
@@ -133,7 +132,7 @@ def test_a_restore_brings_back_lines_pins_and_tombstones(store: Store) -> None:
         store,
         wish(store, LineAction.UNPIN, TEA),
         wish(store, LineAction.WRONG, PORT, NEW_PORT),
-        LineWish(LineAction.ADD, section=SectionName.CONTEXT, text=WALL, again=True),
+        Wish(LineAction.ADD, section=SectionName.CONTEXT, text=WALL, again=True),
     )
     assert tombstones(store) == [PORT]
     restore(store, 2)
@@ -161,7 +160,7 @@ def test_a_line_that_says_something_else_by_now_is_not_changed(store: Store) -> 
         done(store, wish(store, LineAction.DELETE, PORT), wanted)
     assert list(fields(refused)) == ["changes.1"]
     with pytest.raises(ConflictError, match="says something else"):
-        done(store, LineWish(LineAction.DELETE, lines(store)[PORT].id, expected=WALL))
+        done(store, Wish(LineAction.DELETE, lines(store)[PORT].id, expected=WALL))
     with pytest.raises(ConflictError, match="not what it was"):
         change(store, [wish(store, LineAction.DELETE, PORT)], digest)
     assert texts(store) == [WALL, PORT, COCOA]
@@ -171,10 +170,10 @@ def test_a_line_that_says_something_else_by_now_is_not_changed(store: Store) -> 
 def test_a_line_that_no_version_knows_is_named_by_its_text(store: Store) -> None:
     write(store, added(document(store), "Ada's sister is called Grace"))
     assert lines(store)["Ada's sister is called Grace"].id == ""
-    wanted = LineWish(
+    wanted = Wish(
         LineAction.EDIT, section=SectionName.BOND, expected="Ada's sister is called Grace", text="Grace is her niece"
     )
-    version = done(store, wanted).dream
+    version = done(store, wanted)
     assert texts(store) == ["Grace is her niece", WALL, PORT, TEA]
     assert ("Grace is her niece", Trust.OWNER) in [(one.text, one.trust) for one in version.came]
     # What was written into the file is a version of its own: the one before the change holds it.
@@ -202,7 +201,7 @@ def test_a_save_in_the_same_moment_is_kept_beside_it_and_wins_where_both_changed
         wish(store, LineAction.DELETE, PORT),
         wish(store, LineAction.PIN, WALL),
     )
-    assert changed.dream.joined
+    assert changed.joined
     assert texts(store) == ["Grace is her sister", WALL, "Ada drinks water"]
     assert f"{WALL} 📌" in document(store)
     assert not store.crystals.connection.execute("SELECT 1 FROM supersessions").fetchall()
@@ -218,7 +217,7 @@ def test_before_the_first_dream_there_is_the_file(tmp_path: Path) -> None:
     with working(tmp_path / "new") as store:
         write(store, "# Notes\n\n- Ada likes tea\n")
         with pytest.raises(ConflictError, match="no dream has read"):
-            done(store, LineWish(LineAction.ADD, section=SectionName.BOND, text="Ada"))
+            done(store, Wish(LineAction.ADD, section=SectionName.BOND, text="Ada"))
 
 
 def test_a_secret_stands_as_it_would_by_hand(store: Store) -> None:
@@ -294,7 +293,7 @@ def test_no_secret_and_no_more_than_the_beginning_is_shown(store: Store) -> None
     (long,) = [line for line in lines(store).values() if "token" in line.text]
     assert SECRET not in long.text
     assert (len(long.text), long.cut) == (SHOWN_CHARACTERS, True)
-    change(store, [LineWish(LineAction.DELETE, section=SectionName.BOND, expected=long.text)])
+    change(store, [Wish(LineAction.DELETE, section=SectionName.BOND, expected=long.text)])
     assert "token" not in document(store)
     assert not any("token" in text for text in lines(store))
     assert shown(store, SECRET * 500)[0].count(SECRET) == 0

@@ -13,13 +13,12 @@ import pytest
 
 from daemon.api.operations.search import recall
 from daemon.config.settings import Config
-from daemon.dream.changes import decide_changes, open_changes
-from daemon.dream.lines.change import LineWish, change
-from daemon.dream.lines.standing import Line, standing_lines
 from daemon.dream.restore import restore
+from daemon.dream.review import change, decide_changes, open_changes
 from daemon.dream.run import Mode, dream_now
+from daemon.dream.standing import Line, standing_lines
 from daemon.workspace.stores import Store, utc_now
-from graphs.review import NOT_TRUE, LineAction
+from graphs.review import NOT_TRUE, LineAction, Wish
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.document.document import parse
 from state.dream import Decision, Reason
@@ -80,7 +79,7 @@ def lines(store: Store) -> dict[str, Line]:
 
 
 def changed(store: Store, action: LineAction, old: str, text: str = "") -> None:
-    change(store, [LineWish(action, lines(store)[old].id, expected=old, text=text)])
+    change(store, [Wish(action, lines(store)[old].id, expected=old, text=text)])
 
 
 def called_wrong(store: Store, text: str = "") -> None:

@@ -1,22 +1,26 @@
-"""Changes: carries out what the owner decides of staged changes; settles what nobody decided."""
+"""Review: carries out what the owner decides of staged changes, and wants of single lines; one version each.
 
+Of single lines all is done or nothing. What nobody decided of staged changes is settled.
+"""
+
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from daemon.dream.lines.change import corrected
 from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.snapshot import standing
+from daemon.dream.standing import shown
 from daemon.ingest.notes import absorb_notes, note_crystal
 from daemon.workspace.document import read_document, settle_document
 from daemon.workspace.stores import Store, utc_now
-from graphs.review import Wish, carry_out, is_outdated, stands
+from graphs.review import CONFLICT, Carried, Wish, carry_out, change_lines, is_outdated, stands
 from state.changes.change import CurrentLine
 from state.changes.owner import lines_in
 from state.document.merge import working
 from state.document.operations import Action, Refusal
-from state.dream import Decided, Decision, Dream
-from state.errors import ConflictError, UsageError
+from state.dream import EDIT, Decided, Decision, Dream, Snapshot
+from state.errors import ConflictError, DreamdError, RejectedError, UsageError
 from state.scratch import Note
 from state.stores.database.connection import transaction
 from state.stores.database.tables import Change
@@ -35,6 +39,7 @@ REOPENED: Mapping[Decision, Decision] = {
 _WORDS = {
     Decision.APPROVED: "approve", Decision.DECLINED: "decline", Decision.ACCEPTED: "accept", Decision.UNDONE: "undo",
 }  # fmt: skip
+_UNCHANGED = "nothing was changed; look at MEMORY.md as it is now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +79,7 @@ def decide_changes(
     for number, change in changes.items():
         _require_possible(change, decisions[number], texts.get(number))
     now = utc_now()
-    wishes = [
-        Wish(number, changes[number].change, texts.get(number, ""), undo=decision is Decision.UNDONE)
-        for number, decision in decisions.items()
-        if decision in {Decision.APPROVED, Decision.UNDONE}
-    ]
-    carried = _carried(store, wishes, changes, decisions, now)
+    carried = _carried(store, changes, decisions, texts, now)
     at_once = {number: one for number, one in decisions.items() if one in {Decision.DECLINED, Decision.ACCEPTED}}
     with transaction(store.crystals.connection):
         store.check()
@@ -155,27 +155,32 @@ def _require_possible(change: Change, decision: Decision, text: str | None) -> N
 
 def _carried(
     store: Store,
-    wishes: Sequence[Wish],
     changes: Mapping[int, Change],
     decisions: Mapping[int, Decision],
+    texts: Mapping[int, str],
     now: datetime,
 ) -> Settled:
-    if not wishes:
+    approved = {
+        number: (changes[number].change, texts.get(number, ""))
+        for number, decision in decisions.items()
+        if decision is Decision.APPROVED
+    }
+    undone = {number: changes[number].change for number, one in decisions.items() if one is Decision.UNDONE}
+    if not approved and not undone:
         return Settled(None, {}, (), ())
-    memory, name = WorkspaceMemory(store), f"{now:%Y%m%dT%H%M%S%f}Z"
-    rested = [line.id for wish in wishes for line in wish.change.lines]
-    carried = carry_out(standing(store, name, now), wishes, memory, store.lineage.evidence_of(rested))
-    refused = tuple(RefusedChange(number, refusal) for number, refusal in carried.refused)
+    rested = [line.id for staged in undone.values() for line in staged.lines]
+    carried = carry_out(
+        _read(store, now), approved, undone, WorkspaceMemory(store), store.lineage.evidence_of(rested)
+    )
+    refused = tuple(RefusedChange(number, refusal) for number, refusal in carried.refused.items())
     if carried.dream is None:
         return Settled(None, {}, carried.outdated, refused)
     done = {number: decisions[number] for number in carried.done}
-    decided: tuple[Decided, ...] = tuple(changes[number].decided(decision) for number, decision in done.items())
-    unwanted = [changes[number].change for number, decision in done.items() if decision is Decision.UNDONE]
-    texts = {normalise(one.operation.text) for one in unwanted if one.operation.action is not Action.EVICT}
-    dream = replace(carried.dream, decided=(*decided, *corrected(store, texts)))
-    store.ledger.begin(dream.id, f"{dream.cause} of {dream.reason}", now)
-    dream = memory.commit(dream)
-    store.ledger.end(dream.id, "committed", "by the owner", utc_now(), dream.number)
+    unwanted = [undone[number].operation for number in carried.done if number in undone]
+    decided = [changes[number].decided(decision) for number, decision in done.items()]
+    left = {normalise(one.text) for one in unwanted if one.action is not Action.EVICT}
+    reason = f"{carried.dream.cause} of {carried.dream.reason}"
+    dream = _committed(store, carried.dream, decided, left, reason, "by the owner")
     return Settled(dream, done, carried.outdated, refused)
 
 
@@ -213,3 +218,62 @@ def _lines(store: Store) -> tuple[CurrentLine, ...]:
     """Return the lines that stand in MEMORY.md as its owner left it."""
     text, _ = read_document(store)
     return lines_in(working(text), store.lineage.current_lines())
+
+
+# ------------------------------------------------------------------------------ single lines
+
+
+def change(store: Store, wishes: Sequence[Wish], digest: str = "") -> tuple[Dream, Mapping[int, str]]:
+    """Carry out all of these wishes as one version; return it, and what each of them wrote, by its place.
+
+    `digest`: of the file that the person saw; empty: of any. Raises ConflictError when a line, or the file, is not
+    what the person saw, and RejectedError when a guard refuses one: the `fields` of its details name each wish by its
+    place. Nothing is changed then.
+    """
+    if not store.lineage.last_version():
+        raise ConflictError("no dream has read MEMORY.md yet", "change the file, or run 'dreamd dream' first")
+    settle_document(store)
+    content = store.disk.read_optional(store.workspace.document) or b""
+    if digest and hashlib.sha256(content).hexdigest() != digest:
+        raise ConflictError("MEMORY.md is not what it was when you looked at it", _UNCHANGED)
+    done = change_lines(_read(store, utc_now()), wishes, lambda text: shown(store, text)[0])
+    if done.dream is None:
+        raise _refused(done)
+    left = {normalise(line.text) for line, _ in done.dream.left}
+    left -= {normalise(line.text) for line in done.dream.came}
+    return _committed(store, done.dream, (), left, f"{EDIT} by the owner", done.dream.reason), done.texts
+
+
+def _refused(done: Carried) -> DreamdError:
+    """Return the error that says what stands against the wishes; a line that is not there comes first."""
+    conflicts = {place: one for place, one in done.refused.items() if one.guard == CONFLICT}
+    fields = {
+        f"changes.{place}{'.expected' if one.scope == 'expected' else ''}": one.figures
+        if conflicts
+        else f"{one.guard}: {one.figures}"
+        for place, one in sorted((conflicts or done.refused).items())
+    }
+    more = f" (and {len(fields) - 1} more)" if len(fields) > 1 else ""
+    kind = ConflictError if conflicts else RejectedError
+    error = kind(f"{next(iter(fields.values()))}{more}", _UNCHANGED)
+    error.details = {"fields": fields}
+    return error
+
+
+def _read(store: Store, now: datetime) -> Snapshot:
+    return standing(store, f"{now:%Y%m%dT%H%M%S%f}Z", now)
+
+
+def _committed(
+    store: Store, dream: Dream, decided: Sequence[Decided], left: Collection[str], reason: str, detail: str
+) -> Dream:
+    """Commit a version by the owner; what waits for lines of these folded texts is corrected by it."""
+    corrected = [
+        one.decided(Decision.CORRECTED)
+        for one in store.changes.open()
+        if one.decision is Decision.WAITING and any(normalise(line.text) in left for line in one.change.lines)
+    ]
+    store.ledger.begin(dream.id, reason, dream.at)
+    done = WorkspaceMemory(store).commit(replace(dream, decided=(*decided, *corrected)))
+    store.ledger.end(done.id, "committed", detail, utc_now(), done.number)
+    return done

@@ -1,0 +1,174 @@
+"""Agreements: what several workspaces of a person say alike is proposed to the person's global one.
+
+The global workspace's dream, and its pass, look at the MEMORY.md of the other workspaces in the registry, those that
+this user has made or adopted, for reading only. Nothing is applied: what they agree on waits for the owner, who is
+asked once.
+"""
+
+import os
+import sqlite3
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+
+from daemon.config.paths import is_global, registry_path
+from daemon.config.registry import known
+from daemon.workspace.adoption import open_workspace
+from daemon.workspace.document import read_document
+from daemon.workspace.redaction import redacted
+from daemon.workspace.stores import Store
+from graphs.input_budget import numbered
+from state.changes.owner import IMPORTANCE, match
+from state.document.document import SectionName, parse
+from state.document.merge import working
+from state.document.operations import Action, Operation
+from state.dream import Decision, Evidence, Kind, StagedChange
+from state.errors import DreamdError
+from state.forgetting.known import Known
+from state.stores.database.connection import open_unmigrated, transaction
+from state.stores.database.tombstones import tombstones_in
+from state.stores.disk.workspace import Workspace
+from state.stores.history.lineage import Lineage
+from state.text.line import LINE_CHARACTERS, as_line
+from state.text.words import normalise
+from state.trust import Trust
+
+SECTIONS = (SectionName.PHENOTYPE, SectionName.BOND)
+"""Where a line may be true everywhere: who the agent is, and who its user."""
+FEWEST = 2
+"""So many workspaces agree at least."""
+_MOST_WORKSPACES = 100
+_LONGEST_MEMORY = 256 * 1024
+_MOST_OF_ONE = 100
+_MOST_WAITING = 20
+_MOST_CITED = 10
+# One workspace on a disk that hangs does not hold up the dream.
+_PATIENCE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A line of one workspace, which is named by its root, and when its owner said so."""
+
+    said_at: datetime
+    workspace: str
+    text: str
+    section: SectionName
+
+
+@dataclass(slots=True)
+class _Others:
+    """What the other workspaces say, what they have forgotten, and whether each of them could be read."""
+
+    statements: list[_Statement] = field(default_factory=list)
+    forgotten: list[Known] = field(default_factory=list)
+    all_read: bool = True
+
+
+def propose_agreements(store: Store, now: datetime, environment: Mapping[str, str] = os.environ) -> int:
+    """Stage what the other workspaces agree on and the global one does not say; returns how many are new.
+
+    Only in the global workspace. What is agreed on no longer waits no longer. What cannot be read of the others is
+    left out: nothing of them raises here.
+    """
+    if not is_global(store.workspace.root, environment):
+        return 0
+    read = list[_Others]()
+    # By a thread that may be left behind, for a disk may hang.
+    reader = threading.Thread(
+        target=lambda: read.append(_read(store.workspace.root, environment)), name="agreements", daemon=True
+    )
+    reader.start()
+    reader.join(_PATIENCE_SECONDS)
+    if not read:
+        store.notice("a workspace does not answer: what several of them agree on is looked at by the next dream")
+        return 0
+    (others,) = read
+    found = _agreements(others.statements)
+    waiting = [one for one in store.changes.open() if one.is_agreement]
+    agreed = {normalise(as_line(said[0].text)) for said in found}
+    gone = [one for one in waiting if others.all_read and normalise(one.change.operation.text) not in agreed]
+    room = max(0, _MOST_WAITING - len(waiting) + len(gone))
+    staged = list(islice(_to_stage(store, found, others.forgotten), room))
+    if gone or staged:
+        with transaction(store.crystals.connection):
+            store.check()
+            for one in gone:
+                store.changes.decide(one.number, Decision.OUTDATED, now)
+            store.changes.propose(f"{now:%Y%m%dT%H%M%S%f}Z", staged, now)
+    if staged:
+        said = "1 line" if len(staged) == 1 else f"{len(staged)} lines"
+        store.notice(f"several of your workspaces agree on {said}: 'dreamd review --global' shows them")
+    return len(staged)
+
+
+def _read(own: Path, environment: Mapping[str, str]) -> _Others:
+    """Read the other workspaces, a hundred at most."""
+    others = _Others()
+    try:
+        roots = [root for root in known(registry_path(environment)) if root != own]
+    except DreamdError:
+        return _Others(all_read=False)
+    for root in roots[:_MOST_WORKSPACES]:
+        try:
+            workspace = open_workspace(root, environment)
+            if workspace.database.exists():
+                others.statements += _by_owner(workspace)
+                others.forgotten.append(tombstones_in(workspace.database))
+        except (DreamdError, OSError, sqlite3.Error, ValueError):
+            others.all_read = False  # its own status says what is wrong with it
+    return others
+
+
+def _by_owner(workspace: Workspace) -> Iterator[_Statement]:
+    """Return the lines that stand in a workspace's MEMORY.md by its owner's word, as its ledger knows them.
+
+    What was written by hand since its last dream is not known yet: somebody else may have put it there.
+    """
+    content = workspace.disk().read_optional(workspace.document, _LONGEST_MEMORY) or b""
+    with open_unmigrated(workspace.database) as connection:
+        current = Lineage(connection).current_lines()
+    lines = [(name, block.text) for name, block in parse(content.decode(errors="replace")).lines()]
+    known_lines = zip(lines, match(current, lines), strict=True)
+    said = [(name, text, line) for (name, text), line in known_lines if line is not None and name in SECTIONS]
+    for name, text, line in said[:_MOST_OF_ONE]:
+        if line.trust is Trust.OWNER and len(text) <= LINE_CHARACTERS:
+            yield _Statement(line.born_at, str(workspace.root), text, name)
+
+
+def _agreements(statements: Sequence[_Statement]) -> list[list[_Statement]]:
+    """Return what at least two workspaces say in the same words: one statement of each, the first one first."""
+    by_text = defaultdict[str, dict[str, _Statement]](dict)
+    for one in sorted(statements, key=lambda one: (one.said_at, one.workspace, one.text, one.section)):
+        by_text[normalise(one.text)].setdefault(one.workspace, one)
+    return [list(said.values()) for said in by_text.values() if len(said) >= FEWEST]
+
+
+def _to_stage(
+    store: Store, found: Sequence[Sequence[_Statement]], forgotten: Sequence[Known]
+) -> Iterator[StagedChange]:
+    """Return the agreements that are news, each as a new line."""
+    text, _ = read_document(store)
+    known = [*(one.change.operation.text for one in store.changes.agreements()), *store.lineage.tombstones()]
+    known += [one.operation.text for one in store.changes.earlier()]
+    known += [block.text for _, block in working(text).lines()]
+    said_before = set(map(normalise, known))
+    graves = [grave for grave in (store.crystals.forgotten.tombstones(), *forgotten) if grave]
+    for said in found:
+        texts = [one.text for one in said]
+        if normalise(texts[0]) in said_before or any(redacted(store, each) != each for each in texts):
+            continue
+        if any(grave.found(each) for grave in graves for each in texts):
+            continue
+        pieces = [
+            Evidence("", Kind.NOTE, one.text, IMPORTANCE, Trust.OWNER, one.said_at, about=one.workspace)
+            for one in said[:_MOST_CITED]
+        ]
+        evidence = numbered(Kind.NOTE, pieces)
+        cites = tuple(piece.id for piece in evidence)
+        operation = Operation(Action.ADD, said[0].section, as_line(texts[0]), cites=cites)
+        yield StagedChange(operation, (), evidence, (), f"{len(said)} of your workspaces say so")

@@ -1,1 +1,0 @@
-"""Lines of MEMORY.md one by one."""
