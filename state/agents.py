@@ -13,19 +13,25 @@ TRIED = "DREAMD_TRIED"
 class Reader:
     """How an agent reads: for which context window it is written, in tokens, and how much its hook may answer.
 
-    `size`: in bytes of UTF-8.
+    `size`: in bytes of UTF-8. Of its own file it takes so many lines and bytes, as its makers have published it.
     """
 
     window: int | None = None
     characters: int = HOOK_CHARACTERS
     size: int | None = None
+    file_lines: int = 1_000
+    file_bytes: int = 32 * 1024
 
 
-# Codex takes 2,500 tokens of a hook's answer, and counts one for every four bytes.
+# Codex takes 2,500 tokens of a hook's answer, and counts one for every four bytes. Its `project_doc_max_bytes`,
+# 32 KiB, are for all AGENTS.md from the root of the repository down; what is above is cut off without a word
+# (developers.openai.com/codex/guides/agents-md). Of its MEMORY.md Claude Code loads "the first 200 lines or 25KB,
+# whichever comes first" (code.claude.com/docs/en/memory). Cursor: "keep rules under 500 lines"
+# (cursor.com/docs/context/rules). Others publish no limit: they have that of Codex, whose AGENTS.md they read too.
 READERS = {
-    "claude-code": Reader(128_000),
+    "claude-code": Reader(128_000, file_lines=200, file_bytes=25_000),
     "codex": Reader(64_000, size=9_500),
-    "cursor": Reader(),
+    "cursor": Reader(file_lines=500),
     "gemini": Reader(),
     "opencode": Reader(),
     "vscode": Reader(),

@@ -24,8 +24,6 @@ from state.stores.database.connection import transaction
 COMPARE_BATCH = 64
 # An equal text is among the nearest to a crystal.
 NEAREST = 8
-# Of the questions in the stores, no more are looked at.
-_MOST_OPEN = 500
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from daemon.ingest.formats.conversation import Watermark
 from daemon.ingest.transcripts import name_of, turn_crystals
 from daemon.workspace.redaction import learnable, redacted
 from daemon.workspace.stores import Store
-from state.document.fence import fenced
 from state.errors import DocumentError
 from state.stores.disk.disk import Disk, opened, read_whole
 from state.stores.disk.syscalls import storage_errors
@@ -28,6 +27,7 @@ from state.trust import Trust, least_trust
 
 # Somebody found it worth keeping, as with a MEMORY.md from before; a stranger's word is worth no more for that.
 _IMPORTANCE = {Trust.OWNER: 0.75, Trust.AGENT: 0.7}
+_BLOCK = (b"<!-- dreamd:begin -->", b"<!-- dreamd:end -->")
 _RULE, _GROUP = b"---", b"# Task Group"
 _CODE = re.compile(rb"\s{0,3}(```|~~~)")
 _IMPORT = re.compile(rb"(?<![\w@./`-])@(?:~?/|\.{1,2}/)?[\w.-]+(?:/[\w.-]+)*\.\w+")
@@ -82,9 +82,7 @@ def memory_text(content: bytes, belongs: Callable[[str], bool]) -> tuple[bytes, 
     """
     if b"\0" in content:
         raise DocumentError("it has a NUL byte: this is no text", "leave it out, or save it as UTF-8 text")
-    if (block := fenced(content)) is not None:
-        content = block.with_block(b"\n" * block.block.count(b"\n"))
-    lines = _of_this_project(content.split(b"\n"), belongs)
+    lines = _of_this_project(_without_block(content.split(b"\n")), belongs)
     for number in range(_head(lines)):
         lines[number] = b""
     imports, fence = 0, b""
@@ -97,6 +95,19 @@ def memory_text(content: bytes, belongs: Callable[[str], bool]) -> tuple[bytes, 
             if _ONLY_IMPORT.fullmatch(line):
                 lines[number] = b""
     return b"\n".join(lines), imports
+
+
+def _without_block(lines: list[bytes]) -> list[bytes]:
+    """Empty the block that an earlier dreamd wrote, between two rows that are its markers and say nothing else."""
+    rows = [(at, line.strip(b"\xef\xbb\xbf \t\r")) for at, line in enumerate(lines)]
+    found = [(at, row) for at, row in rows if row in _BLOCK]
+    if found and [row for _, row in found] != [*_BLOCK]:
+        what = "the markers of dreamd's block in it are not one begin and one end"
+        raise DocumentError(what, "take them out, and what stands between them")
+    if found:
+        (begin, _), (end, _) = found
+        lines[begin : end + 1] = [b""] * (end + 1 - begin)
+    return lines
 
 
 def _of_this_project(lines: list[bytes], belongs: Callable[[str], bool]) -> list[bytes]:

@@ -14,7 +14,6 @@ from daemon.workspace.session_start import lasting
 from daemon.workspace.stores import Store
 from state.agents import reader_of
 from state.codec import decode, encode
-from state.document.agent_caps import CAPS
 from state.errors import DreamdError, FencedError
 from state.secrets.policy import Redaction
 from state.stores.disk.disk import Disk
@@ -57,16 +56,16 @@ class ShownMemory:
 
     def text(self, agent: str, head: str) -> str:
         """Return what the agent's file holds, within what the agent takes. Raise StorageError."""
-        cap, reader = CAPS[agent], reader_of(agent)
-        room, frame = cap.bytes, f"{head}{MARK}\n\n"
+        reader = reader_of(agent)
+        room, frame = reader.file_bytes, f"{head}{MARK}\n\n"
         while True:
             most = max(room - len(frame.encode()), 0)
             said = lasting(self.workspace, reader.window or _WINDOW, most, self.redaction, self.environment)
             whole = frame + escaped(said)
             rows, size = whole.count("\n"), len(whole.encode(errors="replace"))
-            if most == 0 or (rows <= cap.lines and size <= cap.bytes):
+            if most == 0 or (rows <= reader.file_lines and size <= reader.file_bytes):
                 return whole
-            room = min(room * cap.lines // rows, room - max(size - cap.bytes, 0)) - 1
+            room = min(room * reader.file_lines // rows, room - max(size - reader.file_bytes, 0)) - 1
 
     def keep(self, file: ShownFile) -> None:
         """Have each version write this file. Raise StorageError."""

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -45,26 +44,6 @@ def test_what_a_former_release_doubted_has_just_applied() -> None:
     }
     decided = (Decided("d", 0, Decision.APPLIED), Decided("d", 1, Decision.UNDONE))
     assert decode_record(json.dumps(older), "a record") == replace(dream, decided=decided)
-
-
-def test_each_older_form_is_brought_to_todays_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    def renamed(record: dict[str, Any]) -> dict[str, Any]:
-        return {"reason" if key == "why" else key: value for key, value in record.items()}
-
-    def shouted(record: dict[str, Any]) -> dict[str, Any]:
-        return record | {"reason": record["reason"].upper()}
-
-    dream = decode_record(OLDEST, "a record")
-    monkeypatch.setattr("state.dream._UPGRADES", (renamed, shouted))
-    today = json.loads(encode_record(dream))
-    del today["format"]
-    first = dict(today)
-    first["why"] = first.pop("reason")
-    second = today | {"format": 1}
-    monkeypatch.setattr("state.dream._HEAD", b'{"format":2,')
-    monkeypatch.setattr("state.dream.RECORD_FORMAT", 2)
-    for older in (first, second):
-        assert decode_record(json.dumps(older), "a record") == replace(dream, reason=dream.reason.upper())
 
 
 def test_a_record_of_a_newer_dreamd_is_told_apart_from_a_damaged_one() -> None:

@@ -18,7 +18,6 @@ from daemon.connect.agents import AGENTS
 from daemon.connect.edit import Setting
 from daemon.connect.plan import Written, connected, disconnected, missing
 from state.agents import READERS
-from state.document.agent_caps import CAPS
 from state.errors import DocumentError
 
 
@@ -125,10 +124,9 @@ def test_doing_it_again_changes_nothing_and_undoing_it_leaves_every_byte(file: A
     holds()
 
 
-def test_every_agent_is_known_to_the_bootstrap_and_has_a_cap() -> None:
+def test_every_agent_is_known_to_the_bootstrap() -> None:
     names = {agent.name for agent in AGENTS}
     assert names <= READERS.keys()
-    assert names <= CAPS.keys()
 
 
 def test_what_somebody_else_set_or_changed_since_stays_and_is_told() -> None:

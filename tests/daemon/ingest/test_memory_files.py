@@ -27,7 +27,6 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal
-from state.document.fence import BEGIN, END
 from state.errors import DocumentError, DreamdError, StorageError
 from state.forgetting.known import Target
 from state.stores.disk.workspace import Workspace
@@ -39,6 +38,7 @@ from tests.support.working import working
 
 SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 
+BEGIN, END = "<!-- dreamd:begin -->", "<!-- dreamd:end -->"
 HERON = "The staging database is called heron"
 
 

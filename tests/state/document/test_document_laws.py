@@ -44,15 +44,6 @@ def substantial(part: Part) -> list[str]:
     ]
 
 
-def lines_of(document: Document) -> list[tuple[SectionName, str]]:
-    return [(name, block.key) for name, block in document.lines()]
-
-
-def line_rows(document: Document) -> list[tuple[str, list[str]]]:
-    """Headings and all that stands under them, blank rows apart."""
-    return [(part.heading.rstrip("\r\n"), substantial(part)) for part in document.parts]
-
-
 @examples(400)
 @given(any_text)
 @example("## The Bond\r\n- a\n\n---\r\n## The Bond\n")
@@ -61,15 +52,6 @@ def line_rows(document: Document) -> list[tuple[str, list[str]]]:
 @example("a\u2028## The Bond\u2028b")
 def test_render_undoes_parse(text: str) -> None:
     assert render(parse(text)) == text
-
-
-@examples(300)
-@given(any_text)
-def test_every_heading_of_a_section_outside_fences_is_the_section_once(text: str) -> None:
-    document = parse(text)
-    named = [part.name for part in document.parts if part.name is not None]
-    assert len(named) == len(set(named))
-    assert set(document.missing) == set(SectionName) - set(named)
 
 
 @examples(400)
@@ -158,64 +140,6 @@ def test_an_edited_document_is_read_as_it_was_written(case: tuple[Document, Edit
     document, edit = case
     after, _ = edited(document, [edit])
     assert parse(render(after)) == after
-
-
-@st.composite
-def documents_and_many_edits(draw: st.DrawFn) -> tuple[Document, tuple[Edit, ...]]:
-    """A whole document and edits as a dream makes them: no line is named twice, no new line is an old one's text."""
-    document = complete(parse(draw(memories())))
-    assume(len(set(lines_of(document))) == len(lines_of(document)))
-    free = [(name, block.text) for name, block in document.lines()]
-    standing = {key for _, key in lines_of(document)}
-    edits = []
-    for _ in range(draw(st.integers(0, 5))):
-        old = draw(st.lists(st.sampled_from(free), max_size=2, unique=True)) if free else []
-        old = [one for one in old if one[0] is old[0][0]]
-        free = [one for one in free if one not in old]
-        new = draw(new_lines.filter(lambda text: normalise(text) not in standing)) if draw(st.booleans()) else None
-        if new is None and not old:
-            continue
-        edits.append(Edit(old[0][0] if old else draw(sections), tuple(text for _, text in old), new))
-    return document, tuple(edits)
-
-
-@examples(300)
-@given(documents_and_many_edits())
-def test_the_same_edits_twice_are_the_edits_once(case: tuple[Document, tuple[Edit, ...]]) -> None:
-    document, edits = case
-    once, _ = edited(document, edits)
-    twice, _ = edited(once, edits)
-    assert twice == once
-    assert parse(render(once)) == once
-
-
-@examples(300)
-@given(memories(), sections, new_lines)
-def test_a_line_that_is_added_and_removed_leaves_the_same_lines(text: str, name: SectionName, new: str) -> None:
-    document = complete(parse(text))
-    assume((name, normalise(new)) not in lines_of(document))
-    there, left_out = edited(document, [Edit(name, (), new)])
-    assert left_out == ()
-    assert (name, normalise(new)) in lines_of(there)
-    gone, left_out = edited(there, [Edit(name, (new,), None)])
-    assert left_out == ()
-    assert lines_of(gone) == lines_of(document)
-    assert [heading for heading, _ in line_rows(gone)] == [heading for heading, _ in line_rows(document)]
-
-
-@given(memories(), sections)
-def test_a_section_that_loses_its_last_line_says_so(text: str, name: SectionName) -> None:
-    document = complete(parse(text))
-    part = document.section(name)
-    assert part is not None
-    edits = [Edit(name, (block.text,), None) for block in part.lines]
-    after, left_out = edited(document, edits)
-    assert left_out == ()
-    emptied = after.section(name)
-    assert emptied is not None
-    assert emptied.lines == ()
-    if edits:
-        assert any(not block.raw.startswith(("---", "#", "<!--")) and block.raw.strip() for block in emptied.blocks)
 
 
 MOOD = "energized, alert"
