@@ -2,7 +2,7 @@
 
     structure   ids that exist, a section that may be written, not empty, not too long, said once
     ownership   not pinned, not forgotten, not deleted by the owner
-    bounds      `Bounds`: how much one input vouches for, how much one dream evicts
+    bounds      how much one input vouches for, how much one dream evicts
 
 Each check gets the sheet as it stands and one operation, and returns a refusal whose figures say what would be
 accepted, or None.
@@ -11,7 +11,7 @@ accepted, or None.
 import re
 from functools import lru_cache
 
-from graphs.sheet import BOUNDS, SAID_ALREADY, WRITTEN_BY_CODE, Check, Sheet
+from graphs.sheet import EVICTIONS, PER_INPUT, SAID_ALREADY, WRITTEN_BY_CODE, Check, Sheet
 from state.document.document import SectionName, is_placeholder
 from state.document.operations import Action, Operation, Refusal, Why
 from state.text.line import LINE_CHARACTERS
@@ -177,18 +177,18 @@ def _too_much(sheet: Sheet, operation: Operation) -> Refusal | None:
     why = [change.why for change in sheet.changes]
     if (
         operation.action in (Action.EVICT, Action.CLOSE)
-        and why.count(Why.EVICTED) + why.count(Why.ANSWERED) >= BOUNDS.evictions
+        and why.count(Why.EVICTED) + why.count(Why.ANSWERED) >= EVICTIONS
     ):
-        return Refusal("eviction runaway", "operation", f"at most {BOUNDS.evictions} lines are evicted in one dream")
+        return Refusal("eviction runaway", "operation", f"at most {EVICTIONS} lines are evicted in one dream")
     if operation.action is Action.MERGE:
         fewer = sum(len(change.gone) - 1 for change in sheet.changes if change.why is Why.MERGED)
-        if fewer + len(operation.lines) - 1 > BOUNDS.evictions:
-            figures = f"merges leave at most {BOUNDS.evictions} lines fewer in one dream"
+        if fewer + len(operation.lines) - 1 > EVICTIONS:
+            figures = f"merges leave at most {EVICTIONS} lines fewer in one dream"
             return Refusal("eviction runaway", "operation", figures)
     cited = sheet.cited_inputs(operation)
-    full = [one for one in cited if sheet.vouched(one) + len(operation.lines) > BOUNDS.per_input]
+    full = [one for one in cited if sheet.vouched(one) + len(operation.lines) > PER_INPUT]
     if operation.lines and cited and len(full) == len(cited):
-        figures = f"{full[0]} is cited for more than {BOUNDS.per_input} changed lines"
+        figures = f"{full[0]} is cited for more than {PER_INPUT} changed lines"
         return Refusal("bounds", "operation", figures)
     return None
 

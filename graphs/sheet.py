@@ -37,6 +37,9 @@ INSIGHT_IMPORTANCE = 0.6
 REINFORCED, MOST_REINFORCED = 0.05, 0.9
 # So many changes of one dream are shown as applied; `dreamd history` has them all.
 MOST_SHOWN = 50
+# How much one dream may do before it is refused, or its owner is asked: lines that one input may change; lines
+# merged or reworded without an input (or a tenth of the memory); evictions; lines that change in a small memory.
+PER_INPUT, TIDIED, EVICTIONS, CHANGED = 8, 8, 20, 5
 SAID_ALREADY = "says so already"
 THIRD = "more than a third of the memory would change in one dream"
 TIDYING = "more lines are tidied in one dream than may be without asking"
@@ -65,23 +68,6 @@ class Told:
     applied: bool = False
     waits: bool = False
     mend: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """How much one dream may do before it is refused, or its owner is asked.
-
-    `per_input`: lines that one input may change; `tidied`: lines that are merged or reworded without an input,
-    or a tenth of the memory if that is more; `changed`: lines that may change in a small memory without asking.
-    """
-
-    per_input: int = 8
-    tidied: int = 8
-    evictions: int = 20
-    changed: int = 5
-
-
-BOUNDS = Bounds()
 
 
 Check = Callable[["Sheet", Operation], Refusal | None]
@@ -214,7 +200,7 @@ class Sheet(Page):
     @property
     def spare(self) -> int:
         """How many more lines of before may leave, or lose most of what they say, without asking."""
-        return max(BOUNDS.changed, self._size // 3) - self._of_before()[1]
+        return max(CHANGED, self._size // 3) - self._of_before()[1]
 
     def _made_safe(self, operation: Operation, *, by_model: bool, asks: bool) -> Operation:
         """Make the text one that can be nothing but a line; the raw text must not be used."""
@@ -371,7 +357,7 @@ class Sheet(Page):
             )
             is_shorter = len(operation.text) < sum(len(line.text) for line in self.touched(operation))
             is_for_room = is_shorter and self.length > self.snapshot.budget  # it saves lines from leaving
-            if not is_for_room and tidied + len(operation.lines) > max(BOUNDS.tidied, self._size // 10):
+            if not is_for_room and tidied + len(operation.lines) > max(TIDIED, self._size // 10):
                 return TIDYING
         return ""
 

@@ -175,31 +175,30 @@ def _fitting(sources: _Sources, host: int | None) -> Bootstrap:
     share = int((room - taken) * EVERYWHERE_SHARE)
     # What certainly fits of the project need not be said twice.
     surely = _cut(whole, room - taken - share)[0] if sources.everywhere else ""
-    shared = _of_everywhere(sources, surely, share)
-    taken += len(_BETWEEN) + len(shared.text) if shared.text else 0
+    everywhere, shared, unshared = _of_everywhere(sources, surely, share)
+    taken += len(_BETWEEN) + len(everywhere) if everywhere else 0
     kept, truncated = _cut(whole, room - taken)
     shown = _marked(kept, room - taken) if truncated else kept
     beside = int(budget * NOTES_SHARE)
     left = beside if most is None else min(beside, most - taken - len(shown) - _AROUND_NOTES)
-    given = _of_notes(sources, left, beside)
+    notes, withheld, kept_out = _of_notes(sources, left, beside)
     fitting = _rows(_cut(whole, budget - taken)[0])
     return Bootstrap(
         shown,
-        given.rows,
-        sources.count - given.withheld - len(given.rows),
+        notes,
+        sources.count - withheld - len(notes),
         truncated=truncated or sources.rest is not None,
         more=sources.more,
-        everywhere=shared.text,
+        everywhere=everywhere,
         attention=sources.attention,
-        lines=shared.lines + _rows(kept) + len(given.rows),
+        lines=shared + _rows(kept) + len(notes),
         most=host or 0,
-        cut=Cut(
+        cut=replace(
+            unshared,
             budget=_rows(whole) + (sources.rest or 0) - fitting,
             host=fitting - _rows(kept),
-            host_notes=given.kept_out,
-            everywhere=shared.cut,
-            same=shared.same,
-            forgotten=shared.forgotten + given.withheld,
+            host_notes=kept_out,
+            forgotten=unshared.forgotten + withheld,
         ),
     )
 
@@ -226,21 +225,10 @@ def rows_given(memory: str, cut: Cut, budget: int) -> int:
     return len(rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """What the global workspace says, in how many lines, and how many are not given for which reason."""
-
-    text: str = ""
-    lines: int = 0
-    cut: int = 0
-    same: int = 0
-    forgotten: int = 0
-
-
-def _of_everywhere(sources: _Sources, project: str, room: int) -> _Shared:
-    """Return the lines of The Bond and of The Phenotype, as they stand, from the top until one has no room."""
+def _of_everywhere(sources: _Sources, project: str, room: int) -> tuple[str, int, Cut]:
+    """Return the lines of The Bond and The Phenotype that have room, from the top; how many, and what is left out."""
     if not sources.everywhere.strip():
-        return _Shared()
+        return "", 0, Cut()
     # A session start without a global workspace does not wait for it.
     from state.document.document import SectionName, parse
 
@@ -266,16 +254,7 @@ def _of_everywhere(sources: _Sources, project: str, room: int) -> _Shared:
                     new.pop()
                     continue
                 rows, size, lines, new = [*rows, *new], size + needed, lines + 1, []
-    return _Shared("\n".join(rows) if lines else "", lines, cut, same, forgotten)
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """The rows of the notes that fit; how many were forgotten, and how many a host's limit alone kept out."""
-
-    rows: tuple[str, ...]
-    withheld: int
-    kept_out: int
+    return "\n".join(rows) if lines else "", lines, Cut(everywhere=cut, same=same, forgotten=forgotten)
 
 
 def _newest(notes: Iterable[Note]) -> tuple[list[Note], int]:
@@ -292,8 +271,11 @@ def _newest(notes: Iterable[Note]) -> tuple[list[Note], int]:
     return [note for _, _, note in found], count
 
 
-def _of_notes(sources: _Sources, room: int, beside: int) -> _Given:
-    """Return the newest notes that have room; `beside` is the room that they would have without a host's limit."""
+def _of_notes(sources: _Sources, room: int, beside: int) -> tuple[tuple[str, ...], int, int]:
+    """Return the newest notes that have room, how many are forgotten, and how many a host's limit alone keeps out.
+
+    `beside` is the room that they would have without that limit.
+    """
     rows: list[str] = []
     withheld = kept_out = used = 0
     for note in sources.newest:
@@ -309,7 +291,7 @@ def _of_notes(sources: _Sources, room: int, beside: int) -> _Given:
             kept_out += 1
             continue
         rows.append(row)
-    return _Given(tuple(rows), withheld, kept_out)
+    return tuple(rows), withheld, kept_out
 
 
 def _cut(memory: str, room: int) -> tuple[str, bool]:

@@ -13,7 +13,6 @@ from daemon.dream.agreements import propose_agreements
 from daemon.dream.answers import settle_answers
 from daemon.dream.checkpoints import checkpoints, drop, has_begun, saver_of
 from daemon.dream.consolidation import merge_duplicates
-from daemon.dream.forgotten import withheld_lately
 from daemon.dream.memory import DryMemory, Upto, WorkspaceMemory
 from daemon.dream.model import model_for
 from daemon.dream.progress import Step, StepRecord, answered, evicted, gathered
@@ -25,6 +24,7 @@ from daemon.sessions import hand_over, maintain
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs import talk
+from graphs.checks import FORGOTTEN
 from graphs.dream import Dreamer, Ended, graph_of, has_news
 from graphs.input_budget import capped
 from graphs.ports import Ports
@@ -323,7 +323,11 @@ def _conclude(store: Store, begun: _Begun, snapshot: Snapshot, ended: Ended) -> 
             "MEMORY.md stands as it was and every note is pending. 'dreamd status' shows the figures",
         )
     if mode is not Mode.DRY:
-        detail = withheld_lately(store, ended.refused) or ("it changed nothing" if record.changes_nothing else "")
+        forgotten = store.crystals.forgotten.withheld_lately()
+        forgotten += sum(one.figures == FORGOTTEN for one in ended.refused)
+        detail = "it changed nothing" if record.changes_nothing else ""
+        if forgotten:
+            detail = f"{forgotten} {'text' if forgotten == 1 else 'texts'} withheld: forgotten"
         store.ledger.end(dream, "committed", detail, utc_now(), record.number)
     pending = store.notes.count()
     changes = store.changes.counts().waiting

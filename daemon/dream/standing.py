@@ -1,12 +1,12 @@
 """Standing lines: MEMORY.md as it is in the file now, each line with what is known of it, by a few queries in all."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 
-from daemon.dream.snapshot import Grounds, grounds_of
+from daemon.dream.snapshot import grounds_of
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
 from daemon.workspace.session_start import project_budget
@@ -19,7 +19,6 @@ from state.document.document import Block, Part, SectionName, parse
 from state.document.pointer import parse_pointer
 from state.document.seed import split_seed
 from state.dream import RESTORE, Decision
-from state.stores.history.lineage import Author
 from state.text.words import normalise
 from state.trust import Trust
 
@@ -93,30 +92,26 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
     content = store.disk.read_optional(store.workspace.document)
     text, problems = read_document(store)
     parts = parse(text).parts
-    blocks = [(part, block) for part in parts if part.name is not None for block in part.lines]
-    known = match(
-        store.lineage.current_lines(), [(part.name, block.text) for part, block in blocks if part.name is not None]
-    )
+    blocks = [(part.name, block) for part in parts if part.name is not None for block in part.lines]
+    known = match(store.lineage.current_lines(), [(name, block.text) for name, block in blocks])
     lines = {id(block): line for (_, block), line in zip(blocks, known, strict=True) if line is not None}
-    gutter = _Gutter.of(store, [line for line in known if line is not None], text, now)
-    places = [(part, block) for part in parts for block in _with_heading(part)]
+    # A heading, which stands above the lines of its part, is None.
+    places = [(part, block) for part in parts for block in ((None,) if part.heading else ()) + part.lines]
     chosen = places[start : start + limit]
-    sections = [
-        (
-            found[0][0],
-            tuple(gutter.line(part, block, lines.get(id(block))) for part, block in found if block is not None),
-        )
-        for found in _by_part(chosen)
-    ]
+    line_of = _reader(store, list(lines.values()), text, now)
+    sections = list[SectionLines]()
+    for _, group in groupby(chosen, key=lambda place: id(place[0])):
+        found = list(group)
+        part = found[0][0]
+        read = tuple(line_of(part, block, lines.get(id(block))) for _, block in found if block is not None)
+        name = part.name.value if part.name else ""
+        sections.append(SectionLines(name, shown(store, part.heading.strip())[0], read))
     return StandingLines(
         version=store.lineage.standing()[0],
         characters=len(text),
         budget=project_budget(store.workspace, store.config.dream.context_window, store.config.secrets.redaction),
         digest=hashlib.sha256(content).hexdigest() if content is not None else "",
-        sections=tuple(
-            SectionLines(part.name.value if part.name else "", shown(store, part.heading.strip())[0], found)
-            for part, found in sections
-        ),
+        sections=tuple(sections),
         more=max(0, len(places) - start - len(chosen)),
         problems=problems,
     )
@@ -128,89 +123,53 @@ def shown(store: Store, text: str) -> tuple[str, bool]:
     return beginning[:SHOWN_CHARACTERS], len(text) > SHOWN_CHARACTERS
 
 
-def _with_heading(part: Part) -> tuple[Block | None, ...]:
-    """Return the lines of a part; its heading, which stands above them, is None."""
-    return ((None,) if part.heading else ()) + part.lines
+def _reader(
+    store: Store, lines: Sequence[CurrentLine], text: str, now: datetime
+) -> Callable[[Part, Block, CurrentLine | None], Line]:
+    """Return what reads a line of a part with what the ledger knows of it; that is asked once for all."""
+    grounds, authors, evidence = grounds_of(store, lines), store.lineage.authors(), store.lineage.evidence()
+    handwritten, changes = frozenset(store.lineage.handwritten()), store.changes.open()
+    pointers = {one.keywords: one.crystal for one in store.lineage.pointers(current=True)}
+    applied = {
+        normalise(one.change.operation.text): one.number for one in changes if one.decision is Decision.APPLIED
+    }
+    waiting = {
+        line.id: one.number
+        for one in changes
+        if one.decision is Decision.WAITING
+        for line in (stands(old, lines) for old in one.change.lines)
+        if line is not None
+    }
+    seed = split_seed(text)
+    old_text = {block.key for part in (parse(seed[0]).parts if seed else ()) for block in part.lines}
 
-
-def _by_part(places: Sequence[tuple[Part, Block | None]]) -> list[list[tuple[Part, Block | None]]]:
-    return [list(found) for _, found in groupby(places, key=lambda place: id(place[0]))]
-
-
-@dataclass(frozen=True, slots=True)
-class _Gutter:
-    """What is known of the lines that stand, by their ids or their folded texts."""
-
-    store: Store
-    now: datetime
-    grounds: Grounds
-    authors: Mapping[str, Author]
-    handwritten: frozenset[str]
-    evidence: Mapping[str, tuple[str, ...]]
-    applied: Mapping[str, int]
-    waiting: Mapping[str, int]
-    pointers: Mapping[str, str]
-    old_text: frozenset[str]
-
-    @classmethod
-    def of(cls, store: Store, lines: Sequence[CurrentLine], text: str, now: datetime) -> "_Gutter":
-        open_changes = store.changes.open()
-        applied = {
-            normalise(one.change.operation.text): one.number
-            for one in open_changes
-            if one.decision is Decision.APPLIED
-        }
-        found = (
-            (line, one.number)
-            for one in open_changes
-            if one.decision is Decision.WAITING
-            for old in one.change.lines
-            if (line := stands(old, lines)) is not None
-        )
-        waiting = {line.id: number for line, number in found}
-        seed = split_seed(text)
-        old = parse(seed[0]).parts if seed is not None else ()
-        return cls(
-            store,
-            now,
-            grounds_of(store, lines),
-            store.lineage.authors(),
-            frozenset(store.lineage.handwritten()),
-            store.lineage.evidence(),
-            applied,
-            waiting,
-            {one.keywords: one.crystal for one in store.lineage.pointers(current=True)},
-            frozenset(block.key for part in old for block in part.lines),
-        )
-
-    def line(self, part: Part, block: Block, known: CurrentLine | None) -> Line:
-        """Return the line of a part as the ledger knows it, if it does."""
-        text, cut = shown(self.store, block.text)
+    def read(part: Part, block: Block, known: CurrentLine | None) -> Line:
+        said, cut = shown(store, block.text)
         if known is None:
-            above = part.name is None and block.key in self.old_text
-            line = Line("", text, cut, SEED if above else OWNER, Trust.OWNER, IMPORTANCE, block.pinned)
+            author = SEED if part.name is None and block.key in old_text else OWNER
+            line = Line("", said, cut, author, Trust.OWNER, IMPORTANCE, block.pinned)
         else:
-            line = self._known(Line(known.id, text, cut, "", known.trust, known.importance, block.pinned), known)
+            author_of, newer = authors.get(known.id), grounds.newer.get(known.id)
+            is_restored = author_of is not None and author_of.cause == RESTORE
+            is_owners = known.id in handwritten or author_of is None or not author_of.name
+            line = Line(
+                known.id,
+                said,
+                cut,
+                RESTORE if is_restored else OWNER if author_of is None or is_owners else author_of.name,
+                known.trust,
+                known.importance,
+                block.pinned,
+                version=author_of.version if author_of else None,
+                born_at=known.born_at,
+                age_days=round(max(0.0, (now - known.born_at).total_seconds() / _DAY_SECONDS), 2),
+                evidence=len(evidence.get(known.id, ())),
+                superseded_by=shown(store, newer.text)[0] if newer else "",
+                superseded_at=grounds.since[known.id] if newer else None,
+                waiting=waiting.get(known.id),
+            )
         if part.name is SectionName.POINTERS and (parsed := parse_pointer(block.text)) is not None:
-            crystal = self.pointers.get(parsed[1], "")
-            line = replace(line, keywords=shown(self.store, parsed[1])[0], crystal=crystal)
-        return replace(line, applied=self.applied.get(block.key) if part.name else None)
+            line = replace(line, keywords=shown(store, parsed[1])[0], crystal=pointers.get(parsed[1], ""))
+        return replace(line, applied=applied.get(block.key)) if part.name else line
 
-    def _known(self, line: Line, known: CurrentLine) -> Line:
-        author, newer = self.authors.get(known.id), self.grounds.newer.get(known.id)
-        name = author.name if author else ""
-        if author is not None and author.cause == RESTORE:
-            name = RESTORE
-        elif known.id in self.handwritten or not name:
-            name = OWNER
-        return replace(
-            line,
-            author=name,
-            version=author.version if author else None,
-            born_at=known.born_at,
-            age_days=round(max(0.0, (self.now - known.born_at).total_seconds() / _DAY_SECONDS), 2),
-            evidence=len(self.evidence.get(known.id, ())),
-            superseded_by=shown(self.store, newer.text)[0] if newer else "",
-            superseded_at=self.grounds.since[known.id] if newer else None,
-            waiting=self.waiting.get(known.id),
-        )
+    return read

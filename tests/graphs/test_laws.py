@@ -11,7 +11,7 @@ from graphs import extractive, talk
 from graphs.checks import same_as_deleted
 from graphs.dream import Dreamer
 from graphs.room import fit
-from graphs.sheet import BOUNDS, WRITTEN_BY_CODE, Sheet
+from graphs.sheet import CHANGED, EVICTIONS, WRITTEN_BY_CODE, Sheet
 from state.changes.change import CurrentLine
 from state.changes.page import Page
 from state.codec import encode
@@ -122,9 +122,9 @@ def test_a_third_of_the_memory_at_most_changes_without_asking(life: Life) -> Non
         return any(counted <= figures and 3 * len(words & said) >= 2 * len(words) for said, figures in stand)
 
     gone = [line for line in began if not is_said(line.text) and not ("" < line.until < today)]
-    assert len(gone) <= max(BOUNDS.changed, len(began) // 3)
+    assert len(gone) <= max(CHANGED, len(began) // 3)
     evicted = [change for change in sheet.changes if change.why in (Why.EVICTED, Why.ANSWERED)]
-    assert len(evicted) <= BOUNDS.evictions
+    assert len(evicted) <= EVICTIONS
 
 
 @MANY

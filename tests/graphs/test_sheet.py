@@ -7,7 +7,7 @@ import pytest
 
 from graphs import talk
 from graphs.review import change_of
-from graphs.sheet import BOUNDS, THIRD, TIDYING, Sheet, Told
+from graphs.sheet import EVICTIONS, THIRD, TIDYING, Sheet, Told
 from state.crystals.crystal import Crystal, Origin
 from state.document.approval import Approval, Heard, Policy, SectionRule
 from state.document.document import parse, render
@@ -199,7 +199,7 @@ def test_an_input_changes_at_most_eight_lines() -> None:
 def test_at_most_twenty_lines_are_evicted_and_merges_leave_twenty_fewer() -> None:
     large = memory(context=[f"Service number{n} runs on host{n}." for n in range(120)])
     gone = heard(read(large), *(evict(CONTEXT, f"L{n}", "x") for n in range(1, 30)))
-    assert sum(one.applied for one in gone.told) == BOUNDS.evictions
+    assert sum(one.applied for one in gone.told) == EVICTIONS
     assert gone.told[-1].words == "at most 20 lines are evicted in one dream"
     merged = [merge(CONTEXT, [f"L{n + m}" for m in range(8)], f"Eight, {n}.", f"N{n}") for n in (1, 9, 17)]
     few = heard(read(large, *(note(n, "x") for n in (1, 9, 17))), *merged)
