@@ -1,7 +1,7 @@
 """Restore: commits an older version of MEMORY.md anew, and makes what was consumed since pending again."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from daemon.ingest.notes import absorb_notes
@@ -39,7 +39,7 @@ def restore(store: Store, number: int) -> Dream:
     later, lost = _later(store, number)
     now = utc_now()
     changes = restored_text(standing, text, now, partial(_earlier, store), RESTORED_IMPORTANCE)
-    consumed = _consumed_by(later)
+    dreamt, redreamt = _consumed_by(later)
     unread = (one for version in lost for one in store.crystals.dreamt_in(version))
     present = {normalise(block.text) for _, block in parse(text).lines()}
     lifted = dict.fromkeys(one for record in later for one in record.lifted_tombstones)
@@ -53,8 +53,8 @@ def restore(store: Store, number: int) -> Dream:
         after=text,
         mood=mood(store.feelings.levels(now)),
         changes=numbered(_pointing(store, changes), store.lineage.next_line()),
-        dreamt=tuple(dict.fromkeys((*consumed.dreamt, *unread))),
-        redreamt=consumed.redreamt,
+        dreamt=tuple(dict.fromkeys((*dreamt, *unread))),
+        redreamt=redreamt,
         remarks=_remarks(store, number, later),
         tombstones=tuple(one for one in lifted if normalise(one) not in present),
         lifted_tombstones=tuple(one for one in store.lineage.tombstones() if normalise(one) in present),
@@ -84,16 +84,8 @@ def _later(store: Store, number: int) -> tuple[list[Dream], dict[int, str]]:
     return records, lost
 
 
-@dataclass(frozen=True, slots=True)
-class _Consumed:
-    """How input comes to be as it was: crystals that are input again, and that are no longer."""
-
-    dreamt: tuple[str, ...]
-    redreamt: tuple[str, ...]
-
-
-def _consumed_by(later: Sequence[Dream]) -> _Consumed:
-    """Return what these versions have taken in or given back, where it is not as it was before them."""
+def _consumed_by(later: Sequence[Dream]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the crystals that are input again, and those that are no longer, so that all is as before these."""
     was, is_ = dict[str, bool](), dict[str, bool]()  # whether each crystal was dreamt before them, and is now
     for record in later:
         is_restore = record.cause == RESTORE
@@ -101,7 +93,7 @@ def _consumed_by(later: Sequence[Dream]) -> _Consumed:
             for crystal in crystals:
                 was.setdefault(crystal, not dreamt)
                 is_[crystal] = dreamt
-    return _Consumed(
+    return (
         tuple(crystal for crystal, dreamt in is_.items() if dreamt and not was[crystal]),
         tuple(crystal for crystal, dreamt in is_.items() if was[crystal] and not dreamt),
     )

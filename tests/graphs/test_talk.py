@@ -6,9 +6,7 @@ from datetime import timedelta
 import pytest
 
 from graphs import talk
-from graphs.checks import FORGOTTEN
 from state.document.approval import Approval, Policy
-from state.document.operations import Action, Operation
 from state.dream import Decision, EarlierChange, Evidence, Kind, Snapshot
 from state.trust import Trust
 from tests.graphs.lives import buried
@@ -146,42 +144,9 @@ SECRET = "the harbour crane is 4711"
 
 OLD = memory(bond=["Anna keeps the harbour.", "Anna has the crane."])
 
-NOTES = ("Anna keeps the harbour and its crane since May.", "Anna lives in Bonn.")
-
-
-def told(operation: Operation, world: Snapshot) -> list[str]:
-    """What a model is told of an operation, without the text itself."""
-    sheet = talk.heard(world, [{"role": "assistant", "content": said(operation)}])
-    further = talk.reply(sheet, 1)
-    assert further is None or "4711" not in further["content"]
-    return [one.words for one in sheet.told]
-
-
-@pytest.mark.parametrize(
-    "operation",
-    [
-        add(BOND, "Anna says the harbour crane is 4711.", "N1"),
-        revise(BOND, "L1", "Anna keeps the harbour; **The HARBOUR** crane is 4711.", "N1"),
-        merge(BOND, ["L1", "L2"], "Anna keeps the harbour: the harbour\u200b crane is 4711.", "N1"),
-        Operation(Action.LEARN, CONTEXT, f"In Bergen {SECRET}.", (), ("N1", "N2")),
-    ],
-)
-def test_a_line_that_holds_it_is_refused_and_without_it_none_is(operation: Operation) -> None:
-    world = snapshot(OLD, *NOTES)
-    assert told(operation, replace(world, forgotten=buried(SECRET))) == [FORGOTTEN]
-    (other,) = told(operation, replace(world, forgotten=buried("something else altogether")))
-    assert other != FORGOTTEN
-
-
-def test_a_counted_line_that_holds_it_is_not_written() -> None:
-    skill = Evidence("S1", Kind.SKILL, f"{SECRET} → 80 %", 0.8, Trust.AGENT, NOW)
-    world = snapshot("", note(1, NOTES[0]), skill)
-    assert [line.text for line in talk.begun(world).standing] == [skill.text]
-    assert talk.begun(replace(world, forgotten=buried(SECRET))).standing == []
-
 
 def test_a_line_leaves_under_a_topic_of_its_own() -> None:
-    world = replace(snapshot(OLD, NOTES[0]), forgotten=buried(SECRET))
+    world = replace(snapshot(OLD, "Anna keeps the harbour and its crane since May."), forgotten=buried(SECRET))
     ended = run(world, Scripted([said(evict(BOND, "L1", f"Anna and the harbour: {SECRET}"), consumed=["N1"])]))
     assert ended.dream is not None
     (pointer,) = texts(ended.dream.after, POINTERS)
