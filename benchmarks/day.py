@@ -10,10 +10,10 @@ day and night. All are new when the day begins.
 
 **Time** is real, but leaps where nothing happens. The service is the daemon's own (`daemon.service.daemon`) in this
 process, without its sockets, and in place of its threads one loop takes each workspace's next step
-(`Scheduler.step`) when its time has come. What it reads the time from (`daemon.workspace.stores.utc_now`, and the
-monotonic clock of `daemon.service`) is the machine's plus what was leapt over: after each step the clock leaps to the
-next one, or to the next thing that an agent does. So there are as many looks, passes and skips as in a day, and while
-a dream runs time passes as it does.
+(`ManagedWorkspace.step`) when its time has come. What it reads the time from (`daemon.workspace.stores.utc_now`, and
+the monotonic clock of `daemon.service`) is the machine's plus what was leapt over: after each step the clock leaps to
+the next one, or to the next thing that an agent does. So there are as many looks, passes and skips as in a day, and
+while a dream runs time passes as it does.
 
 The model is a scripted server in a process of its own. It answers at once and counts a token for every four
 characters. Processor time is this process's, without what making the traffic takes; the last rows are measured in
@@ -92,9 +92,8 @@ class Day:
 
     def live(self, act: Callable[[Deed], None]) -> None:
         """Live through the day."""
-        scheduler = self._service._scheduler  # noqa: SLF001
-        scheduler.look_up_all()
-        due = dict.fromkeys(scheduler.all(), self._begin)
+        self._service.look_up_all()
+        due = dict.fromkeys(self._service.all(), self._begin)
         while (now := min(due.values())) < self._end:
             if self._deeds and self._begin + self._deeds[-1].after <= now:
                 self._leap(self._begin + self._deeds[-1].after)
@@ -104,7 +103,7 @@ class Day:
             self._leap(now)
             managed = min(due, key=due.__getitem__)
             changed, used = managed.moment, time.process_time()
-            seconds = scheduler.step(managed)
+            seconds = managed.step()
             kind = "quiet" if seconds and managed.moment == changed else "working"
             self.looks[kind] += 1
             self.looking[kind] += time.process_time() - used
@@ -185,11 +184,11 @@ def opened(place: Path, url: str, count: int, time_: Leaping) -> "tuple[Daemon, 
 
     daemon.workspace.stores.utc_now = time_.now  # before anybody imports it
     from daemon.config.settings import Config
-    from daemon.service import keeper, managed, scheduler, slots
+    from daemon.service import keeper, managed
     from daemon.service.daemon import Daemon
     from daemon.workspace.adoption import init_workspace
 
-    for module in (keeper, managed, scheduler, slots):
+    for module in (keeper, managed):
         vars(module)["time"] = SimpleNamespace(monotonic=time_.monotonic, sleep=time.sleep)
     config = Config.model_validate({"model": {"name": "openai/scripted", "api_base": url}})
     workspaces = [init_workspace(place / f"workspace-{number:02}") for number in range(count)]

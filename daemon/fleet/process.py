@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -188,11 +189,10 @@ class FleetProcess:
             held.keeper,
             self.config,
             on_step,
-            lambda _, reason, mode, step: self._dreamers.submit(
-                self.work.dream, held, reason, mode, step or (lambda _: None)
-            ),
-            lambda _: None,
-            self._service_status,
+            lambda *wish: self._dreamers.submit(self.work.dream, held, *wish).result(),
+            lambda reason: self.queue_dream(held, reason),
+            lambda: None,
+            partial(self._service_status, held.keeper),
             held.keeper.acquire,
             notices,
             held=held,

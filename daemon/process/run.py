@@ -28,7 +28,7 @@ from daemon.mcp.http import Endpoint
 from daemon.observability import logs
 from daemon.pages.window import PageWindow
 from daemon.process.sd_notify import Notifier
-from daemon.service.scheduler import TICK_SECONDS
+from daemon.service.managed import TICK_SECONDS
 from daemon.workspace.status import Problem
 from state.errors import BusyError
 

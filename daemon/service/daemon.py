@@ -1,6 +1,6 @@
 """Daemon: keeps workspaces, dreams in each when its time has come, and serves HTTP, MCP and the command line.
 
-    registry, configuration ─> Scheduler: a thread for each workspace ─> Keeper (lock, stores) ─> Jobs
+    registry, configuration ─> Daemon: a ManagedWorkspace with a thread for each ─> Keeper (lock, stores) ─> Jobs
                                              ▲
                         files that changed, clients' requests, a moment that has come
 
@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -21,22 +22,27 @@ from pathlib import Path
 from daemon.api.access import WorkspaceAccess
 from daemon.api.daemon import DaemonInfo, DaemonStatus, WorkspaceInfo, meant
 from daemon.config.paths import home, registry_path, socket_path
-from daemon.config.registry import WorkspaceList
+from daemon.config.registry import Entry, WorkspaceList, name_of
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
+from daemon.observability import logs
 from daemon.observability.metrics import Metrics, WorkspaceGauges
 from daemon.service.jobs import Jobs
-from daemon.service.keeper import DaemonAccess, Keeper
-from daemon.service.managed import ManagedWorkspace, Wish
+from daemon.service.keeper import DaemonAccess
+from daemon.service.managed import LOCK_SECONDS, TICK_SECONDS, ManagedWorkspace, Shared
 from daemon.service.schedule import Action, phase, upcoming
-from daemon.service.scheduler import Scheduler
 from daemon.workspace.adoption import open_workspace
-from daemon.workspace.scan import Change
 from daemon.workspace.status import Problem, ServiceStatus, Status, status
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
-from state.errors import DreamdError, NotKeptError, UnknownWorkspaceError
+from state.errors import DreamdError, NotKeptError, UnknownWorkspaceError, UsageError
 from state.stores.disk.workspace import Workspace
+
+# How long a start or a reload waits for the folders of all entries to be looked up: what is on a disk that hangs is
+# taken up when it answers, and holds up nothing.
+_LOOK_UP_SECONDS = 1.0
+# Wall and monotonic clock apart by this much: the machine slept, or the clock was set.
+_GAP = timedelta(seconds=90)
 
 
 class Daemon:
@@ -55,18 +61,18 @@ class Daemon:
         self._stopping = threading.Event()
         self.metrics = Metrics(version("dreamd"), self._since.timestamp(), self._gauges)
         self._embedding = Embedding(model=self.config.embeddings.model)
-        listing = WorkspaceList(registry_path(os.environ), folders, home(os.environ))
         jobs = Jobs(self.metrics, self._stopping)
-        self._scheduler = Scheduler(listing, lambda: self.config, self._embedding, opening, jobs, self._stopping)
+        self._shared = Shared(lambda: self.config, self._embedding, opening, jobs, self._stopping)
+        self._listing = WorkspaceList(registry_path(os.environ), folders, home(os.environ))
+        self._lock = threading.Lock()  # of `_listing` and `_managed`; no workspace's folder is touched under it
+        self._managed: dict[str, ManagedWorkspace] = {}
+        self._looked_up = threading.Event()  # all entries, but those on a disk that does not answer in a second
+        self.last_tick = time.monotonic()  # the watchdog goes by it
+        self._ticking = threading.Thread(target=self._tick, name="ticking", daemon=True)
         self._config_problem: Problem | None = None
         self._bound = (self.config.http.host, self.config.http.port)
         self.http = ""
         self.port_problem: Problem | None = None  # why it has no port
-
-    @property
-    def last_tick(self) -> float:
-        """When the scheduler last ran, on the monotonic clock; the watchdog goes by it."""
-        return self._scheduler.last_tick
 
     def trim(self) -> None:
         """Free what is not needed now: an idle embedding model."""
@@ -79,11 +85,12 @@ class Daemon:
         """Say why it does not serve yet; empty if it does."""
         if self._stopping.is_set():
             return "the daemon is stopping"
-        return "" if self._scheduler.is_ready else "the daemon is starting: it looks up its workspaces"
+        return "" if self._looked_up.is_set() else "the daemon is starting: it looks up its workspaces"
 
     def info(self) -> DaemonInfo:
         """Return version, addresses, workspaces and problems; read no workspace's folder."""
-        problems = (self._config_problem, self.port_problem, self._unbound(), *self._scheduler.problems())
+        entries = (Problem.of(error) for error in self._listing.problems())
+        problems = (self._config_problem, self.port_problem, self._unbound(), *entries)
         return DaemonInfo(
             version=version("dreamd"),
             pid=os.getpid(),
@@ -91,11 +98,11 @@ class Daemon:
             at=utc_now(),
             socket=str(socket_path(os.environ)),
             http=self.http,
-            dreaming=self._scheduler.dreams.running,
-            waiting=self._scheduler.dreams.waiting,
+            dreaming=self._shared.dreams.running,
+            waiting=self._shared.dreams.waiting,
             workspaces=tuple(
                 WorkspaceInfo(one.name, str(one.root), one.hanging or one.problem, kept=one.is_kept)
-                for one in self._scheduler.all()
+                for one in self.all()
             ),
             problems=tuple(problem for problem in problems if problem is not None),
         )
@@ -103,69 +110,153 @@ class Daemon:
     def status(self) -> DaemonStatus:
         """Return every workspace's status; one that is not taken up yet, or cannot be read, shows in `info` alone."""
         statuses = list[Status]()
-        for managed in self._scheduler.all():
+        for managed in self.all():
             is_busy = managed.hanging is not None or managed.lock.locked()  # who asked would wait as well
             if managed.keeper is not None and not is_busy:
                 with suppress(DreamdError):
-                    service = self._service_status(managed, managed.keeper)
+                    service = self._service_status(managed)
                     statuses.append(status(managed.keeper.workspace, self.config, utc_now(), service))
         return DaemonStatus(self.info(), tuple(statuses))
 
     def register(self, root: Path) -> str:
-        """Keep the workspace with this root from now on, also after a restart; its name."""
-        return self._scheduler.add(open_workspace(root)).name
+        """Keep the workspace with this root from now on, also after a restart; its name.
+
+        Raise UsageError when its name is taken.
+        """
+        workspace = open_workspace(root)
+        with self._lock:
+            managed = self._put(workspace.root, self._listing.add)
+        managed.acquire()
+        return managed.name
 
     def unregister(self, name: str) -> None:
-        """Keep it no more, until it is registered again."""
-        self._scheduler.remove(name)
+        """Keep it no more, until it is registered again. Raise as `get` does."""
+        managed = self.get(name)
+        with self._lock:
+            self._listing.remove(managed.root)
+            self._managed.pop(name, None)
+        managed.leave()
 
     def meant(self, given: str) -> str:
         """Return the workspace that a path names."""
-        return meant(given, [one.name for one in self._scheduler.all()])
+        return meant(given, [one.name for one in self.all()])
 
     def keeps(self, name: str) -> bool:
         """Tell whether it is in the roster."""
-        return self._scheduler.find(name) is not None
+        return name in self._managed
 
     def pulse(self, name: str) -> str:
         """Return what has changed, in numbers."""
-        found = self._scheduler.find(name) if name else None
-        if name and found is None:
+        if not name:
+            return " ".join(managed.pulse for managed in self.all())
+        if (found := self._managed.get(name)) is None:
             raise UnknownWorkspaceError(f"there is no workspace {name}", "'dreamd status' names those that there are")
-        if found is not None:
-            self._use(found)
-        return " ".join(managed.pulse for managed in ((found,) if found else self._scheduler.all()))
+        found.use()
+        return found.pulse
 
     @contextmanager
     def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
         """Give access to this workspace; `on_step` is called after each step of a dream."""
-        managed = self._scheduler.get(name)
+        managed = self.get(name)
         hanging = managed.hanging
-        is_open = managed.is_kept or (hanging is None and self._scheduler.acquire(managed))
+        is_open = managed.is_kept or (hanging is None and managed.acquire())
         keeper = managed.keeper
         if keeper is None or hanging is not None or not is_open:
             why = hanging or managed.problem or Problem("the daemon is still opening this workspace", "try again")
             raise NotKeptError(f"{managed.root} is not in the daemon's keeping: {why.what}", why.advice)
-        self._use(managed)
+        managed.use()
         # Without the lock notes are still taken and status is given; the stores are refused, with the reason.
-        yield DaemonAccess(
-            keeper,
-            self.config,
-            on_step,
-            lambda _, *wish: self._scheduler.dream(managed, Wish(*wish)),
-            lambda _: self._note_change(managed),
-            partial(self._service_status, managed),
-            partial(self._scheduler.acquire, managed),
-        )
+        service_status = partial(self._service_status, managed)
+        acts = (managed.dream, managed.ask, managed.note_taken, service_status, managed.acquire)
+        yield DaemonAccess(keeper, self.config, on_step, *acts)
+
+    # ------------------------------------------------------------ which workspaces there are
+
+    def all(self) -> list[ManagedWorkspace]:
+        """Return all workspaces, by name."""
+        return [managed for _, managed in sorted(self._managed.copy().items())]
+
+    def get(self, name: str) -> ManagedWorkspace:
+        """Return the workspace of this name; while entries are looked up, wait for it.
+
+        Raise UnknownWorkspaceError, or NotKeptError when the daemon has not looked them up in ten seconds.
+        """
+        if name not in self._managed and not self._looked_up.wait(LOCK_SECONDS):
+            raise NotKeptError("the daemon is starting: it looks up its workspaces", "try again")
+        if (managed := self._managed.get(name)) is None:
+            known = ", ".join(sorted(self._managed)) or "none yet"
+            what = f"the daemon keeps no workspace {name!r} (it keeps {known})"
+            raise UnknownWorkspaceError(what, "'dreamd init' adds one")
+        return managed
+
+    def look_up_all(self) -> None:
+        """Read all entries anew and look up what each names, in a thread of its own; wait for disks that answer."""
+        with self._lock:
+            entries = self._listing.read(self.config.daemon.workspaces)
+        threads = [threading.Thread(target=self._look_up, args=(entry,), daemon=True) for entry in entries]
+        for thread in threads:
+            thread.start()
+        deadline = time.monotonic() + _LOOK_UP_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        self._looked_up.set()
+
+    def _look_up(self, entry: Entry) -> None:
+        """Keep what the entry names, and no longer what no entry names."""
+        try:
+            named = self._listing.look_up(entry)
+            with self._lock:
+                for root in self._listing.record(entry, named):
+                    self._put(root)
+                by_root = {managed.root: managed for managed in self.all()}
+                gone = [self._managed.pop(by_root[root].name) for root in self._listing.unlisted(by_root)]
+            for managed in gone:
+                managed.leave()
+        except Exception as error:  # noqa: BLE001 - it holds up no other
+            logs.get(workspace=entry.text).error("entry_not_looked_up", error=error)
+
+    def _put(self, root: Path, record: Callable[[Path], None] = lambda _: None) -> ManagedWorkspace:
+        """Return the one with this root, or a new one. Raise UsageError if a workspace elsewhere has its name."""
+        name = name_of(root)
+        managed = self._managed.get(name) or ManagedWorkspace(name, root, self._shared)
+        if managed.root != root:
+            what = f"{root} would be called {name}, as {managed.root} is already"
+            raise UsageError(what, "rename one of the folders")
+        record(root)
+        self._managed[name] = managed
+        if self._ticking.is_alive():
+            managed.begin()
+        return managed
 
     # ------------------------------------------------------------ start, reload, stop
 
     def start(self) -> None:
-        """Look up every workspace that is listed; from then on it serves, and the scheduler takes them up.
+        """Look up every workspace that is listed; from then on it serves, and their threads take them up.
 
         A few at a time, and each at once when a client asks for it.
         """
-        self._scheduler.start()
+        self.look_up_all()
+        if not self._ticking.is_alive():
+            self._ticking.start()
+        self._begin_all()
+
+    def _begin_all(self) -> None:
+        with self._lock:
+            for managed in self.all():
+                managed.begin()
+
+    def _tick(self) -> None:
+        """Notice when the machine slept or its clock was set, and begin what could not begin."""
+        wall, steady = utc_now(), time.monotonic()
+        while not self._stopping.wait(TICK_SECONDS):
+            now, self.last_tick = utc_now(), time.monotonic()
+            if abs(now - wall - timedelta(seconds=self.last_tick - steady)) > _GAP:
+                self._shared.awake_since = now
+                logs.get().info("gap_noticed", seconds=round((now - wall).total_seconds()))
+                for managed in self.all():
+                    managed.wake()
+            wall, steady = now, self.last_tick
+            self._begin_all()
 
     def reload(self) -> None:
         """Read the configuration again. Raise ConfigError and keeps the old one when the new one is bad."""
@@ -178,18 +269,22 @@ class Daemon:
             raise
         self.config, self._config_problem = config, None
         self._embedding.try_again()
-        self._scheduler.dreams.resize(config.daemon.concurrent_dreams)
-        self._scheduler.look_up_all()
-        for managed in self._scheduler.all():
+        self._shared.dreams.size = config.daemon.concurrent_dreams
+        self.look_up_all()
+        for managed in self.all():
             managed.facts_of = (-1, -1)
-        self._scheduler.look_at_all()
+            managed.wake()
 
     def stop(self, seconds: float) -> bool:
         """Begin nothing new, stop dreams at their next node, close every workspace; whether all ended in time."""
-        deadline = time.monotonic() + seconds
+        deadline, ended = time.monotonic() + seconds, True
         self._stopping.set()
-        ended = self._scheduler.stop(max(0.0, deadline - time.monotonic()))
-        for managed in self._scheduler.all():
+        for managed in self.all():
+            managed.wake()
+        for managed in self.all():
+            if managed.thread is not None:
+                managed.thread.join(max(0.1, deadline - time.monotonic()))
+                ended &= not managed.thread.is_alive()
             if (keeper := managed.keeper) is None:
                 continue
             # A client's thread that is at work in it would keep the process from ending.
@@ -198,19 +293,9 @@ class Daemon:
                 ended = False
             else:
                 keeper.release()
-        return ended and self._scheduler.is_ready
+        return ended and self._looked_up.is_set()
 
     # ------------------------------------------------------------ parts
-
-    def _note_change(self, managed: ManagedWorkspace) -> None:
-        """Take in a note that was just taken, at once."""
-        managed.mark_changed(Change.SCRATCH)
-        self._scheduler.wake(managed)
-
-    def _use(self, managed: ManagedWorkspace) -> None:
-        """Look at what has not been used for long as soon as somebody is there."""
-        if managed.use():
-            self._scheduler.wake(managed)
 
     def _unbound(self) -> Problem | None:
         """Return a change of the port that only a restart can carry out."""
@@ -220,15 +305,16 @@ class Daemon:
         what = f"http.host and http.port are now {now[0]}:{now[1]}, and the daemon listens as it did at its start"
         return Problem(what, "restart it ('systemctl --user restart dreamd')")
 
-    def _service_status(self, managed: ManagedWorkspace, keeper: Keeper) -> ServiceStatus:
-        now = utc_now()
+    def _service_status(self, managed: ManagedWorkspace) -> ServiceStatus:
+        now, keeper = utc_now(), managed.keeper
+        assert keeper is not None, "it was opened"
         words, at = keeper.offline_reason or "when the daemon can keep it", None
         problems = [managed.problem, *keeper.problems]
         try:
             if keeper.holds_lock:
                 # As of now: what was just appended may not be told yet.
-                facts = keeper.facts(self._scheduler.awake_since, phase(str(managed.root)), now)
-                foreseen = upcoming(now, facts.history, facts.pending, self._scheduler.thresholds())
+                facts = keeper.facts(self._shared.awake_since, phase(str(managed.root)), now)
+                foreseen = upcoming(now, facts.history, facts.pending, self._shared.thresholds)
                 words, at = foreseen.detail, foreseen.at if foreseen.action is Action.DREAM else None
         except (DreamdError, sqlite3.Error) as error:  # the lock was lost just now, or state.db cannot be read
             problems.append(Problem.of(error))
@@ -245,7 +331,7 @@ class Daemon:
     def _gauges(self) -> Iterator[WorkspaceGauges]:
         """Return how workspaces stood at the last look: nothing is read for it."""
         now = utc_now()
-        for managed in self._scheduler.all():
+        for managed in self.all():
             if (facts := managed.facts) is not None and managed.hanging is None:
                 pending = facts.pending
                 waited = max(0.0, (now - (pending.oldest or now)).total_seconds())

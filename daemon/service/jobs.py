@@ -14,8 +14,7 @@ from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics
-from daemon.service.facts import SESSION_ENDED
-from daemon.service.keeper import Keeper
+from daemon.service.keeper import SESSION_ENDED, Keeper
 from daemon.sessions import maintain
 from daemon.workspace.status import Problem
 from daemon.workspace.stores import Store, utc_now

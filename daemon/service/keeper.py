@@ -5,44 +5,68 @@ descriptor. What is short works beside a dream, at a connection of its own: SQLi
 call on it is a `DaemonAccess`.
 """
 
+import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from daemon.api.access import LockedWorkspace, ReplyT
 from daemon.api.dispatch import KEEPER
-from daemon.config.settings import Config
+from daemon.config.paths import spent_folder
+from daemon.config.settings import Config, day_start
 from daemon.dream.progress import Step
-from daemon.dream.run import Mode, Outcome
-from daemon.service.facts import SESSION_ENDED, Facts, read_facts
-from daemon.workspace.status import Problem, ServiceStatus
+from daemon.dream.run import Mode, Outcome, new_crystals, unseen_seeds
+from daemon.service.schedule import History, Pending
+from daemon.sessions import next_due, waiting_count
+from daemon.workspace.status import Problem, ServiceStatus, lifecycles
 from daemon.workspace.stores import Store, open_owned, open_readonly, recover, utc_now
 from daemon.workspace.vector_index import Embedding, Index
+from state.document.document import parse
 from state.dream import Reason
 from state.errors import BusyError, DreamdError, FencedError, NotKeptError
+from state.scratch import HEADER
 from state.stores.crystals.nearest import SCANNED_UP_TO
-from state.stores.database.connection import to_text, transaction
+from state.stores.database.connection import from_text, to_text, transaction
+from state.stores.database.copies import DAY, is_copy_due
 from state.stores.database.meta import Meta
 from state.stores.disk.lock import Lock, acquire
+from state.stores.disk.stamp import Stamp
 from state.stores.disk.workspace import Workspace
+from state.stores.history.daily_spend import daily_spend
+from state.stores.history.memory import NOTES_LEFT
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from daemon.api.operations.operation import Operation
     from daemon.api.operations.request import Request
 
+SESSION_ENDED = "session_ended"
+"""The key in `meta`: when the session ended for which a dream is due."""
+_RUNS = 50
+_FAILURES = ("failed", "rejected")
+_EMPTY_LOG = len(HEADER) + 2
 # An open ChromaDB holds some nine threads, twenty descriptors and megabytes; to open it takes a second.
 IDLE_SECONDS = 120.0
 # What is short has ended by then, and a pass within seconds (`daemon.service.jobs`).
 _SHORT_SECONDS = 2.0
 _PASS_SECONDS = 10.0
 _RELEASE_SECONDS = 5.0  # until the keeper's lock is free
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`unfinished_dream`: its id; `sessions_due`: when sessions want maintenance; `crystals` counted by lifecycle."""
+
+    history: History
+    pending: Pending
+    unfinished_dream: str
+    sessions_due: datetime | None
+    crystals: dict[str, int]
 
 
 class Keeper:
@@ -218,6 +242,11 @@ class Keeper:
         """Whether somebody uses the stores through `exclusive`."""
         return self._work.locked()
 
+    def require_awake(self) -> None:
+        """Raise BusyError while it dreams."""
+        if self.dreaming:
+            raise BusyError(self.dreaming, "wait for it, 'dreamd status' shows when it is done")
+
     def wait_for_pass(self, seconds: float = _PASS_SECONDS) -> None:
         """Wait until nobody uses the stores through `exclusive`, or until it is a dream that does."""
         with self._idle:
@@ -284,20 +313,102 @@ class Keeper:
             Meta(connection).put(SESSION_ENDED, to_text(now))
 
 
+def read_facts(store: Store, keeper: Keeper, awake_since: datetime, phase: float, now: datetime) -> Facts:
+    """Read them, beside what the keeper knows of its own acts. Raise sqlite3.Error and DreamdError."""
+    runs = tuple(store.ledger.runs(_RUNS))
+    # What came while a dream ran is not taken in by it, so a dream counts from its beginning.
+    dreams = [run.started_at for run in runs if run.outcome != "skipped"]
+    looks = [run.ended_at or run.started_at for run in runs if run.outcome == "skipped"] + dreams
+    # How many of the last runs in a row failed or were rejected.
+    tries = (run for run in runs if run.outcome not in ("skipped", "running"))
+    failed = list(takewhile(lambda run: run.outcome in _FAILURES, tries))
+    unfinished = store.ledger.unfinished()
+    history = History(
+        awake_since=awake_since,
+        last_look=_latest([*looks, keeper.last_look], now),
+        last_dream=_latest(dreams, now),
+        failures=max(len(failed), keeper.failures),
+        failed_at=_latest([*(run.ended_at or run.started_at for run in failed[:1]), keeper.failed_at], now),
+        ceiling_until=_ceiling_until(store, now),
+        last_pass=keeper.last_pass,
+        last_spike_pass=keeper.last_spike_pass,
+        schema=any(run.outcome == "committed" for run in runs) or _has_schema(store),
+        phase=phase,
+    )
+    crystals = lifecycles(store.crystals.connection)
+    dream = unfinished.id if unfinished else ""
+    return Facts(history, _pending(store, keeper, now), dream, next_due(store, now), crystals)
+
+
+def _pending(store: Store, keeper: Keeper, now: datetime) -> Pending:
+    meta, count, left = Meta(store.crystals.connection), store.notes.count(), waiting_count(store)
+    levels, ended = store.feelings.levels(now), meta.get(SESSION_ENDED)
+    return Pending(
+        notes=count.notes,
+        characters=count.characters,
+        bytes=count.bytes,
+        new=unseen_seeds(store) + new_crystals(store) + count.notes + left,
+        left=bool(int(meta.get(NOTES_LEFT) or 0)),
+        oldest=count.oldest,
+        latest=_appended_at(store.workspace) if count.notes else None,
+        session_ended=from_text(ended) if ended is not None else None,
+        changed=keeper.changed or left > 0,
+        dopamine=levels.dopamine,
+        cortisol=levels.cortisol,
+    )
+
+
+def is_copy_wanted(keeper: Keeper, now: datetime) -> bool:
+    """Tell whether state.db was not copied for a day: a pass does it, so that damage is noticed within a day."""
+    is_tried = keeper.last_copy is not None and abs(now - keeper.last_copy) < DAY
+    return not is_tried and is_copy_due(keeper.workspace.database, now, DAY)
+
+
+def _appended_at(workspace: Workspace) -> datetime | None:
+    """Return when the log was last appended to, by the files' times: in a note an agent writes what it likes."""
+    # A scratch.md that was written anew has a title, which nobody has appended to.
+    stamps = (Stamp.of(str(path)) for path in (workspace.scratch, workspace.inbox))
+    latest = max((one.written_ns for one in stamps if one is not None and one.size > _EMPTY_LOG), default=None)
+    return datetime.fromtimestamp(latest / 1e9, UTC) if latest is not None else None
+
+
+def _ceiling_until(store: Store, now: datetime) -> datetime | None:
+    """Return when a daily ceiling that is reached opens again: this workspace's, or that of all together."""
+    config, since = store.config, day_start(now)
+    if config.model.name is None:
+        return None
+    spent, limits = store.ledger.spent(since=since), config.limits
+    reached = spent.calls and (spent.usd >= limits.usd_per_day or spent.tokens >= limits.tokens_per_day)
+    together = daily_spend(spent_folder(os.environ)).of(now)
+    return since + timedelta(days=1) if reached or config.daemon.limits.reached(together) else None
+
+
+def _has_schema(store: Store) -> bool:
+    """Tell whether MEMORY.md has its sections, which the first dream gives it."""
+    content = store.disk.read_optional(store.workspace.document) or b""
+    return parse(content.decode(errors="replace")).has_schema
+
+
+def _latest(moments: Iterable[datetime | None], now: datetime) -> datetime | None:
+    """Return the last one that is not in the future, where a clock that was set back leaves some."""
+    return max((moment for moment in moments if moment is not None and moment <= now), default=None)
+
+
 @dataclass(slots=True)
 class DaemonAccess:
     """One client's call on a workspace that the daemon keeps: `WorkspaceAccess` with the keeper's stores.
 
-    `submit` asks for a dream, `wake` makes the scheduler look at once, `service_status` is what `service` returns,
-    `acquire` takes up a workspace that was released.
+    `dream_now` dreams, with a client's `on_step`; `ask` has it dreamt soon; `note_taken` makes its thread look at
+    once; `service_status` is what `service` returns; `acquire` takes up a workspace that was released.
     """
 
     keeper: Keeper
     config: Config
     on_step: Callable[[Step], None]
-    submit: "Callable[[Keeper, Reason, Mode, Callable[[Step], None] | None], Future[Outcome]]"
-    wake: Callable[[Keeper], None]
-    service_status: Callable[[Keeper], ServiceStatus]
+    dream_now: Callable[[Reason, Mode, Callable[[Step], None]], Outcome]
+    ask: Callable[[Reason], None]
+    note_taken: Callable[[], None]
+    service_status: Callable[[], ServiceStatus]
     acquire: Callable[[], object]
     notices: list[str] = field(default_factory=list)
 
@@ -344,22 +455,22 @@ class DaemonAccess:
 
     def dream(self, reason: Reason, mode: Mode) -> Outcome:
         """Have it dreamt before those that nobody waits for, and wait for it. Raise BusyError while one runs."""
-        if self.keeper.dreaming:
-            raise BusyError(f"{self.keeper.dreaming}", "wait for it, 'dreamd status' shows when it is done")
-        return self.submit(self._kept(), reason, mode, self.report).result()
+        self._kept().require_awake()
+        return self.dream_now(reason, mode, self.report)
 
     def dream_soon(self, reason: Reason) -> bool:
         """Ask for a dream; a session's end is made durable, and the schedule decides when it is dreamt for."""
         if reason is Reason.SESSION_END:
             self._kept().record_session_end(utc_now())
-            self.wake(self.keeper)
+            self.note_taken()
         else:
-            self.submit(self._kept(), reason, Mode.AUTO, None)
+            self._kept()
+            self.ask(reason)
         return True
 
     def service(self) -> ServiceStatus:
         """Return the daemon's part of this workspace's status."""
-        return self.service_status(self.keeper)
+        return self.service_status()
 
     def report(self, step: Step) -> None:
         """Report the step to the client."""
@@ -368,7 +479,7 @@ class DaemonAccess:
     def mark_changed(self) -> None:
         """Have the scheduler look at once: a note was written."""
         self.keeper.changed = True
-        self.wake(self.keeper)
+        self.note_taken()
 
     def _kept(self) -> Keeper:
         """Return the keeper, if it holds the lock. Raise BusyError while it is offline, else NotKeptError."""

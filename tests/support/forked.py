@@ -162,7 +162,7 @@ def limited(*limits: tuple[int, int]) -> None:
 
 def ticking(seconds: float) -> None:
     """For `before`: a daemon that looks after its workspaces so often, and not twice a minute."""
-    for name in ("daemon.service.scheduler", "daemon.process.run"):
+    for name in ("daemon.service.managed", "daemon.service.daemon", "daemon.process.run"):
         import_module(name).TICK_SECONDS = seconds  # type: ignore[attr-defined]
 
 

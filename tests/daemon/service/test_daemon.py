@@ -22,8 +22,8 @@ from daemon.config.paths import registry_path
 from daemon.config.settings import Config, DaemonSection, DreamSection, HttpSection, ModelSection, load
 from daemon.dream.run import Mode
 from daemon.http.calls import Call, perform
+from daemon.service import daemon as daemon_module
 from daemon.service import managed as managed_module
-from daemon.service import scheduler as scheduler_module
 from daemon.service.daemon import Daemon
 from daemon.service.jobs import MOST_UNREAD, unread_problems
 from daemon.service.managed import ManagedWorkspace
@@ -84,7 +84,7 @@ class House:
         return self.service.register(workspace.root), workspace
 
     def managed(self) -> ManagedWorkspace:
-        (found,) = self.service._scheduler.all()
+        (found,) = self.service.all()
         return found
 
     def runs(self, name: str, outcome: str) -> list[str]:
@@ -152,7 +152,7 @@ def quiet(folder: Path) -> Iterator[House]:
 @contextmanager
 def at_work(house: House, name: str, *, dreaming: str = "") -> Iterator[threading.Event]:
     """Somebody is at it for long, until the event is set."""
-    keeper, entered, leave = house.service._scheduler.get(name).keeper, threading.Event(), threading.Event()
+    keeper, entered, leave = house.service.get(name).keeper, threading.Event(), threading.Event()
     assert keeper is not None
 
     def stay() -> None:
@@ -302,10 +302,11 @@ class Disk:
 
 
 def test_a_disk_that_hangs_keeps_nobody_else_waiting(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler_module, "TICK_SECONDS", 1.0)
+    for module in (managed_module, daemon_module):
+        monkeypatch.setattr(module, "TICK_SECONDS", 1.0)
     monkeypatch.setattr(managed_module, "_HANGS_SECONDS", 0.2)
     service, folder = house.service, house.folder
-    service._scheduler._openings._patience = 0.5
+    service._shared.openings._patience = 0.5
     hung = [init_workspace(folder / "hung" / str(number)) for number in range(6)]  # more than there are slots
     fine = init_workspace(folder / "zebra")
     for workspace in (*hung, fine):
@@ -323,7 +324,7 @@ def test_a_disk_that_hangs_keeps_nobody_else_waiting(house: House, monkeypatch: 
         until(fine.document.exists)
         until(lambda: service.last_tick > tick)
         until(lambda: disk.waiting == len(hung))
-        until(lambda: all(one.hanging for one in service._scheduler.all() if one.root != fine.root))
+        until(lambda: all(one.hanging for one in service.all() if one.root != fine.root))
         told = [one.problem for one in service.info().workspaces if one.problem is not None]
         assert len(told) == len(hung)
         assert all("has not answered" in one.what for one in told)
@@ -335,7 +336,7 @@ def test_a_disk_that_hangs_keeps_nobody_else_waiting(house: House, monkeypatch: 
     finally:
         disk.back.set()
     until(lambda: [one.problem for one in service.info().workspaces] == [None] * 7)
-    assert all(one.holds_lock for one in service._scheduler.all())
+    assert all(one.holds_lock for one in service.all())
 
 
 # --- several at once
