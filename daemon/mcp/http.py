@@ -1,8 +1,8 @@
 """MCP over streamable HTTP, inside the daemon: /mcp/{workspace}, or /mcp when there is only one workspace.
 
 Stateless: each request is answered without a session, so that a client does not notice a restart of the daemon. One
-server answers for all workspaces: each call looks up the one that its request names. The SDK is loaded at the first
-request, or soon after the start.
+server answers for all workspaces: each call looks up the one that its request names. The SDK, which
+takes 25 MiB and half a second, is loaded at the first request.
 
 Whoever routes here has checked Host, Origin and the token before, and answers the errors that are raised: the SDK's
 own check of Host and Origin is off, because it knows nothing of `http.allowed_hosts`.
@@ -10,7 +10,6 @@ own check of Host and Origin is off, because it knows nothing of `http.allowed_h
 
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -28,8 +27,6 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _WORKSPACE = "dreamd.workspace"
-# After the start, which has enough to do.
-_LOADING_SECONDS = 3.0
 
 
 class Endpoint:
@@ -54,7 +51,6 @@ class Endpoint:
         """Run for the lifespan of the application that this is part of."""
         self.workers = Workers(self._limits, self._owner_of)
         async with anyio.create_task_group() as self._group:
-            self._group.start_soon(_load_sdk_soon)
             try:
                 yield
             finally:
@@ -70,12 +66,6 @@ class Endpoint:
                 self._manager = await self.workers.run(lambda: _load(self._api, self.workers))
                 await self._group.start(_run_manager, self._manager)
         await self._manager.handle_request({**scope, _WORKSPACE: name}, receive, send)
-
-
-async def _load_sdk_soon() -> None:
-    await anyio.sleep(_LOADING_SECONDS)
-    for name in ("mcp.server.stdio", "mcp.server.streamable_http_manager", "daemon.mcp.server"):
-        await anyio.to_thread.run_sync(import_module, name, abandon_on_cancel=True)
 
 
 def _load(api: DaemonApi, workers: Workers) -> "StreamableHTTPSessionManager":
