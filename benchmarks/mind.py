@@ -225,8 +225,7 @@ def estimate(life: Life, characters: int, name: str) -> str:
     total = (
         f"{life.name} at {characters:,}: about {len(life.days) * _CALLS:.0f} calls, {tokens_in + tokens_out:,} tokens"
     )
-    from daemon.models.known import usd_of
-    from daemon.models.litellm_import import load_litellm
+    from daemon.models.known import load_litellm, usd_of
 
     usd = usd_of(load_litellm(), name, tokens_in, tokens_out)
     return f"{total}, ${usd:.2f}" if usd else f"{total}; litellm knows no price"

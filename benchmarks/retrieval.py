@@ -23,7 +23,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from daemon.ingest.formats.speakers import trust_of
+from daemon.ingest.formats.prose import trust_of
 from daemon.workspace.vector_index import Index
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.search.query import content_words

@@ -17,8 +17,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from daemon.models.errors import SchemaRefusedError, TransientError, UnusableReplyError, lost_answer
-from daemon.models.known import SECRET_NAME, known_model, knows_provider, missing_keys, usd_of
-from daemon.models.litellm_import import Foreign, load_litellm
+from daemon.models.known import (
+    SECRET_NAME,
+    Foreign,
+    known_model,
+    knows_provider,
+    load_litellm,
+    missing_keys,
+    usd_of,
+)  # fmt: skip
 from graphs.ports import Answer, Request
 from state.budget import Spend
 from state.errors import ModelError

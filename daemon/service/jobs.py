@@ -47,18 +47,21 @@ class Jobs:
 
         Raise StoppedError after a node when the daemon stops: its next start goes on from there.
         """
-        log, began = logs.get(workspace=keeper.name, reason=reason.value), time.monotonic()
+        began, since = time.monotonic(), utc_now()
         keeper.dreaming = "a dream begins now"
         try:
             with keeper.exclusive() as store:
-                log.info("dream_started", mode=mode.value)
-                with self._told(keeper, store), _settling_session(store, is_real=mode is not Mode.DRY):
-                    on_node = self._steps(keeper, on_step)
-                    if store.config.model.name is None:
-                        outcome = dream_now(store, reason, mode, on_node)
-                    else:  # in a process of its own
-                        keeper.written += 1
-                        outcome = dream_beside(store, reason, mode, on_node, discreetly=self._discreet)
+                logs.get(workspace=keeper.name, reason=reason.value).info("dream_started", mode=mode.value)
+                on_node = self._steps(keeper, on_step)
+                try:
+                    with _settling_session(store, is_real=mode is not Mode.DRY):
+                        if store.config.model.name is None:
+                            outcome = dream_now(store, reason, mode, on_node)
+                        else:  # in a process of its own
+                            keeper.written += 1
+                            outcome = dream_beside(store, reason, mode, on_node, discreetly=self._discreet)
+                finally:  # also of one that fails
+                    self._tell(keeper, store, since)
         except BaseException as error:
             self._record_failure(keeper, reason, mode, error, time.monotonic() - began)
             raise
@@ -68,20 +71,15 @@ class Jobs:
         self._record_dream(keeper, reason, outcome, time.monotonic() - began)
         return outcome
 
-    @contextmanager
-    def _told(self, keeper: Keeper, store: Store) -> Iterator[None]:
-        """Tell what a dream leaves behind, also one that fails: its notices, and what was paid."""
-        since = utc_now()
-        try:
-            yield
-        finally:
-            for notice in store.notices:
-                logs.get(workspace=keeper.name).warning("dream_noticed", problem=notice)
-            if store.unread is not None:
-                keeper.unread_transcripts = unread_problems(store.unread)
-            # Failed and refused calls were paid for as well. An unreadable ledger fails the dream itself.
-            with suppress(sqlite3.Error):
-                self._metrics.paid(keeper.name, store.ledger.spent(since=since))
+    def _tell(self, keeper: Keeper, store: Store, since: datetime) -> None:
+        """Tell what a dream leaves behind: its notices, and what was paid."""
+        for notice in store.notices:
+            logs.get(workspace=keeper.name).warning("dream_noticed", problem=notice)
+        if store.unread is not None:
+            keeper.unread_transcripts = unread_problems(store.unread)
+        # Failed and refused calls were paid for as well. An unreadable ledger fails the dream itself.
+        with suppress(sqlite3.Error):
+            self._metrics.paid(keeper.name, store.ledger.spent(since=since))
 
     def maintain(self, keeper: Keeper, store: Store, now: datetime) -> None:
         """Expire, evict and promote what is due in the sessions' working memory."""
@@ -137,15 +135,13 @@ class Jobs:
 
         def report(step: Step) -> None:
             nonlocal last
-            now = time.monotonic()
-            self._metrics.node_took(step.node, now - last)
-            last = now
+            before, last = last, time.monotonic()
+            self._metrics.node_took(step.node, last - before)
             keeper.dreaming = f"a dream runs now ({step.node} is done)"
             on_step(step)
             if self._stopping.is_set() and step.node in _STOPPABLE:
-                raise StoppedError(
-                    "the daemon stops", f"the dream is checkpointed after {step.node} and goes on at the next start"
-                )
+                kept = f"the dream is checkpointed after {step.node} and goes on at the next start"
+                raise StoppedError("the daemon stops", kept)
 
         return report
 
@@ -159,45 +155,39 @@ class Jobs:
         for refusal in outcome.refused:
             self._metrics.refused(refusal.guard)
         log.info(
-            event,
-            dream=dream.id,
-            version=dream.number,
-            reason=dream.reason,
-            notes=dream.notes,
-            births=len(dream.came),
-            deaths=len(dream.left),
-            refused=len(outcome.refused),
-            resumed=outcome.resumed,
-            model=usage.model,
-            calls=usage.calls,
-            tokens=usage.tokens,
-            usd=round(usage.usd, 6),
+            event, dream=dream.id, version=dream.number, reason=dream.reason, notes=dream.notes,
+            births=len(dream.came), deaths=len(dream.left), refused=len(outcome.refused), resumed=outcome.resumed,
+            model=usage.model, calls=usage.calls, tokens=usage.tokens, usd=round(usage.usd, 6),
             seconds=round(seconds, 3),
-        )
+        )  # fmt: skip
 
     def _record_failure(
         self, keeper: Keeper, reason: Reason, mode: Mode, error: BaseException, seconds: float
     ) -> None:
         log = logs.get(workspace=keeper.name, reason=reason.value, seconds=round(seconds, 3))
-        if isinstance(error, NothingToDoError):
-            keeper.last_look = utc_now()
-            self._metrics.dreamed(keeper.name, reason.value, "skipped")
-            log.info("dream_skipped", why=str(error))
-        elif isinstance(error, StoppedError | FencedError):
-            log.warning("dream_interrupted", why=str(error))
-        elif isinstance(error, BusyError):
-            log.info("dream_held_up", why=str(error))
-        else:
-            # The next try waits, longer after each failure, also when the ledger could not be written.
-            keeper.dream_problem = replace(Problem.of(error), deed="dream")
-            keeper.last_look = keeper.failed_at = utc_now()
-            keeper.failures += 1
-            is_refused = isinstance(error, RejectedError)
-            self._metrics.dreamed(keeper.name, reason.value, "rejected" if is_refused else "failed", seconds=seconds)
-            if is_refused:
+        match error:
+            case NothingToDoError():
+                keeper.last_look = utc_now()
+                self._metrics.dreamed(keeper.name, reason.value, "skipped")
+                log.info("dream_skipped", why=str(error))
+                return
+            case StoppedError() | FencedError():
+                log.warning("dream_interrupted", why=str(error))
+                return
+            case BusyError():
+                log.info("dream_held_up", why=str(error))
+                return
+            case RejectedError():
+                outcome = "rejected"
                 log.warning("dream_rejected", why=str(error))
-            else:
+            case _:
+                outcome = "failed"
                 log.error("dream_failed", error=error, mode=mode.value)
+        # The next try waits, longer after each failure, also when the ledger could not be written.
+        keeper.dream_problem = replace(Problem.of(error), deed="dream")
+        keeper.last_look = keeper.failed_at = utc_now()
+        keeper.failures += 1
+        self._metrics.dreamed(keeper.name, reason.value, outcome, seconds=seconds)
 
 
 def unread_problems(problems: Sequence[str]) -> tuple[Problem, ...]:

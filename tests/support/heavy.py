@@ -32,7 +32,7 @@ def load(cache: Path) -> None:
     os.environ["ANONYMIZED_TELEMETRY"] = "False"
     for name in _MODULES:
         import_module(name)
-    from daemon.models.litellm_import import load_litellm
+    from daemon.models.known import load_litellm
     from state.secrets.redaction import redact
 
     redact("the rules are made when they are needed first")

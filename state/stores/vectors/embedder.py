@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol
 
 from state.errors import StorageError
 from state.stores.disk.disk import Disk
@@ -78,16 +78,20 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A folder that may hold a known model: its pinned files, whose first one names it, and what loads them."""
+    """A folder that may hold a model: its pinned files, of which the user's own has none, and what loads them."""
 
+    name: str
     folder: Path
-    model: str
-    files: tuple[Pinned, ...]
     load: "Callable[[Path, _Cache, int], Embedder]"
+    pinned: tuple[Pinned, ...] = ()
+
+    def files(self) -> list[Path]:
+        """Return its files. Raise ValueError if a folder of the user's own has none."""
+        return [self.folder / one.name for one in self.pinned] or [*_own_files(self.folder)]
 
     def check(self, cache: "_Cache") -> None:
-        """Raise ValueError or OSError unless the files are those that are pinned."""
-        for one in self.files:
+        """Raise ValueError or OSError unless the pinned files are those that are pinned."""
+        for one in self.pinned:
             cache.check(self.folder / one.name, one.sha256)
 
 
@@ -104,41 +108,34 @@ def is_there(model: Path | None = None) -> bool:
 
 
 def _candidates(sources: Sources, model: Path | None) -> list[_Candidate]:
-    """Return the folders with the files of known models, whatever is in them; of one model alone if it is named."""
-    found = []
+    """Return the folders with a model's files, whatever is in them; of the model alone that is named."""
+    if model is not None and str(model) not in KNOWN:
+        folder = model.expanduser()
+        return [_Candidate(folder.name, folder, _from_folder)]
+    found = list[_Candidate]()
     if str(model) != "english":
         there = [one for one in sources.multilingual if weights.is_there(one, MULTILINGUAL)]
-        found += [_Candidate(one, MULTILINGUAL.name, MULTILINGUAL.files, _from_packed) for one in there]
+        name = f"{MULTILINGUAL.name}@{PACKED.sha256[:12]}"
+        found += [_Candidate(name, one, _from_packed, MULTILINGUAL.files) for one in there]
     if str(model) != "multilingual":
         there = [one for one in sources.installed if weights.is_there(one)]
         there += [sources.package] if sources.package is not None else []
-        found += [_Candidate(one, MODEL, (WEIGHTS, TOKENIZER), _from_weights) for one in there]
+        name = f"{MODEL}@{WEIGHTS.sha256[:12]}"
+        found += [_Candidate(name, one, _from_weights, (WEIGHTS, TOKENIZER)) for one in there]
     return found
-
-
-def _is_own(model: Path | None) -> TypeGuard[Path]:
-    return model is not None and str(model) not in KNOWN
 
 
 def places(cache: Path, sources: Sources | None = None, model: Path | None = None) -> tuple[Place, ...]:
     """Return the models on the disk in the order in which they are tried; the first with nothing wrong is used."""
-    store = _Cache(cache)
-    if _is_own(model):
-        folder = model.expanduser()
-        try:
-            size = sum(path.stat().st_size for path in _own_files(folder))
-        except (OSError, ValueError) as error:
-            return (Place(folder.name, folder, 0, _said(error)),)
-        return (Place(folder.name, folder, size, ""),)
-    found = []
+    store, found = _Cache(cache), list[Place]()
     for one in _candidates(sources or installed_sources(), model):
-        paths, wrong = [one.folder / file.name for file in one.files], ""
+        size, wrong = 0, ""
         try:
+            size = sum(path.stat().st_size for path in one.files() if path.exists())
             one.check(store)
         except (OSError, ValueError, StorageError) as error:
             wrong = _said(error)
-        size = sum(path.stat().st_size for path in paths if path.exists())
-        found.append(Place(f"{one.model}@{one.files[0].sha256[:12]}", one.folder, size, wrong))
+        found.append(Place(one.name, one.folder, size, wrong))
     return tuple(found)
 
 
@@ -157,19 +154,12 @@ def open_embedder(
     """
     store, faults = _Cache(cache), []
     # The tools raise classes of their own without a common base, and no failure here may stop a search by words.
-    if _is_own(model):
+    for one in _candidates(sources or installed_sources(), model):
         try:
-            return _from_folder(model.expanduser(), store, threads)
+            one.check(store)
+            return one.load(one.folder, store, threads)
         except Exception as error:  # noqa: BLE001
-            faults.append(f"embeddings.model {model}: {_said(error)}")
-    else:
-        found = sources or installed_sources()
-        for one in _candidates(found, model):
-            try:
-                one.check(store)
-                return one.load(one.folder, store, threads)
-            except Exception as error:  # noqa: BLE001
-                faults.append(f"{one.folder}: {_said(error)}")
+            faults.append(f"{one.folder if one.pinned else f'embeddings.model {model}'}: {_said(error)}")
     return Unavailable(f"{'; '.join(faults)}; until that is mended, search is by words only" if faults else MISSING)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from daemon.models.errors import TransientError, UnusableReplyError
-from daemon.models.litellm_import import load_litellm
+from daemon.models.known import load_litellm
 from daemon.models.litellm_model import UNKNOWN_WINDOW, LitellmModel
 from state.errors import ModelError
 from tests.support.conversing import ASKING, KEY, REQUEST, SCHEMA, Serve, model_at, never, refusal, retried
@@ -108,7 +108,7 @@ def test_loading_litellm_opens_no_socket_reads_no_stray_env_file_and_prints_noth
         "import os, sys\n"
         "seen = []\n"
         "sys.addaudithook(lambda name, _: seen.append(name) if name.startswith('socket.') else None)\n"
-        "from daemon.models.litellm_import import load_litellm\n"
+        "from daemon.models.known import load_litellm\n"
         "load_litellm()\n"
         "print({'socket.connect', 'socket.getaddrinfo'} & set(seen), os.environ.get('STRAY'))"
     )
