@@ -16,10 +16,10 @@ from daemon.ingest.notes import absorb_notes
 from daemon.service.keeper import Facts, Keeper
 from daemon.service.managed import Slots
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, utc_now
+from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.errors import BusyError, FencedError
-from state.scratch import HEADER, Note
+from state.scratch import Note
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
@@ -165,24 +165,6 @@ def test_writing_the_log_anew_is_no_appending_to_it(kept: Kept, workspace: Works
         store.memory.show_notes(anew=True)
     pending = kept.facts().pending
     assert (pending.notes, pending.latest) == (1, LONG_AGO)
-
-
-def test_a_short_use_costs_as_much_however_many_notes_wait(kept: Kept, workspace: Workspace) -> None:
-    def uses(use: Callable[[Store], object]) -> float:
-        times = list[float]()
-        for _ in range(20):
-            began = time.perf_counter()
-            with kept.keeper.store() as store:
-                use(store)
-            times.append(time.perf_counter() - began)
-        return min(times)
-
-    few = uses(lambda _: None)
-    lines = "".join(f"- Ada repaired the kettle of house {number}\n" for number in range(5_000))
-    workspace.scratch.write_text(f"{HEADER}\n\n{lines}", encoding="utf-8")
-    assert kept.facts().pending.new == 1_000  # no more are counted
-    assert uses(lambda _: None) < 10 * few  # where the notes were parsed, it was several hundred times as much
-    assert few < 0.05  # a workspace at rest is closed, and soon open again
 
 
 def begun(
