@@ -17,7 +17,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,7 +28,6 @@ from state.budget import Limits, Spend
 from state.errors import ModelError, StoppedError, UnattendedError
 from state.stores.disk.user_folder import DAEMONS_OWN, home
 
-_WINDOW = 200_000  # tokens: the smallest of what their default models read
 _STATUS_SECONDS = 20.0
 # Installers put programs here; a service's PATH seldom has these folders.
 _MORE_FOLDERS = (".local/bin", ".claude/local", ".npm-global/bin", "bin")
@@ -222,15 +221,17 @@ def offers(limits: Limits) -> Iterator[Offer]:
             yield Offer(name, program, f"{most} a dream, on your login of {agent.title}; its price is not known")
 
 
+@dataclass(eq=False, kw_only=True)
 class HeadlessModel:
     """An agent as a model. `name` is one of `AGENTS`."""
 
-    def __init__(self, name: str, *, timeout_seconds: float, max_output_tokens: int) -> None:
-        self.name = name
-        self.context_window = _WINDOW
-        self._program = AGENTS[name]
-        self._timeout_seconds = timeout_seconds
-        self._max_output_tokens = max_output_tokens
+    name: str = field(kw_only=False)
+    timeout_seconds: float
+    max_output_tokens: int
+    context_window: int = field(default=200_000, init=False)  # tokens: the smallest of what their default models read
+
+    def __post_init__(self) -> None:
+        self._program = AGENTS[self.name]
 
     def worst_case(self, request: Request) -> Spend:
         """Return the most that one try may cost, as far as the agent keeps to the limit of the answer."""
@@ -239,7 +240,7 @@ class HeadlessModel:
             len("".join(text for _, text in request.messages).encode("utf-8", "replace")) // 3
             + self._program.overhead
         )
-        return Spend(calls=1, tokens=tokens_in + self._max_output_tokens)
+        return Spend(calls=1, tokens=tokens_in + self.max_output_tokens)
 
     def ask(self, request: Request) -> Answer:
         """Return one answer, with text in it.
@@ -257,7 +258,7 @@ class HeadlessModel:
         try:
             status, out, err = self._run(path, request)
         except subprocess.TimeoutExpired:
-            what = f"{self.name} did not answer within {self._timeout_seconds:g} s"
+            what = f"{self.name} did not answer within {self.timeout_seconds:g} s"
             most = self._worst_answer(request, began)
             raise TransientError(what, "raise model.timeout_seconds.", answer=most) from None
         if _ending.is_set():
@@ -282,7 +283,7 @@ class HeadlessModel:
             rules = "\n".join(text for role, text in request.messages if role == "system")
             (folder / "system.md").write_text(rules, encoding="utf-8")
             (folder / "empty").mkdir()
-            words, variables = self._program.prepare(folder, self._max_output_tokens)
+            words, variables = self._program.prepare(folder, self.max_output_tokens)
             kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_PASSED_ON)}
             try:
                 process = subprocess.Popen(  # noqa: S603 - a program that the configuration names
@@ -294,11 +295,11 @@ class HeadlessModel:
             except OSError as error:
                 raise ModelError(f"{path} cannot be started ({error.strerror})", "run it by hand.") from None
             with _ended(process):
-                out, err = process.communicate(_spoken(request), self._timeout_seconds)
+                out, err = process.communicate(_spoken(request), self.timeout_seconds)
         return process.returncode, out, err
 
     def _worst_answer(self, request: Request, began: float) -> Answer:
-        return lost_answer(self.name, self.worst_case(request), self._max_output_tokens, time.monotonic() - began)
+        return lost_answer(self.name, self.worst_case(request), self.max_output_tokens, time.monotonic() - began)
 
     def _failure(self, error: str, paid: Answer | None) -> ModelError:
         """Return what an error of the program means: it may come from its provider, or be its own."""

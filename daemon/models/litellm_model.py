@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -37,6 +38,7 @@ _SECRET_LOOK = re.compile(r"\b(?:sk|pk|rk|gsk|xai|AIza|hf|key)[-_][\w*.\-]{6,}|\
 GRACE_SECONDS = 0.5  # the client's own timeout, which closes the connection, comes first where it works
 
 
+@dataclass(eq=False, kw_only=True)
 class LitellmModel:
     """Any model of litellm's providers; keys come from the environment alone and are in no message.
 
@@ -44,19 +46,11 @@ class LitellmModel:
     nothing, another has an unknown price, and the ceilings on tokens bind.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        api_base: str | None = None,
-        timeout_seconds: float = 120.0,
-        max_output_tokens: int = 4000,
-    ) -> None:
-        self.name = name
-        self.api_base = api_base
-        self.timeout_seconds = timeout_seconds
-        self.max_output_tokens = max_output_tokens
-        self.schema_refused = False  # by its provider, since this was made
+    name: str = field(kw_only=False)
+    api_base: str | None = None
+    timeout_seconds: float = 120.0
+    max_output_tokens: int = 4000
+    schema_refused: bool = field(default=False, init=False)  # by its provider, since this was made
 
     @cached_property
     def context_window(self) -> int:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from daemon.models.errors import TransientError, UnusableReplyError
@@ -44,6 +44,7 @@ def digest(model: str, request: Request) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
+@dataclass(eq=False, kw_only=True)
 class Metered:
     """The calls of one dream to one model; build one for each dream.
 
@@ -58,39 +59,27 @@ class Metered:
     for if that is longer; a wait that would pass the total is not begun.
     """
 
-    def __init__(
-        self,
-        model: PricedModel,
-        limits: Limits,
-        *,
-        record: Callable[[Call], None],
-        replay: Callable[[str], Answer | None],
-        today: Callable[[], Spend],
-        before: Spend = Spend(),  # noqa: B008 - a frozen value
-        allow: Callable[[Spend], None] = lambda _: None,
-        clock: Callable[[], float] = time.monotonic,
-        tries: int = 4,
-        total_seconds: float = 300.0,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self.name = model.name
+    model: PricedModel = field(kw_only=False)
+    limits: Limits = field(kw_only=False)
+    record: Callable[[Call], None]
+    replay: Callable[[str], Answer | None]
+    today: Callable[[], Spend]
+    before: InitVar[Spend] = Spend()  # noqa: RUF009 - a frozen value
+    allow: Callable[[Spend], None] = lambda _: None
+    clock: Callable[[], float] = time.monotonic
+    tries: int = 4
+    total_seconds: float = 300.0
+    sleep: Callable[[float], None] = time.sleep
+
+    def __post_init__(self, before: Spend) -> None:
+        self.name = self.model.name
         self.spent = before
-        self._model = model
-        self._limits = limits
-        self._record = record
-        self._replay = replay
-        self._today = today
-        self._allow = allow
-        self._clock = clock
-        self._started = clock()
-        self._tries = tries
-        self._total_seconds = total_seconds
-        self._sleep = sleep
+        self._started = self.clock()
 
     @property
     def context_window(self) -> int:
         """Tokens that the model reads at once."""
-        return self._model.context_window
+        return self.model.context_window
 
     def ask(self, request: Request) -> Answer:
         """Return the recorded answer to the same request, else a new one.
@@ -98,7 +87,7 @@ class Metered:
         Raise CeilingError if it could cost too much, and the model's errors; a TransientError says how often the
         model was asked.
         """
-        if (recorded := self._replay(digest(self.name, request))) is not None:
+        if (recorded := self.replay(digest(self.name, request))) is not None:
             return recorded
         import tenacity
 
@@ -110,30 +99,30 @@ class Metered:
 
         def is_over(state: "RetryCallState") -> bool:
             passed = max(state.seconds_since_start or 0.0, state.idle_for)
-            return state.attempt_number >= self._tries or passed + state.upcoming_sleep > self._total_seconds
+            return state.attempt_number >= self.tries or passed + state.upcoming_sleep > self.total_seconds
 
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(TransientError),
             wait=wait,
             stop=is_over,
-            sleep=self._sleep,
+            sleep=self.sleep,
             retry_error_callback=_give_up,
         )
         answer: Answer = retrying(self._try, request)
         return answer
 
     def _try(self, request: Request) -> Answer:
-        about_to = self._model.worst_case(request)
+        about_to = self.model.worst_case(request)
         check(
-            self._limits,
+            self.limits,
             dream=self.spent,
-            today=self._today(),
-            seconds=self._clock() - self._started,
+            today=self.today(),
+            seconds=self.clock() - self._started,
             about_to=about_to,
         )
-        self._allow(about_to)
+        self.allow(about_to)
         try:
-            answer = self._model.ask(request)
+            answer = self.model.ask(request)
         except (TransientError, UnusableReplyError) as error:
             if error.answer is not None:
                 self._charge(request, error.answer, usable=False)
@@ -144,7 +133,7 @@ class Metered:
     def _charge(self, request: Request, answer: Answer, *, usable: bool) -> None:
         call = Call(digest(self.name, request), request, answer, usable)
         self.spent += call.spend
-        self._record(call)
+        self.record(call)
 
 
 def _give_up(state: "RetryCallState") -> Answer:

@@ -42,7 +42,7 @@ _STATUS_SECONDS = 30.0
 # M_ARENA_MAX (malloc.h): else glibc keeps what each thread has freed apart, 27 MiB with ten workspaces at rest.
 _ONE_ARENA = (-8, 1)
 _RETRY_SECONDS = 5.0
-# A scheduler without a tick for so long hangs, and systemd may restart the daemon.
+# A daemon without a tick for so long hangs, and systemd may restart the daemon.
 _HANGS_SECONDS = 4 * TICK_SECONDS
 
 
@@ -166,7 +166,7 @@ async def _reload_on_signal(daemon: "Daemon", notifier: Notifier, reload: asynci
 
 
 async def _notify_systemd(daemon: "Daemon", notifier: Notifier) -> None:
-    """Ping the watchdog while the scheduler ticks, and keep the line of `systemctl status` current."""
+    """Ping the watchdog while the daemon ticks, and keep the line of `systemctl status` current."""
     reported_at = 0.0
 
     async def ping() -> None:

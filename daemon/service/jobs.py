@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
 from daemon.dream.consolidation import consolidate
@@ -31,16 +31,16 @@ MOST_UNREAD = 5
 _STOPPABLE = {"ingest", "absorb", "sessions", "embed", "resume", "gather", "synthesize", "guard"}
 
 
+@dataclass(eq=False)
 class Jobs:
     """Carries out jobs, counts and logs them.
 
     `stopping` is set when the daemon ends. `discreet`: what a model says of itself is for the log alone.
     """
 
-    def __init__(self, metrics: Metrics, stopping: threading.Event, *, discreet: bool = False) -> None:
-        self._metrics = metrics
-        self._stopping = stopping
-        self._discreet = discreet
+    metrics: Metrics
+    stopping: threading.Event
+    discreet: bool = field(default=False, kw_only=True)
 
     def dream(self, keeper: Keeper, reason: Reason, mode: Mode, on_step: Callable[[Step], None]) -> Outcome:
         """Dream once, as `dream_now`, and log and count how it ends.
@@ -59,7 +59,7 @@ class Jobs:
                             outcome = dream_now(store, reason, mode, on_node)
                         else:  # in a process of its own
                             keeper.written += 1
-                            outcome = dream_beside(store, reason, mode, on_node, discreetly=self._discreet)
+                            outcome = dream_beside(store, reason, mode, on_node, discreetly=self.discreet)
                 finally:  # also of one that fails
                     self._tell(keeper, store, since)
         except BaseException as error:
@@ -79,7 +79,7 @@ class Jobs:
             keeper.unread_transcripts = unread_problems(store.unread)
         # Failed and refused calls were paid for as well. An unreadable ledger fails the dream itself.
         with suppress(sqlite3.Error):
-            self._metrics.paid(keeper.name, store.ledger.spent(since=since))
+            self.metrics.paid(keeper.name, store.ledger.spent(since=since))
 
     def maintain(self, keeper: Keeper, store: Store, now: datetime) -> None:
         """Expire, evict and promote what is due in the sessions' working memory."""
@@ -95,7 +95,7 @@ class Jobs:
             with keeper.exclusive(wait=False) as store:
                 keeper.changed = False
                 until = time.monotonic() + _TURN_SECONDS
-                done = consolidate(store, now, lambda: self._stopping.is_set() or time.monotonic() >= until)
+                done = consolidate(store, now, lambda: self.stopping.is_set() or time.monotonic() >= until)
                 keeper.last_copy = now
                 store.notices.clear()
                 store.copy_if_due(now, DAY)
@@ -108,12 +108,12 @@ class Jobs:
             elif not isinstance(error, BusyError):
                 why = Problem.of(error)
                 keeper.pass_problem = Problem(f"the last consolidation pass failed: {why.what}", why.advice)
-                self._metrics.passed(keeper.name, "failed")
+                self.metrics.passed(keeper.name, "failed")
                 log.error("pass_failed", error=error, seconds=round(time.monotonic() - began, 3))
             raise
         keeper.pass_problem = None
         keeper.unread_transcripts = unread_problems(done.problems)
-        self._metrics.passed(keeper.name)
+        self.metrics.passed(keeper.name)
         if not done.complete:
             keeper.changed = True
             if done.changed:  # it goes on at once; a pass that moves nothing in its time waits for the next one
@@ -127,7 +127,7 @@ class Jobs:
         """Record in the ledger why no dream was due."""
         keeper.last_look = now
         store.ledger.skip(f"{now:%Y%m%dT%H%M%S%f}Z", reason.value, detail, now)
-        self._metrics.dreamed(keeper.name, reason.value, "skipped")
+        self.metrics.dreamed(keeper.name, reason.value, "skipped")
         logs.get(workspace=keeper.name).debug("dream_skipped", reason=reason.value, why=detail)
 
     def _steps(self, keeper: Keeper, on_step: Callable[[Step], None]) -> Callable[[Step], None]:
@@ -136,10 +136,10 @@ class Jobs:
         def report(step: Step) -> None:
             nonlocal last
             before, last = last, time.monotonic()
-            self._metrics.node_took(step.node, last - before)
+            self.metrics.node_took(step.node, last - before)
             keeper.dreaming = f"a dream runs now ({step.node} is done)"
             on_step(step)
-            if self._stopping.is_set() and step.node in _STOPPABLE:
+            if self.stopping.is_set() and step.node in _STOPPABLE:
                 kept = f"the dream is checkpointed after {step.node} and goes on at the next start"
                 raise StoppedError("the daemon stops", kept)
 
@@ -149,11 +149,11 @@ class Jobs:
         dream, usage, log = outcome.dream, outcome.dream.usage, logs.get(workspace=keeper.name)
         ended = "dry" if outcome.mode is Mode.DRY else "committed"
         event = f"dream_{ended}"
-        self._metrics.dreamed(keeper.name, reason.value, ended, seconds=seconds)
+        self.metrics.dreamed(keeper.name, reason.value, ended, seconds=seconds)
         for problem in dream.problems:
             log.warning("dream_noticed", problem=problem)
         for refusal in outcome.refused:
-            self._metrics.refused(refusal.guard)
+            self.metrics.refused(refusal.guard)
         log.info(
             event, dream=dream.id, version=dream.number, reason=dream.reason, notes=dream.notes,
             births=len(dream.came), deaths=len(dream.left), refused=len(outcome.refused), resumed=outcome.resumed,
@@ -168,7 +168,7 @@ class Jobs:
         match error:
             case NothingToDoError():
                 keeper.last_look = utc_now()
-                self._metrics.dreamed(keeper.name, reason.value, "skipped")
+                self.metrics.dreamed(keeper.name, reason.value, "skipped")
                 log.info("dream_skipped", why=str(error))
                 return
             case StoppedError() | FencedError():
@@ -187,7 +187,7 @@ class Jobs:
         keeper.dream_problem = replace(Problem.of(error), deed="dream")
         keeper.last_look = keeper.failed_at = utc_now()
         keeper.failures += 1
-        self._metrics.dreamed(keeper.name, reason.value, outcome, seconds=seconds)
+        self.metrics.dreamed(keeper.name, reason.value, outcome, seconds=seconds)
 
 
 def unread_problems(problems: Sequence[str]) -> tuple[Problem, ...]:

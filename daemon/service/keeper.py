@@ -477,7 +477,7 @@ class DaemonAccess:
         self.on_step(step)
 
     def mark_changed(self) -> None:
-        """Have the scheduler look at once: a note was written."""
+        """Have its thread look at once: a note was written."""
         self.keeper.changed = True
         self.note_taken()
 

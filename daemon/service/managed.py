@@ -108,27 +108,22 @@ class Slots:
         return busy < self.size and (awaited or others)[0] is one
 
 
+@dataclass(eq=False)
 class Shared:
     """What all workspaces of a daemon share: configuration, model, jobs, and how many may do what at once.
 
     `awake_since`: since when the daemon watches without a gap. `stopping` is set when it ends.
     """
 
-    def __init__(
-        self,
-        config: Callable[[], Config],
-        embedding: Embedding,
-        opening: Callable[[Path], Workspace],
-        jobs: Jobs,
-        stopping: threading.Event,
-    ) -> None:
-        self.config = config
-        self.embedding = embedding
-        self.opening = opening
-        self.jobs = jobs
-        self.stopping = stopping
-        self.awake_since = utc_now()
-        self.dreams = Slots(config().daemon.concurrent_dreams, _DREAM_SECONDS)
+    config: Callable[[], Config]
+    embedding: Embedding
+    opening: Callable[[Path], Workspace]
+    jobs: Jobs
+    stopping: threading.Event
+    awake_since: datetime = field(default_factory=utc_now)
+
+    def __post_init__(self) -> None:
+        self.dreams = Slots(self.config().daemon.concurrent_dreams, _DREAM_SECONDS)
         self.passes = Slots(1, _PASS_SECONDS)
         self.openings = Slots(4, _OPENING_SECONDS)
 
