@@ -201,6 +201,11 @@ class ManagedWorkspace:
         return self.keeper is not None and self.keeper.holds_lock
 
     @property
+    def is_dreaming(self) -> bool:
+        """Whether a dream of it runs, in whatever thread."""
+        return self.keeper is not None and bool(self.keeper.dreaming)
+
+    @property
     def is_kept(self) -> bool:
         """Whether it has been taken: the lock is held, and what was interrupted in it is recovered."""
         return self.holds_lock and not self.lock.locked()
@@ -328,23 +333,27 @@ class ManagedWorkspace:
     def _rest(self, seconds: float) -> None:
         """Wait so long, or until it is woken, for which a second has to be past since the last look."""
         began = time.monotonic()
-        while not (self.shared.stopping.is_set() or self.is_gone or self.asked):
+        while not (self.shared.stopping.is_set() or self.is_gone or self._has_wish):
             until = min(seconds, _BETWEEN_LOOKS_SECONDS) if self.is_wanted else seconds
             if (left := began + until - time.monotonic()) <= 0:
                 return
             self.woken.wait(left)
             self.woken.clear()
 
+    @property
+    def _has_wish(self) -> bool:
+        """Whether a dream was asked for that can begin now."""
+        return bool(self.asked) and self.holds_lock and not self.is_dreaming
+
     def step(self) -> float:
         """Do the next thing, and return the seconds until there may be another one."""
-        if self.keeper is not None and self.keeper.dreaming:  # for a client
+        if self.is_dreaming:  # for a client
             return _AGAIN_SECONDS
-        if self.asked and self.holds_lock:
+        if self._has_wish:
             self._dream(self.asked.pop(0))
             return 0.0
         decision, keeper = self._look(utc_now()), self.keeper
         if decision is None or keeper is None:  # it is not to be had, which its problem says
-            self.asked.clear()
             return TICK_SECONDS
         self.problem = None
         if decision.action is Action.DREAM:

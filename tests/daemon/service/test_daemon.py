@@ -196,6 +196,30 @@ def test_dreams_that_nobody_waits_for_are_asked_for_once(quiet: House) -> None:
     until(lambda: quiet.looks(name))
 
 
+def test_a_dream_that_is_asked_for_while_a_client_dreams_waits_at_rest(
+    quiet: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, _ = quiet.workspace()
+    quiet.service.start()
+    until(lambda: quiet.passed(name) == 1)
+    managed, steps = quiet.managed(), list[float]()
+    step = managed.step
+
+    def counted() -> float:
+        steps.append(time.monotonic())
+        return step()
+
+    monkeypatch.setattr(managed, "step", counted)
+    with at_work(quiet, name, dreaming="a dream runs now"), quiet.service.open(name, lambda _: None) as access:
+        assert access.dream_soon(Reason.MANUAL)
+        time.sleep(1.0)
+        assert len(steps) <= 3
+        assert managed.asked == [Reason.MANUAL]
+        with pytest.raises(BusyError, match="a dream runs now"):
+            managed.dream(Reason.MANUAL, Mode.AUTO)
+    until(lambda: quiet.looks(name))
+
+
 def test_who_asks_during_a_pass_waits_for_it_and_during_a_dream_is_told(quiet: House) -> None:
     name, workspace = quiet.workspace()
     quiet.service.start()
