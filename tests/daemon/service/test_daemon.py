@@ -467,6 +467,16 @@ def test_what_the_configuration_names_no_longer_is_let_go(quiet: House) -> None:
         assert kept() == {str(other), str(registered.root)}
 
 
+def test_a_new_interval_holds_at_once(quiet: House) -> None:
+    name, workspace = quiet.workspace()
+    quiet.note(name, "House 1 was repaired by Ada")
+    quiet.service.start()
+    until(lambda: quiet.passed(name) == 1 and quiet.managed().next is not None)
+    quiet.config = Config(dream=DreamSection(interval_minutes=1 / 60, min_chunks=1))
+    quiet.service.reload()
+    until(workspace.document.exists)
+
+
 def test_a_port_that_changed_wants_a_restart_and_that_is_said(quiet: House) -> None:
     quiet.config = Config(dream=QUIET, http=HttpSection(port=7350))
     quiet.service.reload()
