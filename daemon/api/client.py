@@ -106,6 +106,19 @@ class Client:
         """Return the daemon's reply to these fields. Raise NoDaemonError, or the daemon's error."""
         return self._json("POST", path, fields, ANSWER_SECONDS)
 
+    def lines(self, path: str, headers: Mapping[str, str], body: bytes) -> Iterator[bytes]:
+        """Yield the lines of the answer to MCP's message. Raise NoDaemonError, and LostError.
+
+        A daemon at work on it sends something every 15 seconds.
+        """
+        connection, accept = _Connection(self, ANSWER_SECONDS), "application/json, text/event-stream"
+        own = {"Content-Type": "application/json", "Accept": accept, **headers}
+        with closing(connection), _sent(connection, "POST", path, body, own) as answer:
+            try:
+                yield from answer
+            except (OSError, http.client.HTTPException) as error:
+                raise LostError(*_GONE) from error
+
     def _json(
         self, method: str, path: str, fields: dict[str, object] | None, seconds: float, root: Path | None = None
     ) -> Any:  # noqa: ANN401
@@ -197,7 +210,7 @@ def _error(reply: dict[str, Any]) -> DreamdError:
 
 
 def _sent(
-    connection: http.client.HTTPConnection, method: str, path: str, body: str, headers: dict[str, str]
+    connection: http.client.HTTPConnection, method: str, path: str, body: str | bytes, headers: dict[str, str]
 ) -> http.client.HTTPResponse:
     try:
         connection.connect()

@@ -54,11 +54,6 @@ class Workers:
         self._slots: WeakValueDictionary[tuple[str, str, bool], asyncio.Semaphore] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[object]] = set()
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether any work is under way, or waits for a thread."""
-        return bool(self._tasks)
-
     def begin(self, workspace: str, work: Callable[[], Made], *, long: bool) -> "asyncio.Task[Made]":
         """Do the work in a thread. It is done even if nobody waits for the task any more.
 

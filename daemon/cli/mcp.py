@@ -7,7 +7,6 @@ from daemon.cli.parsing import config_of, names_workspace, workspace_of
 
 if TYPE_CHECKING:
     import argparse
-    import socket
 
 
 def add(parser: "argparse.ArgumentParser") -> None:
@@ -22,12 +21,12 @@ def run(arguments: "argparse.Namespace") -> int:
     import signal
 
     from daemon.config.layers import configured_here
-    from daemon.mcp.pump import Pump
+    from daemon.mcp.pump import Pump, Server
 
-    def serve_alone(end: "socket.socket") -> None:
-        from daemon.mcp.alone import serve
+    def serve_alone() -> Server:
+        from daemon.mcp.alone import Alone
 
-        serve(end, lambda: workspace_of(arguments), lambda: config_of(arguments))
+        return Alone(lambda: workspace_of(arguments), lambda: config_of(arguments))
 
     for number in (signal.SIGTERM, signal.SIGINT):
         # At once: whatever is under way may be cut off anywhere.

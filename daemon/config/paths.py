@@ -51,11 +51,6 @@ def socket_path(environment: Mapping[str, str]) -> Path:
     return path
 
 
-def mcp_socket_path(environment: Mapping[str, str]) -> Path:
-    """Return the socket at which the daemon serves MCP to `dreamd mcp`, beside the one of `socket_path`."""
-    return socket_path(environment).with_suffix(".mcp")
-
-
 def _usual_socket(environment: Mapping[str, str]) -> Path:
     # Agents start their servers with few variables, and those would look for the daemon elsewhere.
     runtime = environment.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}"

@@ -111,7 +111,7 @@ async def serve_doors(
     from daemon.mcp.http import Endpoint
 
     workers = Workers(LIMITS, process.owner_of)
-    mcp = Endpoint(process, LIMITS, process.owner_of)
+    mcp = Endpoint.of(process, LIMITS, process.owner_of)
     secret = secrets.token_urlsafe(32)
     policy = port_policy(secret)
     inside, own = application(process, policy, workers, mcp), own_answers(process, policy, workers)

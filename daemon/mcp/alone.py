@@ -1,19 +1,19 @@
-"""Alone: the SDK's server in the process of `dreamd mcp`, for one workspace that no daemon serves.
+"""Alone: a server of MCP in the process of `dreamd mcp`, for one workspace that no daemon serves.
 
 Each call asks a daemon that keeps the workspace all the same: this server may have a configuration of its own.
 A note needs none: it is appended here, durably. When the workspace or the configuration cannot be read, each tool
 answers with that error, because clients show a server that ended badly as broken, and the next call may succeed.
 """
 
+import asyncio
 import logging
-import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from concurrent.futures import Future
 from contextlib import nullcontext
 from functools import cached_property
+from queue import SimpleQueue
 from typing import Any
-
-import anyio
 
 from daemon.api.access import LocalAccess
 from daemon.api.dispatch import dispatch
@@ -21,11 +21,9 @@ from daemon.api.operations.dreams import dream_now
 from daemon.api.operations.notes import working_memory_note
 from daemon.api.operations.operation import AnyOperation
 from daemon.api.operations.request import Request
-from daemon.api.workers import Limits, Workers
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
-from daemon.mcp.server import server
-from daemon.mcp.stream import talk_at
+from daemon.mcp.http import Endpoint
 from daemon.observability.failures import debugging
 from daemon.workspace.vector_index import Embedding
 from state.errors import BusyError, ConfigError
@@ -36,16 +34,48 @@ COMMAND = "dreamd mcp"
 _LOCK_SECONDS = 1.0
 
 
-def serve(end: socket.socket, find: Callable[[], Workspace], load: Callable[[], Config]) -> None:
-    """Serve at this end until the other one is closed. A dream that runs then is finished."""
-    if not debugging():
-        # The client already gets the SDK's complaints as replies, and its log would quote the user's words.
-        logging.getLogger("mcp").setLevel(logging.CRITICAL)
-    anyio.run(_serve, end, Calls(find, load))
+class Alone:
+    """A server of MCP in this process: the endpoint that the daemon has, asked without a network."""
 
+    def __init__(self, find: Callable[[], Workspace], load: Callable[[], Config]) -> None:
+        """Start it, in a thread. A dream that runs when the process is to end is finished."""
+        if not debugging():
+            # The client already gets the SDK's complaints as replies, and its log would quote the user's words.
+            logging.getLogger("mcp").setLevel(logging.CRITICAL)
+        calls = Calls(find, load)
+        self._endpoint = Endpoint(lambda _, *asked: calls(*asked), calls.toolsets, lambda _: "")
+        self._loop: Future[asyncio.AbstractEventLoop] = Future()
+        threading.Thread(target=lambda: asyncio.run(self._serve()), name="server", daemon=True).start()
 
-async def _serve(end: socket.socket, calls: "Calls") -> None:
-    await talk_at(end, server(lambda _, *asked: calls(*asked), calls.toolsets, Workers(Limits())))
+    async def _serve(self) -> None:
+        async with self._endpoint.running():
+            self._loop.set_result(asyncio.get_running_loop())
+            await asyncio.Event().wait()
+
+    def __call__(self, headers: Mapping[str, str], body: bytes) -> Iterator[bytes]:
+        """Yield the lines of the answer to a message, as an HTTP server would send them."""
+        sent, parts = iter([{"type": "http.request", "body": body}]), SimpleQueue[bytes | None]()
+
+        async def receive() -> MutableMapping[str, Any]:
+            if (message := next(sent, None)) is None:
+                await asyncio.Event().wait()  # who asked stays
+            return message or {}
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            parts.put(message.get("body", b""))
+
+        own = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        fields = [(name.lower().encode(), value.encode()) for name, value in {**own, **headers}.items()]
+        scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": fields, "query_string": b""}
+        asked = self._endpoint({**scope, "path_params": {}}, receive, send)
+        ended = asyncio.run_coroutine_threadsafe(asked, self._loop.result())
+        ended.add_done_callback(lambda _: parts.put(None))
+        begun = b""
+        while (part := parts.get()) is not None:
+            *rows, begun = (begun + part).split(b"\n")
+            yield from rows
+        yield begun
+        ended.result()
 
 
 class Calls:

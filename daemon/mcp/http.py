@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP, inside the daemon: /mcp/{workspace}, or /mcp when there is only one workspace.
+"""MCP over streamable HTTP: /mcp/{workspace}, or /mcp when there is only one; in the daemon, or in `dreamd mcp`.
 
 Stateless: each request is answered without a session, so that a client does not notice a restart of the daemon. One
 server answers for all workspaces: each call looks up the one that its request names. The SDK, which
@@ -8,19 +8,26 @@ Whoever routes here has checked Host, Origin and the token before, and answers t
 own check of Host and Origin is off, because it knows nothing of `http.allowed_hosts`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 
 from daemon.api.daemon import DaemonApi
+from daemon.api.operations.operation import AnyOperation
+from daemon.api.operations.request import Request
 from daemon.api.workers import Limits, Workers
+from daemon.dream.progress import Step
 from daemon.mcp.pump import MAX_MESSAGE_BYTES
+from state.errors import DreamdError
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup, TaskStatus
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    from daemon.mcp.server import CallOperation
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -39,12 +46,23 @@ class Endpoint:
     _group: "TaskGroup"
 
     def __init__(
-        self, api: DaemonApi, limits: Limits | None = None, owner_of: Callable[[str], str] = lambda _: ""
+        self,
+        call: "CallOperation",
+        toolsets: Callable[[], Iterable[str]],
+        meant: Callable[[str], str],
+        limits: Limits | None = None,
+        owner_of: Callable[[str], str] = lambda _: "",
     ) -> None:
-        """Build no server yet. `owner_of`: as the workers have it."""
-        self._api, self._limits, self._owner_of = api, limits or Limits(), owner_of
+        """Build no server yet. `meant` is the workspace that a path names; `owner_of`: as the workers have it."""
+        self._call, self._toolsets, self._meant = call, toolsets, meant
+        self._limits, self._owner_of = limits or Limits(), owner_of
         self._manager: StreamableHTTPSessionManager | None = None
         self._building = anyio.Lock()
+
+    @classmethod
+    def of(cls, api: DaemonApi, limits: Limits | None = None, owner_of: Callable[[str], str] = lambda _: "") -> Self:
+        """Return the endpoint of a daemon."""
+        return cls(_called_in(api), lambda: api.config.mcp.toolsets, api.meant, limits, owner_of)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -60,29 +78,55 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer an HTTP request. Raise UsageError and NotFoundError for a path that names no workspace."""
         given = str(scope["path_params"].get("workspace", ""))
-        name = await self.workers.run(lambda: self._api.meant(given), given)
+        name = await self.workers.run(lambda: self._meant(given), given)
         async with self._building:
             if self._manager is None:
-                self._manager = await self.workers.run(lambda: _load(self._api, self.workers))
+                self._manager = await self.workers.run(self._load)
                 await self._group.start(_run_manager, self._manager)
         await self._manager.handle_request({**scope, _WORKSPACE: name}, receive, send)
 
+    def _load(self) -> "StreamableHTTPSessionManager":
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+        from mcp.server.transport_security import TransportSecuritySettings
 
-def _load(api: DaemonApi, workers: Workers) -> "StreamableHTTPSessionManager":
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-    from mcp.server.transport_security import TransportSecuritySettings
+        from daemon.mcp.server import server
 
-    from daemon.mcp.server import called_in, server
+        def name_of(context: Any) -> str:  # noqa: ANN401 - the SDK's
+            return str(context.request.scope[_WORKSPACE])
 
-    def name_of(context: Any) -> str:  # noqa: ANN401 - the SDK's
-        return str(context.request.scope[_WORKSPACE])
+        return StreamableHTTPSessionManager(
+            server(self._call, self._toolsets, self.workers, name_of),
+            stateless=True,
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            max_request_body_size=MAX_MESSAGE_BYTES,
+        )
 
-    return StreamableHTTPSessionManager(
-        server(called_in(api), lambda: api.config.mcp.toolsets, workers, name_of),
-        stateless=True,
-        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        max_request_body_size=MAX_MESSAGE_BYTES,
-    )
+
+def _called_in(api: DaemonApi) -> "CallOperation":
+    """Return what has the daemon run an operation, and counts each call in its metrics."""
+
+    def call(
+        name: str,
+        operation: AnyOperation,
+        request: Request,
+        on_step: Callable[[Step], None],
+        on_notice: Callable[[str], None],
+    ) -> Any:  # noqa: ANN401 - the operation's reply
+        began, code = time.monotonic(), DreamdError.code
+        try:
+            with api.open(name, on_step) as access:
+                reply = access.run(operation, request)
+            code = "OK"
+        except DreamdError as error:
+            code = error.code
+            raise
+        finally:
+            api.metrics.answered(operation.name, code, time.monotonic() - began)
+        for notice in dict.fromkeys(access.notices):
+            on_notice(notice)
+        return reply
+
+    return call
 
 
 async def _run_manager(

@@ -1,226 +1,227 @@
-"""Pump: `dreamd mcp` at the agent's side: copies lines between the agent and whoever serves it.
+"""Pump: `dreamd mcp` at the agent's side: passes each message on to whoever serves MCP, and the answer back.
 
-An agent gives a server a second or less before its first request, and the SDK takes that to be imported. So the
-daemon serves MCP at a Unix socket of its own, and this process needs the standard library alone. It keeps the
-handshake: when the daemon has gone, the next line connects to its successor, which is greeted first.
+An agent gives a server a second or less before its first request, and importing the SDK takes longer. So the daemon
+serves MCP over HTTP at its Unix socket, without sessions, and this process needs the standard library alone: each
+message is a request of its own, and a daemon that was restarted in between is not noticed.
 
-Without a daemon the SDK serves in this process, at the other end of a pair of sockets. Whenever nothing is under way
-there, the daemon is looked for again: one that was slow or came later is used from then on.
+Without a daemon the SDK serves in this process. Whenever nothing is under way, the daemon is looked for again: one
+that was slow or came later is used from then on.
 """
 
+import base64
 import json
 import os
-import socket
+import re
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, BinaryIO
 
-from daemon.api.peer import require_trusted
-from daemon.config.paths import mcp_socket_path, registry_path
-from daemon.config.registry import excluded
-from state.errors import DreamdError, StorageError, UsageError
+from daemon.api.client import Client, LostError
+from daemon.config.paths import registry_path
+from daemon.config.registry import excluded, name_of
+from state.errors import BusyError, DreamdError, NotFoundError, StorageError, UsageError, error_of
 from state.stores.disk.lock import is_stopped, present_holder
 from state.stores.disk.workspace import Workspace
 
 Message = dict[str, Any]
+# Answers a message, given headers and body of a request, with the lines of the reply.
+Server = Callable[[Mapping[str, str], bytes], Iterable[bytes]]
 
 # A note of 16 KiB may be six times as long in JSON.
 MAX_MESSAGE_BYTES = 1 << 20
 _ASKING_SECONDS = 2.0
 _LOOK_SECONDS = 5.0
+_TRIES = 3
 _RESTART_SECONDS = 3.0  # a daemon that has just gone is waited for, because it may be restarted
 # For answers that are still under way when the agent sends no more; this process's own server may yet be loading.
 _ENDING_SECONDS, _ENDING_ALONE_SECONDS = 5.0, 60.0
-_HANDSHAKE = "dreamd-handshake"
-_INITIALIZED = b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
+_VERSION = "io.modelcontextprotocol/protocolVersion"
+_PLAIN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 _LOST = StorageError(
     "the daemon went while it worked, and may have done it",
     "look whether it was done before you call this again; the next call works",
 )
+_TOO_LARGE = UsageError(f"a message may have {MAX_MESSAGE_BYTES:,} bytes", "send less at once")
 
 
 class Pump:
     """Between an agent on stdio and a server of MCP for the workspace that `find` finds.
 
-    `serve_alone` serves at a socket in this process until that is closed. `with_daemon`: a daemon may serve as well.
+    `serve_alone` makes a server in this process. `with_daemon`: a daemon may serve as well.
     """
 
     def __init__(
         self,
         find: Callable[[], Workspace],
-        serve_alone: Callable[[socket.socket], None],
+        serve_alone: Callable[[], Server],
         wire: BinaryIO,
         *,
         with_daemon: bool,
     ) -> None:
         self._find, self._serve_alone, self._wire, self._with_daemon = find, serve_alone, wire, with_daemon
-        self._turn, self._writing = threading.RLock(), threading.Lock()
-        self._server: socket.socket | None = None
-        self._is_alone = False
-        self._handshake: Message | None = None
-        self._open: dict[str, tuple[Message, bytes]] = {}
+        self._turn, self._writing = threading.Lock(), threading.Lock()
+        self._daemon: Server | None = None
+        self._alone: Server | None = None
+        self._open: set[str] = set()
+        # What is known of the agent since its handshake: its name, and the protocol that it speaks.
+        self._agent = self._protocol = ""
         self._look_at = self._wait_until = 0.0
 
     def run(self, incoming: BinaryIO) -> None:
-        """Copy until the agent sends no more. A dream that it asked for goes on."""
+        """Pass on until the agent sends no more. A dream that it asked for goes on."""
         for line in incoming:
             message = _message(line)
-            if message.get("jsonrpc") == "2.0" and isinstance(message.get("method"), str):
-                with self._turn:
-                    self._take(message, line.rstrip(b"\r\n") + b"\n")
-        deadline = time.monotonic() + (_ENDING_ALONE_SECONDS if self._is_alone else _ENDING_SECONDS)
+            method, params = message.get("method"), message.get("params")
+            if message.get("jsonrpc") != "2.0" or not isinstance(method, str) or not isinstance(params, dict | None):
+                continue
+            if method == "notifications/cancelled":
+                self._open.discard(_key((params or {}).get("requestId")))
+            elif type(message.get("id")) in (int, str):
+                self._open.add(_key(message["id"]))
+                threading.Thread(target=self._answer, args=(message, line.rstrip(b"\r\n")), daemon=True).start()
+        deadline = time.monotonic() + (_ENDING_SECONDS if self._alone is None else _ENDING_ALONE_SECONDS)
         while self._open and time.monotonic() < deadline:
             time.sleep(0.01)
-        with self._turn:
-            self._leave()
 
-    def _take(self, message: Message, line: bytes) -> None:
-        method, params = message["method"], message.get("params")
-        if len(line) > MAX_MESSAGE_BYTES:
-            self._refuse(message, UsageError(f"a message may have {MAX_MESSAGE_BYTES:,} bytes", "send less at once"))
-            return
-        if method == "notifications/cancelled" and isinstance(params, dict):
-            self._open.pop(_key(params.get("requestId")), None)
-        is_request = type(message.get("id")) in (int, str) and isinstance(params, dict | None)
-        while True:
+    def _answer(self, message: Message, line: bytes) -> None:
+        """Ask whoever serves, until there is an answer, or an error that says why there is none."""
+        error: DreamdError = _LOST if len(line) <= MAX_MESSAGE_BYTES else _TOO_LARGE
+        for _ in range(_TRIES if error is _LOST else 0):
             server = self._served()
-            if is_request:
-                self._open[_key(message["id"])] = message, line
             try:
-                server.sendall(line)
+                if self._is_answered(server, message, line):
+                    return
+            except (BusyError, LostError, NotFoundError) as gone:
+                error = _LOST if isinstance(gone, LostError) else gone
+            except DreamdError as refused:
+                error = refused
                 break
-            except OSError:  # it has not had the whole line
-                self._open.pop(_key(message.get("id")), None)
-                self._lose(server)
+            self._leave(server)
+            if server is self._alone or (error is _LOST and message["method"] == "tools/call"):
+                break
+        self._refuse(message, error)
+
+    def _is_answered(self, server: Server, message: Message, line: bytes) -> bool:
+        """Ask once, and pass back what is said; return False if the server went before it had answered."""
+        for row in server(self._headers(message), line):
+            answer = _message(row.removeprefix(b"data:"))
+            if "error" in answer and "jsonrpc" not in answer:  # the daemon's HTTP refuses it
+                raise error_of(str(answer.get("code")), str(answer["error"]), answer.get("details"))
+            if answer and self._pass_back(message, answer):
+                return True
+        return False
+
+    def _pass_back(self, asked: Message, answer: Message) -> bool:
+        """Tell the agent, unless it has cancelled what it asked; return whether that is answered now."""
+        is_last = "method" not in answer
+        if is_last and asked["method"] == "initialize" and "result" in answer:
+            self._protocol = str(answer["result"].get("protocolVersion", ""))
+            client = (asked.get("params") or {}).get("clientInfo")
+            self._agent = str(client.get("name", ""))[:100] if isinstance(client, dict) else ""
+        if (key := _key(asked["id"])) in self._open:
+            self._write(answer)
+        if is_last:
+            self._open.discard(key)
+        return is_last
+
+    def _headers(self, message: Message) -> dict[str, str]:
+        """Return what MCP over HTTP says of a message beside it."""
+        params = message.get("params") or {}
+        meta = params.get("_meta")
+        newer = meta.get(_VERSION) if isinstance(meta, dict) else None
+        said = {"User-Agent": self._agent, "MCP-Protocol-Version": self._protocol}
+        if isinstance(newer, str):
+            name = params.get("uri" if message["method"] == "resources/read" else "name")
+            said = {"MCP-Protocol-Version": newer, "Mcp-Method": message["method"]}
+            said |= {"Mcp-Name": name} if isinstance(name, str) else {}
+        return {header: _encoded(value) for header, value in said.items() if value}
 
     # ------------------------------------------------------------ who serves
 
-    def _served(self) -> socket.socket:
-        """Return the connection to the server; look for the daemon if there is none, or only this process's own."""
-        server = self._server
-        if server is not None and not self._is_alone:
-            with suppress(OSError, DreamdError):
-                if is_stopped(present_holder(self._find())):
-                    self._lose(server)
-                    server, self._wait_until = None, 0.0
-        if server is not None and not (self._is_alone and not self._open and time.monotonic() >= self._look_at):
-            return server
-        daemon = self._connection()
-        while daemon is None and server is None and time.monotonic() < self._wait_until:
-            time.sleep(0.1)
-            daemon = self._connection()
-        self._look_at = time.monotonic() + _LOOK_SECONDS
-        if daemon is None and server is not None:
-            return server
-        self._leave()
-        self._is_alone = daemon is None
-        self._server = daemon or self._alone()
-        threading.Thread(target=self._copy_back, args=(self._server,), daemon=True).start()
-        with suppress(OSError):  # the thread finds out, too
-            if self._handshake is not None and _key(self._handshake["id"]) not in self._open:
-                greeting = {**self._handshake, "id": _HANDSHAKE}
-                self._server.sendall(json.dumps(greeting).encode() + b"\n" + _INITIALIZED)
-            for _, line in tuple(self._open.values()):
-                self._server.sendall(line)
-        return self._server
+    def _served(self) -> Server:
+        """Return the server; look for the daemon if there is none, or only this process's own."""
+        with self._turn:
+            if self._daemon is not None and self._is_daemon_stopped():
+                self._daemon, self._wait_until = None, 0.0
+            is_to_look = self._alone is None or (len(self._open) <= 1 and time.monotonic() >= self._look_at)
+            if self._daemon is None and is_to_look:
+                self._daemon = self._found()
+                while self._daemon is None and time.monotonic() < self._wait_until:
+                    time.sleep(0.1)
+                    self._daemon = self._found()
+                self._look_at = time.monotonic() + _LOOK_SECONDS
+            if self._daemon is not None:
+                return self._daemon
+            self._alone = self._alone or self._serve_alone()
+            return self._alone
 
-    def _connection(self) -> socket.socket | None:
-        """Return a connection to the daemon that serves the workspace; None if none does now."""
-        if not self._with_daemon:
-            return None
-        connection = socket.socket(socket.AF_UNIX)
+    def _is_daemon_stopped(self) -> bool:
         try:
-            workspace, path = self._find(), mcp_socket_path(os.environ)
-            if not is_stopped(present_holder(workspace)):
-                connection.settimeout(_ASKING_SECONDS)
-                connection.connect(str(path))
-                require_trusted(connection, path, named=bool(os.environ.get("DREAMD_SOCKET")))
-                adopt = workspace.root not in excluded(registry_path(os.environ))
-                connection.sendall(json.dumps({"root": str(workspace.root), "adopt": adopt}).encode() + b"\n")
-                with connection.makefile("rb", buffering=0) as answer:
-                    if _message(answer.readline() or b"") == {"served": True}:
-                        connection.settimeout(None)
-                        return connection
+            return is_stopped(present_holder(self._find()))
+        except (OSError, DreamdError):
+            return False
+
+    def _found(self) -> Server | None:
+        """Return the daemon that keeps the workspace, from now on at least; None if none does now."""
+        if not self._with_daemon or self._is_daemon_stopped():
+            return None
+        client = Client.at(os.environ)
+        try:
+            root = self._find().root
+            known = client.get("/v1/workspaces", _ASKING_SECONDS)["workspaces"]
+            own = next((one for one in known if one["name"] == name_of(root)), None)
+            if own is None and root not in excluded(registry_path(os.environ)):
+                client.post("/v1/register", {"path": str(root)})
+            elif own is None or own["root"] != str(root) or not (own["kept"] or own["problem"] is None):
+                return None
         except (OSError, ValueError, DreamdError):
-            pass  # alone, each call says what is wrong
-        connection.close()
-        return None
+            return None  # alone, each call says what is wrong
+        return lambda headers, body: client.lines(f"/mcp/{name_of(root)}", headers, body)
 
-    def _alone(self) -> socket.socket:
-        near, far = socket.socketpair()
-        threading.Thread(target=self._serve_alone, args=(far,), name="server").start()
-        return near
-
-    def _leave(self) -> None:
-        """Close the connection; its thread ends, and answers nothing for it."""
-        server, self._server = self._server, None
-        if server is not None:
-            with suppress(OSError):
-                server.shutdown(socket.SHUT_RDWR)
-            server.close()
-
-    def _lose(self, server: socket.socket) -> None:
-        """Leave a server that has gone: what it may have done is answered with an error, and the rest asked again."""
-        if server is not self._server:
-            return
-        self._leave()
-        self._wait_until = time.monotonic() + _RESTART_SECONDS
-        for key, (message, _) in tuple(self._open.items()):
-            if message["method"] == "tools/call":
-                del self._open[key]
-                self._refuse(message, _LOST)
+    def _leave(self, server: Server) -> None:
+        with self._turn:
+            if server is self._daemon:
+                self._daemon, self._wait_until = None, time.monotonic() + _RESTART_SECONDS
 
     # ------------------------------------------------------------ to the agent
 
-    def _copy_back(self, server: socket.socket) -> None:
-        with suppress(OSError, ValueError), server.makefile("rb") as lines:
-            for line in lines:
-                message = _message(line)
-                if "method" in message:
-                    self._write(line)
-                elif (asked := self._open.get(key := _key(message.get("id")))) is not None:
-                    if asked[0]["method"] == "initialize" and "result" in message:
-                        self._handshake = asked[
-                            0
-                        ]  # a refused one decides nothing: the client speaks the newer protocol
-                    self._write(line)
-                    self._open.pop(key, None)
-        with self._turn:
-            self._lose(server)
-            if self._open and self._server is None:
-                self._served()
-
-    def _refuse(self, message: Message, error: DreamdError) -> None:
+    def _refuse(self, asked: Message, error: DreamdError) -> None:
         """Answer with an error: for a tool as its result, which the model reads."""
         fields = {"error": str(error), "code": error.code, "details": {}}
-        answer: Message = {"jsonrpc": "2.0", "id": message.get("id")}
-        if message["method"] == "tools/call":
+        answer: Message = {"jsonrpc": "2.0", "id": asked["id"]}
+        if asked["method"] == "tools/call":
             content = [{"type": "text", "text": json.dumps(fields)}]
             # Newer clients refuse a result that does not say whether it is whole.
             answer["result"] = {"content": content, "isError": True, "resultType": "complete"}
         else:
             answer["error"] = {"code": -32603, "message": str(error), "data": fields}
-        self._write(json.dumps(answer).encode() + b"\n")
+        self._pass_back(asked, answer)
 
-    def _write(self, line: bytes) -> None:
+    def _write(self, message: Message) -> None:
         """Write the message. An agent that reads no more has ended, and this process with it."""
         try:
             with self._writing:
-                self._wire.write(line)
+                self._wire.write(json.dumps(message).encode() + b"\n")
                 self._wire.flush()
         except (OSError, ValueError):
             os._exit(0)
 
 
 def _message(line: bytes) -> Message:
-    """Return the message; empty for what is none, such as half a line."""
+    """Return the message; empty for what is none."""
     try:
-        message = json.loads(line) if line.endswith(b"\n") or not line else {}
+        message = json.loads(line)
     except (ValueError, RecursionError):
         return {}
     return message if isinstance(message, dict) else {}
+
+
+def _encoded(value: str) -> str:
+    """Return the value of a header; what none can hold in base64, as MCP says."""
+    if _PLAIN.fullmatch(value) and not value.startswith("=?"):
+        return value
+    return f"=?base64?{base64.b64encode(value.encode(errors='replace')).decode()}?="
 
 
 def _key(number: object) -> str:

@@ -7,7 +7,6 @@ structured content (clients pass it to the model beside the text, which says the
 
 import asyncio
 import json
-import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache, partial
@@ -19,7 +18,6 @@ from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from daemon.api.daemon import DaemonApi
 from daemon.api.operations.operation import AnyOperation, FieldsError
 from daemon.api.operations.request import Request
 from daemon.api.workers import Workers
@@ -52,33 +50,6 @@ Context = ServerRequestContext[Any, Any]
 Run = Callable[[AnyOperation, Request, Context, Callable[[Any, list[str]], str]], Awaitable[str]]
 
 _log = logs.get()
-
-
-def called_in(api: DaemonApi) -> CallOperation:
-    """Return what has the daemon run an operation, and counts each call in its metrics."""
-
-    def call(
-        name: str,
-        operation: AnyOperation,
-        request: Request,
-        on_step: Callable[[Step], None],
-        on_notice: Callable[[str], None],
-    ) -> Any:  # noqa: ANN401 - the operation's reply
-        began, code = time.monotonic(), DreamdError.code
-        try:
-            with api.open(name, on_step) as access:
-                reply = access.run(operation, request)
-            code = "OK"
-        except DreamdError as error:
-            code = error.code
-            raise
-        finally:
-            api.metrics.answered(operation.name, code, time.monotonic() - began)
-        for notice in dict.fromkeys(access.notices):
-            on_notice(notice)
-        return reply
-
-    return call
 
 
 def server(

@@ -1,4 +1,4 @@
-"""Run: the daemon as a process, with its sockets, its signals and its messages to systemd.
+"""Run: the daemon as a process, with its listeners, its signals and its messages to systemd.
 
 SIGTERM and SIGINT end it within ten seconds: a running dream stops at its next node, or is abandoned while it waits
 for a model; every step is durable, and the next start goes on from there. SIGHUP reads the configuration again, and
@@ -18,13 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.api.workers import Limits
-from daemon.config.paths import logins_path, mcp_socket_path, socket_path, token
+from daemon.config.paths import logins_path, socket_path, token
 from daemon.config.settings import Config
 from daemon.http.logins import Logins
 from daemon.http.serve import serve
 from daemon.http.sockets import Listener, open_port, open_socket
-from daemon.mcp import stream
 from daemon.mcp.http import Endpoint
 from daemon.observability import logs
 from daemon.pages.window import PageWindow
@@ -66,17 +64,15 @@ def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
 
 
 def _open_listeners(config: Config) -> tuple[list[Listener], Problem | None]:
-    """Open both sockets and the port; return why there is no port, whose number all users of the machine share."""
+    """Open the socket and the port; return why there is no port, whose number all users of the machine share."""
     with ExitStack() as opened:
-        listeners = [
-            opened.enter_context(closing(open_socket(path(os.environ)))) for path in (socket_path, mcp_socket_path)
-        ]
+        listeners = [opened.enter_context(closing(open_socket(socket_path(os.environ))))]
         problem = None
         try:
             if config.http.port:
                 listeners.append(open_port(config.http.host, config.http.port, token(os.environ)))
         except BusyError as error:
-            problem = Problem(f"{error.what}; the daemon listens at its sockets alone", error.advice)
+            problem = Problem(f"{error.what}; the daemon listens at its socket alone", error.advice)
         opened.pop_all()
     return listeners, problem
 
@@ -93,7 +89,7 @@ async def _serve(
     daemon = await asyncio.to_thread(Daemon, load, folders)
     daemon.port_problem = port_problem
     daemon.http = next((one.address for one in listeners if one.path is None), "")
-    mcp, machines, window = Endpoint(daemon), None, None
+    mcp, machines, window = Endpoint.of(daemon), None, None
     if daemon.config.fleet.database:  # nothing of a fleet is imported without one
         from daemon.fleet.connections import read_status
 
@@ -103,9 +99,7 @@ async def _serve(
     ending = asyncio.Event()
     ended = False
     async with mcp.running(), asyncio.TaskGroup() as group:
-        web, agents = [listeners[0], *listeners[2:]], listeners[1]
-        group.create_task(serve(daemon, web, ending, mcp, window=window))
-        group.create_task(stream.serve(daemon, agents.socket.dup(), mcp.workers, ending, Limits().grace_seconds))
+        group.create_task(serve(daemon, listeners, ending, mcp, window=window))
         tasks = (
             _start(daemon, notifier, listeners),
             _reload_on_signal(daemon, notifier, reload),
@@ -118,7 +112,6 @@ async def _serve(
         notifier.tell(STOPPING=1, STATUS="stopping; a dream that runs is checkpointed")
         for task in running:
             task.cancel()
-        agents.close()  # its file goes, so that new agents find no daemon; those that are here have a copy of it
         ending.set()  # now: requests under way end in the same seconds as the dreams, or are cut off
         ended = await asyncio.to_thread(daemon.stop, STOP_SECONDS)
     logs.get().info("stopped", left_behind=not ended)

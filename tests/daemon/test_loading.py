@@ -42,7 +42,7 @@ def test_a_command(
     ("modules", "may"),
     [
         ("daemon.mcp.pump, daemon.cli.mcp", sys.stdlib_module_names | {"daemon", "state"}),
-        ("daemon.mcp.http, daemon.mcp.stream", HEAVY - {"mcp"}),
+        ("daemon.mcp.http", HEAVY - {"mcp"}),
         ("daemon.mcp.server, daemon.mcp.alone", HEAVY - SLOW | {"mcp"}),
         ("daemon.client", HEAVY - SLOW - {"pydantic", "starlette"}),
     ],

@@ -20,7 +20,7 @@ from state.errors import DreamdError
 @contextmanager
 def served(house: DaemonApi, port: int = 0, limits: Limits | None = None) -> Iterator[str]:
     """A real server; the address of its /mcp."""
-    endpoint = Endpoint(house, limits)
+    endpoint = Endpoint.of(house, limits)
 
     async def living(_: Starlette) -> AsyncIterator[None]:
         async with endpoint.running():
