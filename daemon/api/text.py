@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from daemon.api.operations.setup import Configuration
     from daemon.api.operations.signals import Mood
     from daemon.api.operations.upkeep import Findings
-    from daemon.explain.evidence import Evidence
+    from daemon.explain.crystal import Evidence
     from daemon.explain.reasons import SearchSignals
     from daemon.explain.why import LineHistory, WrittenBy
     from daemon.explain.why_not import Answer

@@ -7,7 +7,7 @@ from datetime import datetime
 from difflib import unified_diff as _unified
 from itertools import groupby
 
-from daemon.explain.evidence import Evidence, evidence_in, picked
+from daemon.explain.crystal import Evidence, evidence_in, picked
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from graphs.ports import Answer

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 # They show how the operator's machines are set up.
-OF_THE_OPERATOR = frozenset({"configuration", "recipes", "doctor"})
+OF_THE_OPERATOR = frozenset({"configuration", "doctor"})
 _NOTE, _DREAM, _BOOTSTRAP = "working_memory_note", "dream_now", "memory_bootstrap"
 # Beside notes, what makes a workspace larger at its client's will.
 _ADDING = frozenset({"working_memory_add", "working_memory_relation_add", "memory_memorize"})

@@ -10,13 +10,14 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import unquote_to_bytes
+from typing import TYPE_CHECKING, Any, TypeVar, get_origin
+from urllib.parse import parse_qsl, unquote_to_bytes
 
+from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -27,13 +28,14 @@ from daemon.api.operations.request import Request as OperationRequest
 from daemon.config.registry import name_of
 from daemon.dream.progress import Step
 from daemon.http.errors import ErrorResponse, error_response
-from daemon.http.parsing import fields_of, from_json, from_query
-from state.codec import encode
+from state.codec import LONGEST_NAME, encode, problems_of
 from state.errors import StoppedError, UnknownWorkspaceError, UsageError
 
 if TYPE_CHECKING:
     from daemon.api.access import WorkspaceAccess
     from daemon.api.workers import Workers
+
+RequestT = TypeVar("RequestT", bound=OperationRequest)
 
 _MOST_NOTICES, _LONGEST_NOTICE = 10, 300
 # By which a client says that a request is one that it has sent before.
@@ -208,3 +210,50 @@ def notices_header(notices: Sequence[str]) -> dict[str, str]:
     if len(notices) > _MOST_NOTICES:
         shown[-1] = f"and {len(notices)} in all"
     return {NOTICES_HEADER: json.dumps(shown)} if shown else {}
+
+
+# ------------------------------------------------------------------------------------------------ fields and JSON
+
+
+def fields_of(encoded: bytes, most: int = 100) -> list[tuple[str, str]]:
+    """Return the fields of a query or a form, in their order. Raise UsageError for anything else."""
+    try:
+        return parse_qsl(encoded.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=most)
+    except ValueError as error:  # and UnicodeDecodeError, which is one
+        raise UsageError(f"the fields are not percent-encoded UTF-8, or more than {most}") from error
+
+
+def from_query(model: type[RequestT], fields: Iterable[tuple[str, str]]) -> RequestT:
+    """Return the request in a query; a list is a field that is repeated. Raise FieldsError naming the fields."""
+    several = {name for name, field in model.model_fields.items() if get_origin(field.annotation) in (tuple, list)}
+    values: dict[str, Any] = {}
+    for name, value in fields:
+        if name in several:
+            values.setdefault(name, []).append(value)
+        elif name in values:
+            raise FieldsError({name[:LONGEST_NAME]: "give it once"})
+        else:
+            values[name] = value
+    return validated(model, values)
+
+
+def validated(model: type[RequestT], values: Mapping[str, object]) -> RequestT:
+    """Return the request of these values. Raise FieldsError naming the fields."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise FieldsError(dict(problems_of(error))) from None  # the error holds the values
+
+
+def from_json(model: type[RequestT], body: bytes) -> RequestT:
+    """Return the request in a body. Raise FieldsError naming the fields, UsageError for what is no JSON object."""
+    try:
+        return model.model_validate_json(body, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        if first["type"] == "json_invalid":
+            raise UsageError(f"the body cannot be read: {first['msg']}", "send a JSON object in UTF-8") from None
+        if not first["loc"]:
+            fields = ", ".join(model.model_fields) or "{}"
+            raise UsageError("the body is no JSON object", f"send one ({fields})") from None
+        raise FieldsError(dict(problems_of(error))) from None

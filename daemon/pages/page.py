@@ -15,8 +15,8 @@ from daemon.api.operations.dreams import dream_status
 from daemon.api.operations.memory import diff, restore_version
 from daemon.api.operations.operation import FieldsError, Operation
 from daemon.api.operations.request import Request
+from daemon.http.calls import validated
 from daemon.http.logins import Session
-from daemon.http.parsing import validated
 from daemon.observability import logs
 from daemon.pages.templates import counted
 from daemon.workspace.redaction import shown_of

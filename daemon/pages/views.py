@@ -14,12 +14,13 @@ from daemon.api.operations import sessions
 from daemon.api.operations.crystals import crystal, crystals, supersede
 from daemon.api.operations.dreams import acts, dream_details, dream_now, dream_status, dreams
 from daemon.api.operations.memory import ChangeOfLine, change_lines, lines, restore_version
-from daemon.api.operations.review import ChangesDecided, ChangeToReview, Numbers, OwnText, changes
+from daemon.api.operations.review import ChangeToReview, Numbers, OwnText, changes
 from daemon.api.operations.review import decide as decide_changes
 from daemon.api.operations.search import memory_search, memory_why
-from daemon.api.operations.setup import configuration, connection_recipes
+from daemon.api.operations.setup import configuration
 from daemon.api.operations.signals import current_mood, forgotten
 from daemon.api.operations.upkeep import MAX_CHARACTERS, MAX_KEPT, doctor, forget_text
+from daemon.api.text import decided_text
 from daemon.config.entries import DEFAULT
 from daemon.dream.standing import Line, StandingLines
 from daemon.pages.generic import everything
@@ -106,35 +107,16 @@ def _decide(
     else:  # another decision is taken back by opening the changes again
         back = done.declined or done.accepted
         undo = Undo("reopen", {"number": back}) if back else None
-    return Done(_said(done), f"{verdict} {_listed(number, 20)}", done.version, undo)
+    return Done(decided_text(done), f"{verdict} {_listed(number)}", done.version, undo)
 
 
-def _said(done: ChangesDecided) -> str:
-    outcomes = (
-        ("approved", done.approved),
-        ("rejected", done.declined),
-        ("accepted", done.accepted),
-        ("undone: the old text is back", done.undone),
-        ("could not apply: the lines are no longer what they were", done.outdated),
-    )
-    parts = [f"{_named(numbers)} {word}" for word, numbers in outcomes if numbers]
-    parts += [f"{one.number} was refused by {one.refusal.guard}: {one.refusal.figures}" for one in done.refused]
-    version = f" MEMORY.md is at version {done.version}." if done.version else ""
-    return f"{'; '.join(parts) or 'nothing was decided'}.{version}"
-
-
-def _listed(numbers: Sequence[int], most: int) -> str:
-    more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
-    return f"{', '.join(map(str, numbers[:most]))}{more}"
-
-
-def _named(numbers: Sequence[int]) -> str:
-    return f"{'Change' if len(numbers) == 1 else 'Changes'} {_listed(numbers, 10)}"
+def _listed(numbers: Sequence[int]) -> str:
+    more = f" and {len(numbers) - 20} more" if len(numbers) > 20 else ""
+    return f"{', '.join(map(str, numbers[:20]))}{more}"
 
 
 def _reopen(ask: Ask, number: Chosen) -> Done:
-    ask(decide_changes, reopen=number)
-    return Done(f"{_named(number)} open again.", f"reopen {_listed(number, 20)}")
+    return Done(decided_text(ask(decide_changes, reopen=number)), f"reopen {_listed(number)}")
 
 
 _REVIEWING = (Act(_decide, "decide", long=True), Act(_reopen, "reopen", long=True), UNDO)
@@ -475,11 +457,10 @@ FORGET = Page("forget", "Forget", _forget, acts=_FORGETTING)
 
 
 def _settings(ask: Ask) -> Beside:
-    found, recipes = ask(configuration).entries, ask(connection_recipes).recipes
+    found = ask(configuration).entries
     return {
         "yours": [one for one in found if one.origin != DEFAULT],
         "sections": [(name, list(group)) for name, group in groupby(found, lambda one: one.key.split(".")[0])],
-        "agents": [(name, list(group)) for name, group in groupby(recipes, lambda one: one.agent)],
         "levels": [(Level.PROBLEM, "bad"), (Level.WARNING, "warn"), (Level.OK, "good")],
         "operations": everything(),
     }

@@ -76,7 +76,6 @@ CALLS: tuple[tuple[str, Fields, tuple[str, ...]], ...] = (
     ("supersede", {"older": NOTE, "newer": HERON}, ("supersede", NOTE, HERON)),
     ("forget", {"text": "Grüße aus Köln", "confirm": True}, ()),
     ("configuration", {"key": "dream"}, ()),
-    ("recipes", {}, ()),
     ("forgotten", {}, ()),
     ("doctor", {}, ()),
     ("repair", {}, ()),
@@ -88,7 +87,7 @@ _MOVING = re.compile(
 )
 _REDONE = ("age_days", "score", "at", "seconds", "bytes", "cosine", "size")
 # Of these every call writes down that it was made, or says what the machine has.
-_OF_THIS_MACHINE = ("export", "doctor", "recipes")
+_OF_THIS_MACHINE = ("export", "doctor")
 
 Window = Callable[[AnyOperation, Fields, tuple[str, ...]], Any]
 

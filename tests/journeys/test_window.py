@@ -110,21 +110,21 @@ def test_a_batch_is_reviewed_by_keyboard_alone_and_memory_md_changes(home: Home)
             pressed(page, "Escape", "j", "j", "k")
             assert page.evaluate("document.activeElement.id") == "change-1"
             pressed(page, "r")
-            said(page, "Change 1 rejected")
+            said(page, "change 1 is declined")
             assert page.locator("[data-item]").count() == 1
             pressed(page, "u")
-            said(page, "Change 1 open again")
+            said(page, "change 1 is open again")
             assert page.locator("[data-item]").count() == 2
             assert lived.lines(workspace) == before
 
             pressed(page, "j", "j", "e", "Control+A")
             page.keyboard.type(OWN)
             pressed(page, "Tab", "Enter")
-            said(page, "Change 2 approved")
+            said(page, "change 2 is approved")
             assert {TEA, OWN} <= set(lived.lines(workspace))
             assert SHORT not in lived.lines(workspace)
             pressed(page, "k", "a")
-            said(page, "Change 1 approved")
+            said(page, "change 1 is approved")
             assert page.get_by_text("Nothing waits for you").count() == 1
             assert {COFFEE, OWN} <= set(lived.lines(workspace))
             pressed(page, "u")

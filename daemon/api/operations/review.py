@@ -11,7 +11,7 @@ from daemon.api.operations.operation import Arg, operation
 from daemon.api.operations.request import Request
 from daemon.api.text import decided_text, review_text
 from daemon.dream.review import RefusedChange, decide_changes, open_changes
-from daemon.explain.evidence import Evidence
+from daemon.explain.crystal import Evidence
 from daemon.workspace.stores import Store
 from state.document.document import SectionName
 from state.document.operations import Action

@@ -1,15 +1,12 @@
-"""Operations on how a workspace is set up: its configuration, and how agents are connected."""
+"""The operation that shows the configuration."""
 
-import os
 from dataclasses import dataclass
 from typing import Annotated
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
-from daemon.api.recipes import Recipe, recipes
 from daemon.api.text import configuration_text
 from daemon.config.entries import ConfigEntry, entries
-from daemon.config.paths import program
 from daemon.config.settings import Config
 from state.errors import NotFoundError
 
@@ -43,16 +40,3 @@ def in_force(config: Config, key: str) -> Configuration:
         sections = ", ".join(dict.fromkeys(one.key.partition(".")[0] for one in every))
         raise NotFoundError(f"the configuration has no key {key!r}", f"it has the sections {sections}")
     return Configuration(str(config.file or ""), meant)
-
-
-@dataclass(frozen=True, slots=True)
-class Recipes:
-    """What to put where, so that an agent uses the workspace."""
-
-    recipes: tuple[Recipe, ...]
-
-
-@operation("recipes", reads=True)
-def connection_recipes(access: WorkspaceAccess) -> Recipes:
-    """Return how each kind of agent is connected to this workspace, with the paths filled in."""
-    return Recipes(recipes(access.workspace.root, program(), os.environ))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from daemon.api.operations.review import ChangeToReview
 from daemon.cli.review_todo import read
-from daemon.explain.evidence import Evidence
+from daemon.explain.crystal import Evidence
 from daemon.workspace.adoption import open_workspace
 from state.document.document import SectionName
 from state.document.operations import Action

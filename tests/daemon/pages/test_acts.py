@@ -148,7 +148,7 @@ def test_all_are_one_version_a_rejection_is_opened_again_and_own_words_count(bro
     undone(browser, waits, done, "review/reopen")
     assert numbers(browser, waits) == [first, second]
     done = act(browser, waits, "review/decide", verdict="approve", number=[first, second])
-    assert "MEMORY.md is at version 3." in text_of(done)
+    assert "approved: version 3" in text_of(done)
     assert bond(waits) == {COFFEE, LONG}
     undone(browser, waits, done, "review/undo")
     words = "Ada drinks what there is in the morning"
