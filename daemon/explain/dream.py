@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import unified_diff as _unified
-from itertools import groupby
 
 from daemon.explain.crystal import Evidence, evidence_in, picked
-from daemon.workspace.redaction import redacted
+from daemon.workspace.redaction import shown_of
 from daemon.workspace.stores import Store
 from graphs.ports import Answer
 from state.budget import Spend
@@ -20,9 +19,6 @@ from state.stores.database.tables import Run
 from state.stores.history.ledger import KeptCall, PaidStep
 from state.stores.history.lineage import Version
 from state.text.words import normalise
-from state.trust import Trust
-
-_HEADS = ("--- MEMORY.md", "+++ MEMORY.md", "@@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +166,7 @@ def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tu
         rests[staged.operation.section, normalise(staged.operation.text)] = tuple(cited)
     cites = {one: rests.get((one.section, normalise(one.text)), ()) for one in operations}
     known = evidence_in(store, store.crystals.get({id_ for ids in cites.values() for id_ in ids}))
-    left, clean = {line.id: line.text for line, _ in record.left}, _clean(store, record)
-
-    def shown(text: str) -> str:
-        return text if text in clean else redacted(store, text)
+    left, shown = {line.id: line.text for line, _ in record.left}, shown_of(store)
 
     def old(line: str) -> str:  # one that waits has not left
         life = None if line in left else store.lineage.life(line)
@@ -192,9 +185,9 @@ def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tu
 
 
 def _refused(store: Store, refusal: Refusal) -> Refusal:
-    one = refusal.operation
-    one = replace(one, text=redacted(store, one.text), keywords=redacted(store, one.keywords)) if one else None
-    return replace(refusal, figures=redacted(store, refusal.figures), operation=one)
+    one, shown = refusal.operation, shown_of(store)
+    one = replace(one, text=shown(one.text), keywords=shown(one.keywords)) if one else None
+    return replace(refusal, figures=shown(refusal.figures), operation=one)
 
 
 def unified_diff(before: str, after: str, old: str, new: str) -> str:
@@ -204,27 +197,9 @@ def unified_diff(before: str, after: str, old: str, new: str) -> str:
 
 
 def _diff(store: Store, record: Dream, number: int | None) -> str:
+    """Return what the dream changed. What the owner wrote by hand nobody has redacted before."""
     old = f"version {record.number - 1}" if record.number > 1 else "before dreamd"
-    clean = _clean(store, record)
-    rows = unified_diff(record.before, record.after, old, f"version {number}").splitlines()
-    # In runs of lines, since a key has several.
-    runs = groupby(rows, lambda row: row.startswith(_HEADS) or row[1:].removeprefix("- ") in clean)
-    return "\n".join(
-        text if is_clean else redacted(store, text) for is_clean, run in runs if (text := "\n".join(run))
-    )
-
-
-def _clean(store: Store, record: Dream) -> frozenset[str]:
-    """Return the lines that certainly hold no secret: dreams wrote them from inputs that were redacted before.
-
-    What the owner may have written is not among them. Redacting these once more would take most of the time.
-    """
-    if record.cause != "dream":
-        return frozenset()
-    lives = (store.lineage.life(line.id) for line, _ in record.left)
-    gone = {life.text for life in lives if life is not None and life.trust is not Trust.OWNER}
-    born = {line.text for line in record.came if line.trust is not Trust.OWNER}
-    return frozenset(gone | born | {operation.text for operation in record.operations})
+    return shown_of(store)(unified_diff(record.before, record.after, old, f"version {number}"))
 
 
 def _call(kept: KeptCall) -> ModelCall:
