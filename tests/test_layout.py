@@ -11,8 +11,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("daemon", "graphs", "prompts", "state")
 MOST_FILES, MOST_LINES, MOST_OF_A_FUNCTION = 13, 600, 60
 MOST_TERSE = 4  # words of a first line
-# One file a command.
-MORE_FILES = {"daemon/cli": 40}
+MORE_FILES = {"daemon/cli": 19}
 OWNED = set(
     "pyproject.toml README.md config.yaml daemon graphs prompts state tests LICENSE CHANGELOG.md CONTRIBUTING.md"
     " Makefile requirements.lock docs benchmarks deploy .ci .gitignore".split()

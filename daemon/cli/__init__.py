@@ -1,9 +1,9 @@
 """The command line: `dreamd COMMAND`.
 
-A command is an operation, whose parameters are its arguments (`perform`), or a module with `add(parser)` and
-`run(arguments) -> exit status`. Only the one that was asked for is imported, and it imports what is heavy when it
-runs: `note` and `bootstrap` are called at every turn of an agent. argparse rather than typer for the same reason
-(100 ms). Results go to stdout, everything else to stderr.
+A command is an operation, whose parameters are its arguments (`perform`), or a function with a list of arguments
+(`parsing.command`). Only the one that was asked for is imported, and it imports what is heavy when it runs: `note`
+and `bootstrap` are called at every turn of an agent. argparse rather than typer for the same reason (100 ms). Results
+go to stdout, everything else to stderr.
 """
 
 import sys
@@ -17,53 +17,44 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable
 
+# Where each command is, and what it does.
 COMMANDS = {
-    "init": "create a workspace, take in an existing MEMORY.md, show how to connect an agent",
-    "connect": "have agents use the memory: each file is shown first; --check tries it",
-    "disconnect": "take out of agents' files what connect has put in",
-    "note": "append a note to the scratch log",
-    "bootstrap": "print what an agent reads at session start",
-    "dream": "dream now: fold what is new into MEMORY.md",
-    "search": "search the long-term memory",
-    "status": "pending notes, the last dream, crystals, spend, problems",
-    "open": "open the window in a browser: see it, review it, correct it",
-    "history": "list the versions of MEMORY.md",
-    "diff": "show what changed between versions",
-    "restore": "bring back an earlier version",
-    "why": "show where a line comes from",
-    "why-not": "say why an agent was not given a thing",
-    "supersede": "say which of two memories holds now, or that both do",
-    "forget": "erase a text everywhere, with a receipt",
-    "secrets": "list what was redacted and may be no secret, and bring it back",
-    "review": "what waits for you: show it side by side, approve, decline, undo",
-    "feel": "raise a hormone event",
-    "mood": "show the hormone levels",
-    "ingest": "read transcripts into the long-term memory",
-    "session": "show the working memory of sessions",
-    "export": "write the whole workspace into one file: a backup",
-    "import": "make a workspace of such a file",
-    "serve": "the daemon, in the foreground: dreams by itself, serves agents",
-    "mcp": "MCP over stdio, for an agent",
-    "migrate": "make the tables of a fleet in PostgreSQL",
-    "fleet": "serve and keep a fleet: its processes, status, tenants, tokens, workspaces, recovery",
-    "install-service": "have systemd run the daemon",
-    "models": "the embedding model: which is there; 'install' brings it",
-    "config": "the configuration in force, and where each value comes from",
-    "doctor": "check everything and say what to do",
-    "completion": "a script by which bash, zsh or fish complete commands and options",
+    "init": ("cli.workspace:init", "create a workspace, take in an existing MEMORY.md, show how to connect an agent"),
+    "connect": ("cli.agents:connect", "have agents use the memory: each file is shown first; --check tries it"),
+    "disconnect": ("cli.agents:disconnect", "take out of agents' files what connect has put in"),
+    "note": ("cli.note:note", "append a note to the scratch log"),
+    "bootstrap": ("cli.bootstrap:bootstrap", "print what an agent reads at session start"),
+    "dream": ("cli.dream:dream", "dream now: fold what is new into MEMORY.md"),
+    "search": ("api.operations.search:memory_search", "search the long-term memory"),
+    "status": ("cli.service:status", "pending notes, the last dream, crystals, spend, problems"),
+    "open": ("cli.service:open_", "open the window in a browser: see it, review it, correct it"),
+    "history": ("api.operations.memory:history", "list the versions of MEMORY.md"),
+    "diff": ("api.operations.memory:diff", "show what changed between versions"),
+    "restore": ("api.operations.memory:restore_version", "bring back an earlier version"),
+    "why": ("api.operations.search:memory_why", "show where a line comes from"),
+    "why-not": ("api.operations.search:memory_why_not", "say why an agent was not given a thing"),
+    "supersede": ("api.operations.crystals:supersede", "say which of two memories holds now, or that both do"),
+    "forget": ("cli.upkeep:forget", "erase a text everywhere, with a receipt"),
+    "secrets": ("cli.settings:secrets", "list what was redacted and may be no secret, and bring it back"),
+    "review": ("cli.review:review", "what waits for you: show it side by side, approve, decline, undo"),
+    "feel": ("api.operations.signals:feel_event", "raise a hormone event"),
+    "mood": ("api.operations.signals:current_mood", "show the hormone levels"),
+    "ingest": ("cli.ingest:ingest", "read transcripts into the long-term memory"),
+    "session": ("cli.session:session", "show the working memory of sessions"),
+    "export": ("cli.archive:export", "write the whole workspace into one file: a backup"),
+    "import": ("cli.archive:import_", "make a workspace of such a file"),
+    "serve": ("cli.service:serve", "the daemon, in the foreground: dreams by itself, serves agents"),
+    "mcp": ("cli.mcp:mcp", "MCP over stdio, for an agent"),
+    "migrate": ("cli.service:migrate", "make the tables of a fleet in PostgreSQL"),
+    "fleet": ("cli.fleet", "serve and keep a fleet: its processes, status, tenants, tokens, workspaces, recovery"),
+    "install-service": ("cli.install_service:install_service", "have systemd run the daemon"),
+    "models": ("cli.settings:models", "the embedding model: which is there; 'install' brings it"),
+    "config": ("cli.settings:config", "the configuration in force, and where each value comes from"),
+    "doctor": ("cli.upkeep:doctor", "check everything and say what to do"),
+    "completion": ("cli.settings:completion", "a script by which bash, zsh or fish complete commands and options"),
 }
-# Commands that are one operation each; the others are modules.
-OPERATIONS = {
-    "search": "search:memory_search",
-    "why": "search:memory_why",
-    "why-not": "search:memory_why_not",
-    "history": "memory:history",
-    "diff": "memory:diff",
-    "restore": "memory:restore_version",
-    "supersede": "crystals:supersede",
-    "feel": "signals:feel_event",
-    "mood": "signals:current_mood",
-}
+# These are one operation each.
+OPERATIONS = tuple(name for name, (place, _) in COMMANDS.items() if place.startswith("api."))
 # Those that only ask: a running daemon is put the question without all that an answer takes here.
 ASKING = ("search", "why", "why-not", "history", "diff", "mood")
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -119,9 +110,9 @@ def _run(words: Sequence[str]) -> int:
         if (acting := fleet.plain(rest)) is not None:
             return fleet.run(acting)
     if name in ASKING:
-        from daemon.cli import thin
+        from daemon.cli import perform
 
-        if (status := thin.run(name, rest)) is not None:
+        if (status := perform.ask_daemon(name, rest)) is not None:
             return status
     parser, run = command(name)
     # Options may stand between arguments, also between those that may be left out.
@@ -138,25 +129,26 @@ def _run(words: Sequence[str]) -> int:
 
 def command(name: str) -> "tuple[ArgumentParser, Callable[[Namespace], int]]":
     """Return the parser of a command, and what runs it."""
-    from daemon.cli.parsing import parser_of
+    from daemon.cli.parsing import WORKSPACE, Command, parser_of
 
-    if name in OPERATIONS:
-        from daemon.cli import perform
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    found = import_module(f"daemon.{module}")
+    if not attribute:  # a module that makes its parser by itself
+        parser = parser_of(f"dreamd {name}", found.__doc__)
+        found.add(parser)
+        return parser, found.run
+    found = getattr(found, attribute)
+    if isinstance(found, Command):
+        return parser_of(f"dreamd {name}", found.run.__doc__, found.arguments), found.run
+    from daemon.cli import perform
 
-        operation = perform.operation_at(OPERATIONS[name])
-        parser = parser_of(f"dreamd {name}", operation.summary)
-        perform.add(parser, operation)
-        return parser, lambda arguments: perform.run(operation, arguments, name)
-    module = "import_" if name == "import" else name.replace("-", "_")  # the other one is a word of Python's
-    found = import_module(f"daemon.cli.{module}")
-    parser = parser_of(f"dreamd {name}", found.__doc__)
-    found.add(parser)
-    return parser, lambda arguments: int(found.run(arguments))
+    parser = parser_of(f"dreamd {name}", found.summary, [*perform.arguments_of(found), *WORKSPACE])
+    return parser, lambda arguments: perform.run(found, arguments, name)
 
 
 def _help() -> str:
     width = max(map(len, COMMANDS))
-    rows = "".join(f"  {name:<{width}}  {what}\n" for name, what in COMMANDS.items())
+    rows = "".join(f"  {name:<{width}}  {about}\n" for name, (_, about) in COMMANDS.items())
     return (
         "usage: dreamd COMMAND …\n\n"
         "The daemon that keeps an AI agent's MEMORY.md alive, and cannot lose a line of it.\n\n"

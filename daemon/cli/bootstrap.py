@@ -1,12 +1,11 @@
-"""Print what an agent reads at session start: MEMORY.md within its budget, then the pending notes."""
+"""Bootstrap: a command that runs at the start of each session of an agent, and loads next to nothing."""
 
 import argparse
 import os
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 
-from daemon.cli.parsing import names_workspace, workspace_of
+from daemon.cli.parsing import FOLDER, JSON, arg, command, workspace_of
 from daemon.config.layers import context_window, redaction
 from daemon.observability.printable import safe
 from daemon.workspace.session_start import session
@@ -17,7 +16,6 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import leave_receipt
 
 DEFAULT_WINDOW = 200_000
-_FORMATS = ("md", "json", "hook")
 # An agent that is busy may write its message after it has started the hook; what it is given is out by then.
 _WAIT_SECONDS = 0.25
 _LONGEST_MESSAGE = 1 << 16
@@ -33,32 +31,23 @@ _FOREIGN = Bootstrap(
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments: for which reader, and in which form."""
-    parser.add_argument(
-        "--context-window", type=int, metavar="N", help="tokens of the reading model (else dream.context_window)"
-    )
-    parser.add_argument(
-        "--format",
-        choices=_FORMATS,
-        default="md",
+@command(
+    arg("--context-window", type=int, metavar="N", help="tokens of the reading model (else dream.context_window)"),
+    arg(
+        "--format", choices=("md", "json", "hook"), default="md",
         help="hook: what an agent's hook at session start answers; default %(default)s",
-    )
-    parser.add_argument(
-        "--agent",
-        metavar="NAME",
+    ),
+    arg(
+        "--agent", metavar="NAME",
         help="who reads it, for the receipt and for the window of its hook: claude-code, codex, cursor, gemini, …",
-    )
-    parser.add_argument("--json", action="store_const", const="json", dest="format", help="--format json")
-    parser.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="the workspace")
-    names_workspace(parser)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Print it, and leave a receipt. Nothing waits, no lock of the workspace is taken; a missing MEMORY.md is empty.
-
-    What somebody else made is no agent's memory. Raise ForeignError then, but for a hook, which says so in one line.
-    """
+    ),
+    arg("--json", action="store_const", const="json", dest="format", help="--format json"),
+    *(one for one in FOLDER if one is not JSON),
+)  # fmt: skip
+def bootstrap(arguments: argparse.Namespace) -> int:
+    """Print what an agent reads at session start: MEMORY.md within its budget, then the pending notes."""
+    # Nothing waits, no lock of the workspace is taken; a missing MEMORY.md is empty. What somebody else made is no
+    # agent's memory: a hook says so in one line, any other caller is told by an error.
     try:
         workspace = workspace_of(arguments)
     except ForeignError:

@@ -1,4 +1,4 @@
-"""Dream now: fold what is new into MEMORY.md. Shows each step as it runs."""
+"""Dream: has the daemon dream now, or dreams in this process."""
 
 import argparse
 import os
@@ -6,40 +6,34 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import caller_of, named_folder, takes_folder, workspace_of
+from daemon.cli.parsing import FOLDER, arg, caller_of, command, named_folder
 from daemon.cli.perform import show
 from daemon.cli.terminal import show_notices, working
 from daemon.workspace.adoption import init_workspace, require_project, shared_folder, workspace_at
 from state.document.document import parse
 from state.stores.disk.disk import Disk
-from state.stores.disk.workspace import SCRATCH, STATE_FOLDER, Workspace
+from state.stores.disk.workspace import SCRATCH, STATE_FOLDER
 from state.stores.git.exclude import tracks
 
 if TYPE_CHECKING:
     from daemon.dream.progress import Step
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments: why, whether for real, and who waits."""
-    parser.add_argument("--dry-run", action="store_true", help="show what would change and write nothing")
-    parser.add_argument(
-        "--reason", choices=("manual", "session-end"), default="manual", help="for the ledger; default %(default)s"
-    )
-    parser.add_argument(
-        "--no-wait", action="store_true", help="leave it to the daemon and return at once (without one: dream here)"
-    )
-    parser.add_argument("--lock", type=int, metavar="N", help=argparse.SUPPRESS)  # for a process that holds the lock
-    takes_folder(parser)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Dream once, or show what the dream would change."""
+@command(
+    arg("--dry-run", action="store_true", help="show what would change and write nothing"),
+    arg("--reason", choices=("manual", "session-end"), default="manual", help="for the ledger; default %(default)s"),
+    arg("--no-wait", action="store_true", help="leave it to the daemon and return at once (without one: dream here)"),
+    arg("--lock", type=int, metavar="N", help=argparse.SUPPRESS),  # for a process that holds the lock
+    *FOLDER,
+)
+def dream(arguments: argparse.Namespace) -> int:
+    """Dream now: fold what is new into MEMORY.md. Shows each step as it runs."""
     if arguments.lock is not None:
         from daemon.dream.process import dream_handed
 
         return dream_handed(arguments.lock)
-    arguments.workspace, arguments.folder = _workspace(arguments).root, None
-    arguments.everywhere = False  # it is named now
+    if not arguments.everywhere:
+        _adopt(named_folder(arguments) or Path.cwd())
     from daemon.api.operations.dreams import dream_now
     from daemon.dream.run import Mode
 
@@ -60,20 +54,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _workspace(arguments: argparse.Namespace) -> Workspace:
-    """Return the workspace that is meant; a folder that has a memory and is no workspace yet becomes one.
+def _adopt(named: Path) -> None:
+    """Make a folder that has a memory a workspace. Raise UsageError for the home folder, and for one of the system's.
 
-    Raise UsageError when that is the home folder, or one of the system's.
+    What may have come with the folder is left for 'dreamd init' to show first.
     """
-    if arguments.everywhere:
-        return workspace_of(arguments)
-    named = named_folder(arguments) or Path.cwd()
     root = shared_folder(named) or named
     has_memory = any((root / name).is_file() for name in ("MEMORY.md", SCRATCH))
-    if has_memory and workspace_at(root) is None and not found_in(root):  # else 'dreamd init' is to show it first
+    if has_memory and workspace_at(root) is None and not found_in(root):
         require_project(root)
-        return init_workspace(root)
-    return workspace_of(arguments)
+        init_workspace(root)
 
 
 def found_in(root: Path) -> tuple[str, ...]:

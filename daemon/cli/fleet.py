@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from daemon.api.operations.operation import AnyOperation, Arg, Operation, operation, operations_in
 from daemon.api.text import ago, counted, duration, table
-from daemon.cli import thin
-from daemon.cli.parsing import config_of, parser_of, takes_config, takes_json
-from daemon.cli.perform import argument_of, given
+from daemon.cli.parsing import CONFIG, JSON, arg, config_of, parser_of
+from daemon.cli.parsing import add as add_argument
+from daemon.cli.perform import argument_of, arguments_of, fields_of
 from daemon.cli.terminal import agreed, can_ask, out, say, show, show_json, working
 from daemon.config.settings import Config
 from daemon.fleet.connections import (
@@ -489,17 +489,13 @@ def plain(words: Sequence[str]) -> argparse.Namespace | None:
     act = next((act for act in ACTS.values() if [*words[: len(act.name.split())]] == act.name.split()), None)
     if act is None:
         return None
-    parser = parser_of(f"dreamd fleet {act.name}", act.summary)
-    for one in act.parameters:
-        if one.name != "quotas":
-            thin.add(parser, argument_of(one))
-            continue
+    taken = [argument_of(one) for one in act.parameters if one.name != "quotas"]
+    if len(taken) < len(act.parameters):
         for name, about in _QUOTAS.items():
             kind = float if name == "usd_per_day" else int
             option = f"--{name.replace('_', '-')}"
-            parser.add_argument(option, type=kind, metavar="N", help=f"{about}; 0: no limit")
-    takes_config(parser)
-    takes_json(parser)
+            taken.append(arg(option, type=kind, metavar="N", help=f"{about}; 0: no limit"))
+    parser = parser_of(f"dreamd fleet {act.name}", act.summary, [*taken, CONFIG, JSON])
     arguments = parser.parse_intermixed_args(words[len(act.name.split()) :])
     arguments.act = act
     return arguments
@@ -511,9 +507,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     rows = "\n".join(f"  {name:<{width}}  {act.summary}" for name, act in ACTS.items())
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = f"acts:\n{rows}\n\n'dreamd fleet ACT --help' says more of each."
-    parser.add_argument("act", nargs="*", metavar="ACT", help="what to do, with its own words and options behind it")
-    takes_config(parser)
-    takes_json(parser)
+    about = "what to do, with its own words and options behind it"
+    for one in (arg("act", nargs="*", metavar="ACT", help=about), CONFIG, JSON):
+        add_argument(parser, one)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -521,7 +517,7 @@ def run(arguments: argparse.Namespace) -> int:
     act = arguments.act
     if not isinstance(act, Operation):
         raise _no_act(act)
-    values = given(act, arguments)
+    values = fields_of(arguments_of(act), arguments)
     if any(one.name == "quotas" for one in act.parameters):
         values["quotas"] = {name: number for name in _QUOTAS if (number := getattr(arguments, name)) is not None}
     require_installed()

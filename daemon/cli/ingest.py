@@ -1,7 +1,4 @@
-"""Read transcripts into the long-term memory: sessions of agents, OpenAI-style messages, Markdown, plain text.
-
-With --found: what CLAUDE.md, AGENTS.md, GEMINI.md, agents' own memories and past sessions of this project have.
-"""
+"""Ingest: reads transcripts, and is the hook by which agents' own are read and dreamt."""
 
 import argparse
 import os
@@ -11,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from daemon.cli.parsing import caller_of, takes_workspace, workspace_of
+from daemon.cli.parsing import WORKSPACE, arg, caller_of, command, workspace_of
 from state.agents import TRIED
 from state.errors import (
     BusyError,
@@ -46,21 +43,26 @@ _HOOK = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments: what to read, and as what."""
-    about = "files, or folders of them; with --found, names of agents"
-    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help=about)
-    about = "show what agents and people wrote down before, and take it in"
-    parser.add_argument("--found", action="store_true", help=about)
-    about = "with --found: these instructions are your own, or of people you trust as yourself"
-    parser.add_argument("--mine", action="append", default=[], type=Path, metavar="FILE", help=about)
-    parser.add_argument("--yes", action="store_true", help="with --found: take it in, and ask nothing")
-    parser.add_argument("--hook", action="store_true", help=_HOOK)
-    takes_workspace(parser)
+@command(
+    arg(
+        "paths", nargs="*", type=Path, metavar="PATH",
+        help="files, or folders of them; with --found, names of agents",
+    ),
+    arg("--found", action="store_true", help="show what agents and people wrote down before, and take it in"),
+    arg(
+        "--mine", action="append", default=[], type=Path, metavar="FILE",
+        help="with --found: these instructions are your own, or of people you trust as yourself",
+    ),
+    arg("--yes", action="store_true", help="with --found: take it in, and ask nothing"),
+    arg("--hook", action="store_true", help=_HOOK),
+    *WORKSPACE,
+)  # fmt: skip
+def ingest(arguments: argparse.Namespace) -> int:
+    """Read transcripts into the long-term memory: sessions of agents, OpenAI-style messages, Markdown, plain text.
 
-
-def run(arguments: argparse.Namespace) -> int:
-    """Read what is new in the files; return 1 if nothing could be read."""
+    With --found: what CLAUDE.md, AGENTS.md, GEMINI.md, agents' own memories and past sessions of this project have.
+    Exit status 1: nothing could be read.
+    """
     if arguments.hook:
         return _run_as_hook(arguments)
     if arguments.found:
@@ -71,11 +73,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--mine and --yes go with --found", "see 'dreamd ingest --help'")
     if not arguments.paths:
         raise UsageError("name the files or folders to read", "see 'dreamd ingest --help'")
-    from daemon.api.operations.notes import ingest
+    from daemon.api.operations.notes import ingest as read_in
     from daemon.api.text import counted
     from daemon.cli.terminal import out, say, show_json
 
-    done = ask_patiently(arguments, ingest, paths=tuple(str(path.absolute()) for path in arguments.paths))
+    done = ask_patiently(arguments, read_in, paths=tuple(str(path.absolute()) for path in arguments.paths))
     for problem in done.problems:
         say(f"problem: {problem}")
     if arguments.json:

@@ -1,9 +1,4 @@
-"""Write the systemd unit that runs 'dreamd serve': for this user, or with --system for the machine.
-
-A user's service reaches every workspace in the home, those of tomorrow as well; DIR names folders elsewhere. The
-system's service runs as the account that --user names and reaches the DIRs alone. Doing it again changes nothing, and
-keeps the DIRs that were named before, unless others are named.
-"""
+"""Install service: writes the unit of systemd that runs the daemon, and says or does what is left."""
 
 import argparse
 import os
@@ -16,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from daemon.cli.parsing import takes_json
+from daemon.cli.parsing import JSON, arg, command
 from daemon.cli.terminal import out, say, show_json
 from daemon.config.paths import home
 from daemon.process import systemd_unit as unit
@@ -41,21 +36,28 @@ class Unit:
     workspaces: tuple[Path, ...]
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments: for whom, and how far to go."""
-    about = "workspaces outside of the home; without one, those of before"
-    parser.add_argument("workspaces", nargs="*", type=Path, metavar="DIR", help=about)
-    parser.add_argument("--system", action="store_true", help="a unit of the system, in /etc/systemd/system")
-    parser.add_argument("--user", dest="account", metavar="NAME", help="with --system: the account that it runs as")
-    about = "reduced: without what needs user namespaces; auto: as this machine allows"
-    parser.add_argument("--sandbox", choices=("auto", *Sandbox), default="auto", help=about)
-    parser.add_argument("--now", action="store_true", help="enable and start it as well")
-    parser.add_argument("--print", dest="only_print", action="store_true", help="print the unit and write nothing")
-    takes_json(parser)
+@command(
+    arg(
+        "workspaces", nargs="*", type=Path, metavar="DIR",
+        help="workspaces outside of the home; without one, those of before",
+    ),
+    arg("--system", action="store_true", help="a unit of the system, in /etc/systemd/system"),
+    arg("--user", dest="account", metavar="NAME", help="with --system: the account that it runs as"),
+    arg(
+        "--sandbox", choices=("auto", *Sandbox), default="auto",
+        help="reduced: without what needs user namespaces; auto: as this machine allows",
+    ),
+    arg("--now", action="store_true", help="enable and start it as well"),
+    arg("--print", dest="only_print", action="store_true", help="print the unit and write nothing"),
+    JSON,
+)  # fmt: skip
+def install_service(arguments: argparse.Namespace) -> int:
+    """Write the systemd unit that runs 'dreamd serve': for this user, or with --system for the machine.
 
-
-def run(arguments: argparse.Namespace) -> int:
-    """Write it, or print it, and say what is left to do."""
+    A user's service reaches every workspace in the home, those of tomorrow as well; DIR names folders elsewhere. The
+    system's service runs as the account that --user names and reaches the DIRs alone. Doing it again changes nothing,
+    and keeps the DIRs that were named before, unless others are named.
+    """
     plan = _plan(arguments)
     if arguments.only_print:
         show_json(plan) if arguments.json else sys.stdout.write(plan.text)
@@ -81,8 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
         show_json({**done, "next": commands, "notices": notices})
         return 0
     out(f"{outcome}: {plan.unit}{'; the service runs' if systemctl else ''}")
-    for command in commands:
-        out(f"next: {command}")
+    for one in commands:
+        out(f"next: {one}")
     for notice in notices:
         say(f"notice: {notice}")
     return 0

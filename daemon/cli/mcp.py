@@ -1,21 +1,18 @@
-"""Serve an agent over stdio with MCP, for one workspace; this is what an agent's MCP configuration runs."""
+"""MCP: a command that an agent runs for its whole life, and that holds as little memory as can be."""
 
 import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from daemon.cli.parsing import config_of, names_workspace, workspace_of
+from daemon.cli.parsing import NAMED, command, config_of, workspace_of
 
 if TYPE_CHECKING:
     import argparse
 
 
-def add(parser: "argparse.ArgumentParser") -> None:
-    """Add the argument: which workspace."""
-    names_workspace(parser)
-
-
-def run(arguments: "argparse.Namespace") -> int:
-    """Serve until stdin ends. Stdout carries the protocol and nothing else."""
+@command(*NAMED)
+def mcp(arguments: "argparse.Namespace") -> int:
+    """Serve an agent over stdio with MCP, for one workspace; this is what an agent's MCP configuration runs."""
+    # Until stdin ends. Stdout carries the protocol and nothing else.
     wire = _moved(1, "wb", 2, os.O_WRONLY)  # before anything is imported that might print
     incoming = _moved(0, "rb", None, os.O_RDONLY)
     import signal

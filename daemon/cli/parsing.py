@@ -1,23 +1,64 @@
-"""Parsing: argparse with errors like all others, and the arguments that commands share, with what they mean."""
+"""Parsing: a command as a function with arguments, argparse with errors like all others, and the workspace meant."""
 
 import argparse
 import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
-from daemon.cli.terminal import columns, say
+from daemon.cli.terminal import columns, show_notices
 from daemon.config.paths import global_root
 from daemon.workspace.adoption import find_workspace, open_global_workspace, open_workspace, shared_folder
-from state.errors import DreamdError, UsageError
+from state.errors import UsageError
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from daemon.api.dispatch import Caller
     from daemon.config.settings import Config
     from daemon.dream.progress import Step
-    from state.stores.git.exclude import Excluded
+
+Argument: TypeAlias = Mapping[str, Any]
+"""What `add_argument` takes, the names as `flags`; a type may be the name of a reader."""
+Arguments: TypeAlias = "Iterable[Argument | tuple[Argument, ...]]"
+"""Arguments; of those in a tuple only one may be given."""
+
+
+def arg(*flags: str, **options: object) -> Argument:
+    """Return an argument: what `add_argument` takes."""
+    return {"flags": flags, **options}
+
+
+CONFIG = arg("--config", type=Path, metavar="FILE", help="the configuration")
+JSON = arg("--json", action="store_true", help="print the result as JSON")
+NAMED = (
+    arg(
+        "-w", "--workspace", type=Path, metavar="DIR",
+        help="the workspace (else $DREAMD_WORKSPACE, else the nearest one from the working directory up)",
+    ),
+    arg(
+        "-g", "--global", dest="everywhere", action="store_true",
+        help="your global workspace, of what is true in every project, instead of the one here",
+    ),
+    arg("--or-global", action="store_true", help="your global workspace where there is none from here up"),
+    CONFIG,
+)  # fmt: skip
+WORKSPACE = (*NAMED, JSON)
+# The workspace may be the first argument too.
+FOLDER = (arg("folder", nargs="?", type=Path, metavar="DIR", help="the workspace"), *WORKSPACE)
+
+
+class Command(NamedTuple):
+    """A command: its arguments, and the function that runs it, with its help as docstring; it returns the status."""
+
+    run: Callable[[argparse.Namespace], int]
+    arguments: Arguments
+
+
+def command(*arguments: Argument | tuple[Argument, ...]) -> Callable[[Callable[[argparse.Namespace], int]], Command]:
+    """Make a command of a function, with these arguments."""
+    return lambda run: Command(run, arguments)
 
 
 class Parser(argparse.ArgumentParser):
@@ -42,53 +83,46 @@ class Formatter(argparse.HelpFormatter):
         return "\n\n".join(one if "\n  " in one else fill(one, width, indent) for one in paragraphs)
 
 
-def parser_of(prog: str, description: str | None) -> Parser:
+def parser_of(prog: str, description: str | None, arguments: Arguments = ()) -> Parser:
     """Return a parser of a command."""
-    return Parser(prog=prog, description=description, allow_abbrev=False, formatter_class=Formatter)
+    about = cleandoc(description or "")
+    parser = Parser(prog=prog, description=about, allow_abbrev=False, formatter_class=Formatter)
+    for one in arguments:
+        if isinstance(one, tuple):
+            group = parser.add_mutually_exclusive_group()
+            for each in one:
+                add(group, each)
+        else:
+            add(parser, one)
+    return parser
 
 
-def takes_config(parser: argparse.ArgumentParser) -> None:
-    """Add `--config`."""
-    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration")
+def add(parser: "argparse._ActionsContainer", argument: Argument) -> None:
+    """Add an argument to a parser."""
+    options = {key: value for key, value in argument.items() if key != "flags"}
+    if isinstance(options.get("type"), str):
+        options["type"] = _READERS[options["type"]]
+    parser.add_argument(*argument["flags"], **options)
 
 
-def takes_json(parser: argparse.ArgumentParser) -> None:
-    """Add `--json`."""
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        said = f"{text!r} is no day or time such as 2026-03-12 or 2026-03-12T14:30Z"
+        raise argparse.ArgumentTypeError(said) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def names_workspace(parser: argparse.ArgumentParser) -> None:
-    """Add `--workspace`, `--global`, `--or-global` and `--config`."""
-    parser.add_argument(
-        "-w",
-        "--workspace",
-        type=Path,
-        metavar="DIR",
-        help="the workspace (else $DREAMD_WORKSPACE, else the nearest one from the working directory up)",
-    )
-    parser.add_argument(
-        "-g",
-        "--global",
-        dest="everywhere",
-        action="store_true",
-        help="your global workspace, of what is true in every project, instead of the one here",
-    )
-    parser.add_argument(
-        "--or-global", action="store_true", help="your global workspace where there is none from here up"
-    )
-    takes_config(parser)
+def _day_over(text: str) -> datetime:
+    """Return the end of a day, at which what was known on it was known; of a time, that time."""
+    moment = _moment(text)
+    return moment + timedelta(days=1) if len(text) == len("2026-03-12") else moment
 
 
-def takes_workspace(parser: argparse.ArgumentParser) -> None:
-    """Add the workspace as an option, and `--json`."""
-    names_workspace(parser)
-    takes_json(parser)
-
-
-def takes_folder(parser: argparse.ArgumentParser) -> None:
-    """Add what `takes_workspace` adds; the workspace may be the first argument too."""
-    parser.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="the workspace")
-    takes_workspace(parser)
+_READERS: Mapping[str, Callable[[str], object]] = {
+    "int": int, "float": float, "moment": _moment, "end of day": _day_over,
+}  # fmt: skip
 
 
 def named_folder(arguments: argparse.Namespace) -> Path | None:
@@ -130,17 +164,6 @@ def workspace_if_any(arguments: argparse.Namespace) -> Workspace | None:
         return None
 
 
-def told_git(tell: "Callable[[], Excluded]") -> "Excluded":
-    """Return what changed in a repository's exclude file; a failure is only said."""
-    from state.stores.git.exclude import Excluded
-
-    try:
-        return tell()
-    except DreamdError as error:
-        say(f"git: {error.what}")
-        return Excluded()
-
-
 def config_of(arguments: argparse.Namespace) -> "Config":
     """Return the configuration. Raise ConfigError."""
     from daemon.config.settings import load
@@ -149,7 +172,7 @@ def config_of(arguments: argparse.Namespace) -> "Config":
 
 
 def caller_of(
-    arguments: argparse.Namespace, command: str, on_step: "Callable[[Step], None] | None" = None
+    arguments: argparse.Namespace, command: str, on_step: "Callable[[Step], None]" = lambda _: None
 ) -> "Caller":
     """Return the caller of an operation; each notice goes to stderr once."""
     from daemon.api.dispatch import Caller
@@ -158,19 +181,12 @@ def caller_of(
     shown = set[str]()
 
     def on_notice(notice: str) -> None:
-        if notice not in shown:
-            shown.add(notice)
-            say(f"notice: {notice}")
+        show_notices({notice} - shown)
+        shown.add(notice)
 
-    own_config = arguments.config is not None or configured_here(os.environ)
-    return Caller(
-        workspace_of(arguments),
-        config_of(arguments),
-        f"dreamd {command}",
-        on_step or (lambda _: None),
-        on_notice,
-        own_config,
-    )
+    is_own = arguments.config is not None or configured_here(os.environ)
+    workspace, config = workspace_of(arguments), config_of(arguments)
+    return Caller(workspace, config, f"dreamd {command}", on_step, on_notice, is_own)
 
 
 def as_arguments(error: UsageError, parser: argparse.ArgumentParser) -> UsageError:

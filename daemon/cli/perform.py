@@ -1,34 +1,127 @@
-"""Perform: commands that are one operation each, made from its parameters; the reply is printed as text or JSON."""
+"""Perform: a command that is one operation, made from its parameters: a running daemon answers it, else this process.
+
+A running daemon is put the question as it stands, arguments out, text in, and nothing else is loaded for that: an
+agent that searches by a command waits for little but Python. What the arguments are then stands in `commands.json`,
+which is made of the operations; whatever is not a plain answer, an error too, is left to the command in full.
+"""
 
 import argparse
-from collections.abc import Callable, Collection
+import json
+import os
+import socket
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
 from enum import StrEnum
-from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from urllib.parse import quote
 
-from daemon.cli import terminal, thin
-from daemon.cli.parsing import caller_of, takes_workspace
+from daemon.api.headers import NOTICES_HEADER, ROOT_HEADER
+from daemon.api.peer import require_trusted
+from daemon.cli.parsing import WORKSPACE, Argument, caller_of, parser_of, workspace_of
+from daemon.cli.terminal import show_json, show_notices, show_reply, write_json
+from daemon.config.paths import socket_path
+from daemon.config.registry import name_of
+from state.errors import DreamdError
+from state.stores.disk.lock import is_stopped, present_holder
 
 if TYPE_CHECKING:
     from daemon.api.operations.operation import AnyOperation, Parameter
 
-
-def add(parser: argparse.ArgumentParser, operation: "AnyOperation", without: Collection[str] = ()) -> None:
-    """Add its parameters: the required ones by their place, the others as options. Text in one place may be words."""
-    for one in arguments_of(operation):
-        if one.get("dest", one["flags"][0]) not in without:
-            thin.add(parser, one)
-    takes_workspace(parser)
+TABLE = Path(__file__).with_name("commands.json")
+_CONNECT_SECONDS, _ANSWER_SECONDS = 5.0, 30.0
+_OK = "HTTP/1.1 200 "
 
 
-def arguments_of(operation: "AnyOperation") -> list[dict[str, Any]]:
-    """Return the arguments of a command for an operation, as plain data."""
+def run(operation: "AnyOperation", arguments: argparse.Namespace, command: str) -> int:
+    """Have it done, and print the reply."""
+    asked = fields_of(arguments_of(operation), arguments)
+    show(operation.text, caller_of(arguments, command).ask(operation, **asked), as_json=arguments.json)
+    return 0
+
+
+def show(text: Callable[[Any], str] | None, reply: object, *, as_json: bool) -> None:
+    """Print a reply."""
+    if as_json or text is None:
+        show_json(reply)
+    else:
+        show_reply(text(reply))
+
+
+def ask_daemon(name: str, words: Sequence[str]) -> int | None:
+    """Print the daemon's answer to a command and return 0; None where the command has to be run in full.
+
+    Raise UsageError for wrong arguments.
+    """
+    path = socket_path(os.environ)
+    if not {"-h", "--help", "--config"}.isdisjoint(words) or not path.exists():
+        return None
+    command = json.loads(TABLE.read_text(encoding="utf-8"))[name]
+    parser = parser_of(f"dreamd {name}", None, [*command["arguments"], *WORKSPACE])
+    arguments = parser.parse_intermixed_args(words)
+    workspace = workspace_of(arguments)
+    if is_stopped(present_holder(workspace)):
+        return None
+    form = "json" if arguments.json else "text"
+    target = f"/v1/workspaces/{name_of(workspace.root)}/{command['operation']}?as={form}"
+    fields = json.dumps(fields_of(command["arguments"], arguments), default=datetime.isoformat)
+    answer = _answer(path, target, workspace.root, fields.encode())
+    if answer is None:
+        return None
+    notices, reply = answer
+    show_notices(notices)
+    if arguments.json:
+        write_json(json.loads(reply))
+    else:
+        show_reply(reply)
+    return 0
+
+
+def _answer(path: Path, target: str, root: Path, body: bytes) -> tuple[list[str], str] | None:
+    """Return the notices and the reply of the daemon at this socket; None without a reply."""
+    head = (
+        f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"{ROOT_HEADER}: {quote(os.fsencode(root))}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    with suppress(OSError, DreamdError, ValueError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(_CONNECT_SECONDS)
+        connection.connect(str(path))
+        require_trusted(connection, path, named=bool(os.environ.get("DREAMD_SOCKET")))
+        connection.settimeout(_ANSWER_SECONDS)
+        connection.sendall(head.encode("ascii") + body)
+        said = b"".join(iter(lambda: connection.recv(65_536), b""))
+        head, _, reply = said.decode().partition("\r\n\r\n")
+        status, *rows = head.split("\r\n")
+        headers = {name.lower(): value for name, _, value in (row.partition(": ") for row in rows)}
+        if status.startswith(_OK) and headers.get("content-length") == str(len(reply.encode())):
+            return json.loads(headers.get(NOTICES_HEADER.lower(), "[]")), reply
+    return None
+
+
+def fields_of(arguments: Iterable[Argument], given: argparse.Namespace) -> dict[str, Any]:
+    """Return what was given of these arguments, by the names of the request's fields. Several words are one text."""
+    fields = {}
+    for one in arguments:
+        name = one.get("dest", one["flags"][0])
+        value = getattr(given, name, None)
+        if value is not None:
+            fields[name] = " ".join(value) if one.get("nargs") == "+" and isinstance(value, list) else value
+    return fields
+
+
+def arguments_of(operation: "AnyOperation", without: Collection[str] = ()) -> list[Argument]:
+    """Return its parameters as arguments: the required ones by their place, the others as options.
+
+    Text in one place may be several words.
+    """
     required = [one for one in operation.parameters if one.required]
     words = required[0].name if len(required) == 1 and _kind(required[0]) is str else ""
-    return [argument_of(one) | ({"nargs": "+"} if one.name == words else {}) for one in operation.parameters]
+    own = (one for one in operation.parameters if one.name not in without)
+    return [{**argument_of(one), **({"nargs": "+"} if one.name == words else {})} for one in own]
 
 
-def argument_of(one: "Parameter") -> dict[str, Any]:
+def argument_of(one: "Parameter") -> Argument:
     """Return the argument for a parameter: a required one by its place, another one as an option."""
     if one.required:
         return {"flags": [one.name], "help": one.about, "metavar": one.name.upper(), **_reader(one)}
@@ -40,33 +133,6 @@ def argument_of(one: "Parameter") -> dict[str, Any]:
     about = one.about if is_plain else f"{one.about or 'at most'}; default {one.default}"
     option = str(one.bounds.get("alias", one.name)).replace("_", "-")
     return {"flags": [f"--{option}"], "dest": one.name, "help": about or None, **_reader(one)}
-
-
-def given(operation: "AnyOperation", arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what the arguments say of its parameters, by their names."""
-    return thin.fields_of(arguments_of(operation), arguments)
-
-
-def run(operation: "AnyOperation", arguments: argparse.Namespace, command: str) -> int:
-    """Have it done, and print the reply."""
-    asked = given(operation, arguments)
-    show(operation.text, caller_of(arguments, command).ask(operation, **asked), as_json=arguments.json)
-    return 0
-
-
-def show(text: Callable[[Any], str] | None, reply: object, *, as_json: bool) -> None:
-    """Print a reply."""
-    if as_json or text is None:
-        terminal.show_json(reply)
-        return
-    terminal.show_reply(text(reply))
-
-
-def operation_at(name: str) -> "AnyOperation":
-    """Return the operation at this place."""
-    module, _, attribute = name.partition(":")
-    operation: AnyOperation = getattr(import_module(f"daemon.api.operations.{module}"), attribute)
-    return operation
 
 
 def _kind(one: "Parameter") -> Any:  # noqa: ANN401 - any type there is

@@ -1,15 +1,23 @@
-"""Show the changes of lines that wait for you, and decide on them."""
+"""Review: shows the changes that wait, and decides on them by number, or in an editor like git rebase."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from daemon.api.operations.review import ChangesToReview, ChangeToReview, changes
 from daemon.api.operations.review import decide as decide_changes
-from daemon.cli.parsing import caller_of, takes_workspace, workspace_of
+from daemon.api.text import grounds, heading
+from daemon.cli.parsing import WORKSPACE, arg, caller_of, command, workspace_of
 from daemon.cli.perform import show
-from state.errors import NotFoundError, NothingToDoError, RejectedError, UsageError
+from daemon.cli.terminal import say
+from state.errors import DreamdError, NotFoundError, NothingToDoError, RejectedError, UsageError
+from state.stores.disk.syscalls import storage_errors
+from state.stores.disk.workspace import Workspace
 
 _DECISIONS = {
     "approve": "let them apply",
@@ -19,24 +27,42 @@ _DECISIONS = {
     "reopen": "what was declined waits again, what was accepted can be undone again",
 }
 _LONGEST_NUMBER = 7
+_KEEP = "skip"
+# For each word that may stand before a number the field of the request; `edit` is approval in other words.
+_FIELDS = {"approve": "approve", "edit": "approve", "decline": "decline", "accept": "accept", "undo": "undo"}
+_TODO = f"""\
+# Changes of MEMORY.md to decide on. Change the word before a number:
+#   {_KEEP}     leave it as it is
+#   approve  let it apply; the text beside it is what will be written, so you may edit it ('edit' is the same)
+#   decline  refuse it, for good
+#   accept   it has applied, and is right
+#   undo     it has applied, and is wrong: the old text comes back
+# Lines that begin with # are not read. A line that is missing counts as {_KEEP}. An empty text changes nothing.
+"""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments: which of them, and what to do with it."""
-    parser.add_argument("names", nargs="*", metavar="N", help="numbers of changes")
-    decision = parser.add_mutually_exclusive_group()
-    for verdict, about in _DECISIONS.items():
-        names = ("--decline", "--reject") if verdict == "decline" else (f"--{verdict}",)
-        decision.add_argument(*names, dest="verdict", action="store_const", const=verdict, default="", help=about)
-    decision.add_argument("--edit", action="store_true", help="decide in $VISUAL or $EDITOR, line by line")
-    decision.add_argument("--from", type=Path, metavar="FILE", dest="file", help="decide by a text that --edit made")
-    parser.add_argument("--section", default="", help="every change in this section")
-    parser.add_argument("--all", action="store_true", help="everything that waits, or all that applied")
-    takes_workspace(parser)
+@command(
+    arg("names", nargs="*", metavar="N", help="numbers of changes"),
+    (
+        *(
+            arg(
+                *(("--decline", "--reject") if verdict == "decline" else (f"--{verdict}",)),
+                dest="verdict", action="store_const", const=verdict, default="", help=about,
+            )
+            for verdict, about in _DECISIONS.items()
+        ),
+        arg("--edit", action="store_true", help="decide in $VISUAL or $EDITOR, line by line"),
+        arg("--from", type=Path, metavar="FILE", dest="file", help="decide by a text that --edit made"),
+    ),
+    arg("--section", default="", help="every change in this section"),
+    arg("--all", action="store_true", help="everything that waits, or all that applied"),
+    *WORKSPACE,
+)  # fmt: skip
+def review(arguments: argparse.Namespace) -> int:
+    """Show the changes of lines that wait for you, and decide on them.
 
-
-def run(arguments: argparse.Namespace) -> int:
-    """Show or decide; 3 when nothing waits."""
+    Exit status 3: nothing waits.
+    """
     caller = caller_of(arguments, "review")
 
     def decide(decisions: Mapping[str, Any]) -> int:
@@ -47,14 +73,14 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
 
     if arguments.verdict == "reopen":
-        if not arguments.names or not all(is_number(name) and int(name) for name in arguments.names):
+        if not arguments.names or not all(_is_number(name) and int(name) for name in arguments.names):
             raise UsageError("name the changes to reopen by their numbers", "'dreamd review --reopen 3'")
         return decide({"reopen": tuple(map(int, arguments.names))})
     waiting = _chosen(caller.ask(changes).changes, arguments)
-    if arguments.edit or arguments.file:
-        from daemon.cli.review_todo import edited
-
-        return edited(waiting, workspace_of(arguments), arguments.file, decide)
+    if arguments.file:
+        return decide(read_todo(_text_of(arguments.file), waiting))
+    if arguments.edit:
+        return _edited(waiting, workspace_of(arguments), decide)
     if arguments.verdict:
         return decide({arguments.verdict: _meant(waiting, arguments)})
     show(changes.text, ChangesToReview(tuple(waiting)), as_json=arguments.json)
@@ -73,12 +99,12 @@ def _chosen(waiting: Sequence[ChangeToReview], arguments: argparse.Namespace) ->
         return waiting
     numbered = {one.number: one for one in waiting}
     for name in arguments.names:
-        if not is_number(name) or int(name) not in numbered:
+        if not _is_number(name) or int(name) not in numbered:
             raise NotFoundError(f"no change {name!r:.40} waits", "'dreamd review' lists them")
     return [numbered[number] for number in dict.fromkeys(map(int, arguments.names))]
 
 
-def is_number(name: str) -> bool:
+def _is_number(name: str) -> bool:
     """Tell whether this can be the number of a change."""
     return name.isascii() and name.isdecimal() and len(name) <= _LONGEST_NUMBER
 
@@ -95,3 +121,90 @@ def _meant(waiting: Sequence[ChangeToReview], arguments: argparse.Namespace) -> 
         listed = ", ".join(map(str, numbers[:10]))
         raise UsageError(f"{len(numbers)} wait ({listed})", "name some, or a --section, or --all")
     return numbers
+
+
+# ------------------------------------------------------------------- in an editor
+
+
+def _edited(
+    waiting: Sequence[ChangeToReview], workspace: Workspace, decide: Callable[[Mapping[str, Any]], int]
+) -> int:
+    """Decide by a text that the person edits; one that cannot be carried out is kept."""
+    text = _todo(waiting)
+    with storage_errors(workspace.state):  # for this user alone, where a forgetting finds it
+        handle, name = tempfile.mkstemp(".txt", "review-", workspace.state)
+        with os.fdopen(handle, "w", encoding="utf-8") as open_file:
+            open_file.write(text)
+    file, editor = Path(name), os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        try:
+            ended = subprocess.run([*shlex.split(editor), name], check=False)  # noqa: S603 - the person's own editor
+        except (OSError, ValueError) as error:
+            what = f"the editor {editor!r:.80} does not start ({error})"
+            raise UsageError(what, "set VISUAL or EDITOR") from error
+        if ended.returncode:
+            raise UsageError(f"the editor {editor!r:.80} ended with {ended.returncode}", "nothing has changed")
+        status = decide(read_todo(_text_of(file), waiting))
+    except DreamdError:
+        if file.exists() and file.read_bytes() not in {b"", text.encode()}:
+            say(f"your text is kept: mend it, then run 'dreamd review --from {shlex.quote(name)}'")
+        else:
+            file.unlink(missing_ok=True)
+        raise
+    file.unlink(missing_ok=True)
+    return status
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: {error}", "nothing has changed") from error
+
+
+def _todo(waiting: Sequence[ChangeToReview]) -> str:
+    """Return the text to edit: a line for each change, and below it, in comments, what is known of it."""
+    parts = [_TODO]
+    for one in waiting:
+        rows = [heading(one), *(f"was: {text}" for text in one.old if one.new), *grounds(one)]
+        parts.append(f"{_KEEP} {one.number} {_said_by(one)}\n" + "".join(f"#    {_one_row(row)}\n" for row in rows))
+    return "\n".join(parts)
+
+
+def read_todo(text: str, waiting: Sequence[ChangeToReview]) -> dict[str, tuple[Any, ...]]:
+    """Return the fields of the request that the text says.
+
+    Raise UsageError that names the line it cannot read, and NothingToDoError when nothing is decided.
+    """
+    known, decided, texts = {str(one.number): one for one in waiting}, dict[int, str](), list[dict[str, Any]]()
+    for at, row in enumerate(text.splitlines(), 1):
+        if not row.strip() or row.lstrip().startswith("#"):
+            continue
+        word, name, said = [*row.split(maxsplit=2), "", ""][:3]
+        if word not in _FIELDS and word != _KEEP:
+            raise UsageError(f"line {at}: {word!r:.40} is no decision", f"there are {', '.join((_KEEP, *_FIELDS))}")
+        if not _is_number(name) or (one := known.get(str(int(name)))) is None:
+            raise UsageError(f"line {at}: there is no change {name!r:.40}", "leave the numbers as they are")
+        if one.number in decided:
+            raise UsageError(f"line {at}: change {one.number} stands there twice", "leave one line of it")
+        decided[one.number] = word
+        if word != _KEEP and _one_row(said) != _said_by(one):
+            if _FIELDS[word] != "approve" or not one.new or not said:
+                advice = "leave it as it was" if said else "write one, or decline it"
+                raise UsageError(f"line {at}: change {one.number} cannot have this text", advice)
+            texts.append({"number": one.number, "text": _one_row(said)})
+    if not set(decided.values()) - {_KEEP}:
+        raise NothingToDoError("nothing is decided, so nothing has changed", "change the word before a number")
+    fields = {
+        field: tuple(n for n, word in decided.items() if _FIELDS.get(word) == field) for field in _FIELDS.values()
+    }
+    return {**fields, "texts": tuple(texts)}
+
+
+def _said_by(change: ChangeToReview) -> str:
+    """Return what is written, or what leaves, in one row."""
+    return _one_row(change.new or " / ".join(change.old))
+
+
+def _one_row(text: str) -> str:
+    return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""Session working memory: which sessions there are, what is in one, what left it, when and why."""
+"""Session: the command that shows the working memory of sessions, and puts back what left it."""
 
 import argparse
 from dataclasses import replace
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from daemon.api.operations import sessions
 from daemon.api.text import counted, table
-from daemon.cli.parsing import caller_of, takes_workspace
+from daemon.cli.parsing import WORKSPACE, arg, caller_of, command
 from daemon.cli.perform import show
 from state.errors import UsageError
 from state.sessions.page import MOST
@@ -17,69 +17,17 @@ if TYPE_CHECKING:
     from daemon.api.operations.operation import AnyOperation
     from daemon.sessions.answers import Events, Memories, Restored, SessionList, SessionStats
 
-_WHAT = """what to do:
-  list                    the sessions, the latest first
-  show SESSION            what is in it
-  stats SESSION           counts, limits, how full it is, who leaves next and why
-  events SESSION [MEMORY] what entered and left it, when and why, the latest first; or the story of one memory
-  restore SESSION MEMORY  put a memory that left back into it
-
-A session or memory whose id begins with - goes after --."""
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments: what to show, and of which session."""
-    parser.epilog = _WHAT
-    parser.add_argument("what", choices=_ACTS, metavar="WHAT", help=", ".join(_ACTS))
-    parser.add_argument("session", nargs="?", metavar="SESSION", help="its id")
-    parser.add_argument("memory", nargs="?", metavar="MEMORY", help="the id of a memory")
-    parser.add_argument("--limit", type=int, default=100, metavar="N", help="of events; default %(default)s")
-    takes_workspace(parser)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Show it, or put a memory back."""
-    what, session, memory = arguments.what, arguments.session, arguments.memory
-    if what == "list" and session is not None:
-        raise UsageError("'dreamd session list' takes no session", f"'dreamd session show {session}' shows one")
-    if what != "list" and session is None:
-        raise UsageError(f"which session? 'dreamd session list' shows them, then: dreamd session {what} SESSION")
-    if what == "restore" and memory is None:
-        raise UsageError("which memory? 'dreamd session events SESSION' shows what left it")
-    if what not in ("restore", "events") and memory is not None:
-        raise UsageError(f"'dreamd session {what}' takes no memory", "'dreamd session events' tells its story")
-    operation, text = _ACTS[what]
-    asked = {"session_id": session, "memory_id": memory, "limit": arguments.limit if what == "events" else MOST}
-    named = {one.name for one in operation.parameters}
-    fields = {name: value for name, value in asked.items() if name in named and value is not None}
-    caller = caller_of(arguments, "session")
-    if what in ("show", "stats"):  # they answer for every name, and this one may be misspelt
-        caller.ask(sessions.session_summary, session_id=session)
-    reply = part = caller.ask(operation, **fields)
-    while (cursor := getattr(part, "next_cursor", None)) is not None:
-        part = caller.ask(operation, **fields, cursor=cursor)
-        name = "sessions" if what == "list" else "memories"
-        items = getattr(reply, name) + getattr(part, name)
-        reply = replace(part, **{name: items}, **({"count": len(items)} if what != "list" else {}))
-    show(text, reply, as_json=arguments.json)
-    return int(getattr(reply, "restored", True) is False)
-
 
 def _list_text(reply: "SessionList") -> str:
     if not reply.sessions:
         return "no session yet; an agent makes one with working_memory_add or session_open"
     rows = [
         (
-            one.policy,
-            "closed" if one.closed_at else one.status,
-            str(one.count),
-            f"{one.token_count:,}",
-            f"{one.utilisation:.0f} %",
-            one.opened_at.strftime("%Y-%m-%d %H:%M"),
-            _line(one.session_id),
+            one.policy, "closed" if one.closed_at else one.status, str(one.count), f"{one.token_count:,}",
+            f"{one.utilisation:.0f} %", f"{one.opened_at:%Y-%m-%d %H:%M}", _line(one.session_id),
         )
         for one in reply.sessions
-    ]
+    ]  # fmt: skip
     return table(("policy", "status", "items", "tokens", "full", "opened", "session"), rows)
 
 
@@ -102,12 +50,16 @@ def _items_text(reply: "Memories") -> str:
 
 def _stats_text(reply: "SessionStats") -> str:
     fill = reply.capacity
+
+    def of(number: int, most: int | None) -> str:
+        return f"{number:,}" if most is None else f"{number:,} of {most:,}"
+
     hidden = f", {reply.hidden_count} hidden" if reply.hidden_count else ""
     counts = f"{reply.active_count} active, {reply.expired_count} expired{hidden}"
     rows = [
         ("policy", f"{fill.policy}, {fill.status}, {fill.utilisation:.0f} % full"),
-        ("items", f"{_of(reply.total_count, fill.max_items)} ({counts})"),
-        ("tokens", _of(fill.tokens, fill.max_tokens)),
+        ("items", f"{of(reply.total_count, fill.max_items)} ({counts})"),
+        ("tokens", of(fill.tokens, fill.max_tokens)),
         ("promoted", f"{reply.promoted_count}, {reply.pending_promotion} pending"),
         ("priorities", ", ".join(f"{number} {name}" for name, number in reply.by_priority.items())),
         *(("next", f"{_line(one.id)}: {one.action}, {one.reason}") for one in reply.next_to_leave),
@@ -115,16 +67,11 @@ def _stats_text(reply: "SessionStats") -> str:
     return "\n".join(f"{name:<12}{text}" for name, text in rows)
 
 
-def _of(number: int, most: int | None) -> str:
-    return f"{number:,}" if most is None else f"{number:,} of {most:,}"
-
-
 def _events_text(reply: "Events") -> str:
     rows = list[str]()
     for one in reply.events:
         figures = ", ".join(f"{name} {value}" for name, value in one.figures.items())
-        parts = (one.item, one.reason and f"({one.reason})", figures)
-        text = "  ".join(_line(part) for part in parts if part)
+        text = "  ".join(_line(part) for part in (one.item, one.reason and f"({one.reason})", figures) if part)
         rows.append(f"{one.at:%Y-%m-%d %H:%M:%S}  {one.action:<10} {text}".rstrip())
     return "\n".join(rows)
 
@@ -140,10 +87,56 @@ def _line(text: str) -> str:
     return text.replace("\n", "\\n").replace("\t", "\\t")
 
 
-_ACTS: "dict[str, tuple[AnyOperation, Callable[[Any], str]]]" = {
-    "list": (sessions.session_list, _list_text),
-    "show": (sessions.export, _items_text),
-    "stats": (sessions.stats, _stats_text),
-    "events": (sessions.events, _events_text),
-    "restore": (sessions.restore, _restored_text),
+# What is asked, how it is shown, and how many words it takes: of none, the session and the memory.
+_ACTS: "dict[str, tuple[AnyOperation, Callable[[Any], str], range]]" = {
+    "list": (sessions.session_list, _list_text, range(1)),
+    "show": (sessions.export, _items_text, range(1, 2)),
+    "stats": (sessions.stats, _stats_text, range(1, 2)),
+    "events": (sessions.events, _events_text, range(1, 3)),
+    "restore": (sessions.restore, _restored_text, range(2, 3)),
 }
+
+
+@command(
+    arg("what", choices=_ACTS, metavar="WHAT", help=", ".join(_ACTS)),
+    arg("session", nargs="?", metavar="SESSION", help="its id"),
+    arg("memory", nargs="?", metavar="MEMORY", help="the id of a memory"),
+    arg("--limit", type=int, default=100, metavar="N", help="of events; default %(default)s"),
+    *WORKSPACE,
+)
+def session(arguments: argparse.Namespace) -> int:
+    """Show the working memory of sessions: which there are, what is in one, what left it, when and why.
+
+    What to do:
+      list                    the sessions, the latest first
+      show SESSION            what is in it
+      stats SESSION           counts, limits, how full it is, who leaves next and why
+      events SESSION [MEMORY] what entered and left it, when and why, the latest first; or the story of one memory
+      restore SESSION MEMORY  put a memory that left back into it
+
+    A session or memory whose id begins with - goes after --.
+    """
+    what, named, memory = arguments.what, arguments.session, arguments.memory
+    operation, text, takes = _ACTS[what]
+    words = sum(one is not None for one in (named, memory))
+    if named is None and takes.start > 0:
+        raise UsageError(f"which session? 'dreamd session list' shows them, then: dreamd session {what} SESSION")
+    if words < takes.start:
+        raise UsageError("which memory? 'dreamd session events SESSION' shows what left it")
+    if words not in takes:
+        noun = "session" if takes.stop == 1 else "memory"
+        raise UsageError(f"'dreamd session {what}' takes no {noun}", "see 'dreamd session --help'")
+    asked = {"session_id": named, "memory_id": memory, "limit": arguments.limit if what == "events" else MOST}
+    known = {one.name for one in operation.parameters}
+    fields = {name: value for name, value in asked.items() if name in known and value is not None}
+    caller = caller_of(arguments, "session")
+    if what in ("show", "stats"):  # they answer for every name, and this one may be misspelt
+        caller.ask(sessions.session_summary, session_id=named)
+    reply = part = caller.ask(operation, **fields)
+    while (cursor := getattr(part, "next_cursor", None)) is not None:
+        part = caller.ask(operation, **fields, cursor=cursor)
+        name = "sessions" if what == "list" else "memories"
+        items = getattr(reply, name) + getattr(part, name)
+        reply = replace(part, **{name: items}, **({"count": len(items)} if what != "list" else {}))
+    show(text, reply, as_json=arguments.json)
+    return int(getattr(reply, "restored", True) is False)

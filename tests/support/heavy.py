@@ -13,9 +13,9 @@ from daemon.workspace import vector_index
 from state.stores.vectors.embedder import Embedder, Unavailable, installed_sources, open_embedder
 
 _MODULES = (
-    "daemon.cli.bootstrap daemon.cli.doctor daemon.cli.dream daemon.cli.export"
-    " daemon.cli.forget daemon.cli.init daemon.cli.ingest daemon.cli.mcp"
-    " daemon.cli.note daemon.cli.perform daemon.cli.review daemon.cli.session daemon.cli.status"
+    "daemon.cli.archive daemon.cli.bootstrap daemon.cli.dream daemon.cli.ingest daemon.cli.mcp daemon.cli.note"
+    " daemon.cli.perform daemon.cli.review daemon.cli.service daemon.cli.session daemon.cli.upkeep"
+    " daemon.cli.workspace"
     " daemon.workspace.stores daemon.dream.run daemon.upkeep.repair"
     " daemon.mcp.alone daemon.process.run daemon.dream.checkpoints daemon.api.operations.table daemon.http.app"
     " graphs.dream state.stores.vectors.chroma chromadb.api.rust uvicorn langgraph.checkpoint.sqlite langgraph.graph"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.api.operations.review import ChangeToReview
-from daemon.cli.review_todo import read
+from daemon.cli.review import read_todo as read
 from daemon.explain.crystal import Evidence
 from daemon.workspace.adoption import open_workspace
 from state.document.document import SectionName

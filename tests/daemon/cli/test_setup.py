@@ -12,7 +12,7 @@ import pytest
 from daemon.api.client import Client, LostError
 from daemon.api.operations.table import OPERATIONS
 from daemon.api.recipes import recipes
-from daemon.cli.open import link
+from daemon.cli.service import link
 from daemon.config.paths import program
 from daemon.config.settings import Config
 from daemon.mcp.alone import Calls

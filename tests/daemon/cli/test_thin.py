@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.cli import ASKING, main, thin
+from daemon.cli import ASKING, main, perform
 from daemon.workspace.adoption import init_workspace
 from state.errors import UsageError
 from tests.daemon.cli.commands import written
@@ -21,7 +21,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def test_the_table_is_what_the_operations_say() -> None:
-    assert thin.TABLE.read_text(encoding="utf-8") == written(), "python -m tests.daemon.cli.commands"
+    assert perform.TABLE.read_text(encoding="utf-8") == written(), "python -m tests.daemon.cli.commands"
 
 
 def test_an_answer_is_printed_with_what_is_said_beside_it(
@@ -54,7 +54,7 @@ def test_what_is_no_answer_is_asked_in_full(
     workspace: Path, listening: Listening, capsys: pytest.CaptureFixture[str], said: bytes
 ) -> None:
     listening(said)
-    assert thin.run("search", ["which", "ledger", "-w", str(workspace)]) is None
+    assert perform.ask_daemon("search", ["which", "ledger", "-w", str(workspace)]) is None
     assert capsys.readouterr() == ("", "")
 
 
@@ -64,13 +64,13 @@ def test_without_a_daemon_and_for_help_the_command_runs_in_full(
 ) -> None:
     words = {"search": ["tea"], "why": ["tea"], "why-not": ["tea"]}.get(name, [])
     monkeypatch.setenv("DREAMD_SOCKET", str(workspace / "nobody"))
-    assert thin.run(name, [*words, "-w", str(workspace)]) is None
+    assert perform.ask_daemon(name, [*words, "-w", str(workspace)]) is None
     monkeypatch.setenv("DREAMD_SOCKET", str(workspace / "MEMORY.md"))
     (workspace / "MEMORY.md").touch()
-    assert thin.run(name, ["--help"]) is None
-    assert thin.run(name, [*words, "-w", str(workspace)]) is None
+    assert perform.ask_daemon(name, ["--help"]) is None
+    assert perform.ask_daemon(name, [*words, "-w", str(workspace)]) is None
     with pytest.raises(UsageError, match="unrecognized"):
-        thin.run(name, [*words, "--tea"])
+        perform.ask_daemon(name, [*words, "--tea"])
 
 
 def test_nothing_heavy_is_loaded(workspace: Path, listening: Listening) -> None:

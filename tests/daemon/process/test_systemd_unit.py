@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.cli import install_service
-from daemon.cli.parsing import parser_of
+from daemon.cli import command
 from daemon.process import systemd_unit
 from daemon.process.systemd_unit import Installation, Placed, Sandbox
 from state.errors import DreamdError, StorageError, UsageError
@@ -176,9 +175,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def install(*words: str | Path) -> int:
-    parser = parser_of("dreamd install-service", None)
-    install_service.add(parser)
-    return install_service.run(parser.parse_args([*map(str, words)]))
+    parser, run = command("install-service")
+    return run(parser.parse_args([*map(str, words)]))
 
 
 def test_installing_writes_the_unit_and_says_what_to_run(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,7 +211,9 @@ def test_the_system_is_told_how_its_account_makes_the_folders_its_workspaces(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(systemd_unit, "SYSTEM_PATH", home / "system" / "dreamd.service")
-    monkeypatch.setattr(install_service, "_may_install_for_the_system", lambda _: None)  # no root, and no account
+    monkeypatch.setattr(
+        "daemon.cli.install_service._may_install_for_the_system", lambda _: None
+    )  # no root, and no account
     (home / "an agent").mkdir()
     assert install("--system", "--user", "agents", home / "an agent") == 0
     (said,) = [row for row in capsys.readouterr().out.splitlines() if " init " in row]

@@ -1,61 +1,67 @@
-"""Connect agents: their own files name dreamd, which is shown first and can be taken out again."""
+"""Agents: connects them, which puts dreamd into their own files, checks that, and takes it out again."""
 
 import argparse
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from daemon.cli import terminal
-from daemon.cli.parsing import takes_workspace, told_git, workspace_of
+from daemon.cli.parsing import WORKSPACE, Argument, Arguments, arg, command, workspace_of
 from daemon.cli.terminal import agreed, can_ask, out, say, show_json
 from daemon.config.layers import redaction
 from daemon.config.paths import home, program
 from daemon.connect.agent import Agent, Place, Scope, State
 from daemon.connect.agents import AGENTS, agent_of, installed
 from daemon.connect.check import check
-from daemon.connect.plan import Backup, Plan, Record, carry_out, read_record, to_connect
+from daemon.connect.plan import Backup, Plan, Record, carry_out, read_record, to_connect, to_disconnect
 from daemon.workspace.adoption import find_workspace, init_global_workspace
 from daemon.workspace.agent_files import ShownMemory
 from daemon.workspace.stores import utc_now
 from state.codec import plain
-from state.errors import NothingToDoError, UsageError
+from state.errors import DreamdError, NothingToDoError, UsageError
 from state.stores.git.exclude import Excluded, keep_out, take_back
 
 _NAMES = ", ".join(one.name for one in AGENTS)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments: which agents, where, and how."""
-    takes_agents(parser, "those that are installed")
-    for option, about in (
-        ("--check", "change nothing; see in each agent's own way that it works"),
-        ("--trust", "tell the agent that you trust this project and these hooks (Codex)"),
-        ("--no-auto-memory", "turn off the memory that the agent keeps beside (Claude Code)"),
-        (
-            "--file",
-            "show the memory in a file that the agent reads, not by its hook (Claude Code, Cursor, Gemini CLI)",
-        ),
-    ):
-        parser.add_argument(option, action="store_true", help=about)
-    takes_workspace(parser)
+_SCOPES = (
+    arg(
+        "--project", dest="scope", action="store_const", const=Scope.PROJECT,
+        help="in this project alone: the default",
+    ),
+    arg(
+        "--user", dest="scope", action="store_const", const=Scope.USER,
+        help="in all projects: each with its own workspace, and the global one where there is none",
+    ),
+)  # fmt: skip
 
 
-def takes_agents(parser: argparse.ArgumentParser, usual: str) -> "argparse._MutuallyExclusiveGroup":
-    """Add the agents, the scope, and how much is asked, for `connect` and `disconnect`; return the scope's group."""
-    parser.add_argument("agents", nargs="*", metavar="AGENT", help=f"{_NAMES}; without one, {usual}")
-    scope = parser.add_mutually_exclusive_group()
-    for kind, about in (
-        (Scope.PROJECT, "in this project alone: the default"),
-        (Scope.USER, "in all projects: each with its own workspace, and the global one where there is none"),
-    ):
-        scope.add_argument(f"--{kind}", dest="scope", action="store_const", const=kind, help=about)
-    parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
-    parser.add_argument("--yes", action="store_true", help="ask nothing, and write")
-    return scope
+def _which(usual: str, *scopes: Argument) -> Arguments:
+    """Return the arguments of both commands: the agents, the scope, and how much is asked."""
+    return (
+        arg("agents", nargs="*", metavar="AGENT", help=f"{_NAMES}; without one, {usual}"),
+        (*_SCOPES, *scopes),
+        arg("--dry-run", action="store_true", help="show what would change, and change nothing"),
+        arg("--yes", action="store_true", help="ask nothing, and write"),
+        *WORKSPACE,
+    )
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Show each change, ask at a terminal, write it with a backup of the file; or check."""
+@command(
+    *_which("those that are installed"),
+    arg("--check", action="store_true", help="change nothing; see in each agent's own way that it works"),
+    arg("--trust", action="store_true", help="tell the agent that you trust this project and these hooks (Codex)"),
+    arg(
+        "--no-auto-memory", action="store_true",
+        help="turn off the memory that the agent keeps beside (Claude Code)",
+    ),
+    arg(
+        "--file", action="store_true",
+        help="show the memory in a file that the agent reads, not by its hook (Claude Code, Cursor, Gemini CLI)",
+    ),
+)  # fmt: skip
+def connect(arguments: argparse.Namespace) -> int:
+    """Connect agents: their own files name dreamd, which is shown first and can be taken out again."""
     place, known = place_of(arguments), read_record(os.environ)
     named = tuple(map(agent_of, arguments.agents))
     if arguments.check:
@@ -67,6 +73,32 @@ def run(arguments: argparse.Namespace) -> int:
         from daemon.cli.ingest_found import offer
 
         offer(workspace_of(arguments))
+    return 0
+
+
+@command(
+    *_which(
+        "all that are connected there",
+        arg("--all", action="store_true", help="in every project and for all projects, as to uninstall"),
+    )
+)
+def disconnect(arguments: argparse.Namespace) -> int:
+    """Disconnect agents: take out of their files exactly what 'dreamd connect' has put in.
+
+    What somebody changed since stays.
+    """
+    project = None if arguments.all else project_of(place_of(arguments))
+    names = {agent_of(name).name for name in arguments.agents}
+    meant = [
+        one
+        for one in read_record(os.environ).connections
+        if project in (None, one.project) and (not names or one.agent in names)
+    ]
+    if not meant:
+        where = f"in {project}" if project else "anywhere" if project is None else "for all projects"
+        raise NothingToDoError(f"no such agent is connected {where}", "'dreamd connect --check' lists what is")
+    # One plan after the other, for two of them may change the same file of the user's.
+    carry_out_plans((to_disconnect(one) for one in reversed(meant)), arguments, "disconnected")
     return 0
 
 
@@ -175,6 +207,15 @@ def _exclude_from_git(plan: Plan) -> Excluded:
     made = [Path(one.path) for one in connection.files if one.created]
     change = keep_out if plan.connection is not None else take_back
     return told_git(lambda: change(folder, made))
+
+
+def told_git(tell: Callable[[], Excluded]) -> Excluded:
+    """Return what changed in a repository's exclude file; a failure is only said."""
+    try:
+        return tell()
+    except DreamdError as error:
+        say(f"git: {error.what}")
+        return Excluded()
 
 
 def _show(plan: Plan, done: str) -> None:

