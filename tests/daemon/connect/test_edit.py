@@ -1,16 +1,99 @@
 """Edits of agents' files: what is put in is read, all else stays, and taking it out leaves the bytes as they were."""
 
 import json
+import re
+import tomllib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from daemon.connect.edit import Format, Setting, at, cut, holds, put, read
 from state.errors import DocumentError, UsageError
-from tests.daemon.connect.texts import OBJECTS, SCALARS, held_by_toml, jsonc_texts, toml_texts
 from tests.support.long_variants import fewer, variants
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+NAMES = st.sampled_from(["a", "b", "mcpServers", "hooks", "SessionStart", 'Ada\'s "own"', "ä.b"])
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+    | st.sampled_from(["// no comment", "/* none */", "# none", '"', "\\", "\x7f", "'''", '"""'])
+)
+VALUE = st.recursive(
+    SCALARS, lambda below: st.lists(below, max_size=3) | st.dictionaries(NAMES, below, max_size=3), max_leaves=8
+)
+OBJECTS = st.dictionaries(NAMES, VALUE, max_size=4)
+JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\s+|[^\s"{}\[\],:]+|[{}\[\],:]')
+COMMENTS = ["", '/* "n{n}" }} */', "// {{ 'n{n}' ],\n"]
+GAPS = ["", "", "", " ", "\n", "\n\t ", *COMMENTS]
+TOML_ROOT = """model = "gpt # 5"
+notify = ["a",  'b']
+mcp_servers.x.command = "c"
+"tools".web = true
+lines = '''|[[no.header]] # no comment'''
+profile = { name = "x", deep = { } }
+dates = [ 1979-05-27 07:32:00, 1.5e3, inf ]
+rows = []
+hooks = { Stop = [] }
+features.a = 1""".split("\n")
+TOML_TABLES = (
+    "[mcp_servers.x] [mcp_servers.x.env] [mcp_servers] [features] [[hooks.Stop]] [[hooks.Stop.hooks]]"
+    ' [[hooks.SessionStart]] [hooks.SessionStart.extra] [hooks] ["quoted-name"]'
+).split()
+TOML_ENTRIES = ["a = 1", "  b = 'x'", 'c.d = """|# no comment|[x]"""', "e = [|  1, # one|  2,|]", "f = { g = 1 }"]
+
+
+def held_by_toml(value: object) -> bool:
+    """Whether there is no null in it."""
+    if isinstance(value, dict):
+        return all(map(held_by_toml, value.values()))
+    return all(map(held_by_toml, value)) if isinstance(value, list) else value is not None
+
+
+@st.composite
+def jsonc_texts(draw: Draw) -> tuple[str, list[str]]:
+    """An object in JSON with comments, and its comments; what is empty has no white space within its brackets."""
+    text = json.dumps(draw(OBJECTS), indent=draw(st.sampled_from([None, 2, "\t"])), ensure_ascii=draw(st.booleans()))
+    parts, comments, last, is_plain = list[str](), list[str](), "{", draw(st.booleans())
+    for token in JSON_TOKEN.findall(text):
+        is_empty = token in ("}", "]") and last in ("{", "[")
+        if token in ("}", "]") and not is_empty and not is_plain:
+            parts.append(draw(st.sampled_from(["", ","])))
+        gap: str = "" if token.isspace() or is_plain else draw(st.sampled_from(COMMENTS if is_empty else GAPS))
+        if "n{n}" in gap:
+            gap = gap.format(n=len(comments))
+            comments.append(gap.strip())
+        parts += [gap, token]
+        last = last if token.isspace() else token
+    whole = "".join([draw(st.sampled_from(["", "\ufeff"])), *parts, draw(st.sampled_from(["", "\n"]))])
+    return whole.replace("\n", draw(st.sampled_from(["\n", "\r\n"]))), comments
+
+
+@st.composite
+def toml_texts(draw: Draw) -> tuple[str, list[str]]:
+    """A text that is TOML, and its comments."""
+    rows = draw(st.lists(st.sampled_from(TOML_ROOT), unique=True, max_size=4))
+    for table in draw(st.lists(st.sampled_from(TOML_TABLES), max_size=5)):
+        rows += [table, *draw(st.lists(st.sampled_from(TOML_ENTRIES), unique=True, max_size=2))]
+    lines, comments = list[str](), list[str]()
+    for row in rows:
+        end: str = draw(st.sampled_from(["", "", "|", " # [n]", "|# [n]"]))
+        if "#" in end:
+            comments.append(f"# [n{len(comments)}]")
+        lines.append(row + end.replace("# [n]", comments[-1] if comments else ""))
+    text = "|".join(lines) + draw(st.sampled_from(["", "|", "||"]))
+    text = draw(st.sampled_from(["", "\ufeff"])) + text.replace("|", draw(st.sampled_from(["\n", "\r\n"])))
+    try:
+        tomllib.loads(text.removeprefix("\ufeff"))
+    except tomllib.TOMLDecodeError:
+        assume(condition=False)
+    return text, comments
+
 
 TEXTS = {"json": jsonc_texts(), "toml": toml_texts(), "md": st.tuples(st.text(max_size=40), st.just([]))}
 PATHS: dict[str, list[tuple[str, ...]]] = {
