@@ -19,6 +19,7 @@ from daemon.cli.workspace import keep, show_next_steps
 from daemon.workspace.adoption import open_workspace
 from state.codec import plain
 from state.errors import DreamdError, StorageError, UsageError
+from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _target(output: str | None, root: Path) -> Path:
 
 def _move(made: Path, target: Path) -> None:
     """Give the archive its name, maybe on another disk: whole, and open to its owner alone, from the first moment."""
-    beside = target.with_name(f".dreamd-export-{os.getpid()}-{os.urandom(4).hex()}")
+    beside, disk = target.with_name(f".dreamd-export-{os.getpid()}-{os.urandom(4).hex()}"), Disk(target.parent)
     try:
         fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "wb") as copy, made.open("rb") as file:
@@ -99,13 +100,9 @@ def _move(made: Path, target: Path) -> None:
         if beside.stat().st_size != made.stat().st_size:
             raise StorageError(f"{target} could not be written whole", "try again")
         beside.replace(target)
+        disk.fsync_folder(target.parent)
     finally:
         beside.unlink(missing_ok=True)
-    folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 @command(

@@ -5,8 +5,6 @@ import json
 import os
 import re
 import sys
-import threading
-import time
 import webbrowser
 from contextlib import suppress
 from dataclasses import replace
@@ -21,17 +19,14 @@ from daemon.cli.parsing import CONFIG, FOLDER, arg, command, config_of, workspac
 from daemon.cli.perform import show
 from daemon.cli.terminal import out, say, show_json
 from daemon.config.registry import name_of
-from state.errors import ConfigError, DreamdError, NotKeptError, UnknownWorkspaceError, UsageError
+from state.errors import ConfigError, NotKeptError, UnknownWorkspaceError
 from state.stores.disk.lock import is_stopped, present_holder
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
     from daemon.workspace.status import Status
 
-_START = (
-    "'dreamd install-service --now' makes one that stays, 'dreamd serve' runs one here, 'dreamd open --once' for now"
-)
-_READY_SECONDS = 30.0
+_START = "'dreamd install-service --now' makes one that stays, 'dreamd serve' runs one here"
 # A stopped daemon would not answer in thirty seconds either.
 _STATUS_SECONDS = 2.0
 _LINK = re.compile(r"http://[0-9A-Za-z.:%\[\]-]+/login/[0-9A-Za-z_-]+")
@@ -86,54 +81,22 @@ def migrate(arguments: argparse.Namespace) -> int:
 # ------------------------------------------------------------------- the window
 
 
-@command(
-    arg("--once", action="store_true", help="without a daemon: be one, until Ctrl-C"),
-    arg("--print", action="store_true", dest="only_print", help="print the link, and open nothing"),
-    *FOLDER,
-)
+@command(arg("--print", action="store_true", dest="only_print", help="print the link, and open nothing"), *FOLDER)
 def open_(arguments: argparse.Namespace) -> int:
     """Open the window in a browser: what is remembered and why, what waits for you, what was dreamt.
 
     The browser is logged in by a link that works once, within a minute. Where no browser can be started, the link is
-    printed. Pages are served by the daemon, at its port; without a daemon, --once serves until Ctrl-C.
+    printed. Pages are served by the daemon, at its port, which keeps the workspace from then on; outside of every
+    workspace it is the first page.
     """
+    client, name = Client.at(os.environ), ""
     try:
-        if (client := daemon()) is not None:
-            client.get("/v1/workspaces")
-            _show_window(client, arguments)
-            return 0
+        kept = {one["root"] for one in client.get("/v1/workspaces")["workspaces"]}
     except NoDaemonError:
-        pass
-    if not arguments.once:
-        raise NoDaemonError("no daemon runs, and it serves the pages", _START)
-    from daemon.process.run import run
-
-    if not config_of(arguments).http.port:
-        raise UsageError("http.port is 0, and a browser needs a port", "set DREAMD_HTTP__PORT to a free one")
-    workspace = workspace_of(arguments)
-    threading.Thread(target=_open_when_ready, args=(arguments,), name="open", daemon=True).start()
-    say("serving until Ctrl-C")
-    return run(lambda: config_of(arguments), (workspace.root,))
-
-
-def _open_when_ready(arguments: argparse.Namespace) -> None:
-    until = time.monotonic() + _READY_SECONDS
-    while time.monotonic() < until:
-        with suppress(DreamdError):
-            if (client := daemon()) is not None:
-                client.get("/readyz")
-                _show_window(client, arguments)
-                return
-        time.sleep(0.1)
-    say("the daemon did not get ready; its log says why")
-
-
-def _show_window(client: Client, arguments: argparse.Namespace) -> None:
-    """Open the workspace that is meant, which the daemon keeps from now on; outside of one the first page."""
-    name = ""
+        raise NoDaemonError("no daemon runs, and it serves the pages", _START) from None
     if (workspace := workspace_if_any(arguments)) is not None:
         name = name_of(workspace.root)
-        if str(workspace.root) not in {one["root"] for one in client.get("/v1/workspaces")["workspaces"]}:
+        if str(workspace.root) not in kept:
             client.post("/v1/register", {"path": str(workspace.root)})
     url = link(client, name)
     # What opens here can show something: a text browser would take the terminal.
@@ -142,10 +105,10 @@ def _show_window(client: Client, arguments: argparse.Namespace) -> None:
         show_json({"url": url})
     elif arguments.only_print or not screen or not webbrowser.open(url):
         out(url)
-        sys.stdout.flush()  # who serves on meanwhile does not end yet
         say("it works once, and for a minute")
     else:
         say("opened in your browser")
+    return 0
 
 
 def link(client: Client, workspace: str) -> str:

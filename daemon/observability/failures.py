@@ -3,8 +3,6 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from daemon.observability.printable import safe
@@ -14,42 +12,26 @@ from state.stores.disk.syscalls import storage_errors
 _DEBUG = "DREAMD_DEBUG"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """The end of a command that did not do what it was asked for."""
-
-    what: str
-    advice: str
-    code: str
-    exit_status: int
-    details: Mapping[str, object] = field(default_factory=dict)
-
-    @property
-    def message(self) -> str:
-        """What happened and what to do, in one line."""
-        return f"{self.what}; {self.advice}" if self.advice else self.what
-
-
 def debugging() -> bool:
     """Tell whether tracebacks are wanted."""
     return os.environ.get(_DEBUG, "") not in ("", "0")
 
 
-def failure(error: Exception) -> Failure:
-    """Return the error as message, code and exit status, without secrets."""
-    if not isinstance(error, DreamdError):
-        error = _as_dreamd_error(error)
+def failure(error: Exception) -> DreamdError:
+    """Return any error as one of dreamd's, in one line and without secrets."""
+    known = error if isinstance(error, DreamdError) else _as_dreamd_error(error)
     from state.secrets.redaction import redact  # an error may quote its input
 
-    what, advice = (redact(" ".join(text.split())).text for text in (error.what, error.advice))
-    return Failure(what, advice, error.code, error.exit_status, error.details)
+    failed = DreamdError(*(redact(" ".join(text.split())).text for text in (known.what, known.advice)))
+    failed.code, failed.exit_status, failed.details = known.code, known.exit_status, known.details
+    return failed
 
 
-def report(failed: Failure, *, as_json: bool) -> int:
+def report(failed: DreamdError, *, as_json: bool) -> int:
     """Print it to stderr, with `as_json` to stdout too; return the exit status."""
-    sys.stderr.write(f"dreamd: {safe(failed.message)}\n")
+    sys.stderr.write(f"dreamd: {safe(str(failed))}\n")
     if as_json:
-        error = {"error": failed.message, "code": failed.code, "details": failed.details}
+        error = {"error": str(failed), "code": failed.code, "details": failed.details}
         sys.stdout.write(json.dumps(error, ensure_ascii=False) + "\n")
     return failed.exit_status
 

@@ -1,8 +1,6 @@
 """`dreamd open`: a link that logs in once, at the workspace that is meant; without a daemon it says what to do."""
 
 import json
-import os
-import signal
 from urllib.parse import urlsplit
 
 from daemon.config.registry import name_of
@@ -61,24 +59,9 @@ def test_without_a_daemon_or_a_port_it_says_what_to_do(home: Home) -> None:
     workspace = home.workspace()
     ended = home.dreamd("open", workspace.root)
     assert ended.status == 5
-    for word in ("no daemon runs", "install-service", "dreamd serve", "--once"):
+    for word in ("no daemon runs", "install-service", "dreamd serve"):
         assert word in ended.err
     home.configure(http={"port": 0})
     with home.serving():
         ended = home.dreamd("open", workspace.root)
         assert (ended.status, "http.port" in ended.err) == (1, True)
-    assert home.dreamd("open", workspace.root, "--once").status == 2
-
-
-def test_once_is_a_daemon_until_it_is_interrupted(home: Home) -> None:
-    workspace = home.workspace()
-    home.with_port()
-    with home.beginning("open", workspace.root, "--once", **NO_SCREEN) as opening:
-        assert opening.stdout is not None
-        url = opening.stdout.readline().strip()
-        status, where, cookie = visited(url)
-        assert (status, where) == (303, f"/w/{name_of(workspace.root)}/now")
-        assert str(workspace.root) in shown(url, where, cookie)
-        os.kill(opening.pid, signal.SIGINT)
-        assert opening.wait(60) == 0
-    assert not home.socket.exists()
