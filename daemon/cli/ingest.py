@@ -159,13 +159,13 @@ def _left_to_daemon(workspace: "Workspace", hook: "Hook") -> bool:
     try:
         if hook.ends_session:
             client.dream_soon(workspace.root, _ASKING_SECONDS)
-            return True
-        kept = client.get("/v1/workspaces", _ASKING_SECONDS)["workspaces"]
-        return any(one["root"] == str(workspace.root) and one["problem"] is None for one in kept)
+        else:
+            client.status(workspace.root, _ASKING_SECONDS)
     except (NoDaemonError, UnknownWorkspaceError, NotKeptError, NotFoundError):
         return False
     except (NothingToDoError, BusyError, StoppedError, StorageError):
-        return True
+        pass  # it keeps it
+    return True
 
 
 def _dream_apart(workspace: "Workspace", hook: "Hook", config: Path | None) -> None:

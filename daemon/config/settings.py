@@ -248,6 +248,13 @@ class Config(_Section):
         return self._origins
 
 
+# Keys of former builds, which ask for what does not exist any more: they say nothing.
+_REMOVED = (
+    ("model", "idle_minutes"), ("embeddings", "download"), ("dream", "approve", "doubtful"),
+    ("dream", "approve", "ask_newer"),
+)  # fmt: skip
+
+
 def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Config:
     """Read the configuration: defaults, then the user's file, then the environment.
 
@@ -256,6 +263,12 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Con
     """
     environment = os.environ if environment is None else environment
     merged, origins = layers(path, environment)
+    for *sections, key in _REMOVED:
+        table: object = merged
+        for section in sections:
+            table = table.get(section) if isinstance(table, dict) else None
+        if isinstance(table, dict):
+            table.pop(key, None)
     try:
         config = Config.model_validate(merged)
     except ValidationError as error:
