@@ -45,11 +45,6 @@ class AgentFile:
     settings: tuple[Setting, ...] = ()
     head: str | None = None
 
-    @property
-    def format(self) -> Format:
-        """Return the format that its name says."""
-        return format_of(self.path)
-
 
 def format_of(path: Path) -> Format:
     """Return the format of an agent's file, which its name says."""

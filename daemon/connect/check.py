@@ -27,8 +27,8 @@ from daemon.connect.agent import (
     run,
     running,
 )
-from daemon.connect.edit import at, read
-from daemon.connect.plan import Connection, Written, missing, text_of
+from daemon.connect.edit import at, holds, read
+from daemon.connect.plan import Connection, Written, text_of
 from daemon.workspace.agent_files import ShownMemory, is_ours
 from state.agents import TRIED
 from state.errors import DreamdError
@@ -91,7 +91,9 @@ def _file(agent: Agent, connection: Connection, written: Written, shown: ShownMe
             else:
                 yield CheckResult(State.OK, f"{written.path} shows {len(text):,} characters")
             return
-        lacking, known = missing(written, text), read(format_of(Path(written.path)), text or "")
+        form = format_of(Path(written.path))
+        lacking = [one.setting for one in written.puts if not holds(form, text or "", one.setting)]
+        known = read(form, text or "")
     except DreamdError as error:
         yield CheckResult(State.WRONG, f"{written.path}: {error.what}", error.advice)
         return

@@ -139,13 +139,13 @@ def connected(file: AgentFile, text: str | None, last: Written | None) -> Planne
     old = last if last is not None and text is not None else Written(str(file.path), text is None, ())
     kept = list[Put]()
     for one, setting in zip(old.puts, file.settings, strict=False):
-        if one.setting != setting or not edit.holds(file.format, text or "", setting):
+        if one.setting != setting or not edit.holds(format_of(file.path), text or "", setting):
             break
         kept.append(one)
     removed = disconnected(text, replace(old, puts=old.puts[len(kept) :]))
     current, created = removed.after or "", removed.after is None or (old.created and bool(kept))
     for setting in file.settings[len(kept) :]:
-        current, one = edit.put(file.format, current, setting)
+        current, one = edit.put(format_of(file.path), current, setting)
         kept.append(one)
     written = Written(str(file.path), created, tuple(kept))
     return PlannedFile(file.path, text, current, written, removed.left)
@@ -173,12 +173,6 @@ def shown_in(file: AgentFile, text: str | None, shown: ShownMemory | None, agent
         raise DocumentError("it is there already, and not dreamd's", "move it away; nothing was changed")
     after = shown.text(agent, file.head or "") if shown is not None else file.head
     return PlannedFile(file.path, text, after, Written(str(file.path), created=True, puts=(), head=file.head))
-
-
-def missing(written: Written, text: str | None) -> tuple[Setting, ...]:
-    """Return the settings that a file lacks. Raise DocumentError for a broken text."""
-    form = format_of(Path(written.path))
-    return tuple(one.setting for one in written.puts if not edit.holds(form, text or "", one.setting))
 
 
 def to_connect(agent: Agent, place: Place, last: Connection | None, now: datetime, shown: ShownMemory | None) -> Plan:
@@ -220,14 +214,9 @@ def to_disconnect(last: Connection) -> Plan:
 
 def read_record(environment: Mapping[str, str]) -> Record:
     """Return the record, which is empty without a file. Raise StorageError for one that cannot be read."""
-    path = _folder(environment) / "connections.json"
+    path = state_folder(environment) / "connections" / "connections.json"
     content = Disk(path.parent).read_optional(path) if path.parent.is_dir() else None
     return Record() if content is None else decode(Record, content, str(path))
-
-
-def _folder(environment: Mapping[str, str]) -> Path:
-    """Return where the record lies, and the backups of agents' files."""
-    return state_folder(environment) / "connections"
 
 
 def carry_out(plan: Plan, environment: Mapping[str, str], now: datetime) -> tuple[Backup, ...]:
@@ -236,7 +225,7 @@ def carry_out(plan: Plan, environment: Mapping[str, str], now: datetime) -> tupl
     One command at a time does so: two would lose each other's connection. Raise BusyError for a file that changed
     since it was shown, StorageError.
     """
-    folder = _folder(environment)
+    folder = state_folder(environment) / "connections"
     make_private_folder(folder)
     disk = Disk(folder)
     with disk.locked(folder / "lock", b""):
