@@ -5,13 +5,11 @@ import json
 import os
 import re
 import sys
-import webbrowser
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from daemon.api.client import Client, LostError, NoDaemonError, daemon
 from daemon.api.text import daemon_text, status_text
@@ -65,6 +63,8 @@ def migrate(arguments: argparse.Namespace) -> int:
 
     Doing it again is harmless, and the processes of a fleet may run meanwhile.
     """
+    from uuid import uuid4
+
     from daemon.fleet.connections import require_installed
 
     url = arguments.database or config_of(arguments).fleet.database
@@ -99,6 +99,8 @@ def open_(arguments: argparse.Namespace) -> int:
         if str(workspace.root) not in kept:
             client.post("/v1/register", {"path": str(workspace.root)})
     url = link(client, name)
+    import webbrowser
+
     # What opens here can show something: a text browser would take the terminal.
     screen = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
     if arguments.json:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -243,24 +242,6 @@ def test_nothing_else_is_opened(listening: Listening, reply: object) -> None:
 
 
 RECIPES_ROOT, RECIPES_HOME = Path("/srv/Ada's memory"), {"HOME": "/home/ada"}
-
-
-def test_each_recipe_has_its_file_and_its_text() -> None:
-    every = recipes(RECIPES_ROOT, ("/usr/bin/dreamd",), RECIPES_HOME)
-    claude, hooks = every[:2]
-    any_other, by_hand = every[-2:]
-    assert (claude.agent, claude.file) == ("Claude Code", ".mcp.json")
-    server = json.loads(claude.text)["mcpServers"]["dreamd"]
-    assert (server["command"], server["args"], server["env"]) == (
-        "/usr/bin/dreamd",
-        ["mcp", "-w", str(RECIPES_ROOT)],
-        {},
-    )
-    assert (hooks.agent, hooks.file) == ("Claude Code", ".claude/settings.local.json")
-    assert json.loads(hooks.text)["hooks"].keys() == {"SessionStart", "PreCompact", "SessionEnd"}
-    assert [one.file for one in every if not one.file] == ["", ""]
-    assert shlex.split(any_other.text) == ["/usr/bin/dreamd", "mcp", "-w", str(RECIPES_ROOT)]
-    assert [shlex.split(line)[1] for line in by_hand.text.splitlines()] == ["bootstrap", "note"]
 
 
 def test_what_the_agent_s_server_could_not_know_is_among_it() -> None:

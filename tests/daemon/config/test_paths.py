@@ -23,7 +23,6 @@ from daemon.config.paths import (
 from state.errors import ConfigError, StorageError
 from tests.support.running import ROOT
 
-HEAVY = ("asyncio", "socket", "pydantic", "yaml", "json", "sqlite3", "secrets", "ctypes", "logging", "subprocess")
 HOME = {"HOME": "/home/ada"}
 
 
@@ -135,15 +134,6 @@ def test_what_is_no_file_is_no_token_and_a_folder_of_others_is_refused(tmp_path:
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="no folder"):
         make_private_folder(tmp_path / "file")
-
-
-def test_asking_where_the_socket_is_loads_next_to_nothing() -> None:
-    script = (
-        "import os, sys; from daemon.config.paths import socket_path; socket_path(os.environ);"
-        f"print([name for name in {HEAVY!r} if name in sys.modules])"
-    )
-    run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert run.stdout == "[]\n"
 
 
 def test_without_a_script_no_module_comes_from_the_working_directory(
