@@ -40,9 +40,9 @@ from daemon.fleet.access import FORWARDED, not_now, require, unknown, unknown_ou
 from daemon.fleet.bearers import SIGN, Bearers, handle
 from daemon.http.access_policy import OPEN_PATHS, port_policy
 from daemon.http.app import WORKSPACES, not_routed, require_json
+from daemon.http.calls import fields_of, from_json, from_query
 from daemon.http.errors import ErrorResponse, error_response
 from daemon.http.middleware import AccessMiddleware
-from daemon.http.parsing import fields_of, from_json, from_query
 from daemon.observability import logs
 from state.codec import encode
 from state.errors import (
