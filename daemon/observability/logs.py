@@ -1,7 +1,7 @@
 """Logs: the daemon's events on stderr, one a line with fields; JSON for journald, readable on a terminal.
 
-Until `configure()`, as in every command but the daemon, events are dropped. Chosen over structlog: what it would do
-is to write one line, and its import takes longer than most commands.
+Written through structlog, which is imported by `configure()` alone: its import takes longer than most commands, and
+session commands have logs too. Until then, as in every command but the daemon, events are dropped.
 
 The log holds no memory: a text under a name in `WITHHELD` is replaced by its length, every other text is shortened,
 and secrets are redacted. Above DEBUG only class and place remain of foreign errors and of libraries that quote their
@@ -12,14 +12,14 @@ import logging
 import os
 import re
 import sys
-import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partialmethod
 from pathlib import Path
-from typing import Literal, TextIO
+from types import ModuleType
+from typing import Any, Literal, TextIO
 
 from daemon.observability.printable import safe
 from state.errors import DreamdError
@@ -42,16 +42,13 @@ _MOST_FRAMES = 20
 _SHORTEST_SECRET = 16
 _OWN_NAMES = frozenset({"event", "level", "at"})
 _PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3}  # of syslog(3)
-_COLOURS = {"debug": 2, "info": 32, "warning": 33, "error": 31}
 
 
 class _Sink:
-    """Where events go, None to drop them; the lowest level that is written, and what a line looks like."""
+    """structlog's logger, None to drop events, and the lowest level that is written."""
 
-    stream: TextIO | None = None
+    emit: Any = None
     threshold: int = LEVELS["info"]
-    form: Literal["json", "journal", "console", "colour"] = "json"
-    lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,54 +75,58 @@ def get(**fields: object) -> Log:
     return Log(fields)
 
 
+def _structlog() -> ModuleType:
+    """Import structlog without rich, of which it would make tracebacks that no log of ours has: megabytes."""
+    found = sys.modules.get("rich")
+    sys.modules["rich"] = None  # type: ignore[assignment]  # so that its import fails
+    try:
+        import structlog
+    finally:
+        del sys.modules["rich"]
+        if found is not None:
+            sys.modules["rich"] = found
+    return structlog
+
+
 def configure(form: Form = "auto", level: Level = "info", stream: TextIO | None = None) -> None:
     """Write events of this level and above to the stream (stderr); a second call replaces the first.
 
     `auto` is readable on a terminal and JSON elsewhere. Records of libraries, from WARNING on, become events too.
     """
-    stream = stream or sys.stderr
-    _Sink.stream, _Sink.threshold, _Sink.form = stream, LEVELS[level], "json"
+    structlog, stream = _structlog(), stream or sys.stderr
+    processors: list[Any] = [structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"), _filter_fields]
     if form == "console" or (form == "auto" and stream.isatty()):
-        plain = not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-        _Sink.form = "console" if plain else "colour"
-    elif _is_journal(stream):
-        _Sink.form = "journal"
+        colours = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        processors += [structlog.dev.ConsoleRenderer(colors=colours, timestamp_key="at", sort_keys=False)]
+    else:
+        processors += [structlog.processors.JSONRenderer(ensure_ascii=False)]
+        processors += [_with_priority] if _is_journal(stream) else []
+    own = {"wrapper_class": structlog.BoundLogger, "cache_logger_on_first_use": False}
+    _Sink.emit = structlog.wrap_logger(structlog.WriteLogger(stream), processors=processors, **own)
+    _Sink.threshold = LEVELS[level]
     _capture_libraries()
 
 
 def _write(level: str, event: str, fields: Mapping[str, object]) -> None:
-    if (stream := _Sink.stream) is None:
+    if _Sink.emit is None:
         return
-    at = f"{datetime.now(UTC).replace(tzinfo=None).isoformat()}Z"
-    line = _line(at, level, _short(event), _shown(fields))
+    renamed = {f"{name}_" if name in _OWN_NAMES else name: value for name, value in fields.items()}
     try:
-        with _Sink.lock:
-            stream.write(f"{line}\n")
-            stream.flush()
+        getattr(_Sink.emit, level)(event, level=level, **renamed)
     except (OSError, ValueError):
         return  # stderr is closed; the daemon goes on without it
 
 
-def _line(at: str, level: str, event: str, fields: Mapping[str, object]) -> str:
-    """Return an event as a line; for the journal with its priority, for `journalctl -p` (sd-daemon(3))."""
-    import json
-
-    if _Sink.form in ("console", "colour"):
-        named = f"\x1b[{_COLOURS[level]}m{level:<7}\x1b[0m" if _Sink.form == "colour" else f"{level:<7}"
-        said = (f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in fields.items())
-        return " ".join((at, named, event, *said))
-    line = json.dumps({"at": at, "level": level, "event": event, **fields}, ensure_ascii=False)
-    return f"<{_PRIORITIES[level]}>{line}" if _Sink.form == "journal" else line
-
-
-def _shown(given: Mapping[str, object]) -> dict[str, object]:
-    """Return the fields of an event without what a log must not hold."""
-    renamed = {f"{name}_" if name in _OWN_NAMES else name: value for name, value in given.items()}
-    error = renamed.pop("error", None)
-    fields = {name: _loggable(name, value) for name, value in renamed.items()}
+def _filter_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Return the event without what a log must not hold, its standard fields first: a structlog processor."""
+    standard, error = {name: event.pop(name) for name in ("at", "level", "event")}, event.pop("error", None)
+    standard["event"] = _short(str(standard["event"]))
+    fields = {name: _loggable(name, value) for name, value in event.items()}
     if isinstance(error, BaseException):
-        return fields | _error_fields(error, at_debug=_Sink.threshold <= LEVELS["debug"])
-    return fields if error is None else fields | {"error": _loggable("error", error)}
+        fields |= _error_fields(error, at_debug=_Sink.threshold <= LEVELS["debug"])
+    elif error is not None:
+        fields["error"] = _loggable("error", error)
+    return {**standard, **fields}
 
 
 def _loggable(name: str, value: object) -> object:
@@ -184,6 +185,11 @@ def _is_journal(stream: TextIO) -> bool:
     except (OSError, ValueError):
         return False
     return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+def _with_priority(_logger: object, method: str, line: str) -> str:
+    """Return the line with its priority, for `journalctl -p` (sd-daemon(3)): a structlog processor."""
+    return f"<{_PRIORITIES[method]}>{line}"
 
 
 class _FromLibraries(logging.Handler):
