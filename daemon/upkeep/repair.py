@@ -142,7 +142,7 @@ def _unmendable(workspace: Workspace) -> Iterator[Finding]:
     ours = list(_ours(workspace))
     others = (workspace.document, workspace.scratch, workspace.scratch.parent)
     links = [path for path in ours if path.is_symlink()]
-    links += [path for path in others if path.is_symlink() and not path.resolve().is_relative_to(workspace.root)]
+    links += [path for path in others if path.is_symlink() and not _is_inside(path, workspace)]
     for path in links:
         what = f"{path} is a symbolic link to {path.readlink()}; it is not followed"
         yield problem("links", what, f"put the file itself in its place, or remove the link: rm '{path}'")
@@ -151,6 +151,10 @@ def _unmendable(workspace: Workspace) -> Iterator[Finding]:
     if strange:
         what = f"{strange[0]} belongs to another user than the workspace ({len(strange)} such files and folders)"
         yield problem("permissions", what, f"run 'sudo chown -hR {owner} {workspace.state}'")
+
+
+def _is_inside(path: Path, workspace: Workspace) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(workspace.root)  # which takes a loop of links, unlike resolve
 
 
 def _ours(workspace: Workspace) -> Iterator[Path]:

@@ -25,6 +25,7 @@ from typing import BinaryIO
 from state.errors import DocumentError, DreamdError, NotFoundError, StorageError
 from state.stores.database.connection import explained, to_text
 from state.stores.database.copies import is_damage, write_copy
+from state.stores.database.schema import INDEXES
 from state.stores.database.table import layouts_of
 from state.stores.disk.disk import LOCK_WAIT_SECONDS, LONGEST_LOG, Disk, opened, wait_for_lock
 from state.stores.disk.syscalls import storage_errors
@@ -49,7 +50,6 @@ _LONGEST_REASON = 300
 _MOST_READINGS = 100  # of a file that somebody is saving; after so many it is taken as it is
 _POLL_SECONDS = 0.01
 _LONGEST_LINE_SECONDS = 3.0  # somebody who writes a line byte by byte has not written it yet
-_FULL_TEXT = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%USING fts5 (%'"
 
 
 class ArchiveError(DocumentError):
@@ -105,7 +105,7 @@ def making(path: Path) -> Iterator[sqlite3.Connection]:
 
 def each_full_text(connection: sqlite3.Connection, command: str) -> None:
     """Give a command of FTS5 to every full-text index."""
-    for (index,) in connection.execute(_FULL_TEXT).fetchall():
+    for index in INDEXES:
         connection.execute(f"INSERT INTO {index} ({index}) VALUES (?)", (command,))
 
 
