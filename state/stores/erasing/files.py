@@ -11,7 +11,7 @@ from pathlib import Path
 from state.document.merge import with_lines_of
 from state.errors import DocumentError
 from state.forgetting.known import spans
-from state.stores.disk.disk import Disk, below, change_text
+from state.stores.disk.disk import TEMPORARY, Disk, below, change_text
 from state.stores.disk.places import PLACE
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
@@ -23,8 +23,6 @@ from state.stores.history.inbox import NoteInbox
 # A copy that was put aside is one whatever its first bytes say now.
 _DATABASE = re.compile(r"state\.db|.*-(?:wal|shm|journal)$")
 SQLITE = b"SQLite format 3\0"
-# In the name of a file that is being written.
-TEMPORARY = ".dreamd-tmp"
 
 
 def erase_document(disk: Disk, path: Path, erasure: Erasure) -> bool:

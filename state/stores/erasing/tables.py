@@ -17,7 +17,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from state.crystals.crystal import Kind as CrystalKind
 from state.crystals.crystal import Origin, crystal_digest, new_id
 from state.document.operations import Why
 from state.dream import Decision
@@ -89,7 +88,9 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     connection.create_function("unpacked", 1, unpacked, deterministic=True)
     changed["crystals"] += _crystals(connection, erasure)
     changed["sessions"] += _sessions(connection, erasure)
-    changed["pointers"] += _pointers(connection, erasure)
+    leading_nowhere = json.dumps(sorted(erasure.keywords))
+    statement = "DELETE FROM pointers WHERE keywords IN (SELECT value FROM json_each(?))"
+    changed["pointers"] += connection.execute(statement, (leading_nowhere,)).rowcount
     changed["items"] += _items(connection, erasure, now)
     for name, table in layouts_of(connection).items():
         changed[name] += _swept(connection, table, erasure, now)
@@ -130,7 +131,7 @@ def empty_log(connection: sqlite3.Connection) -> None:
 
 
 def _crystals(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    rows = connection.execute("SELECT key, id, digest, origin, kind, text, context, speaker FROM crystals").fetchall()
+    rows = connection.execute("SELECT key, id, digest, origin, text, context, speaker FROM crystals").fetchall()
     changed = 0
     for row in rows:
         context = "" if erasure.holds(row["context"]) else row["context"]
@@ -139,8 +140,6 @@ def _crystals(connection: sqlite3.Connection, erasure: Erasure) -> int:
         if (text, context, speaker) == (row["text"], row["context"], row["speaker"]):
             continue
         changed += 1
-        if row["kind"] == CrystalKind.TASK_PATTERN.value:
-            skills.expect_more(connection)
         if row["id"] == row["digest"]:
             _give_new_id(connection, row["id"])
         if text:
@@ -265,12 +264,6 @@ def _related(item: Item, erasure: Erasure, named: Mapping[str, str]) -> tuple[Re
     )
 
 
-def _pointers(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    """Delete the pointers that lead nowhere."""
-    statement = "DELETE FROM pointers WHERE keywords IN (SELECT value FROM json_each(?))"
-    return connection.execute(statement, (json.dumps(sorted(erasure.keywords)),)).rowcount
-
-
 def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure, now: datetime) -> int:
     """Erase the targets from all texts of the table that are left, each as its column is marked."""
     keys = table.key
@@ -290,19 +283,22 @@ def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure, now:
         new = {name: _erased(kinds[name], value, erasure) for name, value in old.items()}
         if new := {name: value for name, value in new.items() if value != old[name]}:
             updates.append((tuple(row[: len(keys)]), old, new))
-    follow = _FOLLOWING.get(table.name)
+    follow, is_searched = _FOLLOWING.get(table.name), table.name == "crystals"
+    where = " AND ".join(f'"{name}" IS ?' for name in keys)
     with _triggers_off(connection, table.name if updates else ""):
         for place, old, new in updates:
             if any(not value and (name in keys or kinds[name] is Kind.WHOLE) for name, value in new.items()):
-                connection.execute(f'DELETE FROM "{table.name}" WHERE {_where(table)}', place)
-            else:
-                more = follow(connection, place, old, new, now) if follow else {}
-                _update(
-                    connection,
-                    table,
-                    place,
-                    new | more | {name: packed(new[name]) for name in packing if name in new},
-                )
+                connection.execute(f'DELETE FROM "{table.name}" WHERE {where}', place)
+                continue
+            values = new | (follow(connection, place, old, new, now) if follow else {})
+            values |= {name: packed(new[name]) for name in packing if name in new}
+            if is_searched:
+                full_text.remove(connection, *place)
+            setting = ", ".join(f'"{name}" = ?' for name in values)
+            update = f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}'
+            connection.execute(update, (*values.values(), *place))
+            if is_searched:
+                full_text.add(connection, *place)
     return len(updates)
 
 
@@ -321,22 +317,6 @@ def _erased(kind: Kind, value: Any, erasure: Erasure) -> Any:  # noqa: ANN401 - 
     old = json.loads(value)
     new = erasure.record(old, lines=kind is Kind.RECORD)
     return value if new == old else json.dumps(new, ensure_ascii=False, separators=(",", ":"))
-
-
-def _where(table: Layout) -> str:
-    return " AND ".join(f'"{name}" IS ?' for name in table.key)
-
-
-def _update(connection: sqlite3.Connection, table: Layout, place: tuple[Any, ...], new: Mapping[str, Any]) -> None:
-    """Write the new values of a row, with what hangs on them."""
-    if table.name == "crystals":
-        full_text.remove(connection, *place)
-    setting = ", ".join(f'"{name}" = ?' for name in new)
-    connection.execute(
-        f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {_where(table)}', (*new.values(), *place)
-    )
-    if table.name == "crystals":
-        full_text.add(connection, *place)
 
 
 def _line(connection: sqlite3.Connection, place: tuple[Any, ...], _: Row, new: Row, __: datetime) -> Row:
