@@ -231,7 +231,7 @@ def open_exclusive(
     with acquire(workspace, command, wait_seconds) as lock, ExitStack() as stack:
         indexing = Index(workspace, lock.check)
         stack.callback(indexing.close)
-        store = open_owned(workspace, config, lock.check, embedding or _embedding(config), indexing)
+        store = open_owned(workspace, config, lock.check, embedding or Embedding(config.embeddings.model), indexing)
         stack.enter_context(closing(store))
         store.lock = lock
         recover(store)
@@ -252,7 +252,7 @@ def open_readonly(workspace: Workspace, config: Config, embedding: Embedding | N
     def refuse_write() -> None:
         raise BusyError(f"{workspace.root} is open for reading only", "nothing was written")
 
-    embedding, indexing = embedding or _embedding(config), Index(workspace, refuse_write)
+    embedding, indexing = embedding or Embedding(config.embeddings.model), Index(workspace, refuse_write)
     with closing(Store(workspace, config, refuse_write, embedding, indexing, owned=False)) as store:
         yield store
 
@@ -288,10 +288,6 @@ def recover(store: Store) -> None:
     from daemon.workspace.agent_files import write_agent_files  # which are about stores
 
     write_agent_files(store)
-
-
-def _embedding(config: Config) -> Embedding:
-    return Embedding(model=config.embeddings.model)
 
 
 def folders(workspace: Workspace) -> tuple[Path, ...]:

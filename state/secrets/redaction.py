@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from state.secrets.addresses import addresses
 from state.secrets.keys import private_keys
 from state.secrets.rules import every, ours, shaped
 from state.secrets.settings import settings
 from state.secrets.told.context import MARK, in_context
 from state.secrets.told.judge import Judge, is_told
+from state.secrets.told.pairs import addresses
 from state.secrets.value import forget
 from state.secrets.wallets import wallets
 from state.text.patterns import late_pattern

@@ -1,4 +1,4 @@
-"""Logins written as a pair: `ada@shop.test / Tr0ub4dor`, and `ops:Tr0ub4dor` beside "accounts"."""
+"""Logins written as a pair: `ada@a.test / Tr0ub4dor`, `ops:Tr0ub4dor` beside "accounts", `http://ops:Tr0ub4dor@a.test`."""
 
 import re
 from bisect import bisect_left
@@ -7,7 +7,7 @@ from itertools import chain
 
 from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.told.mentions import Mention
-from state.secrets.value import CHOSEN, UNUSUAL, is_code, strength
+from state.secrets.value import CHOSEN, UNUSUAL, is_code, is_placeholder, looks_drawn, strength
 from state.text.patterns import late_pattern
 
 _WITH = r"(?: ?[/|] ?|, ?|、|，| (?:with|mit|avec|con|com|с|und|and|et|y|e|и|pw|pass) )"
@@ -23,6 +23,10 @@ _ROOT = late_pattern(
 _BEFORE, _AFTER = 60, 90
 _DIGEST = late_pattern(r"[0-9a-f]{32,}")
 _TRAILING = ".,;:)]}\"'`*"
+_ADDRESS = late_pattern(r"://[^\s:/@\"'<>]{0,255}:(?!\d{1,5}(?:[/?#]|$))([^\s\"'<>]{1,512})")
+# A token in the place of the user, as in an address of git.
+_TOKEN = late_pattern(r"://([\w-]{20,255})(?::(?:x-oauth-basic|)?)?@")
+_HOST = late_pattern(r"(?:\[[0-9A-Fa-f:.%]{2,60}\]|[A-Za-z0-9_][\w.:-]{0,255})(?=[:/?#,;)\s\"'`*\\]|$)|[${<%]")
 
 
 def pairs(text: str, found: Sequence[Mention]) -> Iterator[tuple[int, int]]:
@@ -49,3 +53,20 @@ def _secret(match: re.Match[str], least: int) -> Iterator[tuple[int, int]]:
     word = match["secret"].rstrip(_TRAILING)
     if any(map(str.isalpha, word)) and strength(word) >= least and not is_code(word) and not _DIGEST.fullmatch(word):
         yield match.start("secret"), match.start("secret") + len(word)
+
+
+def addresses(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield kind, start and end of each password or token in an address."""
+    if "://" not in text:
+        return
+    for match in _ADDRESS.finditer(text):
+        at = match[1].rfind("@")
+        for _ in range(8):
+            if at <= 0 or _HOST.match(text, match.start(1) + at + 1):
+                break
+            at = match[1].rfind("@", 0, at)
+        if at > 0 and not is_placeholder(match[1][:at]):
+            yield "password in an address", match.start(1), match.start(1) + at
+    for match in _TOKEN.finditer(text):
+        if looks_drawn(match[1]):
+            yield "token in an address", *match.span(1)
