@@ -123,6 +123,32 @@ def test_a_file_that_was_moved_is_there_after_a_loss_of_power(
         assert not (image / "a").exists()
 
 
+class TwoFileSystems(System):
+    """Each folder is a file system of its own."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._within(source, target)
+        super().rename(source, target)
+
+    def link(self, source: Path, target: Path, /) -> None:
+        self._within(source, target)
+        super().link(source, target)
+
+    def _within(self, source: Path, target: Path) -> None:
+        if source.parent != target.parent:
+            raise OSError(errno.EXDEV, "Invalid cross-device link", str(source))
+
+
+@pytest.mark.parametrize("move", [Disk.rename, Disk.rename_new])
+def test_a_file_goes_to_another_file_system(tmp_path: Path, move: Callable[[Disk, Path, Path], None]) -> None:
+    (tmp_path / "away").mkdir()
+    (tmp_path / "a").write_bytes(OLD)
+    move(Disk(tmp_path, TwoFileSystems()), tmp_path / "a", tmp_path / "away" / "b")
+    assert (tmp_path / "away" / "b").read_bytes() == OLD
+    assert names(tmp_path) == ["away"]
+    assert names(tmp_path / "away") == ["b"]
+
+
 def test_a_link_that_leads_outside_is_refused(tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     root.mkdir()
