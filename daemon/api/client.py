@@ -9,7 +9,7 @@ import http.client
 import json
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,22 +111,18 @@ class Client:
 
         A daemon at work on it sends something every 15 seconds.
         """
-        connection, accept = _Connection(self, ANSWER_SECONDS), "application/json, text/event-stream"
-        own = {"Content-Type": "application/json", "Accept": accept, **headers}
-        with closing(connection), _sent(connection, "POST", path, body, own) as answer:
-            try:
-                yield from answer
-            except (OSError, http.client.HTTPException) as error:
-                raise LostError(*_GONE) from error
+        own = {"Accept": "application/json, text/event-stream", **headers}
+        for _, line in _lines(_Connection(self, ANSWER_SECONDS), "POST", path, body, own):
+            yield line
 
     def _json(
         self, method: str, path: str, fields: dict[str, object] | None, seconds: float, root: Path | None = None
     ) -> Any:  # noqa: ANN401
         headers = {} if root is None else _root_header(root)
-        (reply,) = _answered(
-            _Connection(self, seconds), method, path, fields, headers, lambda answer: [answer.read()]
-        )
-        return reply
+        replies = [*_answered(_Connection(self, seconds), method, path, fields, headers)]
+        if len(replies) != 1:  # it was cut off
+            raise LostError(*_GONE)
+        return replies[0]
 
 
 def daemon() -> Client | None:
@@ -151,7 +147,7 @@ def reply_over(
     from state.codec import decode
 
     fields, headers = request.model_dump(mode="json", exclude_none=True), {"Accept": NDJSON, **headers}
-    for line in _answered(connection, "POST", f"{workspace}/{operation.name}", fields, headers, iter):
+    for line in _answered(connection, "POST", f"{workspace}/{operation.name}", fields, headers):
         if "step" in line:
             on_step(Step(line["step"]["node"], line["step"]["figures"]))
         elif "notice" in line:
@@ -190,18 +186,28 @@ def _answered(
     path: str,
     fields: dict[str, object] | None,
     headers: Mapping[str, str],
-    read: Callable[[http.client.HTTPResponse], Iterable[bytes]],
 ) -> Iterator[Any]:
-    """Ask, and give the JSON of each part that is read of the answer. Raise what the daemon refuses."""
-    own = {"Content-Type": "application/json", **headers}
-    with closing(connection), _sent(connection, method, path, json.dumps(fields), own) as answer:
+    """Ask, and give the JSON of each line of the answer. Raise what the daemon refuses."""
+    for status, line in _lines(connection, method, path, json.dumps(fields).encode(), headers):
         try:
-            for part in read(answer):
-                reply = json.loads(part)
-                if answer.status >= http.client.BAD_REQUEST:
-                    raise _error(reply)
-                yield reply
-        except (OSError, ValueError, http.client.HTTPException) as error:
+            reply = json.loads(line)
+        except ValueError as error:
+            raise LostError(*_GONE) from error
+        if status >= http.client.BAD_REQUEST:
+            raise _error(reply)
+        yield reply
+
+
+def _lines(
+    connection: http.client.HTTPConnection, method: str, path: str, body: bytes, headers: Mapping[str, str]
+) -> Iterator[tuple[int, bytes]]:
+    """Ask, and give the status with each line of the answer. Raise LostError."""
+    own = {"Content-Type": "application/json", **headers}
+    with closing(connection), _sent(connection, method, path, body, own) as answer:
+        try:
+            for line in answer:
+                yield answer.status, line
+        except (OSError, http.client.HTTPException) as error:
             raise LostError(*_GONE) from error
 
 
@@ -210,7 +216,7 @@ def _error(reply: dict[str, Any]) -> DreamdError:
 
 
 def _sent(
-    connection: http.client.HTTPConnection, method: str, path: str, body: str | bytes, headers: dict[str, str]
+    connection: http.client.HTTPConnection, method: str, path: str, body: bytes, headers: dict[str, str]
 ) -> http.client.HTTPResponse:
     try:
         connection.connect()

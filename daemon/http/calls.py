@@ -10,11 +10,11 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from pydantic import ValidationError
@@ -225,7 +225,7 @@ def fields_of(encoded: bytes, most: int = 100) -> list[tuple[str, str]]:
 
 def from_query(model: type[RequestT], fields: Iterable[tuple[str, str]]) -> RequestT:
     """Return the request in a query; a list is a field that is repeated. Raise FieldsError naming the fields."""
-    several = {name for name, field in model.model_fields.items() if get_origin(field.annotation) in (tuple, list)}
+    several = {name for name, field in model.model_fields.items() if _is_list(field.annotation)}
     values: dict[str, Any] = {}
     for name, value in fields:
         if name in several:
@@ -234,15 +234,14 @@ def from_query(model: type[RequestT], fields: Iterable[tuple[str, str]]) -> Requ
             raise FieldsError({name[:LONGEST_NAME]: "give it once"})
         else:
             values[name] = value
-    return validated(model, values)
-
-
-def validated(model: type[RequestT], values: Mapping[str, object]) -> RequestT:
-    """Return the request of these values. Raise FieldsError naming the fields."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
         raise FieldsError(dict(problems_of(error))) from None  # the error holds the values
+
+
+def _is_list(kind: Any) -> bool:  # noqa: ANN401 - any annotation
+    return get_origin(kind) in (tuple, list) or any(map(_is_list, get_args(kind)))
 
 
 def from_json(model: type[RequestT], body: bytes) -> RequestT:

@@ -72,8 +72,8 @@ class Endpoint:
             try:
                 yield
             finally:
+                await self.workers.close()  # first: nothing is awaited in what is cancelled
                 self._group.cancel_scope.cancel()
-                await self.workers.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer an HTTP request. Raise UsageError and NotFoundError for a path that names no workspace."""

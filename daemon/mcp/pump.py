@@ -33,6 +33,8 @@ MAX_MESSAGE_BYTES = 1 << 20
 _ASKING_SECONDS = 2.0
 _LOOK_SECONDS = 5.0
 _TRIES = 3
+# The daemon has connections for everybody.
+_MOST_AT_ONCE = 64
 _RESTART_SECONDS = 3.0  # a daemon that has just gone is waited for, because it may be restarted
 # For answers that are still under way when the agent sends no more; this process's own server may yet be loading.
 _ENDING_SECONDS, _ENDING_ALONE_SECONDS = 5.0, 60.0
@@ -64,6 +66,7 @@ class Pump:
         self._daemon: Server | None = None
         self._alone: Server | None = None
         self._open: set[str] = set()
+        self._places = threading.Semaphore(_MOST_AT_ONCE)
         # What is known of the agent since its handshake: its name, and the protocol that it speaks.
         self._agent = self._protocol = ""
         self._look_at = self._wait_until = 0.0
@@ -78,6 +81,7 @@ class Pump:
             if method == "notifications/cancelled":
                 self._open.discard(_key((params or {}).get("requestId")))
             elif type(message.get("id")) in (int, str):
+                self._places.acquire()
                 self._open.add(_key(message["id"]))
                 threading.Thread(target=self._answer, args=(message, line.rstrip(b"\r\n")), daemon=True).start()
         deadline = time.monotonic() + (_ENDING_SECONDS if self._alone is None else _ENDING_ALONE_SECONDS)
@@ -85,22 +89,36 @@ class Pump:
             time.sleep(0.01)
 
     def _answer(self, message: Message, line: bytes) -> None:
-        """Ask whoever serves, until there is an answer, or an error that says why there is none."""
-        error: DreamdError = _LOST if len(line) <= MAX_MESSAGE_BYTES else _TOO_LARGE
-        for _ in range(_TRIES if error is _LOST else 0):
+        try:
+            error = self._failure(message, line)
+        except DreamdError as refused:
+            error = refused
+        except Exception as defect:  # noqa: BLE001 - whatever it is, the agent is not left waiting
+            error = DreamdError(f"a defect in dreamd ({type(defect).__name__})", "please report it")
+        finally:
+            self._places.release()
+        if error is not None:
+            self._refuse(message, error)
+
+    def _failure(self, message: Message, line: bytes) -> DreamdError | None:
+        """Ask whoever serves until there is an answer; return why there is none. Raise what the server refuses."""
+        if len(line) > MAX_MESSAGE_BYTES:
+            return _TOO_LARGE
+        error: DreamdError = _LOST
+        for _ in range(_TRIES):
             server = self._served()
             try:
                 if self._is_answered(server, message, line):
-                    return
-            except (BusyError, LostError, NotFoundError) as gone:
-                error = _LOST if isinstance(gone, LostError) else gone
-            except DreamdError as refused:
-                error = refused
-                break
+                    return None
+                error = _LOST
+            except LostError:
+                error = _LOST
+            except (BusyError, NotFoundError) as gone:
+                error = gone
             self._leave(server)
             if server is self._alone or (error is _LOST and message["method"] == "tools/call"):
                 break
-        self._refuse(message, error)
+        return error
 
     def _is_answered(self, server: Server, message: Message, line: bytes) -> bool:
         """Ask once, and pass back what is said; return False if the server went before it had answered."""

@@ -6,21 +6,20 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from functools import cached_property
 from inspect import Parameter, signature
-from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ParamSpec, TypeVar, get_type_hints
 
 from pydantic import Field, create_model
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.dreams import dream_status
 from daemon.api.operations.memory import diff, restore_version
-from daemon.api.operations.operation import FieldsError, Operation
+from daemon.api.operations.operation import Operation
 from daemon.api.operations.request import Request
-from daemon.http.calls import validated
+from daemon.http.calls import from_query
 from daemon.http.logins import Session
 from daemon.observability import logs
 from daemon.pages.templates import counted
 from daemon.workspace.redaction import shown_of
-from state.codec import LONGEST_NAME
 from state.errors import ConflictError, DreamdError
 from state.stores.database import tables
 
@@ -143,22 +142,11 @@ def form_of(function: Callable[..., object]) -> type[Request]:
 
 
 def request_of(model: type[RequestT], fields: Iterable[tuple[str, str]]) -> RequestT:
-    """Return the request; an empty field counts as not given, a list is a repeated field. Raise FieldsError."""
-    several = {name for name, field in model.model_fields.items() if _is_list(field.annotation)}
-    values: dict[str, Any] = {}
-    for name, text in fields:
-        if name == CSRF or not text:
-            continue
-        plain = text.replace("\r\n", "\n")  # a browser sends CR LF
-        if name in several:
-            values[name] = (*values.get(name, ()), plain)
-        elif values.setdefault(name, plain) != plain:
-            raise FieldsError({name[:LONGEST_NAME]: "give it once"})
-    return validated(model, values)
-
-
-def _is_list(kind: Any) -> bool:  # noqa: ANN401 - any annotation
-    return get_origin(kind) is tuple or any(map(_is_list, get_args(kind)))
+    """Return the request in a form; an empty field counts as not given. Raise FieldsError."""
+    given = (
+        (name, text.replace("\r\n", "\n")) for name, text in fields if name != CSRF and text
+    )  # browsers send CR LF
+    return from_query(model, dict.fromkeys(given))
 
 
 def begin_of(day: date | None) -> datetime | None:
