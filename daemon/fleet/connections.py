@@ -145,20 +145,9 @@ def read_status(config: Config) -> "FleetStatus":
 # ------------------------------------------------------------------- this process's own folder
 
 
-class OwnFolder:
-    """A folder of this process alone, until it ends; another process of the machine has another one."""
-
-    def __init__(self, path: Path, lock: int) -> None:
-        self.path = path
-        self._lock = lock
-
-    def close(self) -> None:
-        """Let another process have it."""
-        os.close(self._lock)
-
-
-def own_folder(config: Config, environment: Mapping[str, str], kind: Literal["process", "upkeep"]) -> OwnFolder:
-    """Lock and return the first folder process-N (upkeep-N) below fleet.folder that is free.
+@contextmanager
+def own_folder(config: Config, environment: Mapping[str, str], kind: Literal["process", "upkeep"]) -> Iterator[Path]:
+    """Give this process the first folder process-N (upkeep-N) below fleet.folder that is free, for itself alone.
 
     What an earlier process left there belongs to this one. Raise BusyError when 64 processes have one each.
     """
@@ -171,24 +160,26 @@ def own_folder(config: Config, environment: Mapping[str, str], kind: Literal["pr
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(lock)
             continue
-        return OwnFolder(path, lock)
+        else:
+            yield path
+            return
+        finally:
+            os.close(lock)
     raise BusyError(f"{base} has {_MOST_PROCESSES} processes", "set fleet.folder to another one")
 
 
 @contextmanager
 def scratch_folder(config: Config, environment: Mapping[str, str]) -> Iterator[Path]:
     """Give this process an empty folder of its own below fleet.folder, and remove it at the end."""
-    folder = own_folder(config, environment, "upkeep")
-    work = folder.path / "work"
-    try:
-        shutil.rmtree(work, ignore_errors=True)  # of one that was killed
-        work.mkdir(mode=0o700)
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-        folder.close()
+    with own_folder(config, environment, "upkeep") as folder:
+        work = folder / "work"
+        try:
+            shutil.rmtree(work, ignore_errors=True)  # of one that was killed
+            work.mkdir(mode=0o700)
+            yield work
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
 
 
 def isolate(folder: Path, environment: "os._Environ[str]") -> None:

@@ -310,21 +310,20 @@ def run(config: Config) -> int:
     sys.setswitchinterval(0.001)
     operators = token(os.environ)
     connections = patiently(lambda: connect(config, os.environ, size=config.fleet.dreams_at_once + _CONNECTIONS))
-    folder = own_folder(config, os.environ, "process")
-    isolate(folder.path, os.environ)
-    listener = open_port(config.fleet.host, config.fleet.port, operators, _KEYS)
-    try:
-        address = config.fleet.address or public_address(listener.address, socket.gethostname())
-        process = FleetProcess(config, connections, folder.path, address)
-        ended = asyncio.run(_serve(process, listener, operators))
-    finally:
-        listener.close()
-    if ended:
-        connections.close()
-        folder.close()
-    sys.stderr.flush()
-    # Threads of libraries may wait for a model or a disk; all that was acknowledged is durable.
-    os._exit(0)
+    with own_folder(config, os.environ, "process") as folder:
+        isolate(folder, os.environ)
+        listener = open_port(config.fleet.host, config.fleet.port, operators, _KEYS)
+        try:
+            address = config.fleet.address or public_address(listener.address, socket.gethostname())
+            process = FleetProcess(config, connections, folder, address)
+            ended = asyncio.run(_serve(process, listener, operators))
+        finally:
+            listener.close()
+        if ended:
+            connections.close()
+        sys.stderr.flush()
+        # Threads of libraries may wait for a model or a disk; all that was acknowledged is durable.
+        os._exit(0)
 
 
 async def _serve(process: "FleetProcess", listener: Listener, operators: str) -> bool:
