@@ -16,7 +16,7 @@ from daemon.fleet.work import refusal
 from daemon.service.schedule import Action, History, Pending, Thresholds
 from state.errors import QuotaError, UnreachableError
 from state.fleet import Quotas
-from state.stores.fleet.schedule import Use
+from state.stores.fleet.schedule import Schedule, Use
 from state.stores.generations.generations import Generations
 from tests.daemon.fleet.running import Fleet, Here, until
 from tests.support.generation_folders import held_in
@@ -113,6 +113,18 @@ def test_each_failure_in_a_row_is_counted_and_doubles_the_wait(fleet: Fleet) -> 
             waits.append(row["due_at"] - row["committed_at"])
         assert waits[1] > 1.5 * waits[0]
         assert not fleet.waiting(place)
+
+
+def test_a_job_that_the_store_stops_says_why_and_is_left_to_others(fleet: Fleet, door: Here) -> None:
+    place = fleet.place()
+    door.run(place, "working_memory_note", note="Ada prefers tea", importance=0.9)
+    door.give_back()
+    (fleet.folder / "objects").rename(fleet.folder / "away")
+    Schedule(fleet.database).want(place.id, "manual")
+    assert door.process.work.tick() == 1
+    until(lambda: fleet.row(place)["failures"] and fleet.row(place)["owner"] is None)
+    assert "object store" in fleet.row(place)["problem"]
+    assert fleet.row(place)["job_at"] is None
 
 
 # ------------------------------------------------------------------- forgetting

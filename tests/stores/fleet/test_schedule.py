@@ -31,6 +31,7 @@ def has_run_for_a_while(fleet: Fleet) -> bool:
 
 
 def test_a_job_lives_with_the_process_that_has_it(fleet: Fleet) -> None:
+    wait_for(lambda: has_run_for_a_while(fleet))
     mine, others, forgotten = fleet.place(), fleet.place(), fleet.place()
     me, other = fleet.process(), fleet.process()
     for place in (mine, forgotten):
