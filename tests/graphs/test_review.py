@@ -27,9 +27,11 @@ from state.trust import Trust
 from tests.graphs.lives import Life, lives, sentences, snapshots
 from tests.graphs.world import (
     BOND,
+    CONTEXT,
     POINTERS,
     World,
     add,
+    evict,
     memory,
     revise,
     said,
@@ -165,6 +167,12 @@ def test_a_line_that_came_back_rests_on_what_it_rested_on_if_it_is_not_the_owner
     assert "Anna has a boat." in {crystal.text for crystal in result.dream.crystals}
 
 
+def test_an_approved_eviction_whose_line_no_search_finds_waits_on() -> None:
+    read, change = waiting(evict(BOND, "L2", "Bonn"), "Anna moved.")
+    result = carry_out(read, {1: (change, "")}, {}, World(least_words=99), {})
+    assert (result.dream, result.done, result.refused[1].guard) == (None, (), "pointer")
+
+
 # Single lines
 
 
@@ -216,6 +224,13 @@ def test_it_is_done_as_wanted_or_nothing_is_done(case: tuple[Snapshot, list[Wish
         assert (section, normalise(text)) in {(name, block.key) for name, block in written}
     standing = {normalise(line.text) for line in now.lines}
     assert not standing & {normalise(one) for one in dream.tombstones}
+
+
+def test_what_is_deleted_here_and_added_there_may_be_written_again() -> None:
+    wishes = [Wish(LineAction.DELETE, "L1", expected=TEA), Wish(LineAction.ADD, section=CONTEXT, text=TEA)]
+    done = change_lines(snapshot(TEXT), wishes)
+    assert done.dream is not None
+    assert done.dream.tombstones == ()
 
 
 EVICTED = Wish(LineAction.DELETE, "L2", expected=BONN)

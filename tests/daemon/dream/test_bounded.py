@@ -8,6 +8,7 @@ import pytest
 
 from daemon.config.settings import Config, ModelSection
 from daemon.dream import memory
+from daemon.dream.progress import Step
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, Outcome, dream_now, new_input
 from daemon.workspace.stores import Store
@@ -17,6 +18,7 @@ from state.dream import Reason
 from state.errors import NothingToDoError, RejectedError
 from state.scratch import Note
 from tests.support.committing import cut_off
+from tests.support.model_characters import good
 from tests.support.scripted_model import ScriptedModel
 from tests.support.working import working
 
@@ -175,3 +177,20 @@ def test_over_what_a_model_was_refused_in_three_dreams_it_is_not_asked_again(tmp
             with pytest.raises(RejectedError):  # of news it is asked
                 dreamt(store)
             assert model.count > asked
+
+
+def test_a_dream_that_was_killed_goes_on_with_its_answer_and_says_what_it_cost(tmp_path: Path) -> None:
+    def kill(step: Step) -> None:
+        if step.node == "guard":
+            raise KeyboardInterrupt
+
+    with ScriptedModel(good) as model:
+        config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
+        with working(tmp_path / "agent", config) as store:
+            note(store, "Ada prefers tea over coffee")
+            with pytest.raises(KeyboardInterrupt):
+                dream_now(store, Reason.MANUAL, Mode.AUTO, kill)
+            note(store, "The harbour wall is of granite")  # it came later, and waits
+            done = dreamt(store)
+            assert (model.count, done.resumed, done.pending) == (1, True, 1)
+            assert (done.dream.usage.calls, done.dream.notes) == (1, 1)
