@@ -181,6 +181,8 @@ def test_one_that_cannot_be_read_is_left_out(tmp_path: Path, everywhere: Workspa
     (change,) = proposed(everywhere)
     assert len(change.change.evidence) == 2
     assert len(proposed(everywhere)) == 1
+    (tmp_path / "one").rename(tmp_path / "elsewhere")  # what it says is not taken back by that
+    assert len(proposed(everywhere)) == 1
 
 
 def test_twenty_wait_at_most_and_the_others_come_when_some_are_decided(tmp_path: Path, everywhere: Workspace) -> None:
