@@ -1,7 +1,7 @@
 """A fleet for benchmarks: its own PostgreSQL on a disk, an object store, real processes, and what was counted.
 
-Statements are those of pg_stat_statements: every one that PostgreSQL has executed for anybody but the benchmark,
-without BEGIN and COMMIT, which are counted apart.
+Statements are those of pg_stat_statements: every one that PostgreSQL has executed for anybody but the benchmark, with
+Procrastinate's, and without BEGIN and COMMIT, which are counted apart.
 """
 
 import os
@@ -43,7 +43,8 @@ WHERE r.rolname = 'dreamd' AND query !~ 'benchmark'
 
 # What a sweep asks once a second, for the whole fleet: it is no dream's.
 _SWEEPS = (
-    "(WHERE due_at <=|^\\s*SELECT w.id, w.tenant, t.name|^\\s*SELECT clock_timestamp|^\\s*SELECT t.id, t.quotas)"
+    "(pg_try_advisory_xact_lock|WHERE due_at <=|^\\s*SELECT w.id, w.tenant, t.name|^\\s*SELECT clock_timestamp"
+    "|^\\s*SELECT t.id, t.quotas|UPDATE workspaces w SET due_at = g.at)"
 )
 
 

@@ -125,8 +125,7 @@ class Cold:
         lease = leases.take(self.place.id, self.process.lifetime.id)
         generations = Generations(self.objects, self.place.prefix)
         taken = generations.take(folder)
-        leases.commit(lease, Commit(generations.put(taken, lease, utc_now()), taken.bytes))
-        leases.release(lease.place.id, lease.owner)
+        leases.release(leases.commit(lease, Commit(generations.put(taken, lease, utc_now()), taken.bytes)))
         return taken.bytes
 
 

@@ -2,9 +2,10 @@
 
     python -m benchmarks.fleet_day [--workspaces 100000] [--tenants 1000] [--hours 24] [--step 5] [--folder FOLDER]
 
-**Real**: PostgreSQL, on a disk, with fsync; `Inbox.put` in batches from two threads; claims, leases,
-decisions, commits, heartbeats. **Not real**: folders, models and objects. A dream or a pass is a claim, a look at
-the inbox, the real decision and a commit, and lasts as long as is said here.
+**Real**: PostgreSQL, on a disk, with fsync; `Inbox.put` in batches from two threads; `Sweeper.tick`;
+Procrastinate's tables and functions; leases, decisions, commits, heartbeats. **Not real**: folders, models and
+objects. A dream or a pass is a lease, a look at the inbox, the real decision and a commit, and lasts as long as is
+said here; Procrastinate's Python worker, with its waits, is a call of the same SQL function.
 
 **Time** is simulated: `clock_timestamp()` in the schema of the fleet hides PostgreSQL's own, and says what the
 benchmark has set. It goes on by a step (5 s) when all that belongs to the step is done, so a slow machine changes
@@ -26,18 +27,22 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from uuid import uuid4
 
 from benchmarks.fleet import Ground, ground, milliseconds, row
 from benchmarks.serving import home, machine, percentile
-from daemon.fleet.desk import foreseen
-from daemon.fleet.lifetime import Lifetime
+from daemon.fleet import work as sweeping
+from daemon.fleet.held import foreseen
+from daemon.fleet.work import Sweeper
 from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, phase
 from state.budget import Spend
+from state.errors import NotKeptError
 from state.fleet import Generation, Lease
 from state.stores.fleet import database as fleet_database
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Commit, Leases
-from state.stores.fleet.schedule import Schedule
+from state.stores.fleet.leases import Commit, Condition, Leases, Session
+from state.stores.fleet.schedule import ANYBODYS_QUEUE
 
 SEED = 11
 WORKERS, SLOTS = 4, 16
@@ -57,6 +62,8 @@ CREATE FUNCTION dreamd.now() RETURNS timestamptz LANGUAGE sql STABLE
 GRANT ALL ON dreamd.simulated TO dreamd;
 ALTER TABLE dreamd.inbox ALTER at SET DEFAULT dreamd.clock_timestamp();
 ALTER TABLE dreamd.processes ALTER started_at SET DEFAULT dreamd.clock_timestamp();
+ALTER TABLE dreamd.procrastinate_workers ALTER last_heartbeat SET DEFAULT dreamd.now();
+ALTER TABLE dreamd.procrastinate_events ALTER at SET DEFAULT dreamd.now();
 """
 
 
@@ -110,6 +117,7 @@ class Rested:
 class Running:
     """A job of a process, until when."""
 
+    job: int
     does: str
     lease: Lease
     until: datetime
@@ -119,7 +127,8 @@ class Running:
 class Hand:
     """One simulated process."""
 
-    session: Lifetime
+    session: Session
+    number: int  # as Procrastinate knows it
     running: list[Running] = field(default_factory=list)
     owned: dict[int, tuple[Lease, datetime]] = field(default_factory=dict)
     dead: bool = False
@@ -148,19 +157,27 @@ class Day:
         self._database = fleet
         self._inbox, self._leases = Inbox(fleet, Thresholds().passes_every), Leases(fleet)
         self._rested: dict[int, Rested] = defaultdict(Rested)
+        self._waits = False
         self.hands = [self._hand() for _ in range(WORKERS)]
-        self._schedule = Schedule(fleet)
+        vars(sweeping)["time"] = SimpleNamespace(monotonic=lambda: (self.now - BEGIN).total_seconds() + 1e6)
+        self._sweeper = Sweeper(fleet, threading.Event())
         self._pool = ThreadPoolExecutor(WORKERS + GATEWAYS)
 
     def pass_step(self, arrivals: list[Arrival]) -> None:
         """Let the next seconds pass, with what arrives in them."""
         self.now += self.step
         self._database.rows("UPDATE simulated SET at = %(now)s /* benchmark */", {"now": self.now})
+        # As Procrastinate's NOTIFY would.
+        self._waits = bool(self._database.row("SELECT 1 FROM procrastinate_jobs WHERE status = 'todo' LIMIT 1"))
         parts = [part for number in range(GATEWAYS) if (part := arrivals[number::GATEWAYS])]
         doing = [self._pool.submit(self._put, part) for part in parts]
         doing += [self._pool.submit(self._work, hand) for hand in self.hands if not hand.dead]
         for one in doing:
             one.result()
+        began = time.perf_counter()
+        seen = self._sweeper.tick()
+        (self.figures.sweeps if seen else self.figures.quiet).append(time.perf_counter() - began)
+        self.figures.counts["looked at"] += seen
 
     def lose_a_process(self) -> None:
         """Lose a process with its jobs and leases."""
@@ -190,25 +207,34 @@ class Day:
 
     def _work(self, hand: Hand) -> None:
         if (self.now - BEGIN).total_seconds() % 10 < self.step.total_seconds():
-            hand.session.beat()
-            self._schedule.clear_lost(hand.session.id, [one.lease.place.id for one in hand.running])
+            hand.session.beat(Condition(len(hand.owned), len(hand.running)))
+            self._database.rows("SELECT procrastinate_update_heartbeat_v1(%(number)s)", {"number": hand.number})
         for one in [one for one in hand.running if one.until <= self.now]:
             hand.running.remove(one)
             self._end(hand, one)
         for lease, until in [*hand.owned.values()]:
             if until <= self.now and all(one.lease.place.id != lease.place.id for one in hand.running):
-                self._leases.release(lease.place.id, hand.session.id)
+                self._leases.release(lease)
                 del hand.owned[lease.place.id]
-        began, room = time.perf_counter(), SLOTS - len(hand.running)
-        claimed = self._schedule.claim(hand.session.id, room) if room and self._schedule.is_due() else {}
-        with self.figures.lock:
-            (self.figures.sweeps if claimed else self.figures.quiet).append(time.perf_counter() - began)
-        for workspace in claimed:
-            self._begin(hand, workspace)
+        while self._waits and len(hand.running) < SLOTS and self._begin(hand):
+            pass
 
-    def _begin(self, hand: Hand, workspace: int) -> None:
+    def _begin(self, hand: Hand) -> bool:
+        job = self._database.row(
+            "SELECT id, args FROM procrastinate_fetch_job_v2(%(queues)s::varchar[], %(worker)s)",
+            {"queues": [ANYBODYS_QUEUE, f"w{hand.session.id.hex}"], "worker": hand.number},
+        )
+        if job is None or job["id"] is None:
+            return False
+        workspace = job["args"]["workspace"]
         held = hand.owned.get(workspace)
-        lease = held[0] if held else self._leases.take(workspace, hand.session.id)
+        try:
+            lease = held[0] if held else self._leases.take(workspace, hand.session.id)
+        except NotKeptError:
+            self._leases.put_off(workspace, timedelta(seconds=1))
+            self._finish(job["id"])
+            self.figures.counts["refused"] += 1
+            return True
         rested = replace(self._rested[workspace])
         for got in self._inbox.waiting(workspace):
             rested.absorb(got.kind, got.body, got.at)
@@ -216,7 +242,8 @@ class Day:
         does = decision.action.value if decision is not None else "wait"
         seconds = DREAM_SECONDS if does == Action.DREAM else PASS_SECONDS
         hand.owned[workspace] = lease, self.now + timedelta(seconds=seconds + IDLE_SECONDS)
-        hand.running.append(Running(does, lease, self.now + timedelta(seconds=seconds)))
+        hand.running.append(Running(job["id"], does, lease, self.now + timedelta(seconds=seconds)))
+        return True
 
     def _end(self, hand: Hand, one: Running) -> None:
         place, rested = one.lease.place, self._rested[one.lease.place.id]
@@ -242,6 +269,7 @@ class Day:
         )
         lease = self._leases.commit(one.lease, commit)
         hand.owned[place.id] = lease, self.now + timedelta(seconds=IDLE_SECONDS)
+        self._finish(one.job)
         with self.figures.lock:
             self.figures.counts[one.does] += 1
             self.figures.taken.update(got.id for got in rows if got.kind == "note")
@@ -249,10 +277,15 @@ class Day:
                 begun = one.until - timedelta(seconds=DREAM_SECONDS)
                 self.figures.waits.append(max(0.0, (begun - ended).total_seconds()))
 
+    def _finish(self, job: int) -> None:
+        self._database.rows("SELECT procrastinate_finish_job_v1(%(job)s, 'succeeded', true)", {"job": job})
+
     def _hand(self) -> Hand:
-        session = Lifetime(self._database, "serve", address="http://127.0.0.1:1", slots=SLOTS)
+        session = Session(self._database, "serve", uuid4(), "http://127.0.0.1:1", slots=SLOTS)
         session.beat()
-        return Hand(session)
+        registered = self._database.row("SELECT worker_id FROM procrastinate_register_worker_v1()")
+        assert registered is not None
+        return Hand(session, registered["worker_id"])
 
 
 def traffic(workspaces: int, tenants: int, hours: float, step: float) -> dict[int, list[Arrival]]:
@@ -304,7 +337,7 @@ def show(day: Day, made: Ground, sent: int, seconds: float, hours: float) -> Non
     row("arrivals", f"{sent:,}, {sent / seconds:.0f} a second of real time")
     p95 = percentile(figures.puts, 95)
     row("acknowledged, ms p50/p95/p99", milliseconds(figures.puts), "p95 < 50", met=p95 < NOTE_GOAL)
-    row("dreams, passes", f"{counts['dream']:,}, {counts['pass']:,}")
+    row("dreams, passes", f"{counts['dream']:,}, {counts['pass']:,}; of another owner {counts['refused']:,}")
     row("jobs that found nothing to do", f"{counts['wait']:,}")
     wait50, wait95 = percentile(figures.waits, 50), percentile(figures.waits, 95)
     row(
@@ -312,8 +345,9 @@ def show(day: Day, made: Ground, sent: int, seconds: float, hours: float) -> Non
         f"{wait50:.0f} / {wait95:.0f} s, longest {max(figures.waits):.0f} s of the simulated day",
     )
     p95 = percentile(figures.sweeps, 95)
-    row("claims, ms", milliseconds(figures.sweeps), "p95 < 50", met=p95 < SWEEP_GOAL)
-    row("looks without one", milliseconds(figures.quiet))
+    row("sweeps with work, ms", milliseconds(figures.sweeps), "p95 < 50", met=p95 < SWEEP_GOAL)
+    row("sweeps without", milliseconds(figures.quiet))
+    row("  looked at", f"{counts['looked at']:,} rows")
     cost = made.counted()
     jobs = counts["dream"] + counts["pass"] + counts["wait"]
     row(
@@ -330,14 +364,14 @@ def show(day: Day, made: Ground, sent: int, seconds: float, hours: float) -> Non
     [ends] = made.execute("SELECT count(*) AS waiting FROM dreamd.inbox WHERE taken_at IS NULL AND kind <> 'note'")
     row("ends of sessions without a new note", f"{ends['waiting']} wait for the next job")
     [due] = made.execute(
-        "SELECT count(*) FILTER (WHERE job_at IS NOT NULL) AS running, count(*) FILTER (WHERE due_at IS NOT NULL)"
+        "SELECT count(*) FILTER (WHERE queued_at IS NOT NULL) AS queued, count(*) FILTER (WHERE due_at IS NOT NULL)"
         " AS due, count(*) FILTER (WHERE failures > 0) AS failed FROM dreamd.workspaces"
     )
     row(
         "left at the end",
-        f"{due['running']} running, {due['due']:,} foreseen, {due['failed']} failed",
-        "0 running",
-        met=not due["running"],
+        f"{due['queued']} queued, {due['due']:,} foreseen, {due['failed']} failed",
+        "0 queued",
+        met=not due["queued"],
     )
     row("jobs that died with a process", str(counts["jobs that died"]))
     made.show_tables()

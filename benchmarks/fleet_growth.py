@@ -79,8 +79,9 @@ def supply(made: Ground, workload: Workload, name: str, wanted: int) -> None:
 
 def clear(made: Ground) -> None:
     """Have nothing due that was not dreamt."""
-    made.execute("UPDATE dreamd.workspaces SET due_at = NULL, job_at = NULL")
+    made.execute("UPDATE dreamd.workspaces SET due_at = NULL, queued_at = NULL")
     made.execute("DELETE FROM dreamd.inbox")
+    made.execute("DELETE FROM dreamd.procrastinate_jobs")
 
 
 def dreams_until(processes: list[Process], begin: float, end: float) -> list[float]:

@@ -124,7 +124,7 @@ def serve(
 ) -> Done:
     """Run one process of the fleet, in the foreground: it serves tenants' agents, and dreams."""
     from daemon.config.paths import token_path
-    from daemon.fleet.process import run
+    from daemon.fleet.serving import run
 
     config = operator.config
     if jobs is not None:
@@ -135,12 +135,15 @@ def serve(
     return Done(None, status=run(config))
 
 
+_OLDEST = "what waits in an inbox for longer is a problem (else six passes and a tenth of dream.interval_minutes)"
+
+
 @operation("status")
-def status(operator: Operator) -> Done:
+def status(operator: Operator, oldest_minutes: Annotated[float | None, Arg(_OLDEST)] = None) -> Done:
     """Show how the fleet stands, and what is wrong with it."""
     from daemon.fleet.upkeep.status import fleet_status
 
-    found = fleet_status(operator.registry, operator.config)
+    found = fleet_status(operator.registry, operator.config, oldest_minutes)
     return Done(found, _status_text(found), status=int(bool(found.problems)))
 
 
@@ -149,12 +152,13 @@ def _status_text(found: "FleetStatus") -> str:
     behind = f" of {counted(inbox.workspaces, 'workspace')}, the oldest for {duration(inbox.oldest_seconds)}"
     usd = f" of ${ceilings.usd_per_day:,.2f}" if ceilings.usd_per_day else ""
     tokens = f" of {ceilings.tokens_per_day:,}" if ceilings.tokens_per_day else ""
-    work = f"{counts.due:,} due, {counts.running:,} running, {counts.failing:,} failing"
+    work = f"{counts.due:,} due, {counts.queued:,} queued, {counts.running:,} running, {counts.failing:,} failing"
     rows = [
         ("database", found.database),
         ("objects", found.objects),
         ("workspaces", f"{counts.workspaces:,}, {counts.owned:,} owned, {counts.bytes:,} bytes"),
-        ("work", f"{work}, {duration(counts.lag_seconds)} behind"),
+        ("work", work),
+        ("sweep", f"{duration(counts.lag_seconds)} behind"),
         ("inbox", f"{inbox.waiting:,} waiting{behind}" if inbox.waiting else "empty: every generation is current"),
         ("spent today", f"${spent.usd:,.4f}{usd}, {spent.tokens:,}{tokens} tokens, {counted(spent.dreams, 'dream')}"),
     ]
@@ -164,8 +168,11 @@ def _status_text(found: "FleetStatus") -> str:
         rows += [("removing", f"{counted(removing, 'removal')} not finished")]
     alive = [one for one in found.processes if one.alive]
     figures = attrgetter("owned", "dreaming", "slots", "version", "address", "host")
-    shown = [(one.kind, f"{duration(one.silent_seconds)} ago", *figures(one)) for one in alive]
-    columns = "process,last word,owned,dreaming,slots,version,address,host"
+    shown = [
+        (one.kind, "draining" if one.draining else "alive", f"{duration(one.silent_seconds)} ago", *figures(one))
+        for one in alive
+    ]
+    columns = "process,state,last word,owned,dreaming,slots,version,address,host"
     processes = _listing(found, columns, shown, "").text if found.processes else "no process is known"
     if dead := len(found.processes) - len(alive):
         processes += f"\n{dead:,} {'process' if dead == 1 else 'processes'} died in the last hour"
@@ -348,7 +355,7 @@ def list_workspaces(operator: Operator, tenant: Whose) -> Done:
         found += part
     now, rows = utc_now(), list[tuple[object, ...]]()
     for one in found:
-        state = "works" if one.running else "owned" if one.owned else "rests"
+        state = "owned" if one.owned else "queued" if one.queued else "rests"
         if one.failures:
             state = f"failed {counted(one.failures, 'time')}: {one.problem}"
         committed = ago(one.committed_at, now) if one.committed_at is not None else "never"
@@ -405,7 +412,7 @@ def export(
 def import_(
     operator: Operator,
     tenant: Annotated[str, Arg("whose it is to be")],
-    name: Annotated[str, Arg("of the new workspace")],
+    name: Annotated[str, Arg("of the workspace: a new one, or one that never held anything")],
     file: Annotated[str, Arg("an archive of 'dreamd export' or 'dreamd fleet export'")],
 ) -> Done:
     """Make a workspace of such a file."""

@@ -9,11 +9,10 @@ the holder is looked up again. What may have been done is never sent a second ti
 
 import http.client
 import json
-import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -24,26 +23,20 @@ from daemon.api.operations.notes import NoteTaken
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
 from daemon.fleet.arrivals import require_room, require_size
-from daemon.fleet.desk import Held
-from daemon.http.app import WORKSPACES
+from daemon.fleet.disclosure import told, told_advice, told_value, unknown
+from daemon.fleet.held import Held
 from daemon.observability import logs
 from daemon.service.keeper import DaemonAccess
-from daemon.workspace.status import BY_FLEET, NO_DAEMON, Problem, Status
+from daemon.workspace.status import BY_FLEET, NO_DAEMON, Status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.errors import (
-    ConfigError,
     ConflictError,
     DreamdError,
-    FencedError,
     ForbiddenError,
-    ForeignError,
-    NotFoundError,
     NotKeptError,
     OverloadedError,
-    QuotaError,
     StoppedError,
-    StorageError,
     UnknownOutcomeError,
     UnreachableError,
     UsageError,
@@ -57,7 +50,6 @@ if TYPE_CHECKING:
     from daemon.api.operations.operation import AnyOperation, Operation
     from daemon.api.operations.request import Request
     from daemon.fleet.process import FleetProcess
-
 
 # They show how the operator's machines are set up.
 OF_THE_OPERATOR = frozenset({"configuration", "doctor"})
@@ -307,82 +299,3 @@ def right_of(operation: "AnyOperation") -> Right:
     if operation.reads:
         return Right.READ
     return Right.DREAM if operation.name == _DREAM else Right.WRITE
-
-
-# ------------------------------------------------------------------- what a tenant is told
-
-
-Value = TypeVar("Value")
-
-_OF_MACHINES = (UnreachableError, StorageError, FencedError, ConfigError, NotKeptError, ForeignError)
-# Commands at a folder of a machine, and keys of the configuration: what a tenant cannot do.
-_OF_OPERATOR = re.compile(
-    r"\bdreamd (?:block|connect|doctor|fleet|ingest|init|install-service|models|open|secrets|serve|status)\b"
-    r"|\b(?:daemon|dream|embeddings|fleet|http|limits|model)\.[a-z_]+\b"
-)
-_CLAUSE = re.compile(r"[;,] ")
-# An absolute path of a machine, as messages name files.
-_PATH = re.compile(r"(?<![\w.~/])/(?:[\w.@+-]+/)+[\w.@+-]*")
-
-
-def told(error: Exception, place: Place) -> DreamdError:
-    """Return the error as the workspace's tenant may see it; log what it says of machines."""
-    if isinstance(error, QuotaError):
-        return error
-    if not isinstance(error, DreamdError) or isinstance(error, _OF_MACHINES) or error.code == DreamdError.code:
-        logs.get(workspace=place.handle).error("request_not_done", error=error)
-        return unknown_outcome() if isinstance(error, UnknownOutcomeError) else not_now()
-    what, advice = told_text(error.what, place), told_advice(error.advice, place)
-    if (what, advice) == (error.what, error.advice):
-        return error
-    kind = error if type(error).__init__ is not DreamdError.__init__ else type(error)(what, advice)
-    kind.what, kind.advice, kind.args = what, advice, (f"{what}; {advice}" if advice else what,)
-    kind.code, kind.details, kind.http_status = error.code, error.details, error.http_status
-    return kind
-
-
-def unknown(name: str) -> NotFoundError:
-    """Return the error for a workspace that is not there, or not for this token: nobody can tell which."""
-    return NotFoundError(f"there is no workspace {name[:60]!r}", f"GET {WORKSPACES} lists yours")
-
-
-def not_now() -> UnreachableError:
-    """Return the error for a tenant when one of the operator's machines is the reason."""
-    return UnreachableError("the service cannot do this now", "try again")
-
-
-def unknown_outcome() -> UnknownOutcomeError:
-    """Return the error for a tenant when nobody knows whether it was done."""
-    return UnknownOutcomeError(
-        "nobody knows whether this is done", "look whether it is there before you send it again"
-    )
-
-
-def told_text(text: str, place: Place) -> str:
-    """Return the message without paths of a machine; the workspace goes by its name."""
-    own = re.sub(rf"/[^\s'\":;,]*/{place.handle}(?![\w-])", place.name, text)
-    return _PATH.sub("…", own)
-
-
-def told_advice(text: str, place: Place) -> str:
-    """Return the advice without what only the operator can do."""
-    said = told_text(text, place)
-    if not _OF_OPERATOR.search(said):
-        return said
-    return ", ".join(one for one in _CLAUSE.split(said) if not _OF_OPERATOR.search(one))
-
-
-def told_value(value: Value, place: Place) -> Value:
-    """Return the reply without the paths of a machine's files, in whichever of its texts they are."""
-    if isinstance(value, str):
-        return told_text(value, place)  # type: ignore[return-value]
-    if isinstance(value, tuple):
-        return tuple(told_value(one, place) for one in value)  # type: ignore[return-value]
-    if isinstance(value, Problem):
-        what, advice = told_text(value.what, place), told_advice(value.advice, place)
-        return replace(value, what=what, advice=advice)
-    if is_dataclass(value) and not isinstance(value, type):
-        given = {one.name: getattr(value, one.name) for one in fields(value)}
-        new = {name: told_value(one, place) for name, one in given.items()}
-        return replace(value, **{name: one for name, one in new.items() if one is not given[name]})
-    return value

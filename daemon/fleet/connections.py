@@ -126,7 +126,7 @@ def require_installed() -> None:
     """Raise ConfigError unless the libraries of the fleet are installed."""
     from importlib.util import find_spec
 
-    missing = [name for name in ("psycopg", "obstore") if find_spec(name) is None]
+    missing = [name for name in ("psycopg", "procrastinate", "obstore") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"{', '.join(missing)} is not installed", "pip install 'dreamd[fleet]'")
 
@@ -145,9 +145,20 @@ def read_status(config: Config) -> "FleetStatus":
 # ------------------------------------------------------------------- this process's own folder
 
 
-@contextmanager
-def own_folder(config: Config, environment: Mapping[str, str], kind: Literal["process", "upkeep"]) -> Iterator[Path]:
-    """Give this process the first folder process-N (upkeep-N) below fleet.folder that is free, for itself alone.
+class OwnFolder:
+    """A folder of this process alone, until it ends; another process of the machine has another one."""
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._lock = lock
+
+    def close(self) -> None:
+        """Let another process have it."""
+        os.close(self._lock)
+
+
+def own_folder(config: Config, environment: Mapping[str, str], kind: Literal["process", "upkeep"]) -> OwnFolder:
+    """Lock and return the first folder process-N (upkeep-N) below fleet.folder that is free.
 
     What an earlier process left there belongs to this one. Raise BusyError when 64 processes have one each.
     """
@@ -160,26 +171,24 @@ def own_folder(config: Config, environment: Mapping[str, str], kind: Literal["pr
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            continue
-        else:
-            yield path
-            return
-        finally:
             os.close(lock)
+            continue
+        return OwnFolder(path, lock)
     raise BusyError(f"{base} has {_MOST_PROCESSES} processes", "set fleet.folder to another one")
 
 
 @contextmanager
 def scratch_folder(config: Config, environment: Mapping[str, str]) -> Iterator[Path]:
     """Give this process an empty folder of its own below fleet.folder, and remove it at the end."""
-    with own_folder(config, environment, "upkeep") as folder:
-        work = folder / "work"
-        try:
-            shutil.rmtree(work, ignore_errors=True)  # of one that was killed
-            work.mkdir(mode=0o700)
-            yield work
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+    folder = own_folder(config, environment, "upkeep")
+    work = folder.path / "work"
+    try:
+        shutil.rmtree(work, ignore_errors=True)  # of one that was killed
+        work.mkdir(mode=0o700)
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        folder.close()
 
 
 def isolate(folder: Path, environment: "os._Environ[str]") -> None:

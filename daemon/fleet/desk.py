@@ -7,7 +7,6 @@ that it had taken in still wait, and the next holder takes them in. A folder is 
 held: no other machine has a copy of it, and what is forgotten in it is forgotten everywhere.
 """
 
-import json
 import os
 import shutil
 import sqlite3
@@ -16,351 +15,15 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
-from daemon.config.settings import Config
-from daemon.fleet.connections import MARK
+from daemon.fleet.held import Held, Surroundings
 from daemon.observability import logs
-from daemon.service.keeper import Keeper
-from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, phase, work
-from daemon.workspace.stores import utc_now
-from daemon.workspace.vector_index import Embedding
-from state.budget import Spend
-from state.dream import Reason
-from state.errors import DreamdError, FencedError, NotFoundError, NotKeptError, UnreachableError, UsageError
-from state.fleet import InboxRow, Lease
-from state.stores.disk.lock import Turn
+from state.errors import DreamdError, NotKeptError
+from state.fleet import Lease
 from state.stores.disk.workspace import contained, init_workspace
-from state.stores.fleet.inbox import Inbox
-from state.stores.fleet.leases import Commit, Leases
 from state.stores.generations.generations import Generations
-from state.stores.generations.objects import Objects
-from state.stores.history.inbox import NoteInbox
-
-# Of a store that nobody asked meanwhile; so that the status of the fleet knows.
-_ASKED_EVERY_SECONDS = 60.0
-# By then whoever forgets has deleted what held it, or is dead; its next holder does it then.
-_ERASED_AGAIN = timedelta(seconds=30)
-# What a pass leaves undone in a session is no reason for one after the other.
-_BETWEEN_PASSES = timedelta(seconds=30)
-_UNREADABLE = (UsageError, ValueError, KeyError, TypeError, AttributeError, OverflowError)
-
-
-class StoreWatch:
-    """The object store, and whether it can be reached. `problem`: why it cannot be used now; empty when it can."""
-
-    def __init__(self, objects: Objects) -> None:
-        self.problem = ""
-        self.objects = objects
-        self._reached_at = time.monotonic()
-
-    @contextmanager
-    def asking(self) -> Iterator[None]:
-        """Note whether what is asked of the store within is answered."""
-        try:
-            yield
-        except UnreachableError as error:
-            if not self.problem:
-                logs.get().error("objects_unreachable", error=error)
-            self.problem = "the object store of the fleet cannot be reached"
-            raise
-        except NotFoundError:  # which the store says
-            self._reached()
-            raise
-        self._reached()
-
-    def _reached(self) -> None:
-        if self.problem:
-            logs.get().info("objects_reached")
-        self.problem, self._reached_at = "", time.monotonic()
-
-    def ask_again(self) -> None:
-        """Look whether the store is there, if it was away or nobody asked it for a minute."""
-        if self.problem or time.monotonic() - self._reached_at > _ASKED_EVERY_SECONDS:
-            with suppress(DreamdError), self.asking():
-                self.objects.get(MARK)
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What all workspaces of one process share."""
-
-    config: Config
-    embedding: Embedding
-    leases: Leases
-    inbox: Inbox
-    watch: StoreWatch
-
-    def thresholds(self) -> Thresholds:
-        """Return when a workspace wants a dream or a pass."""
-        section = self.config.dream
-        return Thresholds(
-            interval=timedelta(minutes=section.interval_minutes),
-            min_chunks=section.min_chunks,
-            idle=timedelta(minutes=section.idle_minutes),
-            passes_every=timedelta(minutes=self.config.daemon.pass_minutes),
-        )
-
-
-class Held:
-    """A workspace with its lease. Any thread may call."""
-
-    def __init__(self, lease: Lease, folder: Path, generations: Generations, around: Surroundings) -> None:
-        """`folder` holds the lease's generation, which `generations` has brought up."""
-        self.place = lease.place
-        self.lease = lease
-        """With the generation that was committed last."""
-        self.lost = False
-        self.given = False  # a bootstrap left a receipt, which goes with the next generation
-        self.users = 0
-        self.dreaming = 0  # dreams under way, or about to begin
-        self.used = time.monotonic()
-        # Of a commit, and of a generation that is made: none is made in the middle of a dream's commit.
-        self.quiet = Turn(contained(folder).state / "lock.commit")
-        self._folder = folder
-        self._generations = generations
-        self._around = around
-        self._commits = threading.Lock()
-        self._absorbing = threading.Lock()
-        self._absorbed: set[int] = set()  # inbox rows that are in the folder, and in no generation yet
-        self._counting = threading.Lock()
-        self._writes = self._covered = 0
-        self._written = 0  # of the keeper, when it was last committed
-        self._erasing = lease.erasing_at
-        self._paid = Spend()
-        self.keeper = Keeper(
-            contained(folder), lease.place.handle, lambda: around.config, around.embedding, self._log_failure
-        )
-        self.keeper.alone = self.quiet
-
-    def open(self) -> None:
-        """Take the folder's lock and open its stores."""
-        self.keeper.acquire()
-        # No file knows when the last pass was. That it came with the last commit at least puts none off for ever.
-        self.keeper.last_pass = self.keeper.last_spike_pass = self.lease.committed_at
-        self.keeper.changed = self.lease.is_due
-        self._paid = self._paid_now()
-        self._written = self.keeper.written
-
-    def check(self) -> None:
-        """Raise FencedError when the workspace is, or may be, another process's."""
-        if self.lost:
-            raise FencedError(f"{self.place.handle} is no longer held by this process", "its holder does it again")
-
-    # ------------------------------------------------------------ inbox
-
-    def absorb(self) -> None:
-        """Write what waits in the inbox into the folder, once.
-
-        Not while a generation is made: it would hold what its commit does not call taken. Raise NotKeptError when
-        another process has taken the workspace.
-        """
-        with self.quiet, self._absorbing:
-            self.check()
-            try:
-                waiting = self._around.leases.waiting(self.lease)
-            except NotKeptError:
-                self.lost = True
-                raise
-            aside = []
-            for row in (row for row in waiting if row.id not in self._absorbed):
-                try:
-                    self._take_in(row)
-                except _UNREADABLE as error:
-                    logs.get(workspace=self.place.handle).error("inbox_row_unreadable", row=row.id, error=error)
-                    aside.append(row.id)
-                else:
-                    self._absorbed.add(row.id)
-                    self.keeper.changed |= row.kind == "note"
-            if aside:  # it holds up no other, and is kept
-                self._around.inbox.set_aside(aside)
-
-    def _take_in(self, row: InboxRow) -> None:
-        if row.kind == "note":
-            # Its secrets were taken out when it came; a shape that only this process knows is taken out now.
-            NoteInbox(self.keeper.workspace).append(row.note(), self._around.config.secrets.redaction)
-        else:
-            at = json.loads(row.body).get("at") or row.at.isoformat()
-            self.keeper.record_session_end(datetime.fromisoformat(at))
-
-    # ------------------------------------------------------------ commits
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether the folder may hold what no generation has."""
-        is_written = self._covered < self._writes or self.keeper.written != self._written
-        return is_written or self.given or bool(self._absorbed)
-
-    def commit_writes(self, *, whole: bool = False) -> None:
-        """Return when what was written before this call is committed, by this thread or together with another one."""
-        with self._counting:
-            self._writes += 1
-            mine = self._writes
-        with self._commits:
-            if self._covered < mine or whole:
-                self._commit(whole=whole)
-
-    def commit(self, *, settled: bool = False, answered: bool = False, dreams: int = 0) -> None:
-        """Commit what the folder holds now. `settled`, `answered`: as of a `Commit`; it had so many `dreams`."""
-        with self._commits:
-            self._commit(settled=settled, answered=answered, dreams=dreams)
-
-    def _commit(self, *, whole: bool = False, settled: bool = False, answered: bool = False, dreams: int = 0) -> None:
-        self.check()
-        self._finish_erasing()
-        erasing = utc_now() if whole else self._erasing
-        with self.quiet:
-            with self._absorbing, self._counting:
-                taken, covered, written = tuple(self._absorbed), self._writes, self.keeper.written
-                self.given = False
-            snapshot = self._generations.take(self._folder, whole=whole)
-            # Of the same moment: what is done during the upload is in no generation yet, and must not count as done.
-            due_in = self.due_in(erasing)
-        # Nobody waits for the object store but who waits for this commit.
-        with self._around.watch.asking():
-            generation = self._generations.put(snapshot, self.lease, utc_now())
-        paid = self._paid_now()
-        commit = Commit(
-            generation, snapshot.bytes, taken, dreams, self._spent(paid), due_in, settled, answered, whole, erasing
-        )
-        try:
-            self.lease = self._around.leases.commit(self.lease, commit)
-        except DreamdError:
-            # Fenced, or nobody knows: what the folder holds is trusted no more.
-            self.lost = True
-            raise
-        self._covered, self._written, self._paid, self._erasing = covered, written, paid, erasing
-        with self._absorbing:
-            self._absorbed.difference_update(taken)
-        if whole:  # who asked for it is told
-            self._generations.sweep(forgotten=True)
-        elif self._generations.is_whole:
-            self._sweep("generations_not_swept", forgotten=False)
-
-    def _finish_erasing(self) -> None:
-        """Delete all that is older than a forgetting of some time ago, again or in place of a holder that died.
-
-        By now nobody writes any more who did not know yet that another one holds the workspace.
-        """
-        if self._erasing is None or timedelta(0) <= utc_now() - self._erasing < _ERASED_AGAIN:
-            return
-        if self._sweep("forgotten_not_deleted", forgotten=True):
-            self._erasing = None
-
-    def _sweep(self, failed: str, *, forgotten: bool) -> bool:
-        """Delete older generations; return whether they are. What fails is done by a later commit."""
-        try:
-            self._generations.sweep(forgotten=forgotten)
-        except DreamdError as error:
-            logs.get(workspace=self.place.handle).warning(failed, error=error)
-            return False
-        return True
-
-    # ------------------------------------------------------------ what is to be done, and what it cost
-
-    def decision(self, erasing: datetime | None = None) -> Decision | None:
-        """Return what is to be done in the workspace now, or later; None when nothing is foreseen."""
-        now = utc_now()
-        facts = self.keeper.facts(self.lease.created_at, phase(self.place.handle), now)
-        erasing = erasing or self._erasing
-        return foreseen(
-            now,
-            facts.history,
-            facts.pending,
-            self._around.thresholds(),
-            interrupted=bool(facts.unfinished_dream) and not self.dreaming,
-            sessions_due=facts.sessions_due,
-            erased_at=erasing + _ERASED_AGAIN if erasing is not None else None,
-        )
-
-    def due_in(self, erasing: datetime | None = None) -> timedelta | None:
-        """Return after how long the workspace wants a job; None when nothing is foreseen."""
-        decision = self.decision(erasing)
-        return max(timedelta(0), decision.at - utc_now()) if decision is not None else None
-
-    def charge(self) -> None:
-        """Count what the dream under way has cost so far, so that no death of this process makes it forgotten.
-
-        Without an answer of PostgreSQL it is counted by the next charge or commit, if need be twice.
-        """
-        with self._commits:
-            try:
-                paid = self._paid_now()
-                spent = self._spent(paid)
-                if spent != Spend() and not self._around.leases.charge(self.lease, spent):
-                    self.lost = True  # what goes on costs, and would be done twice
-            except DreamdError as error:
-                logs.get(workspace=self.place.handle).warning("dream_not_charged", error=error)
-            else:
-                self._paid = paid
-
-    def _paid_now(self) -> Spend:
-        """Return all that the ledger holds, whatever the time: its lines were stamped by clocks of many machines."""
-        with self.keeper.store() as store:
-            return store.ledger.spent()
-
-    def _spent(self, paid: Spend) -> Spend:
-        before = self._paid
-        calls, tokens, usd = paid.calls - before.calls, paid.tokens - before.tokens, paid.usd - before.usd
-        return Spend(max(0, calls), max(0, tokens), max(0.0, usd))
-
-    # ------------------------------------------------------------ end
-
-    def close(self) -> None:
-        """Commit what is new, and close the stores."""
-        try:
-            if not self.lost and self.is_changed:
-                self.commit()
-        finally:
-            self.keeper.release()
-
-    def drop(self) -> None:
-        """Close the stores without a word to anybody: the workspace is, or may be, another process's."""
-        self.lost = True
-        with suppress(DreamdError, OSError):
-            self.keeper.release()
-
-    def _log_failure(self, what: str, error: Exception) -> None:
-        logs.get(workspace=self.place.handle).error(f"{what}_failed", error=error)
-
-
-def foreseen(
-    now: datetime,
-    history: History,
-    pending: Pending,
-    thresholds: Thresholds,
-    *,
-    interrupted: bool = False,
-    sessions_due: datetime | None = None,
-    erased_at: datetime | None = None,
-) -> Decision | None:
-    """Return what is to be done now, or WAIT with its time; None when nothing is foreseen.
-
-    `interrupted`: a dream has begun and not ended. `sessions_due`: when the working memory of a session wants
-    maintenance. `erased_at`: when what was forgotten is to be deleted from older generations once more.
-    """
-    if interrupted:
-        return Decision(Action.DREAM, Reason.CATCH_UP, "it was interrupted", now)
-    decision = work(now, history, pending, thresholds)
-    if decision is not None and decision.action is not Action.WAIT:
-        return decision
-    if sessions_due is not None and history.last_pass is not None and history.last_pass <= now:
-        sessions_due = max(sessions_due, history.last_pass + _BETWEEN_PASSES)
-    moments = [(erased_at, "what was forgotten is deleted"), (sessions_due, "working memory of a session")]
-    if decision is not None:
-        moments.append((decision.at, decision.detail))
-    found = [(max(at, now), detail) for at, detail in moments if at is not None]
-    if not found:
-        return None
-    at, detail = min(found, key=lambda one: one[0])
-    return Decision(Action.PASS if at <= now else Action.WAIT, None, detail, at)
-
-
-# ------------------------------------------------------------------- all that this process holds
-
 
 _GIVEN_BACK_AT_ONCE = 8
 # A folder that is removed begins with this, so that nobody takes half of it for a workspace.
@@ -374,7 +37,7 @@ class Desk:
         """`me`: the process's id. What an earlier process left in the folder goes."""
         self._folder = folder
         self._around = around
-        self.me = me
+        self._me = me
         self._held: dict[int, Held] = {}
         # Of who takes or gives back each: one stays for each workspace that was ever here, a hundred bytes.
         self._turns: dict[int, threading.Lock] = {}
@@ -391,11 +54,6 @@ class Desk:
     def find(self, workspace: int) -> Held | None:
         """Return the workspace, if it is held."""
         return self._held.get(workspace)
-
-    @property
-    def problem(self) -> str:
-        """Why the object store cannot be used now; empty when it can."""
-        return self._around.watch.problem
 
     @contextmanager
     def holding(self, workspace: int) -> Iterator[Held]:
@@ -428,12 +86,12 @@ class Desk:
         return self._turns.setdefault(workspace, threading.Lock())
 
     def _take(self, workspace: int) -> Held:
-        lease = self._around.leases.take(workspace, self.me)
+        lease = self._around.leases.take(workspace, self._me)
         try:
             held = self._brought_up(lease)
         except BaseException:
             with suppress(DreamdError):
-                self._around.leases.release(workspace, self.me)
+                self._around.leases.release(lease)
             shutil.rmtree(self._folder / lease.place.handle, ignore_errors=True)
             raise
         self._held[workspace] = held
@@ -481,7 +139,7 @@ class Desk:
     def drop_lost(self) -> None:
         """Drop what another process has taken, or what was removed. Raise UnreachableError."""
         before = self.all()
-        ours = self._around.leases.held(self.me) if before else set()
+        ours = self._around.leases.held(self._me) if before else set()
         for held in before:
             if held.place.id in ours:
                 continue
@@ -495,12 +153,6 @@ class Desk:
         idle = [held for held in self.all() if _is_idle(held, seconds)]
         _each(idle, lambda held: self._give_back(held, seconds))
 
-    def let_go(self, workspace: int) -> None:
-        """Give back a workspace that was claimed, and whose folder could not be brought up."""
-        with self._turn(workspace):
-            if workspace not in self._held:
-                self._around.leases.release(workspace, self.me)
-
     def _give_back(self, held: Held, seconds: float) -> None:
         with self._turn(held.place.id):
             if self._held.get(held.place.id) is not held or not _is_idle(held, seconds):
@@ -509,15 +161,17 @@ class Desk:
                 _told(held, held.close)
             self._forget(held)
             with suppress(DreamdError):
-                self._around.leases.release(held.place.id, self.me)
+                self._around.leases.release(held.lease)
 
-    def cut_off(self) -> None:
-        """Commit those that are still in use as they are, and hold them no more.
+    def cut_off(self) -> list[int]:
+        """Commit those that are still in use as they are, hold them no more, and return which they are.
 
         There is no time to wait for them. What is under way in them commits nothing more; a dream goes on elsewhere
         after the last of its nodes that has ended.
         """
-        _each([held for held in self.all() if not held.lost], _cut_off)
+        left = [held for held in self.all() if not held.lost]
+        _each(left, _cut_off)
+        return [held.place.id for held in left]
 
 
 def _cut_off(held: Held) -> None:

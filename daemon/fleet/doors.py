@@ -19,53 +19,26 @@ import re
 import secrets
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import asdict
-from functools import partial
-from typing import TYPE_CHECKING, Any
-
-from psycopg_pool import PoolTimeout
-from pydantic import Field
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from typing import TYPE_CHECKING
 
 from daemon.api.daemon import MCP_PATH
-from daemon.api.operations.request import Request as Fields
 from daemon.api.workers import Limits, Workers
-from daemon.fleet.access import FORWARDED, not_now, require, unknown, unknown_outcome
+from daemon.fleet.access import FORWARDED
+from daemon.fleet.answers import TOKEN, own_answers
 from daemon.fleet.bearers import SIGN, Bearers, handle
+from daemon.fleet.disclosure import not_now, unknown
 from daemon.http.access_policy import OPEN_PATHS, port_policy
-from daemon.http.app import WORKSPACES, not_routed, require_json
-from daemon.http.calls import fields_of, from_json, from_query
+from daemon.http.app import WORKSPACES
 from daemon.http.errors import ErrorResponse, error_response
-from daemon.http.middleware import AccessMiddleware
 from daemon.observability import logs
-from state.codec import encode
-from state.errors import (
-    ConfigError,
-    DreamdError,
-    ForbiddenError,
-    NotFoundError,
-    OverloadedError,
-    StorageError,
-    UnreachableError,
-)
-from state.fleet import Right, Token, is_name
-from state.stores.fleet.registry import PlaceFacts
+from state.errors import DreamdError, NotFoundError, OverloadedError, UnreachableError
+from state.fleet import Token, is_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from daemon.fleet.process import FleetProcess
-    from daemon.http.access_policy import AccessPolicy
     from daemon.http.sockets import Listener
-
 
 # Many tenants come from the one address of a balancer.
 LIMITS = Limits(
@@ -250,144 +223,3 @@ def _refused(error: DreamdError) -> ErrorResponse:
         logs.get().error("token_not_looked_up", error=error)
         error = not_now()
     return error_response(error)
-
-
-# ------------------------------------------------------------------- what the fleet answers itself
-
-
-TOKEN = "dreamd.token"  # noqa: S105 - a key of the scope
-"""Under this key the scope of an own answer has the token."""
-PAGE = 1_000
-_HOME = {
-    "dreamd": "the memory of agents",
-    "workspaces": WORKSPACES,
-    "status": "/v1/status",
-    "openapi": "/v1/openapi.json",
-    "mcp": "/mcp/NAME",
-    "alive": "/healthz",
-    "ready": "/readyz",
-}
-
-
-class NewWorkspace(Fields):
-    """A workspace to be made."""
-
-    name: str = Field(min_length=1, max_length=48, description="Lower-case letters, digits and hyphens")
-
-
-class Next(Fields):
-    """A page of the list of workspaces, which begins after the name."""
-
-    after: str = Field("", max_length=48, pattern="^[a-z0-9-]*$")
-
-
-def own_answers(process: "FleetProcess", policy: "AccessPolicy", workers: "Workers") -> Starlette:
-    """Make the application for what the fleet answers itself; each request's scope has its token."""
-
-    async def answered(request: Request, work: "Callable[[FleetProcess, Token], dict[str, Any]]") -> Response:
-        token: Token = request.scope[TOKEN]
-        # Of all threads a tenant's requests for these have their share.
-        reply = await workers.run(lambda: encode(work(process, token)), handle(token.id, ""))
-        return Response(reply, media_type="application/json")
-
-    async def workspaces(request: Request) -> Response:
-        if request.method == "GET":
-            after = from_query(Next, fields_of(request.scope["query_string"])).after
-            return await answered(request, partial(_listed, after=after))
-        require_json(request)
-        return await answered(request, partial(_made, name=from_json(NewWorkspace, await request.body()).name))
-
-    async def removed(request: Request) -> Response:
-        return await answered(request, partial(_removed, name=request.path_params["workspace"]))
-
-    routes = [
-        Route("/", lambda _: JSONResponse(_HOME)),
-        Route("/v1/status", partial(answered, work=_status)),
-        Route(WORKSPACES, workspaces, methods=["GET", "POST"]),
-        Route(f"{WORKSPACES}/{{workspace}}", removed, methods=["DELETE"]),
-    ]
-    guard = Middleware(AccessMiddleware, api=process, policy=policy, body_bytes=workers.limits.body_bytes)
-    handlers: dict[Any, Any] = {HTTPException: not_routed, DreamdError: _error}
-    app = Starlette(routes=routes, middleware=[guard], exception_handlers=handlers)
-    app.router.redirect_slashes = False
-    return app
-
-
-# ------------------------------------------------------------------- in a thread
-
-
-def _listed(process: "FleetProcess", token: Token, *, after: str) -> dict[str, Any]:
-    """Return workspaces by name; `after`: where the next page begins, null when that was all."""
-    require(token, Right.READ, "list workspaces")
-    if token.workspaces:
-        named = sorted(name for name in set(token.workspaces) if name > after)
-        found = [one for name in named[: PAGE + 1] if (one := _found(process, token, name)) is not None]
-    else:
-        found = process.places.all(token.tenant.id, after, PAGE + 1)
-    page = found[:PAGE]
-    # Notes that wait in no generation yet are safe, and found.
-    rows = [
-        {
-            "name": one.place.name,
-            "version": one.generation.number,
-            "bytes": one.bytes,
-            "committed_at": one.committed_at,
-            "waiting": one.waiting,
-        }
-        for one in page
-    ]
-    return {"workspaces": rows, "after": page[-1].place.name if len(found) > len(page) else None}
-
-
-def _made(process: "FleetProcess", token: Token, *, name: str) -> dict[str, Any]:
-    require(token, Right.MANAGE, "make workspaces")
-    if not token.reaches(name):
-        raise ForbiddenError("this token is for certain workspaces, and this is none of them", "ask for another one")
-    return {"name": process.places.add(token.tenant, name).name}
-
-
-def _removed(process: "FleetProcess", token: Token, *, name: str) -> dict[str, Any]:
-    """Remove a workspace: nothing of it is given out from now on."""
-    found = _found(process, token, name)
-    if found is None:
-        raise unknown(name)
-    require(token, Right.MANAGE, "remove workspaces")
-    process.places.close(found.place)
-    process.known.drop((found.place.tenant, name))
-    return {"name": name}
-
-
-def _status(process: "FleetProcess", token: Token) -> dict[str, Any]:
-    """Return what the tenant has, what today and this minute used, and what it may (0: no limit)."""
-    tenant = token.tenant
-    use = process.places.use(tenant.id)
-    count, size = use.workspaces, use.bytes
-    if token.workspaces:  # it does not say what else the tenant has
-        found = [one for name in set(token.workspaces) if (one := _found(process, token, name)) is not None]
-        count, size = len(found), sum(one.bytes for one in found)
-    return {
-        "tenant": tenant.name,
-        "token": token.name,
-        "rights": sorted(token.rights),
-        "workspaces": count,
-        "bytes": size,
-        "dreams_today": use.dreams,
-        "tokens_today": use.tokens,
-        "usd_today": round(use.usd, 6),
-        "notes_this_minute": use.notes_this_minute,
-        "quotas": {name: float(most) for name, most in asdict(tenant.quotas).items()},
-    }
-
-
-def _found(process: "FleetProcess", token: Token, name: str) -> PlaceFacts | None:
-    with suppress(NotFoundError):
-        return process.places.find(token.tenant.id, name)
-    return None
-
-
-async def _error(request: Request, error: Exception) -> Response:
-    if isinstance(error, UnreachableError | StorageError | ConfigError):
-        logs.get().error("request_not_done", error=error)
-        was_asked = isinstance(error, UnreachableError) and not isinstance(error.__cause__, PoolTimeout)
-        error = unknown_outcome() if was_asked and request.method != "GET" else not_now()
-    return error_response(error).response()

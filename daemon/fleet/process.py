@@ -9,37 +9,32 @@
 A workspace is opened by its handle, which only the doors of this process write.
 """
 
-import asyncio
 import os
-import signal
-import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.daemon import DaemonInfo, DaemonStatus
-from daemon.config.paths import token
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
-from daemon.fleet.access import HeldAccess, TenantAccess, unknown
+from daemon.fleet.access import HeldAccess, TenantAccess
 from daemon.fleet.arrivals import Arrivals
 from daemon.fleet.bearers import SIGN, Bearers, Recent, handle_parts
-from daemon.fleet.connections import Connections, connect, isolate, own_folder
-from daemon.fleet.desk import Desk, Held, StoreWatch, Surroundings
-from daemon.fleet.lifetime import Condition, Lifetime
-from daemon.fleet.upkeep.removal import finish_removals
+from daemon.fleet.connections import Connections
+from daemon.fleet.desk import Desk
+from daemon.fleet.disclosure import unknown
+from daemon.fleet.held import Held, StoreWatch, Surroundings
+from daemon.fleet.lifetime import Lifetime
 from daemon.fleet.upkeep.status import FleetMetrics
 from daemon.fleet.work import Work
-from daemon.http.sockets import Listener, PortKeys, open_port
 from daemon.models.headless import AGENTS
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics
@@ -47,19 +42,18 @@ from daemon.workspace.status import BY_FLEET, ServiceStatus
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
-from state.errors import ConfigError, NotFoundError, UnreachableError, UsageError
+from state.errors import ConfigError, DreamdError, NotFoundError, UsageError
 from state.fleet import Place, Token, is_name
 from state.stores.fleet.inbox import Inbox
-from state.stores.fleet.leases import Leases
+from state.stores.fleet.leases import Condition, Leases
 from state.stores.fleet.registry import Places, Tokens
 from state.stores.fleet.schedule import Schedule
 
 if TYPE_CHECKING:
     from daemon.service.keeper import Keeper
 
-
 _MOST_PLACES, _PLACE_SECONDS = 100_000, 60.0
-_LOOK_SECONDS, _LOST_SECONDS, _TICK_SECONDS, _REMOVAL_SECONDS = 2.0, 10.0, 1.0, 300.0
+_LOOK_SECONDS, _LOST_EVERY = 2.0, 5
 _NO_CEILING_USD, _NO_CEILING_TOKENS = 1e12, 10**15
 
 
@@ -201,7 +195,12 @@ class FleetProcess:
 
     def queue_dream(self, held: Held, reason: Reason) -> None:
         """Have whoever holds the workspace then dream soon."""
-        self._schedule.want(held.place.id, reason.value)
+        self._schedule.queue(held.place.id, reason.value, self.queue)
+
+    @property
+    def queue(self) -> str:
+        """The queue of the jobs for workspaces that this process holds."""
+        return f"w{self.lifetime.id.hex}"
 
     def _service_status(self, keeper: "Keeper") -> ServiceStatus:
         problems = (keeper.dream_problem, keeper.pass_problem, *keeper.unread_transcripts)
@@ -220,48 +219,39 @@ class FleetProcess:
     def start(self) -> None:
         """Be known to the fleet, and take work. Raise UnreachableError."""
         self.lifetime.start()
-        self._every(_LOOK_SECONDS, "round", self._look)
-        self._every(_LOST_SECONDS, "round", self.desk.drop_lost)
-
-    def take_jobs(self) -> None:
-        """Claim what is due from now on, and go on with removals that were interrupted."""
-        self._every(_TICK_SECONDS, "sweep", self.work.tick)
-        self._every(_REMOVAL_SECONDS, "removal", lambda: finish_removals(self.database, self.objects), first=15.0)
-
-    def _every(self, seconds: float, name: str, act: Callable[[], object], first: float | None = None) -> None:
-        """Do this again and again on a thread of its own, until the process ends."""
-
-        def run() -> None:
-            wait = seconds if first is None else first
-            while not self.stopping.wait(wait):
-                wait = seconds
-                try:
-                    act()
-                except UnreachableError:
-                    continue  # the heartbeat says so
-                except Exception as error:  # noqa: BLE001 - whatever it is, the next time comes
-                    logs.get().error(f"{name}_failed", error=error)
-
-        threading.Thread(target=run, name=name, daemon=True).start()
+        threading.Thread(target=self._look, name="look", daemon=True).start()
 
     def _condition(self) -> Condition:
         return Condition(len(self.desk.all()), self.work.dreaming, self._watch.problem)
 
     def _look(self) -> None:
-        self.desk.look(self.config.fleet.idle_seconds)
-        if minutes := self.config.embeddings.idle_minutes:
-            self._embedding.rest(minutes * 60)
+        looks = 0
+        while not self.stopping.wait(_LOOK_SECONDS):
+            looks += 1
+            try:
+                self.desk.look(self.config.fleet.idle_seconds)
+                if minutes := self.config.embeddings.idle_minutes:
+                    self._embedding.rest(minutes * 60)
+                if looks % _LOST_EVERY == 0:
+                    with suppress(DreamdError):  # the database is away; the lifetime says so
+                        self.desk.drop_lost()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next look comes
+                logs.get().error("round_failed", error=error)
 
     def stop(self, seconds: float) -> bool:
         """Take nothing more, end dreams at their next node, give back everything; return whether all ended."""
         deadline = time.monotonic() + seconds
+        with suppress(DreamdError):
+            self.lifetime.drain()
         self.stopping.set()
         self.desk.closed = True
         while time.monotonic() < deadline and any(held.users for held in self.desk.all()):
             self.desk.give_back_idle(0)
             time.sleep(0.05)
         self.desk.give_back_idle(0)
-        self.desk.cut_off()
+        if left := self.desk.cut_off():
+            with suppress(DreamdError):
+                self._schedule.abandon(left)
         ended = not self.desk.all()
         self.lifetime.stop()
         self._dreamers.shutdown(wait=False, cancel_futures=True)
@@ -278,73 +268,3 @@ def without_machines_ceilings(config: Config) -> Config:
         raise ConfigError(who, "tenants' dreams want a provider's model.")
     section = config.daemon.model_copy(update={"usd_per_day": _NO_CEILING_USD, "tokens_per_day": _NO_CEILING_TOKENS})
     return config.model_copy(update={"daemon": section})
-
-
-# ------------------------------------------------------------------- in the foreground
-
-
-Result = TypeVar("Result")
-# Of the ten seconds after SIGTERM.
-_STOP_SECONDS = 8.0
-_RETRY_SECONDS = 1.0
-_CONNECTIONS = 16
-_KEYS = PortKeys("fleet.host", "fleet.port", "any free one")
-
-
-def patiently(act: Callable[[], Result]) -> Result:
-    """Do it as soon as PostgreSQL and the object store can be reached: a process that starts waits for them."""
-    is_told = False
-    while True:
-        try:
-            return act()
-        except UnreachableError as error:
-            if not is_told:
-                logs.get().warning("start_delayed", error=error)
-            is_told = True
-            time.sleep(_RETRY_SECONDS)
-
-
-def run(config: Config) -> int:
-    """Serve tenants and dream until a signal; return the exit status. Raise ConfigError and BusyError."""
-    logs.configure(config.log.form, config.log.level)
-    sys.setswitchinterval(0.001)
-    operators = token(os.environ)
-    connections = patiently(lambda: connect(config, os.environ, size=config.fleet.dreams_at_once + _CONNECTIONS))
-    with own_folder(config, os.environ, "process") as folder:
-        isolate(folder, os.environ)
-        listener = open_port(config.fleet.host, config.fleet.port, operators, _KEYS)
-        try:
-            address = config.fleet.address or public_address(listener.address, socket.gethostname())
-            process = FleetProcess(config, connections, folder, address)
-            ended = asyncio.run(_serve(process, listener, operators))
-        finally:
-            listener.close()
-        if ended:
-            connections.close()
-        sys.stderr.flush()
-        # Threads of libraries may wait for a model or a disk; all that was acknowledged is durable.
-        os._exit(0)
-
-
-async def _serve(process: "FleetProcess", listener: Listener, operators: str) -> bool:
-    from daemon.fleet.doors import serve_doors
-
-    stop, closing = asyncio.Event(), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await asyncio.to_thread(patiently, process.start)
-    process.take_jobs()
-    logs.get().info("started", version=process.info().version, entrances=[listener.address])
-    async with asyncio.TaskGroup() as group:
-        group.create_task(serve_doors(process, listener, operators, closing))
-        await stop.wait()
-        logs.get().info("stop_begun", dreaming=process.work.dreaming)
-        closing.set()
-        ended = await asyncio.to_thread(process.stop, _STOP_SECONDS)
-    logs.get().info("stopped", left_behind=not ended)
-    return ended
-
-
-def public_address(address: str, host: str) -> str:
-    """Return the address at which other machines reach a listener; one on all addresses is named by `host`."""
-    return address.replace("//0.0.0.0:", f"//{host}:").replace("//[::]:", f"//{host}:")

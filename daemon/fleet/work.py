@@ -1,11 +1,13 @@
-"""Work: the jobs of workspaces, dreams and passes: who claims them, who does them, and under which ceilings.
+"""Work: the jobs of workspaces, dreams and passes: who queues them, who does them, and under which ceilings.
 
-    due_at <= now ─> claimed by a process that has room, which holds it then ─> desk ─> dream or pass ─> commit
+    sweep: due_at <= now ─> job of Procrastinate ─> this process's queue ─> desk ─> dream or pass ─> commit
 
-Nothing is tried again by itself: when a job is due again the schedule says, and jobs whose process died are found by
-whoever looks next.
+Procrastinate fetches, locks and wakes; nothing is tried again by it: when a job is due again the schedule says, and
+jobs that died with their process are found by the sweep.
 """
 
+import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -13,10 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 
+from procrastinate import App, PsycopgConnector
+
 from daemon.config.settings import Config, day_start
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
-from daemon.fleet.desk import Desk, Held
+from daemon.fleet.desk import Desk
+from daemon.fleet.held import Held
 from daemon.observability import logs
 from daemon.observability.failures import failure
 from daemon.observability.metrics import Metrics
@@ -36,89 +41,63 @@ from state.errors import (
     UnreachableError,
 )
 from state.fleet import Quotas
-from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.database import KEEP_ALIVE, FleetDatabase, conninfo
 from state.stores.fleet.inbox import Inbox
+from state.stores.fleet.leases import Leases
 from state.stores.fleet.registry import Places
-from state.stores.fleet.schedule import Schedule, Use
+from state.stores.fleet.schedule import ANYBODYS_QUEUE, WORK, Schedule, Use
 
+# The queue of its holder gets the job then.
+_NOT_KEPT_WAIT = timedelta(seconds=2)
 _BUSY_WAIT = timedelta(seconds=10)
 # Dreams under way may cost less than is counted for them, and a ceiling may be raised.
 _CEILING_WAIT = timedelta(minutes=10)
-LOST_SECONDS = 10.0
-"""So often a process looks for jobs that died."""
+_POLL_SECONDS = 5.0
+_RETRY_SECONDS = 1.0
+_TICK_SECONDS = 1.0
+MOST_ROWS = 500
+"""Of one statement of some tens of milliseconds, whose rows nobody else can write meanwhile."""
+NET_SECONDS = 10.0
 _OLD_SECONDS = 600.0
 
 
 class Work:
-    """Claims jobs and carries them out in the workspaces of a desk. Any thread may call."""
+    """Carries out jobs in the workspaces of a desk. Any thread may call."""
 
     def __init__(
         self, config: Config, desk: Desk, database: FleetDatabase, metrics: Metrics, stopping: threading.Event
     ) -> None:
-        self._config, self._desk = config, desk
-        self._schedule, self._inbox, self._places = Schedule(database), Inbox(database), Places(database)
+        self._config = config
+        self._desk = desk
+        self._leases = Leases(database)
+        self._schedule = Schedule(database)
         # The model is the operator's: errors stand in ledgers and generations, which are the tenants'.
         self._jobs = Jobs(metrics, stopping, discreet=True)
         self._lock = threading.Lock()
         self.dreaming = 0
-        self._running: set[int] = set()
-        self._threads = ThreadPoolExecutor(config.fleet.dreams_at_once, "job")
-        self._lost_at = self._old_at = 0.0
-
-    # ------------------------------------------------------------ claims
-
-    def tick(self) -> int:
-        """Begin the jobs that this process has room for; return how many."""
-        steady = time.monotonic()
-        if steady >= self._lost_at:
-            self._lost_at = steady + LOST_SECONDS
-            if lost := self._schedule.clear_lost(self._desk.me, [*self._running]):
-                logs.get().warning("jobs_lost", jobs=len(lost))
-        if steady >= self._old_at:
-            self._old_at = steady + _OLD_SECONDS
-            self._inbox.sweep()
-            self._places.sweep()
-        room = self._config.fleet.dreams_at_once - len(self._running)
-        if room <= 0 or not self._schedule.is_due():
-            return 0
-        claimed = self._schedule.claim(self._desk.me, room)
-        self._running |= claimed.keys()
-        for workspace, reason in claimed.items():
-            self._threads.submit(self.run_job, workspace, reason)
-        return len(claimed)
 
     def run_job(self, workspace: int, reason: str = "") -> None:
         """Do what the workspace wants, or the dream for this reason.
 
         Whatever it fails with, the schedule knows when it is tried again.
         """
-        try:
-            self._run_job(workspace, reason)
-        finally:
-            with suppress(DreamdError):
-                self._desk.let_go(workspace)
-            self._running.discard(workspace)
-
-    def _run_job(self, workspace: int, reason: str) -> None:
         log = logs.get(workspace=f"ws-{workspace}")
         try:
             with self._desk.holding(workspace) as held:
                 held.absorb()
                 self._do(held, reason)
-        except (NothingToDoError, StoppedError, FencedError, NotKeptError, NotFoundError) as error:
-            log.info("job_ended", why=str(error))  # it is another process's, or is told already
-        except (BusyError, QuotaError) as error:
+        except (NotKeptError, BusyError, QuotaError) as error:
             log.info("job_put_off", why=str(error))
             with suppress(DreamdError):
-                self._schedule.end_job(workspace, self._desk.me, "put off", _wait_after(error))
+                self._leases.put_off(workspace, _wait_after(error))
+        except (NothingToDoError, StoppedError, FencedError, UnreachableError, NotFoundError) as error:
+            log.info("job_ended", why=str(error))  # the sweep finds what was not committed
         except Exception as error:  # noqa: BLE001 - it is told, and tried again later
-            problem = self._desk.problem if isinstance(error, UnreachableError) else failure(error).what
-            if not problem:  # PostgreSQL was away, which is no fault of the workspace
-                log.info("job_ended", why=str(error))
-                return
             log.error("job_failed", error=error)
-            with suppress(DreamdError):
-                self._schedule.end_job(workspace, self._desk.me, "failed", problem=problem)
+            mine = self._desk.find(workspace)
+            if mine is None or not mine.lost:  # else it is another one's job
+                with suppress(DreamdError):
+                    self._leases.settle_failed(workspace, failure(error).what)
 
     def _do(self, held: Held, reason: str) -> None:
         if held.dreaming:
@@ -130,10 +109,8 @@ class Work:
             self.dream(held, why or Reason.MANUAL, Mode(self._config.dream.mode), lambda _: None, queued=True)
         elif decision is not None and decision.action is Action.PASS:
             self.consolidate(held, decision.reason)
-        elif held.is_changed:
-            held.commit(settled=True)
         else:
-            self._schedule.end_job(held.place.id, self._desk.me, "done", held.due_in())
+            held.settle()
 
     def require_room(self, held: Held) -> None:
         """Count a dream of the workspace's tenant from now on, or raise QuotaError."""
@@ -228,4 +205,110 @@ def _wait_after(error: DreamdError) -> timedelta:
     if isinstance(error, QuotaError):
         now = utc_now()
         return min(_CEILING_WAIT, day_start(now) + timedelta(days=1) - now)
-    return _BUSY_WAIT
+    return _NOT_KEPT_WAIT if isinstance(error, NotKeptError) else _BUSY_WAIT
+
+
+# ------------------------------------------------------------------- who does jobs, and who queues them
+
+
+def job_queue(
+    url: str, size: int, own_queue: str, run: Callable[[int, str], None], stopping: threading.Event
+) -> threading.Thread:
+    """Make the thread in which Procrastinate hands out jobs, each to a thread of its own: `run(workspace, reason)`.
+
+    `own_queue`: of the jobs of workspaces that this process holds.
+    """
+    for name in ("procrastinate", "psycopg.pool"):  # what goes wrong is told by our own log
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    settings = {"options": "-c search_path=dreamd,public", **KEEP_ALIVE}
+
+    def work(workspace: int, reason: str) -> None:
+        run(workspace, reason)
+
+    async def serve() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(size + 2, "job"))
+        is_told = False
+        while not stopping.is_set():
+            connector = PsycopgConnector(conninfo=conninfo(url), min_size=1, max_size=size + 2, kwargs=settings)
+            app = App(connector=connector)
+            app.task(name=WORK, retry=False)(work)
+            try:
+                async with app.open_async():
+                    is_told = False
+                    await _take_jobs(app, size, own_queue, stopping)
+            except Exception as error:  # noqa: BLE001 - the database is away, or was; the loop goes on
+                if not (stopping.is_set() or is_told):
+                    logs.get().warning("queue_interrupted", error=error)
+                is_told = True
+            if not stopping.is_set():
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    return threading.Thread(target=lambda: asyncio.run(serve()), name="queue", daemon=True)
+
+
+async def _take_jobs(app: App, size: int, own_queue: str, stopping: threading.Event) -> None:
+    """Take jobs until the process stops."""
+    task = asyncio.create_task(
+        app.run_worker_async(
+            queues=[ANYBODYS_QUEUE, own_queue],
+            concurrency=size,
+            fetch_job_polling_interval=_POLL_SECONDS,
+            abort_job_polling_interval=60.0,
+            delete_jobs="always",
+            install_signal_handlers=False,
+            update_heartbeat_interval=10.0,
+            stalled_worker_timeout=120.0,
+            shutdown_graceful_timeout=8.0,
+        )
+    )
+    try:
+        while not (task.done() or stopping.is_set()):
+            await asyncio.wait([task], timeout=0.2)
+    finally:
+        task.cancel()
+        [ended] = await asyncio.gather(task, return_exceptions=True)
+    if isinstance(ended, Exception):
+        raise ended
+
+
+class Sweeper:
+    """Queues jobs for the workspaces that are due, and clears up after those that died.
+
+    One thread in each process; whoever has the schedule's lock queues.
+    """
+
+    def __init__(self, database: FleetDatabase, stopping: threading.Event) -> None:
+        self._schedule = Schedule(database)
+        self._inbox = Inbox(database)
+        self._places = Places(database)
+        self._stopping = stopping
+        self._net_at = self._old_at = 0.0
+        self._ended: set[int] = set()  # of the jobs, at the last look
+        self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_TICK_SECONDS):
+            try:
+                while self.tick() >= MOST_ROWS and not self._stopping.is_set():
+                    pass
+            except UnreachableError:
+                continue  # the heartbeat says so
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next tick comes
+                logs.get().error("sweep_failed", error=error)
+
+    def tick(self) -> int:
+        """Queue once what is due; return how many workspaces were looked at."""
+        steady = time.monotonic()
+        if steady >= self._net_at:
+            self._net_at = steady + NET_SECONDS
+            self._inbox.wake_waiting()
+            if lost := self._schedule.clear_lost():
+                logs.get().warning("jobs_lost", jobs=len(lost))
+            if dead := self._schedule.clear_dead(self._ended):
+                logs.get().warning("jobs_dead", jobs=dead)
+            self._ended = self._schedule.ended_jobs()
+        if steady >= self._old_at:
+            self._old_at = steady + _OLD_SECONDS
+            self._inbox.sweep()
+            self._places.sweep()
+        return self._schedule.queue_due(MOST_ROWS) if self._schedule.is_due() else 0

@@ -303,7 +303,7 @@ class Fleet:
         try:
             row = database.row(
                 "SELECT (SELECT count(*) FROM inbox WHERE taken_at IS NULL AND kind = 'note') AS waiting,"
-                " (SELECT count(*) FROM workspaces WHERE job_at IS NOT NULL) AS queued"
+                " (SELECT count(*) FROM workspaces WHERE queued_at IS NOT NULL) AS queued"
             )
         except DreamdError:
             return -1, -1

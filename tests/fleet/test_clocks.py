@@ -101,7 +101,7 @@ def test_the_ceilings_of_a_tenant_are_those_of_postgresqls_day(day: str) -> None
         assert [(row["day"], row["dreams"]) for row in rows] == [(home.database.now().date(), 1)]
         # What was spent yesterday, by PostgreSQL's clock, is spent no more today.
         home.database.rows("UPDATE spending SET day = day - 1")
-        home.database.rows("UPDATE workspaces SET due_at = clock_timestamp() WHERE job_at IS NULL")
+        home.database.rows("UPDATE workspaces SET due_at = clock_timestamp() WHERE queued_at IS NULL")
         until(lambda: home.is_dreamt(known, "Grace likes green") or home.is_dreamt(other, "Grace likes green"),
               _USUAL_SECONDS)  # fmt: skip
 

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from daemon.fleet.lifetime import Lifetime
-from state.stores.fleet.leases import Leases
+from state.stores.fleet.leases import Leases, Session
 from state.stores.fleet.registry import Tenants
 from tests.daemon.fleet.running import until
 from tests.redteam.tenancy import WORKSPACE, Occupant, Tenancy, canary, shown, tenancy
@@ -24,7 +24,6 @@ QUICK_SECONDS = 2.0
 def town(fleet_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tenancy]:
     """A fleet in which what was removed goes soon."""
     monkeypatch.setattr("daemon.fleet.process._LOOK_SECONDS", 0.1)
-    monkeypatch.setattr("daemon.fleet.process._LOST_SECONDS", 0.5)
     with tenancy(fleet_url, tmp_path) as one:
         yield one
 
@@ -33,7 +32,7 @@ def remains(town: Tenancy, text: str) -> list[str]:
     """Where this text still is: in files of anybody, or in rows."""
     files = [path for path in town.folder.rglob("*") if path.is_file() and path.stat().st_size]
     found = [str(path) for path in files if path.exists() and text.encode() in held_in(path)]
-    for table in ("inbox", "workspaces", "spending", "removed", "tenants", "tokens"):
+    for table in ("inbox", "workspaces", "spending", "removed", "tenants", "tokens", "procrastinate_jobs"):
         rows = town.database.rows(f"SELECT r::text AS row FROM {table} r")  # noqa: S608 - the names are ours
         found += [table for row in rows if text in row["row"]]
     return found
@@ -120,7 +119,7 @@ def test_who_floods_keeps_nobody_waiting(town: Tenancy, monkeypatch: pytest.Monk
     assert town.door.note(good, WORKSPACE, "before").status == 200
     # Nobody can be reached who holds its workspaces: each of these waits for long.
     monkeypatch.setattr("daemon.fleet.access.PATIENCE_SECONDS", 4.0)
-    session = Lifetime(town.database, "serve", address="http://127.0.0.1:9")
+    session = Session(town.database, "serve", uuid4(), "http://127.0.0.1:9")
     session.beat()
     for place in town.home.places.all(flooder.id):
         Leases(town.database).take(place.place.id, session.id)

@@ -9,8 +9,9 @@ from pathlib import Path
 from uuid import UUID
 
 from state.fleet import Generation, Lease, Place
-from state.stores.generations.generations import DATABASES, Generations, belongs
+from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
+from state.stores.generations.versions import DATABASES, belongs
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 PREFIX = "7/42"

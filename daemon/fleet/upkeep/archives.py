@@ -15,17 +15,17 @@ from pathlib import Path
 
 from daemon.config.settings import Config
 from daemon.fleet.connections import Connections
-from daemon.fleet.lifetime import Condition, Lifetime
+from daemon.fleet.lifetime import Lifetime
 from daemon.upkeep.export import Exported, export
 from daemon.upkeep.import_ import Imported, import_archive
 from daemon.workspace.stores import open_exclusive, utc_now
-from state.errors import BusyError, ConflictError, DreamdError, StorageError, UsageError
+from state.errors import BusyError, ConflictError, DreamdError, NotFoundError, StorageError, UsageError
 from state.fleet import Place, Tenant
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import contained, init_workspace
 from state.stores.fleet.inbox import Inbox
-from state.stores.fleet.leases import Commit, Leases
+from state.stores.fleet.leases import Commit, Condition, Leases
 from state.stores.fleet.registry import Places
 from state.stores.generations.generations import Generations
 from state.stores.history.inbox import NoteInbox
@@ -108,18 +108,26 @@ def _taken(target: Path) -> UsageError:
 def import_place(connections: Connections, tenant: Tenant, name: str, file: Path, own: Path) -> ImportedPlace:
     """Make the workspace of this tenant and name that which was exported into this file.
 
-    Raise ConflictError when there is one of this name, ArchiveError for a file that is none, NotFoundError,
-    QuotaError, UnreachableError; a workspace that was made for it is gone then.
+    One that is there and has never held anything is taken. Raise ConflictError for any other, ArchiveError for a
+    file that is none, NotFoundError, QuotaError, UnreachableError; a workspace that was made for it is gone then.
     """
     root = own / "import"
     done = import_archive(file, root, moves_out=False)  # before anything is made of it
-    places = Places(connections.database)
-    place = places.add(tenant, name)
+    places, is_new = Places(connections.database), False
+    try:
+        found = places.find(tenant.id, name)
+    except NotFoundError:
+        place, is_new = places.add(tenant, name), True
+    else:
+        place = found.place
+        if found.generation.number or found.waiting or found.owned:
+            raise ConflictError(f"tenant {tenant.name} has a workspace {name} already", "choose another name")
     try:
         number, size = _put(connections, place, root)
     except DreamdError:
-        with suppress(DreamdError):
-            places.close(place)  # a process deletes what is left
+        if is_new:
+            with suppress(DreamdError):
+                places.close(place)  # a process deletes what is left
         raise
     return ImportedPlace(tenant.name, name, place.handle, number, size, replace(done, workspace=""))
 

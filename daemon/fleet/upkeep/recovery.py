@@ -6,54 +6,27 @@ last one that was. What an inbox still has of it is not taken in again, as far a
 """
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby, islice
 from pathlib import Path
 
 from daemon.fleet.connections import Connections
-from daemon.fleet.lifetime import processes
 from state.errors import BusyError, ConflictError, StorageError
 from state.fleet import Generation, Place
 from state.stores.disk.workspace import contained
-from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Inbox
-from state.stores.generations.generations import Generations, Version, made_by
+from state.stores.fleet.leases import processes
+from state.stores.fleet.recovery import Newer, Recovery, Row
+from state.stores.generations.generations import Generations
 from state.stores.generations.objects import StoredObject
+from state.stores.generations.versions import Version, made_by
 from state.stores.history.notes import notes_of
 
 _AT_ONCE = 8
-_ROWS = """
-SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.generation, w.key,
-    w.removed_at IS NOT NULL OR t.removed_at IS NOT NULL AS closed
-FROM workspaces w JOIN tenants t ON t.id = w.tenant
-"""
-_RAISE = """
-WITH raised AS (
-    UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s, committed_at = %(at)s,
-        owner = NULL, erasing_at = NULL, dreaming_at = NULL, job_at = NULL, failures = 0,
-        problem = '', due_at = clock_timestamp()
-    WHERE w.id = %(id)s AND w.generation <= %(number)s AND w.removed_at IS NULL RETURNING w.id),
-taken AS (
-    UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM raised
-    WHERE i.workspace = raised.id AND i.id = ANY(%(taken)s::bigint[]))
-SELECT 1 FROM raised
-"""
-_TENANT = """
-INSERT INTO tenants (id, name) OVERRIDING SYSTEM VALUE VALUES (%(tenant)s, %(tenant_name)s)
-ON CONFLICT DO NOTHING
-"""
-_SAME = "SELECT 1 FROM tenants WHERE id = %(tenant)s AND name = %(tenant_name)s AND removed_at IS NULL"
-_MAKE = """
-INSERT INTO workspaces (id, tenant, name, generation, key, bytes, committed_at, due_at)
-OVERRIDING SYSTEM VALUE VALUES (%(id)s, %(tenant)s, %(name)s, %(number)s, %(key)s, %(size)s, %(at)s,
-    clock_timestamp())
-ON CONFLICT DO NOTHING RETURNING id
-"""
 _LOST = "the object store has nothing of it; restore the bucket, or remove the workspace"
 
 
@@ -76,24 +49,6 @@ class Finding(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """A workspace as the registry knows it. `closed`: it, or its tenant, is being removed."""
-
-    place: Place
-    generation: Generation
-    closed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Newer:
-    """The generation that a row is to be brought up to, with the bytes of its files, and when it was made."""
-
-    generation: Generation
-    size: int
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """One workspace: the row's generation (0: no row, or never committed), and the newest whole one of the store.
 
@@ -112,7 +67,7 @@ class Found:
 
 
 # What was found, and what the row may be brought up to.
-_Judged = tuple[Found, _Newer | None]
+_Judged = tuple[Found, Newer | None]
 
 
 def require_stopped(connections: Connections) -> None:
@@ -143,52 +98,29 @@ class Survey:
 
         `own`: an empty folder of ours. Raise UnreachableError; doing it again goes on.
         """
-        seen = list[tuple[int, int]]()
+        recovery, seen = Recovery(self.connections.database), list[tuple[int, int]]()
         for found, newer in self._judged():
-            tenant, workspace = _numbers(found.prefix)
-            seen.append((tenant, workspace))
+            seen.append(_numbers(found.prefix))
             if newer is None:
                 yield found
                 continue
+            tenant, workspace = _numbers(found.prefix)
             place = Place(workspace, tenant, found.tenant, found.workspace)
-            values = {**asdict(place), **asdict(newer), **asdict(newer.generation)}
             try:
                 if found.finding is Finding.MISSING:
-                    self._make(place, values)
+                    recovery.make(place, newer)
                     yield replace(found, done=True)
                 else:
                     taken = self._taken(place, newer, own)
-                    done = bool(self._database.rows(_RAISE, {**values, "taken": list(taken)}))
+                    done = recovery.bring_up(place, newer, taken)
                     yield replace(found, done=done, inbox=len(taken) if done else 0)
             except (ConflictError, StorageError) as error:
                 yield replace(found, problem=str(error))
-        # New tenants and workspaces get numbers above these: the store has objects under them.
-        for table, numbers in (("tenants", [one for one, _ in seen]), ("workspaces", [one for _, one in seen])):
-            self._database.rows(
-                f"SELECT setval(pg_get_serial_sequence('dreamd.{table}', 'id'), greatest(%(most)s,"
-                f" (SELECT coalesce(max(id), 1) FROM {table}), (SELECT last_value FROM dreamd.{table}_id_seq)))",
-                {"most": max(numbers, default=1)},
-            )
+        recovery.pass_numbers((one for one, _ in seen), (one for _, one in seen))
 
-    @property
-    def _database(self) -> FleetDatabase:
-        return self.connections.database
-
-    def _make(self, place: Place, values: Mapping[str, object]) -> None:
-        """Make the row, and its tenant's if that is lost too. Raise ConflictError if a number or name is taken."""
-        with self._database.transaction() as cursor:
-            cursor.execute(_TENANT, values)
-            for statement, otherwise in (
-                (_SAME, f"tenant {place.tenant_name}, number {place.tenant}, is another one in the database"),
-                (_MAKE, f"there is another workspace {place.name}"),
-            ):
-                cursor.execute(statement, values)
-                if cursor.fetchone() is None:
-                    raise ConflictError(otherwise, "its objects stay as they are")
-
-    def _taken(self, place: Place, newer: _Newer, own: Path) -> tuple[int, ...]:
+    def _taken(self, place: Place, newer: Newer, own: Path) -> tuple[int, ...]:
         """Return the inbox rows whose notes this generation has: they were taken in before."""
-        rows = [row for row in Inbox(self._database).waiting(place.id) if row.kind == "note"]
+        rows = [row for row in Inbox(self.connections.database).waiting(place.id) if row.kind == "note"]
         if not rows:
             return ()
         root = own / place.handle
@@ -201,10 +133,7 @@ class Survey:
 
     def _judged(self) -> Iterator[_Judged]:
         """Yield each workspace of the registry or the store, judged; the store's first, some at once."""
-        seen, rows = set[int](), dict[int, _Row]()
-        for row in self._database.rows(_ROWS):
-            place = Place(row["id"], row["tenant"], row["tenant_name"], row["name"])
-            rows[place.id] = _Row(place, Generation(row["generation"], row["key"]), row["closed"])
+        rows, seen = Recovery(self.connections.database).rows(), set[int]()
 
         def judged(stored: tuple[str, dict[str, int]]) -> _Judged:
             return self._judge(*stored, rows.get(_numbers(stored[0])[1]))
@@ -215,9 +144,9 @@ class Survey:
                 for found, newer in pool.map(judged, some):
                     seen.add(_numbers(found.prefix)[1])
                     yield found, newer
-        for one in rows.values():
-            if one.place.id not in seen and not one.closed and one.generation.number:
-                yield _as(one.place.prefix, one.place, Finding.LOST, one.generation.number, 0, _LOST)
+        for row in rows.values():
+            if row.place.id not in seen and not row.closed and row.generation.number:
+                yield _as(row.place.prefix, row.place, Finding.LOST, row.generation.number, 0, _LOST)
 
     def _stored(self) -> Iterator[tuple[str, dict[str, int]]]:
         """Yield the prefix of each workspace in the store, with its objects and their sizes."""
@@ -231,7 +160,7 @@ class Survey:
             if name:
                 yield name, {one.key: one.size for one in group}
 
-    def _judge(self, prefix: str, sizes: dict[str, int], row: _Row | None) -> _Judged:
+    def _judge(self, prefix: str, sizes: dict[str, int], row: Row | None) -> _Judged:
         at = row.generation if row is not None else Generation()
         if row is not None and row.closed:
             return _as(prefix, row.place, Finding.CURRENT, at.number, 0)
@@ -254,7 +183,7 @@ class Survey:
             finding = Finding.BEHIND if number > at.number else Finding.DAMAGED
             problem = self._objection(prefix, at, whole)
         found, _ = _as(prefix, place, finding, at.number, number, problem)
-        newer = _Newer(Generation(max(number, at.number), whole.key), whole.bytes, whole.at)
+        newer = Newer(Generation(max(number, at.number), whole.key), whole.bytes, whole.at)
         return found, None if problem else newer
 
     def _objection(self, prefix: str, at: Generation, whole: Version) -> str:

@@ -5,13 +5,14 @@
 What is cut off anywhere goes on from there: by the command, or by any process. A row goes last, so it is found.
 """
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from daemon.observability import logs
 from daemon.workspace.stores import utc_now
-from state.errors import NotFoundError, StorageError
+from state.errors import NotFoundError, StorageError, UnreachableError
 from state.fleet import Place, Tenant
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.registry import Places, Tenants
@@ -19,6 +20,7 @@ from state.stores.generations.objects import Objects
 
 # A fenced holder may put what it had begun while we delete.
 _ROUNDS = 5
+_FIRST_LOOK_SECONDS, _EVERY_SECONDS = 15.0, 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +82,26 @@ def finish_removals(database: FleetDatabase, objects: Objects) -> list[Receipt]:
     receipts += [_removed(database, objects, place, utc_now()) for place in places.closed()]
     for prefix in places.removed_lately():
         _erase(objects, prefix)
-    for one in receipts:
-        rows = sum(one.rows.values())
-        logs.get().info("removal_finished", workspaces=one.workspaces, objects=one.objects, rows=rows)
     return receipts
+
+
+def remover(database: FleetDatabase, objects: Objects, stopping: threading.Event) -> threading.Thread:
+    """Make a thread that goes on with removals now and then, until the process stops."""
+
+    def run() -> None:
+        wait = _FIRST_LOOK_SECONDS
+        while not stopping.wait(wait):
+            wait = _EVERY_SECONDS
+            try:
+                for one in finish_removals(database, objects):
+                    rows = sum(one.rows.values())
+                    logs.get().info("removal_finished", workspaces=one.workspaces, objects=one.objects, rows=rows)
+            except UnreachableError:
+                continue  # the heartbeat says so
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next look comes
+                logs.get().error("removal_failed", error=error)
+
+    return threading.Thread(target=run, name="removals", daemon=True)
 
 
 def _removed(database: FleetDatabase, objects: Objects, what: Tenant | Place, closed_at: datetime) -> Receipt:

@@ -12,81 +12,23 @@ from datetime import datetime
 from prometheus_client.core import GaugeMetricFamily
 
 from daemon.config.settings import Config
-from daemon.fleet.lifetime import Process, processes
 from daemon.observability import logs
 from daemon.workspace.status import Problem
 from state.errors import DreamdError
+from state.stores.fleet import figures
 from state.stores.fleet.database import FleetDatabase, named
+from state.stores.fleet.figures import Counts, Failing, InboxFigures, Removing, SpentToday
+from state.stores.fleet.leases import Process, processes
 
 _MOST_FAILING = 20
 _MOST_TENANTS = 5
-# A process claims within a second; with every slot taken a workspace waits for a dream to end, for minutes.
-_LAG_SECONDS = 1_800.0
+# The sweep looks every second, and takes five hundred at a time.
+_LAG_SECONDS = 60.0
+# A process fetches within seconds; with every slot taken a job waits for a dream to end, for minutes.
+_QUEUED_SECONDS = 1_800.0
 _REMOVAL_SECONDS = 3_600.0
 # An inbox is taken in by the next pass.
 _PASSES = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """The workspaces by how they stand at `at`, PostgreSQL's time.
-
-    `due`: no process has claimed their job yet, the oldest of them since `lag_seconds`. `running`: a living process
-    has it. `failing`: it failed last.
-    """
-
-    at: datetime
-    workspaces: int
-    bytes: int
-    owned: int
-    due: int
-    running: int
-    failing: int
-    lag_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class InboxFigures:
-    """What was acknowledged and is in no generation yet, of so many workspaces.
-
-    The oldest note is so since `oldest_seconds`: the end of a session without a note before waits for the next one.
-    """
-
-    waiting: int
-    workspaces: int
-    oldest_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class SpentToday:
-    """What a tenant, or all of them (tenant ""), has spent since the day began (UTC)."""
-
-    tenant: str
-    dreams: int
-    calls: int
-    tokens: int
-    usd: float
-
-
-@dataclass(frozen=True, slots=True)
-class Failing:
-    """A workspace whose jobs fail: how often in a row, with what, and when it is tried again."""
-
-    tenant: str
-    workspace: str
-    handle: str
-    failures: int
-    problem: str
-    due_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Removing:
-    """What was closed and is not deleted yet; the oldest since `oldest_seconds`."""
-
-    tenants: int
-    workspaces: int
-    oldest_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,55 +60,22 @@ class FleetStatus:
     problems: tuple[Problem, ...]
 
 
-_SECONDS = "greatest(0, coalesce(extract(epoch FROM clock_timestamp() - {}), 0))::float8"
-_COUNTS = f"""
-SELECT clock_timestamp() AS at, count(*) AS workspaces, coalesce(sum(w.bytes), 0)::bigint AS bytes,
-    count(p.id) AS owned,
-    count(*) FILTER (WHERE w.due_at <= clock_timestamp() AND w.job_at IS NULL) AS due,
-    count(*) FILTER (WHERE w.job_at IS NOT NULL AND p.id IS NOT NULL) AS running,
-    count(*) FILTER (WHERE w.failures > 0) AS failing,
-    {_SECONDS.format("min(w.due_at) FILTER (WHERE w.due_at <= clock_timestamp() AND w.job_at IS NULL)")}
-        AS lag_seconds
-FROM workspaces w LEFT JOIN living p ON p.id = w.owner WHERE w.removed_at IS NULL
-"""
-_INBOX = f"""
-SELECT count(*) AS waiting, count(DISTINCT i.workspace) AS workspaces,
-    {_SECONDS.format("min(i.at) FILTER (WHERE i.kind = 'note')")} AS oldest_seconds
-FROM inbox i JOIN workspaces w ON w.id = i.workspace AND w.removed_at IS NULL WHERE i.taken_at IS NULL
-"""
-# All tenants together come first, then those that it has cost the most.
-_SPENT = """
-SELECT CASE WHEN grouping(s.tenant) = 1 THEN '' ELSE min(t.name) END AS tenant,
-    coalesce(sum(s.dreams), 0)::bigint AS dreams, coalesce(sum(s.calls), 0)::bigint AS calls,
-    coalesce(sum(s.tokens), 0)::bigint AS tokens, coalesce(sum(s.usd), 0)::float8 AS usd
-FROM spending s JOIN tenants t ON t.id = s.tenant WHERE s.day = (clock_timestamp() AT TIME ZONE 'UTC')::date
-GROUP BY GROUPING SETS ((), (s.tenant))
-ORDER BY grouping(s.tenant) DESC, usd DESC, tokens DESC, tenant LIMIT %(most)s
-"""
-_REMOVING = f"""
-SELECT (SELECT count(*) FROM tenants WHERE removed_at IS NOT NULL) AS tenants,
-    count(*) FILTER (WHERE t.removed_at IS NULL) AS workspaces,
-    {_SECONDS.format("least(min(w.removed_at), (SELECT min(removed_at) FROM tenants))")} AS oldest_seconds
-FROM workspaces w JOIN tenants t ON t.id = w.tenant WHERE w.removed_at IS NOT NULL
-"""
-# Those that failed most often first.
-_FAILING = """
-SELECT t.name AS tenant, w.name AS workspace, 'ws-' || w.id AS handle, w.failures, w.problem, w.due_at
-FROM workspaces w JOIN tenants t ON t.id = w.tenant
-WHERE w.failures > 0 AND w.removed_at IS NULL ORDER BY w.failures DESC, w.id LIMIT %(most)s
-"""
+def fleet_status(
+    database: FleetDatabase, config: Config, oldest_minutes: float | None = None, spenders: int = _MOST_TENANTS
+) -> FleetStatus:
+    """Return how the fleet stands, with so many `spenders`. What waits for longer than `oldest_minutes` is a problem.
 
-
-def fleet_status(database: FleetDatabase, config: Config, spenders: int = _MOST_TENANTS) -> FleetStatus:
-    """Return how the fleet stands, with so many `spenders`. Raise UnreachableError."""
+    Raise UnreachableError.
+    """
     fleet, known = config.fleet, tuple(processes(database))
-    [counts] = database.all(Counts, _COUNTS)
-    [inbox] = database.all(InboxFigures, _INBOX)
-    [removing] = database.all(Removing, _REMOVING)
-    spent, *most = database.all(SpentToday, _SPENT, {"most": spenders + 1})
-    failing = tuple(database.all(Failing, _FAILING, {"most": _MOST_FAILING}))
+    [counts] = database.all(Counts, figures.COUNTS)
+    [inbox] = database.all(InboxFigures, figures.INBOX)
+    [removing] = database.all(Removing, figures.REMOVING)
+    spent, *most = database.all(SpentToday, figures.SPENT, {"most": spenders + 1})
+    failing = tuple(database.all(Failing, figures.FAILING, {"most": _MOST_FAILING}))
     ceilings = Ceilings(fleet.usd_per_day, fleet.tokens_per_day)
-    oldest_minutes = _PASSES * config.daemon.pass_minutes + config.dream.interval_minutes / 10
+    if oldest_minutes is None:
+        oldest_minutes = _PASSES * config.daemon.pass_minutes + config.dream.interval_minutes / 10
     problems = (
         *_of_processes(known),
         *_of_work(failing, counts, inbox, removing, oldest_minutes),
@@ -192,7 +101,7 @@ Said = Iterator[tuple[str, str]]
 
 
 def _of_processes(every: tuple[Process, ...]) -> Said:
-    if not any(one.alive and one.kind == "serve" for one in every):
+    if not any(one.alive and one.kind == "serve" and not one.draining for one in every):
         yield "no process lives: no agent reaches its memory, and nothing is dreamt", "start 'dreamd fleet serve'"
     for one in every:
         if one.alive and one.problem:
@@ -203,8 +112,14 @@ def _of_work(
     failing: tuple[Failing, ...], counts: Counts, inbox: InboxFigures, removing: Removing, oldest_minutes: float
 ) -> Said:
     if counts.lag_seconds > _LAG_SECONDS:
+        lag = counts.lag_seconds / 60
         yield (
-            f"the work does not keep up: a workspace is due for {counts.lag_seconds / 60:.0f} minutes",
+            f"the sweep does not keep up: a workspace is due for {lag:.0f} minutes, not queued",
+            "the logs of processes say why ('sweep_failed')",
+        )
+    if counts.queued_seconds > _QUEUED_SECONDS:
+        yield (
+            f"the queue does not move: a job waits for {counts.queued_seconds / 60:.0f} minutes",
             "start more processes, or raise fleet.dreams_at_once",
         )
     if failing:
@@ -276,15 +191,18 @@ def _families(read: FleetStatus) -> Iterator[tuple[str, str, float | Samples]]:
     yield from (
         (*_UP, 1),
         ("processes_alive", "Processes that spoke in the last 15 s.", len(alive)),
+        ("processes_draining", "Of them, those that end.", sum(one.draining for one in alive)),
         ("slots", "Dreams that living processes run at once.", sum(one.slots for one in alive)),
         ("dreaming", "Dreams that run.", sum(one.dreaming for one in alive)),
         ("workspaces", "Workspaces.", counts.workspaces),
         ("bytes", "What their last generations hold.", counts.bytes),
         ("owned", "Workspaces that a living process holds.", counts.owned),
-        ("due", "Workspaces that are due and whose job nobody has begun.", counts.due),
+        ("due", "Workspaces that are due and whose job nobody has queued yet.", counts.due),
+        ("queued", "Jobs that wait for a process.", counts.queued),
         ("running", "Jobs that a living process has.", counts.running),
         ("failing", "Workspaces whose last job failed.", counts.failing),
-        ("lag_seconds", "For how long the oldest is due and not begun.", counts.lag_seconds),
+        ("sweep_lag_seconds", "For how long the oldest is due and not queued.", counts.lag_seconds),
+        ("queue_wait_seconds", "For how long the oldest job waits.", counts.queued_seconds),
         ("inbox_waiting", "Notes and ends of sessions in no generation yet.", read.inbox.waiting),
         ("inbox_workspaces", "Workspaces whose last generation lacks some.", read.inbox.workspaces),
         ("inbox_oldest_seconds", "For how long the oldest note of them waits.", read.inbox.oldest_seconds),

@@ -304,6 +304,8 @@ def migrate(url: str, mark: str) -> int:
 
 
 def _migrate(connection: Connection[DictRow], name: str, mark: str) -> None:
+    from procrastinate.schema import SchemaManager
+
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
     connection.execute("CREATE SCHEMA IF NOT EXISTS dreamd")
     connection.execute("SET LOCAL search_path = dreamd")
@@ -316,6 +318,7 @@ def _migrate(connection: Connection[DictRow], name: str, mark: str) -> None:
             "migrate with a newer dreamd",
         )
     if version == 0:
+        connection.execute(SchemaManager.get_schema())
         connection.execute("INSERT INTO meta VALUES (0)")
     for number in range(version + 1, SCHEMA_VERSION + 1):
         schema = files(__package__).joinpath(f"schema_{number}.sql")

@@ -54,7 +54,7 @@ class Arrived:
 
 
 # What is put makes the workspace due: the end of a session now, a note after a while, in which others may come; where
-# jobs have failed the next one waits. A claim takes the moment away, the end of its job brings it nearer alone:
+# jobs have failed the next one waits. A job that is queued takes the moment away, its end brings it nearer alone:
 # what comes meanwhile is looked at after it. The workspaces' rows are locked in the order of their ids, and the
 # tenants' counts in that of theirs: of two batches one waits for the other.
 _PUT = """
@@ -153,6 +153,23 @@ class Inbox:
             {"tenant": tenant},
         )
         return int(row["notes"]) if row else 0
+
+    def wake_waiting(self) -> int:
+        """Make due the workspaces whose inbox waits though nothing is foreseen; return how many.
+
+        There should be none: it is the net below what each arrival does itself. The end of a session with no note
+        waits for the next one, and wakes nobody meanwhile.
+        """
+        return len(
+            self._database.rows(
+                "UPDATE workspaces SET due_at = clock_timestamp() WHERE id IN (SELECT id FROM workspaces w"
+                " WHERE due_at IS NULL AND queued_at IS NULL AND removed_at IS NULL"
+                " AND id IN (SELECT workspace FROM inbox"
+                "  WHERE taken_at IS NULL AND kind = 'note'"
+                "  AND at < statement_timestamp() - interval '20 seconds')"
+                " FOR NO KEY UPDATE SKIP LOCKED) RETURNING id"
+            )
+        )
 
     def set_aside(self, rows: Sequence[int]) -> None:
         """Take these rows out of the way, and keep them as they are: nobody can read them, or only a newer dreamd.

@@ -1,23 +1,153 @@
-"""Leases: which process holds a workspace, and the one statement that commits a generation.
+"""Leases: which processes live, which of them holds a workspace, and the one statement that commits a generation.
 
-A lease is the holder's name in the workspace's row, for as long as that process lives. The fence is the generation:
-a commit stands if the workspace still has the one from which it went out. Who was displaced may commit as long as
-nobody else has, which harms nobody: what the new holder made of the same generation is then refused.
+A process lives as long as its session with PostgreSQL, which ends it when the process dies, and when it says nothing
+for fifteen seconds: because it hangs, or the line is cut. A lease is the holder's name in the workspace's row, for as
+long as that process lives. The fence is the generation: a commit stands if the workspace still has the one from which
+it went out. Who was displaced may commit as long as nobody else has, which harms nobody: what the new holder made of
+the same generation is then refused.
 """
 
+import threading
 import time
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Literal
 from uuid import UUID
 
 from state.budget import Spend
 from state.errors import FencedError, NotFoundError, NotKeptError, UnreachableError
 from state.fleet import Generation, InboxRow, Lease, Place
-from state.stores.fleet.database import FleetDatabase
-from state.stores.fleet.schedule import LOST
+from state.stores.fleet.database import BoundedConnection, FleetDatabase, explained_errors, open_session, storable
 
+Kind = Literal["serve", "upkeep"]
+"""`upkeep`: a command that holds a workspace for a moment."""
+ALIVE_SECONDS = 15.0
+"""After so long a silence PostgreSQL ends a session; whoever wants the workspaces of its process may take them."""
+HEARTBEAT_SECONDS = 5.0
 _ASKED_AGAIN_SECONDS = 20.0
 _PAUSE_SECONDS = 0.5
+
+
+# ------------------------------------------------------------------- processes
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a process says of itself: what it holds and dreams; `problem`: why it can do nothing now."""
+
+    owned: int = 0
+    dreaming: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process as the status shows it. `alive`: its session is there."""
+
+    id: UUID
+    kind: Kind
+    address: str
+    host: str
+    version: str
+    slots: int
+    started_at: datetime
+    alive: bool
+    silent_seconds: float
+    draining: bool
+    owned: int
+    dreaming: int
+    problem: str
+
+
+_BEAT = """
+INSERT INTO processes (id, kind, address, host, version, slots, owned, dreaming, problem)
+VALUES (%(id)s, %(kind)s, %(address)s, %(host)s, %(version)s, %(slots)s, %(owned)s, %(dreaming)s, %(problem)s)
+ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), owned = excluded.owned, dreaming = excluded.dreaming,
+    problem = excluded.problem
+RETURNING clock_timestamp() AS now
+"""
+
+_END = """
+WITH gone AS (DELETE FROM processes WHERE id = %(id)s),
+owned AS MATERIALIZED (SELECT id FROM workspaces WHERE owner = %(id)s ORDER BY id FOR NO KEY UPDATE)
+UPDATE workspaces w SET owner = NULL FROM owned WHERE w.id = owned.id AND w.owner = %(id)s
+"""
+
+
+@dataclass
+class Session:
+    """The session by which one process lives; `address`: where others reach it. Any thread may call."""
+
+    database: FleetDatabase
+    kind: Kind
+    id: UUID
+    address: str = ""
+    host: str = ""
+    version: str = ""
+    slots: int = 0
+
+    def __post_init__(self) -> None:
+        self._row = {name: getattr(self, name) for name in ("id", "kind", "address", "host", "version", "slots")}
+        self._lock = threading.Lock()
+        self._connection: BoundedConnection | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether PostgreSQL has ended the session since the last word, as far as its socket tells."""
+        connection = self._connection
+        return connection is not None and not connection.closed and connection.is_told
+
+    def beat(self, condition: Condition = Condition()) -> datetime:
+        """Say that the process lives, and return PostgreSQL's time.
+
+        Where the session has ended another one begins: what nobody has taken meanwhile is still the process's own.
+        Raise UnreachableError.
+        """
+        with self._lock:
+            try:
+                if self.has_ended:
+                    self.drop()
+                if self._connection is None:
+                    self._connection = open_session(self.database.url, f"dreamd {self.id}", ALIVE_SECONDS)
+                with explained_errors(self.database.url):
+                    row = self._connection.execute(_BEAT, {**self._row, **asdict(condition)}).fetchone()
+            except BaseException:
+                self.drop()
+                raise
+        assert row is not None
+        now: datetime = row["now"]
+        return now
+
+    def drain(self) -> None:
+        """Have nothing more given to the process. Raise UnreachableError."""
+        self.database.rows("UPDATE processes SET draining = true WHERE id = %(id)s", {"id": self.id})
+
+    def end(self) -> None:
+        """End in order: the row goes, and what the process held is free at once. Raise UnreachableError."""
+        try:
+            self.database.rows(_END, {"id": self.id})
+        finally:
+            self.drop()
+
+    def drop(self) -> None:
+        """Close the session without a word, as the death of the process does."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def processes(database: FleetDatabase) -> list[Process]:
+    """Return every process that is known, also those that died in the last hour."""
+    return database.all(
+        Process,
+        "SELECT id, kind, address, host, version, slots, started_at, draining, owned, dreaming, problem,"
+        " id IN (SELECT id FROM living) AS alive,"
+        " greatest(0, extract(epoch FROM clock_timestamp() - seen_at))::float8 AS silent_seconds"
+        " FROM processes ORDER BY kind, started_at",
+    )
+
+
+# ------------------------------------------------------------------- leases
 
 
 class HeldElsewhereError(NotKeptError):
@@ -49,22 +179,16 @@ class Commit:
     erasing_at: datetime | None = None
 
 
-_JOB_LOST = "w.job_at IS NOT NULL AND w.owner IS DISTINCT FROM %(owner)s"
-# A job of the owner before is lost with it.
-_TAKE = f"""
+_TAKE = """
 WITH taken AS (
-    UPDATE workspaces w SET owner = %(owner)s, dreaming_at = NULL,
-        job_at = CASE WHEN w.owner = %(owner)s THEN w.job_at END,
-        due_at = CASE WHEN {_JOB_LOST} THEN clock_timestamp() ELSE due_at END,
-        failures = failures + (CASE WHEN {_JOB_LOST} THEN w.job_at > pg_postmaster_start_time() ELSE false END)::int,
-        problem = CASE WHEN {_JOB_LOST} AND w.job_at > pg_postmaster_start_time() THEN '{LOST}' ELSE problem END
+    UPDATE workspaces w SET owner = %(owner)s, dreaming_at = NULL
     WHERE w.id = %(id)s AND w.removed_at IS NULL
       AND (w.owner IS NULL OR w.owner = %(owner)s OR NOT EXISTS (SELECT 1 FROM living p WHERE p.id = w.owner))
       AND EXISTS (SELECT 1 FROM living me WHERE me.id = %(owner)s)
     RETURNING w.*)
 SELECT taken.id, taken.tenant, t.name AS tenant_name, taken.name, taken.generation, taken.key, taken.created_at,
     taken.committed_at, taken.erasing_at,
-    taken.due_at IS NOT NULL OR taken.job_at IS NOT NULL OR taken.generation = 0 AS is_due
+    taken.due_at IS NOT NULL OR taken.queued_at IS NOT NULL OR taken.generation = 0 AS is_due
 FROM taken JOIN tenants t ON t.id = taken.tenant WHERE t.removed_at IS NULL
 """
 
@@ -73,18 +197,18 @@ SELECT p.id, coalesce(p.address, '') AS address FROM workspaces w LEFT JOIN livi
 WHERE w.id = %(id)s AND w.removed_at IS NULL
 """
 
-# What comes while a job runs makes the workspace due: that is kept, though this statement may not see what came.
+# What comes while a job is queued makes the workspace due: that is kept, though this statement may not see what came.
 # A problem may quote what is forgotten, and what was set aside may hold it.
 _COMMIT = """
 WITH held AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s,
         committed_at = clock_timestamp(), erasing_at = %(erasing_at)s,
-        job_at = CASE WHEN %(settled)s THEN NULL ELSE job_at END,
+        queued_at = CASE WHEN %(settled)s THEN NULL ELSE queued_at END,
         dreaming_at = CASE WHEN %(settled)s OR %(answered)s THEN NULL ELSE dreaming_at END,
         failures = CASE WHEN %(settled)s THEN 0 ELSE failures END,
         problem = CASE WHEN %(settled)s OR problem = '' THEN ''
             WHEN %(erased)s THEN 'it failed before something was forgotten there' ELSE problem END,
-        due_at = CASE WHEN job_at IS NOT NULL AND NOT %(settled)s THEN due_at
+        due_at = CASE WHEN queued_at IS NOT NULL AND NOT %(settled)s THEN due_at
             ELSE least(due_at, clock_timestamp() + %(due_in)s::interval) END
     WHERE w.id = %(id)s AND w.generation = %(before)s AND w.key = %(before_key)s AND w.removed_at IS NULL
     RETURNING w.id, w.tenant),
@@ -118,6 +242,18 @@ _WAITING = """
 SELECT i.id, i.kind, i.key, i.body, i.at
 FROM workspaces w LEFT JOIN inbox i ON i.workspace = w.id AND i.taken_at IS NULL
 WHERE w.id = %(id)s AND w.owner = %(owner)s AND w.removed_at IS NULL ORDER BY i.id
+"""
+
+_SETTLE = """
+UPDATE workspaces SET queued_at = NULL, due_at = least(due_at, clock_timestamp() + %(due_in)s::interval),
+    failures = CASE WHEN %(done)s THEN 0 ELSE failures END, problem = CASE WHEN %(done)s THEN '' ELSE problem END
+WHERE id = %(id)s AND removed_at IS NULL
+"""
+
+_SETTLE_FAILED = """
+UPDATE workspaces SET queued_at = NULL, dreaming_at = NULL, problem = %(problem)s, failures = failures + 1,
+    due_at = clock_timestamp() + interval '1 minute' * power(2, least(failures, 8))
+WHERE id = %(id)s AND removed_at IS NULL
 """
 
 
@@ -203,10 +339,21 @@ class Leases:
         values = {"id": lease.place.id, "owner": lease.owner, **asdict(spent)}
         return bool(self._database.rows(_CHARGE, values))
 
-    def release(self, workspace: int, owner: UUID) -> None:
-        """Hold the workspace no more, unless a job of it has begun at this owner."""
+    def release(self, lease: Lease) -> None:
+        """Hold the workspace no more."""
         self._database.rows(
-            "UPDATE workspaces SET owner = NULL, dreaming_at = NULL"
-            " WHERE id = %(id)s AND owner = %(owner)s AND job_at IS NULL",
-            {"id": workspace, "owner": owner},
+            "UPDATE workspaces SET owner = NULL, dreaming_at = NULL WHERE id = %(id)s AND owner = %(owner)s",
+            {"id": lease.place.id, "owner": lease.owner},
         )
+
+    def settle(self, workspace: int, due_in: timedelta | None) -> None:
+        """Note that a job of the workspace found nothing to do; it wants another one after `due_in`."""
+        self._database.rows(_SETTLE, {"id": workspace, "due_in": due_in, "done": True})
+
+    def put_off(self, workspace: int, due_in: timedelta) -> None:
+        """Note that a job of the workspace could not be done now; it wants another one after `due_in`."""
+        self._database.rows(_SETTLE, {"id": workspace, "due_in": due_in, "done": False})
+
+    def settle_failed(self, workspace: int, problem: str) -> None:
+        """Note that a job of the workspace has failed; each failure in a row doubles the wait for the next."""
+        self._database.rows(_SETTLE_FAILED, {"id": workspace, "problem": storable(problem)[:500]})

@@ -56,7 +56,7 @@ _CLOSE_TENANT = (
     """
     WITH kept AS MATERIALIZED (SELECT id FROM workspaces WHERE tenant = %(id)s AND removed_at IS NULL
                                ORDER BY id FOR NO KEY UPDATE)
-    UPDATE workspaces w SET removed_at = clock_timestamp(), owner = NULL, due_at = NULL, job_at = NULL
+    UPDATE workspaces w SET removed_at = clock_timestamp(), owner = NULL, due_at = NULL, queued_at = NULL
     FROM kept WHERE w.id = kept.id
     """,
     "INSERT INTO removed (tenant, workspace) VALUES (%(id)s, 0)",
@@ -121,15 +121,19 @@ class Tenants:
         )
         return [(Tenant(row["id"], row["name"]), row["removed_at"]) for row in rows]
 
-    def drop(self, tenant: int) -> None:
-        """Delete every row of a tenant that was closed."""
+    def drop(self, tenant: int) -> int:
+        """Delete every row of a tenant that was closed; return how many workspaces it had."""
         with self._database.transaction() as cursor:
             cursor.execute(
                 "DELETE FROM workspaces WHERE tenant IN"
-                " (SELECT id FROM tenants WHERE id = %(id)s AND removed_at IS NOT NULL)",
+                " (SELECT id FROM tenants WHERE id = %(id)s AND removed_at IS NOT NULL)"
+                " RETURNING 'ws-' || id AS lock",
                 {"id": tenant},
             )
+            locks = [row["lock"] for row in cursor.fetchall()]
+            cursor.execute("DELETE FROM procrastinate_jobs WHERE lock = ANY(%(locks)s)", {"locks": locks})
             cursor.execute("DELETE FROM tenants WHERE id = %(id)s AND removed_at IS NOT NULL", {"id": tenant})
+        return len(locks)
 
 
 # ------------------------------------------------------------------- tokens
@@ -241,7 +245,7 @@ class PlaceFacts:
     bytes: int
     committed_at: datetime | None
     due_at: datetime | None
-    running: bool
+    queued: bool
     owned: bool
     failures: int
     problem: str
@@ -262,7 +266,7 @@ class TenantUse:
 
 _FACTS = """
 SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.generation, w.key, w.bytes, w.committed_at, w.due_at,
-    w.job_at IS NOT NULL AS running, w.failures, w.problem,
+    w.queued_at IS NOT NULL AS queued, w.failures, w.problem,
     EXISTS (SELECT 1 FROM living p WHERE p.id = w.owner) AS owned,
     (SELECT count(*) FROM inbox i WHERE i.workspace = w.id AND i.taken_at IS NULL) AS waiting
 FROM workspaces w JOIN tenants t ON t.id = w.tenant
@@ -290,7 +294,8 @@ SELECT (SELECT count(*) FROM tenants WHERE id = %(tenant)s AND %(workspace)s = 0
     (SELECT count(*) FROM inbox WHERE workspace IN (SELECT id FROM w)) AS inbox,
     (SELECT count(*) FROM spending
      WHERE tenant = %(tenant)s AND %(workspace)s = 0 OR workspace = %(workspace)s) AS spending,
-    (SELECT count(*) FROM arrivals WHERE tenant = %(tenant)s AND %(workspace)s = 0) AS arrivals
+    (SELECT count(*) FROM arrivals WHERE tenant = %(tenant)s AND %(workspace)s = 0) AS arrivals,
+    (SELECT count(*) FROM procrastinate_jobs WHERE lock IN (SELECT 'ws-' || id FROM w)) AS jobs
 """
 
 # What was removed so long ago nobody writes any more.
@@ -360,7 +365,7 @@ class Places:
         """Give out nothing of the workspace from now on; its holder is fenced."""
         self._database.rows(
             "WITH gone AS (UPDATE workspaces SET removed_at = clock_timestamp(), owner = NULL,"
-            " due_at = NULL, job_at = NULL WHERE id = %(id)s AND removed_at IS NULL RETURNING tenant, id)"
+            " due_at = NULL, queued_at = NULL WHERE id = %(id)s AND removed_at IS NULL RETURNING tenant, id)"
             " INSERT INTO removed (tenant, workspace) SELECT tenant, id FROM gone",
             {"id": place.id},
         )
@@ -378,8 +383,9 @@ class Places:
     def drop(self, places: Sequence[Place]) -> None:
         """Delete the rows of workspaces that were closed and have no objects any more."""
         self._database.rows(
-            "DELETE FROM workspaces WHERE id = ANY(%(ids)s) AND removed_at IS NOT NULL",
-            {"ids": [one.id for one in places]},
+            "WITH jobs AS (DELETE FROM procrastinate_jobs WHERE lock = ANY(%(locks)s))"
+            " DELETE FROM workspaces WHERE id = ANY(%(ids)s) AND removed_at IS NOT NULL",
+            {"ids": [one.id for one in places], "locks": [one.handle for one in places]},
         )
 
     def rows(self, tenant: int, workspace: int = 0) -> dict[str, int]:

@@ -1,28 +1,36 @@
-"""Schedule: which workspaces are due, and the jobs of them that processes have claimed.
+"""Schedule: which workspaces are due, and their jobs, which Procrastinate hands to workers.
 
-When a workspace is due is a column of its row: arrivals and commits bring the moment nearer, a claim takes it away.
-A process that has room claims what is due in one statement, which makes it the holder as well: a job runs at the
-workspace's owner from `job_at` on. What is to be done the job finds out once it has the folder.
+When a workspace is due is a column of its row: arrivals and commits bring the moment nearer, a job that is queued
+takes it away. What is to be done the job finds out once it has the folder. One process queues jobs at a time.
 """
 
-from collections.abc import Callable, Collection
+import json
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, Literal
-from uuid import UUID
+from typing import Any
 
 from state.fleet import Place, Quotas
-from state.stores.fleet.database import FleetDatabase, storable
+from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.registry import quotas_of
 
-_ADMISSION_LOCK = 0x6472656173
+ANYBODYS_QUEUE = "fleet"
+WORK = "work"
+_LOCK = 0x6472656172
+# So many jobs wait for each slot: a process that ends one finds the next, and what waits longer waits in the
+# registry, where it can be chosen again. Never many more: Procrastinate's fetch compares the locks of waiting jobs
+# without an index, and with 100,000 of them takes 33 to 71 ms.
+_WAITING_FOR_A_SLOT = 2
+# Of jobs in one slot, at most.
+_ENDED_A_SECOND = 4
+# A job that was fetched and whose workspace has no owner after so long is dead.
+_BEGIN_SECONDS = 20.0
+# So is one whose worker of Procrastinate's, which speaks every ten seconds, was silent for so long.
+_SILENT_SECONDS = 45.0
 # A process may die of anything; of the same workspace again and again it dies of that. Where others were lost with
 # it, one of them may be what it died of.
 _LOST_BEFORE_A_PAUSE, _LOST_WITH_OTHERS = 2, 5
 # A dream of a process that died is counted for so long, or until the workspace has a new owner.
 _DREAMING = "w.dreaming_at > statement_timestamp() - interval '1 hour'"
-LOST = "its process went away before the job was done"
-"""The problem of a workspace whose job died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,58 +46,88 @@ class Use:
 Refusal = Callable[[Quotas, Use, Use], str]
 """Why a tenant with these quotas may have no dream now, beside its own use and that of all; empty when it may."""
 
-# Of each tenant the one that is due the longest comes first, then the second of each, after those that have jobs: so
-# thousands of one tenant never stand before the one of another. What a living process holds is claimed by that one.
-_CLAIM = """
-WITH alive AS MATERIALIZED (SELECT id FROM living),
-busy AS MATERIALIZED (SELECT tenant, count(*) AS jobs FROM workspaces WHERE job_at IS NOT NULL GROUP BY tenant),
-due AS MATERIALIZED (
-    SELECT d.id, d.due_at, coalesce(b.jobs, 0) + row_number() OVER (PARTITION BY t.id ORDER BY d.due_at, d.id) AS turn
-    FROM tenants t CROSS JOIN LATERAL (
-        SELECT w.id, w.due_at FROM workspaces w
-        WHERE w.tenant = t.id AND w.due_at <= statement_timestamp() AND w.job_at IS NULL AND w.removed_at IS NULL
-            AND (w.owner IS NULL OR w.owner = %(me)s OR w.owner NOT IN (SELECT id FROM alive))
-        ORDER BY w.due_at, w.id LIMIT %(most)s) d
-    LEFT JOIN busy b ON b.tenant = t.id),
-chosen AS MATERIALIZED (
-    SELECT w.id, w.wanted FROM workspaces w
-    JOIN (SELECT id, turn, due_at FROM due ORDER BY turn, due_at, id LIMIT %(most)s) first ON first.id = w.id
-    WHERE w.job_at IS NULL AND w.removed_at IS NULL
-        AND (w.owner IS NULL OR w.owner = %(me)s OR w.owner NOT IN (SELECT id FROM alive))
-    ORDER BY first.turn, first.due_at, w.id FOR NO KEY UPDATE OF w SKIP LOCKED)
-UPDATE workspaces w SET job_at = clock_timestamp(), due_at = NULL, wanted = '', owner = %(me)s,
-    dreaming_at = CASE WHEN w.owner = %(me)s THEN w.dreaming_at END
-FROM chosen WHERE w.id = chosen.id AND EXISTS (SELECT 1 FROM alive WHERE id = %(me)s)
-RETURNING w.id, chosen.wanted
+# Of each tenant the one that is due the longest comes first, then the second of each, after those that have jobs. Who
+# finds no slot is looked at again when its turn among its tenant's may come, the first one at once: so thousands of
+# one tenant never stand before the one of another. A workspace that has a waiting job already is marked alone:
+# Procrastinate would refuse all of them for a second one.
+_QUEUE_DUE = f"""
+WITH due AS MATERIALIZED (
+    SELECT id, tenant, due_at FROM workspaces
+    WHERE due_at <= statement_timestamp() AND queued_at IS NULL AND removed_at IS NULL
+    ORDER BY due_at LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED),
+busy AS MATERIALIZED (SELECT tenant, count(*) AS jobs FROM workspaces WHERE queued_at IS NOT NULL GROUP BY tenant),
+slots AS MATERIALIZED (
+    SELECT coalesce(sum(slots), 0) AS all FROM living WHERE NOT draining),
+turns AS (
+    SELECT d.id, d.due_at, coalesce(b.jobs, 0) + row_number() OVER (PARTITION BY d.tenant ORDER BY d.due_at, d.id)
+        AS turn FROM due d LEFT JOIN busy b ON b.tenant = d.tenant),
+placed AS MATERIALIZED (
+    SELECT id, turn, row_number() OVER (ORDER BY turn, due_at, id) + (SELECT coalesce(sum(jobs), 0) FROM busy)
+        <= {_WAITING_FOR_A_SLOT} * (SELECT s.all FROM slots s) AS chosen FROM turns),
+marked AS (
+    UPDATE workspaces w SET queued_at = CASE WHEN p.chosen THEN clock_timestamp() END,
+        due_at = CASE WHEN NOT p.chosen THEN clock_timestamp() + least(interval '10 minutes', make_interval(
+            secs => 1 + p.turn / ({_ENDED_A_SECOND}.0 * (SELECT greatest(1, s.all) FROM slots s)))) END
+    FROM placed p WHERE w.id = p.id RETURNING w.id, w.owner, p.chosen),
+deferred AS (
+    SELECT procrastinate_defer_jobs_v1(array_agg(ROW(
+        CASE WHEN l.id IS NULL THEN '{ANYBODYS_QUEUE}' ELSE 'w' || replace(l.id::text, '-', '') END, '{WORK}', 0,
+        'ws-' || m.id, 'ws-' || m.id, jsonb_build_object('workspace', m.id, 'reason', ''), NULL
+        )::procrastinate_job_to_defer_v1)) AS jobs
+    FROM marked m LEFT JOIN living l ON l.id = m.owner WHERE m.chosen AND NOT EXISTS (
+        SELECT 1 FROM procrastinate_jobs j WHERE j.status = 'todo' AND j.queueing_lock = 'ws-' || m.id)
+    HAVING count(*) > 0)
+SELECT (SELECT count(*) FROM due) AS looked, (SELECT count(*) FROM deferred) AS deferred
 """
 
-# A job runs at the owner for as long as that lives and has it: a claim whose answer was lost, and a job whose end
-# could not be told, are in the row alone. These, and what an outage of PostgreSQL may have cost, are no fault of
-# the workspace.
+_QUEUE_ONE = f"""
+WITH marked AS (
+    UPDATE workspaces SET queued_at = clock_timestamp(), due_at = NULL
+    WHERE id = %(id)s AND queued_at IS NULL AND removed_at IS NULL RETURNING id)
+SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(%(queue)s, '{WORK}', 0, 'ws-' || m.id, 'ws-' || m.id, %(args)s::jsonb,
+    NULL)::procrastinate_job_to_defer_v1])
+FROM marked m WHERE NOT EXISTS (
+    SELECT 1 FROM procrastinate_jobs j WHERE j.status = 'todo' AND j.queueing_lock = 'ws-' || m.id)
+"""
+
+# A job waits where somebody fetches it, or a worker of Procrastinate's that lives does it, while its workspace has an
+# owner or the job has just begun. Any other one is lost: its process can die while another one owns the workspace.
+# Dead jobs are taken away: their locks hold up later ones.
 _CLEAR_LOST = f"""
 WITH lost AS MATERIALIZED (
-    SELECT w.id, coalesce(w.owner = %(me)s, false) OR w.job_at < pg_postmaster_start_time() AS excused
+    SELECT w.id, w.queued_at < pg_postmaster_start_time() AS outage
     FROM workspaces w LEFT JOIN living p ON p.id = w.owner
-    WHERE w.job_at IS NOT NULL AND w.removed_at IS NULL
-        AND (p.id IS NULL OR p.id = %(me)s AND w.id <> ALL(%(running)s::bigint[]))
-    FOR NO KEY UPDATE OF w SKIP LOCKED)
-UPDATE workspaces w SET job_at = NULL, dreaming_at = NULL, failures = failures + (NOT lost.excused)::int,
-    problem = CASE WHEN lost.excused THEN problem ELSE '{LOST}' END,
-    due_at = clock_timestamp() + CASE WHEN NOT lost.excused AND failures >= CASE
+    WHERE w.queued_at < statement_timestamp() - make_interval(secs => %(begin)s) AND w.removed_at IS NULL
+    AND NOT EXISTS (
+        SELECT 1 FROM procrastinate_jobs j WHERE j.status = 'todo' AND j.queueing_lock = 'ws-' || w.id
+        AND (j.queue_name = '{ANYBODYS_QUEUE}' OR EXISTS (
+            SELECT 1 FROM living q WHERE 'w' || replace(q.id::text, '-', '') = j.queue_name)))
+    AND NOT EXISTS (
+        SELECT 1 FROM procrastinate_jobs j JOIN procrastinate_workers k ON k.id = j.worker_id
+        WHERE j.status = 'doing' AND j.lock = 'ws-' || w.id
+        AND k.last_heartbeat > clock_timestamp() - make_interval(secs => %(silent)s)
+        AND (p.id IS NOT NULL OR EXISTS (
+            SELECT 1 FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started'
+            AND e.at > clock_timestamp() - make_interval(secs => %(begin)s))))
+    FOR NO KEY UPDATE OF w SKIP LOCKED),
+dead AS (
+    DELETE FROM procrastinate_jobs j USING lost
+    WHERE (j.status = 'todo' AND j.queueing_lock = 'ws-' || lost.id)
+        OR (j.status = 'doing' AND j.lock = 'ws-' || lost.id))
+UPDATE workspaces w SET queued_at = NULL, dreaming_at = NULL, failures = failures + (NOT lost.outage)::int,
+    problem = CASE WHEN lost.outage THEN problem
+        ELSE 'its process went away, or lost PostgreSQL, before the job was done' END,
+    due_at = clock_timestamp() + CASE WHEN NOT lost.outage AND failures >= CASE
             WHEN (SELECT count(*) FROM lost) = 1 THEN {_LOST_BEFORE_A_PAUSE} ELSE {_LOST_WITH_OTHERS} END
         THEN interval '1 minute' * power(2, least(failures, 8)) ELSE interval '0' END
 FROM lost WHERE w.id = lost.id RETURNING w.id
 """
 
-# Who was displaced says nothing about the job of the next owner. Each failure in a row doubles the wait.
-_END_JOB = """
-UPDATE workspaces SET job_at = NULL,
-    failures = CASE %(how)s WHEN 'done' THEN 0 WHEN 'failed' THEN failures + 1 ELSE failures END,
-    problem = CASE %(how)s WHEN 'done' THEN '' WHEN 'failed' THEN %(problem)s ELSE problem END,
-    dreaming_at = CASE WHEN %(how)s = 'failed' THEN NULL ELSE dreaming_at END,
-    due_at = CASE WHEN %(how)s = 'failed' THEN clock_timestamp() + interval '1 minute' * power(2, least(failures, 8))
-        ELSE least(due_at, clock_timestamp() + %(due_in)s::interval) END
-WHERE id = %(id)s AND owner = %(owner)s AND removed_at IS NULL
+# A workspace is marked from the time at which its job is queued to its end.
+_ENDED = """
+j.status = 'doing' AND NOT EXISTS (
+    SELECT 1 FROM workspaces w WHERE 'ws-' || w.id = j.lock AND w.queued_at IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs o WHERE o.lock = j.lock AND o.status = 'todo'))
 """
 
 _USE_OF_ALL = f"""
@@ -104,7 +142,7 @@ _USE = _USE_OF_ALL.replace("WHERE ", "WHERE %(tenant)s = tenant AND ").replace(
 
 
 class Schedule:
-    """The due times and jobs of all workspaces. Raises UnreachableError while PostgreSQL is away."""
+    """The due times of all workspaces. Raises UnreachableError while PostgreSQL is away."""
 
     def __init__(self, database: FleetDatabase) -> None:
         self._database = database
@@ -113,45 +151,31 @@ class Schedule:
         """Tell whether any workspace is due now."""
         return bool(
             self._database.row(
-                "SELECT 1 FROM workspaces WHERE due_at <= statement_timestamp() AND job_at IS NULL"
+                "SELECT 1 FROM workspaces WHERE due_at <= statement_timestamp() AND queued_at IS NULL"
                 " AND removed_at IS NULL ORDER BY due_at LIMIT 1"
             )
         )
 
-    def claim(self, me: UUID, most: int) -> dict[int, str]:
-        """Claim the jobs of at most so many workspaces that are due; return them with the reasons of dreams.
+    def queue_due(self, most: int) -> int:
+        """Queue the jobs of what is due, as many as there are slots for; return how many workspaces were looked at.
 
-        From now on this process holds them. A reason is empty unless somebody asked for a dream.
+        None while another process does it.
         """
-        return {row["id"]: row["wanted"] for row in self._database.rows(_CLAIM, {"me": me, "most": most})}
+        with self._database.transaction() as cursor:
+            self._database.statements += 1
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s) AS free", (_LOCK,))
+            row = cursor.fetchone()
+            if row is None or not row["free"]:
+                return 0
+            self._database.statements += 1
+            cursor.execute(_QUEUE_DUE, {"most": most})
+            done = cursor.fetchone()
+        return int(done["looked"]) if done else 0
 
-    def want(self, workspace: int, reason: str) -> None:
-        """Have the workspace dreamt soon, for this reason."""
-        self._database.rows(
-            "UPDATE workspaces SET due_at = clock_timestamp(), wanted = %(reason)s"
-            " WHERE id = %(id)s AND removed_at IS NULL",
-            {"id": workspace, "reason": reason},
-        )
-
-    def end_job(
-        self,
-        workspace: int,
-        owner: UUID,
-        how: Literal["done", "put off", "failed"],
-        due_in: timedelta | None = None,
-        problem: str = "",
-    ) -> None:
-        """Note that this process's job of the workspace has ended so; it wants another one after `due_in`."""
-        values = {"id": workspace, "owner": owner, "how": how, "due_in": due_in, "problem": storable(problem)[:500]}
-        self._database.rows(_END_JOB, values)
-
-    def clear_lost(self, me: UUID, running: Collection[int]) -> list[int]:
-        """Have the workspaces of jobs that died looked at again, and return which they are.
-
-        `running`: the jobs of this process, `me`. Each counts as a failure, but for those that an outage of
-        PostgreSQL may have cost; after some in a row the workspace rests for a while.
-        """
-        return [row["id"] for row in self._database.rows(_CLEAR_LOST, {"me": me, "running": list(running)})]
+    def queue(self, workspace: int, reason: str = "", queue: str = ANYBODYS_QUEUE) -> None:
+        """Queue a job of this workspace, unless one waits or runs. `reason`: of a dream that somebody asked for."""
+        args = json.dumps({"workspace": workspace, "reason": reason})
+        self._database.rows(_QUEUE_ONE, {"id": workspace, "queue": queue, "args": args})
 
     def admit(self, place: Place, refusal: Refusal, *, with_all: bool = False) -> str:
         """Count a dream of this workspace until its commit, unless there is a `refusal`; return that.
@@ -165,10 +189,49 @@ class Schedule:
                 cursor.execute(statement, {"tenant": place.tenant, "id": place.id})
                 return cursor.fetchone() or {}
 
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_ADMISSION_LOCK,))
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK + 1,))
             own = use(_USE)
             quotas = quotas_of(own.pop("quotas", None) or {})
             refused = refusal(quotas, Use(**own), Use(**use(_USE_OF_ALL)) if with_all else Use())
             if not refused:
                 cursor.execute("UPDATE workspaces SET dreaming_at = clock_timestamp() WHERE id = %s", (place.id,))
             return refused
+
+    def abandon(self, workspaces: Sequence[int]) -> None:
+        """Give up the jobs of these workspaces, which is no failure: each is due at once."""
+        self._database.rows(
+            "WITH dead AS (DELETE FROM procrastinate_jobs WHERE (status = 'todo' AND queueing_lock = ANY(%(locks)s))"
+            " OR (status = 'doing' AND lock = ANY(%(locks)s)))"
+            " UPDATE workspaces SET queued_at = NULL, dreaming_at = NULL, due_at = clock_timestamp()"
+            " WHERE id = ANY(%(ids)s) AND removed_at IS NULL",
+            {"locks": [f"ws-{one}" for one in workspaces], "ids": list(workspaces)},
+        )
+
+    def clear_lost(self) -> list[int]:
+        """Have the workspaces of jobs that died looked at again, and return which they are.
+
+        Each counts as a failure, but for those that an outage of PostgreSQL may have cost; after some in a row the
+        workspace rests for a while.
+        """
+        rows = self._database.rows(_CLEAR_LOST, {"begin": _BEGIN_SECONDS, "silent": _SILENT_SECONDS})
+        return [row["id"] for row in rows]
+
+    def clear_dead(self, ended: Collection[int] = ()) -> int:
+        """Take away jobs that nobody does any more, and return how many. The lock of each holds up its workspace.
+
+        Their process died after its commit, so that no mark of a queued job tells of them; or it lives, and could not
+        say that they have ended: of `ended_jobs` those that it had some time ago.
+        """
+        return len(
+            self._database.rows(
+                f"DELETE FROM procrastinate_jobs j WHERE {_ENDED} AND (j.id = ANY(%(ended)s) OR NOT EXISTS ("
+                " SELECT 1 FROM procrastinate_workers k WHERE k.id = j.worker_id"
+                " AND k.last_heartbeat > clock_timestamp() - make_interval(secs => %(silent)s)))"
+                " RETURNING j.id",
+                {"silent": _SILENT_SECONDS, "ended": list(ended)},
+            )
+        )
+
+    def ended_jobs(self) -> set[int]:
+        """Return the jobs that have ended as their workspaces say, and not yet as Procrastinate does."""
+        return {row["id"] for row in self._database.rows(f"SELECT j.id FROM procrastinate_jobs j WHERE {_ENDED}")}

@@ -1,4 +1,4 @@
--- Every name is in the schema "dreamd".
+-- Every name is in the schema "dreamd"; Procrastinate's own tables lie beside, as it makes them.
 
 CREATE TABLE tenants (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -33,6 +33,7 @@ CREATE TABLE processes (
     slots integer NOT NULL DEFAULT 0,
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    draining boolean NOT NULL DEFAULT false,
     owned integer NOT NULL DEFAULT 0,
     dreaming integer NOT NULL DEFAULT 0,
     -- Why it can do nothing now, as it said itself.
@@ -57,12 +58,10 @@ CREATE TABLE workspaces (
     committed_at timestamptz,
     -- Who has it open; nobody, unless that process lives.
     owner uuid,
-    -- When it wants a job, of what comes while one runs as well; NULL: when something comes.
+    -- When it wants a job, of what comes while one is queued as well; NULL: when something comes.
     due_at timestamptz,
-    -- The reason of a dream that somebody asked for; else empty.
-    wanted text NOT NULL DEFAULT '',
-    -- Since when its owner has a job of it.
-    job_at timestamptz,
+    -- Since when a job of it waits or runs.
+    queued_at timestamptz,
     -- Since when a dream is under way, which is counted with the most that it may cost.
     dreaming_at timestamptz,
     -- Since when something is forgotten that older generations still hold, unless their deletion is known to have ended.
@@ -76,10 +75,8 @@ CREATE TABLE workspaces (
 CREATE UNIQUE INDEX workspaces_name ON workspaces (tenant, name) WHERE removed_at IS NULL;
 CREATE INDEX workspaces_removed ON workspaces (tenant) WHERE removed_at IS NOT NULL;
 
--- Whether anything is due, and what of each tenant.
-CREATE INDEX workspaces_due ON workspaces (due_at) WHERE due_at IS NOT NULL AND job_at IS NULL;
-CREATE INDEX workspaces_turns ON workspaces (tenant, due_at) WHERE due_at IS NOT NULL AND job_at IS NULL;
-CREATE INDEX workspaces_jobs ON workspaces (tenant) WHERE job_at IS NOT NULL;
+CREATE INDEX workspaces_due ON workspaces (due_at) WHERE due_at IS NOT NULL AND queued_at IS NULL;
+CREATE INDEX workspaces_queued ON workspaces (tenant) WHERE queued_at IS NOT NULL;
 CREATE INDEX workspaces_dreaming ON workspaces (tenant) WHERE dreaming_at IS NOT NULL;
 CREATE INDEX workspaces_owner ON workspaces (owner) WHERE owner IS NOT NULL;
 

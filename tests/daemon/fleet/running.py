@@ -21,7 +21,6 @@ from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config
 from daemon.fleet.connections import Connections
 from daemon.fleet.doors import serve_doors
-from daemon.fleet.lifetime import Lifetime
 from daemon.fleet.process import FleetProcess
 from daemon.http.sockets import open_port
 from daemon.workspace.vector_index import Embedding
@@ -29,7 +28,7 @@ from state.fleet import Place, Quotas, Right, Tenant
 from state.stores.disk.workspace import Workspace, contained
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Leases
+from state.stores.fleet.leases import Leases, Session
 from state.stores.fleet.registry import Places, Registry, Tenants, Tokens
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import open_objects
@@ -297,7 +296,7 @@ class Running(Door):
 @contextmanager
 def another_holder(fleet: Fleet, place: Place, address: str = "http://127.0.0.1:9") -> Iterator[UUID]:
     """Another process holds it while the context lasts, as if its holder had been silent for too long."""
-    session = Lifetime(fleet.database, "serve", address=address)
+    session = Session(fleet.database, "serve", uuid4(), address)
     session.beat()
     fleet.database.rows("UPDATE workspaces SET owner = NULL WHERE id = %(id)s", {"id": place.id})
     Leases(fleet.database).take(place.id, session.id)

@@ -4,7 +4,7 @@ import os
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,7 +13,7 @@ import pytest
 
 from daemon.config.settings import Config
 from daemon.fleet.connections import connect, connect_to_recover, isolate, open_database, own_folder
-from daemon.fleet.process import patiently, public_address
+from daemon.fleet.serving import patiently, public_address
 from state.errors import ConfigError, StorageError
 from state.stores.fleet.database import migrate
 from state.stores.fleet.registry import Places, Tenants
@@ -80,21 +80,19 @@ def test_a_wrong_password_is_told_at_once_without_it(postgres: Postgres, databas
 def test_folders_that_cannot_be_are_told(postgres: Postgres) -> None:
     with pytest.raises(ConfigError, match=r"/proc/nope/objects: no folder can be made there; set fleet\.objects"):
         connect(configured(database=migrated(postgres.new_database()), objects="/proc/nope/objects"), {})
-    with (
-        pytest.raises(StorageError, match="/proc/nope: no folder can be made there; name another one"),
-        own_folder(configured(folder="/proc/nope/own"), {}, "process"),
-    ):
-        pass
+    with pytest.raises(StorageError, match="/proc/nope: no folder can be made there; name another one"):
+        own_folder(configured(folder="/proc/nope/own"), {}, "process")
 
 
 def test_processes_of_one_machine_have_folders_of_their_own(tmp_path: Path) -> None:
     config = configured(folder=tmp_path / "own")
-    with ExitStack() as all_of_them:
-        with own_folder(config, {}, "process") as one:
-            others = [all_of_them.enter_context(own_folder(config, {}, kind)) for kind in ("process", "upkeep")]
-            assert [folder.name for folder in (one, *others)] == ["process-1", "process-2", "upkeep-1"]
-        with own_folder(config, {}, "process") as again:
-            assert again == one
+    one, two, door = (own_folder(config, {}, kind) for kind in ("process", "process", "upkeep"))
+    assert [folder.path.name for folder in (one, two, door)] == ["process-1", "process-2", "upkeep-1"]
+    one.close()
+    again = own_folder(config, {}, "process")
+    assert again.path.name == "process-1"
+    for folder in (again, two, door):
+        folder.close()
 
 
 def test_nothing_of_the_operators_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from daemon.fleet.work import LOST_SECONDS
+from daemon.fleet.work import NET_SECONDS
 from state.fleet import Place
+from state.stores.fleet import schedule
 from tests.daemon.fleet.running import PATIENCE_SECONDS, Door, Fleet, until
 from tests.support import forked, lived
 from tests.support.model_characters import good
@@ -23,11 +24,15 @@ from tests.support.scripted_model import Reply, ScriptedModel, slowly
 def hasten(alive: float) -> None:
     """In a process: it counts as dead earlier than others do."""
     from daemon.fleet import lifetime
+    from state.stores.fleet import leases as processes
 
-    vars(lifetime).update(ALIVE_SECONDS=alive, HEARTBEAT_SECONDS=alive / 3)
+    vars(processes).update(ALIVE_SECONDS=alive)
+    vars(lifetime).update(HEARTBEAT_SECONDS=alive / 3)
 
 
 HASTY = (f"{__name__}:hasten", [3.0])
+# A job whose process died is taken for lost some time after it began, and its workspace is then looked at again.
+FOUND_SECONDS = schedule._BEGIN_SECONDS + NET_SECONDS
 
 
 def remember(door: Door, token: str, place: Place, text: str) -> int:
@@ -101,7 +106,7 @@ def test_each_note_becomes_one_memory_however_often_processes_are_killed(fleet: 
             with fleet.process(before=HASTY):
                 time.sleep(rng.uniform(0.5, 3.5))
     with fleet.process(before=HASTY) as last:
-        until(lambda: nothing_waits(fleet, places), LOST_SECONDS + PATIENCE_SECONDS)
+        until(lambda: nothing_waits(fleet, places), FOUND_SECONDS + PATIENCE_SECONDS)
         assert "Traceback" not in last.log
     held = Counter(text for place in places for text in fleet.crystals(place))
     assert {note: held[note] for note in notes} == dict.fromkeys(notes, 1)
@@ -156,7 +161,7 @@ def test_a_signal_drains_a_process_whose_model_is_slow(fleet: Fleet, seconds: fl
             second = later.enter_context(fleet.process(OPENAI_API_KEY="sk-none"))
         until(lambda: any(one.get("event") == "workspace_taken" for one in second.events), 10)
         until(lambda: any(one.get("event") == "dream_committed" for one in second.events))
-        until(lambda: fleet.row(place)["job_at"] is None)
+        until(lambda: fleet.row(place)["queued_at"] is None)
         if lived.pending(fleet.last(place)) or fleet.waiting(place):  # the note that came last
             assert second.do(token, place, "dream_now", wait=True).status == 200
         assert not fleet.waiting(place)

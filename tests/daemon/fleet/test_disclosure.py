@@ -2,7 +2,7 @@
 
 import pytest
 
-from daemon.fleet.access import told, told_value
+from daemon.fleet.disclosure import told, told_value
 from daemon.workspace.status import Problem
 from state.errors import NotFoundError, StorageError, UnreachableError
 from state.fleet import Place

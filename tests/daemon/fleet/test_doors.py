@@ -144,6 +144,23 @@ def test_figures_are_the_operators_and_nothing_else_is(fleet: Fleet, door: Here)
     assert door.ask(token, "GET", "/v1/openapi.json").status == 200
 
 
+def test_what_shows_the_operators_machines_is_refused(fleet: Fleet, door: Here) -> None:
+    tenant = fleet.tenant()
+    token = fleet.token(tenant)
+    fleet.places.add(tenant, "one")
+    for method, path in (("GET", "configuration"), ("POST", "doctor")):
+        answer = door.ask(token, method, f"/v1/workspaces/one/{path}", {} if method == "POST" else None)
+        assert answer.code == "FORBIDDEN", answer.body
+    for path in ("ingest", "export", "repair", "supersede"):
+        answer = door.ask(token, "POST", f"/v1/workspaces/one/{path}", {})
+        assert answer.status == 403, answer.body
+    assert door.ask(token, "POST", "/v1/login", {}).status in (403, 404)
+    status = door.ask(token, "GET", "/v1/workspaces/one/dream_status")
+    assert status.json["workspace"] == "one"
+    assert str(fleet.folder).encode() not in status.body
+    assert status.json["holder"] is None
+
+
 def test_pages_of_other_hosts_and_origins_are_refused_everywhere(fleet: Fleet, door: Here) -> None:
     token = fleet.token(fleet.tenant())
     for path in ("/", "/v1/workspaces", "/v1/status", "/v1/workspaces/one/memory_bootstrap", "/mcp/one"):

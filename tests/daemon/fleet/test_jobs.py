@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.config.settings import Config
-from daemon.fleet import desk as desk_module
-from daemon.fleet.desk import foreseen
-from daemon.fleet.work import refusal
+from daemon.fleet import held as held_module
+from daemon.fleet.held import foreseen
+from daemon.fleet.work import Sweeper, refusal
 from daemon.service.schedule import Action, History, Pending, Thresholds
 from state.errors import QuotaError, UnreachableError
 from state.fleet import Quotas
 from state.stores.fleet.schedule import Schedule, Use
 from state.stores.generations.generations import Generations
-from tests.daemon.fleet.running import Fleet, Here, until
+from tests.daemon.fleet.running import Fleet, Here
 from tests.support.generation_folders import held_in
 
 PAID: dict[str, Any] = {
@@ -106,25 +106,14 @@ def test_each_failure_in_a_row_is_counted_and_doubles_the_wait(fleet: Fleet) -> 
         fleet.note(place, "Ada prefers tea")
         waits = []
         for number in (1, 2):
+            Schedule(fleet.database).queue(place.id, "manual")
             door.process.work.run_job(place.id, "manual")
             row = fleet.row(place)
-            assert (row["failures"], row["job_at"]) == (number, None)
+            assert (row["failures"], row["queued_at"]) == (number, None)
             assert row["problem"]
             waits.append(row["due_at"] - row["committed_at"])
         assert waits[1] > 1.5 * waits[0]
         assert not fleet.waiting(place)
-
-
-def test_a_job_that_the_store_stops_says_why_and_is_left_to_others(fleet: Fleet, door: Here) -> None:
-    place = fleet.place()
-    door.run(place, "working_memory_note", note="Ada prefers tea", importance=0.9)
-    door.give_back()
-    (fleet.folder / "objects").rename(fleet.folder / "away")
-    Schedule(fleet.database).want(place.id, "manual")
-    assert door.process.work.tick() == 1
-    until(lambda: fleet.row(place)["failures"] and fleet.row(place)["owner"] is None)
-    assert "object store" in fleet.row(place)["problem"]
-    assert fleet.row(place)["job_at"] is None
 
 
 # ------------------------------------------------------------------- forgetting
@@ -168,10 +157,12 @@ def test_who_takes_over_finishes_an_erasure(fleet: Fleet, door: Here, monkeypatc
     assert row["due_at"] is not None
     assert row["erasing_at"] is not None
     # Half a minute later the schedule wants a pass, which whoever holds it then does.
-    monkeypatch.setattr(desk_module, "_ERASED_AGAIN", timedelta(0))
+    monkeypatch.setattr(held_module, "_ERASED_AGAIN", timedelta(0))
     fleet.database.rows("UPDATE workspaces SET due_at = clock_timestamp() - interval '1 second'")
+    assert Sweeper(fleet.database, door.process.stopping).tick() == 1
+    assert fleet.row(place)["queued_at"] is not None
     with fleet.here() as second:
-        assert second.process.work.tick() == 1
-        until(lambda: fleet.holds(WORD) == [] and fleet.row(place)["job_at"] is None)
+        second.process.work.run_job(place.id)
+        assert fleet.holds(WORD) == []
         assert fleet.row(place)["erasing_at"] is None
     assert fleet.crystals(place) == ["Ada prefers tea"]

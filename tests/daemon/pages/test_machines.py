@@ -8,7 +8,7 @@ import pytest
 from daemon.fleet.connections import read_status
 from state.budget import Spend
 from state.fleet import Place
-from state.stores.fleet.schedule import Schedule
+from state.stores.fleet.leases import Leases
 from tests.daemon.fleet.upkeep.conftest import fleet  # noqa: F401 - a fixture
 from tests.daemon.fleet.upkeep.kept import Kept
 from tests.daemon.pages.browser import Browser, looking, text_of, windowed
@@ -27,7 +27,7 @@ def failing(fleet: Kept) -> Place:  # noqa: F811
     place = fleet.place(fleet.tenant("acme"), "notes")
     fleet.commit(place, "a secret of a tenant", spent=Spend(1, 1_234, 0.25))
     fleet.arrive(place, "another secret")
-    Schedule(fleet.database).end_job(place.id, fleet.lease(place).owner, "failed", problem=HOSTILE)
+    Leases(fleet.database).settle_failed(place.id, HOSTILE)
     return place
 
 

@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
-from daemon.fleet.lifetime import Condition, Lifetime, processes
 from state.fleet import Generation, Lease, Place, Tenant
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Commit, Leases
+from state.stores.fleet.leases import Commit, Leases, Session, processes
 from state.stores.fleet.registry import Places, Tenants
 from state.stores.fleet.schedule import Schedule
 
@@ -30,23 +29,22 @@ class Fleet:
         self.database = database
         self.tenants, self.places = Tenants(database), Places(database)
         self.leases = Leases(database)
-        self.sessions: dict[UUID, Lifetime] = {}
-        self.condition = Condition()
+        self.sessions: dict[UUID, Session] = {}
         self.inbox, self.schedule = Inbox(database), Schedule(database)
         self._numbers = itertools.count(1)
 
     def tenant(self, name: str = "acme") -> Tenant:
         return self.tenants.add(name)
 
-    def place(self, tenant: Tenant | None = None, name: str = "") -> Place:
+    def place(self, tenant: Tenant | None = None) -> Place:
         number = next(self._numbers)
-        return self.places.add(tenant or self.tenant(f"tenant-{number}"), name or f"workspace-{number}")
+        return self.places.add(tenant or self.tenant(f"tenant-{number}"), f"workspace-{number}")
 
     def process(self) -> UUID:
-        one = Lifetime(self.database, "serve", lambda: self.condition, "http://127.0.0.1:1", 4)
-        one.beat()
-        self.sessions[one.id] = one
-        return one.id
+        one = uuid4()
+        self.sessions[one] = Session(self.database, "serve", one, "http://127.0.0.1:1", "host", "1", 4)
+        self.sessions[one].beat()
+        return one
 
     def dead(self, process: UUID) -> None:
         """From now on the process's session is over."""
@@ -69,9 +67,6 @@ class Fleet:
     def lease(self, place: Place, process: UUID | None = None) -> Lease:
         return self.leases.take(place.id, process or self.process())
 
-    def end(self, place: Place, process: UUID, **how: Any) -> None:
-        self.schedule.end_job(place.id, process, **{"how": "done", **how})
-
     def put(self, place: Place, key: str | None = None, kind: str = "note") -> int:
         key = key or f"key-{next(self._numbers)}"
         [arrived] = self.inbox.put([Arrival(place.id, place.tenant, kind, key, "{}")])
@@ -86,20 +81,17 @@ class Fleet:
     def due(self, place: Place) -> bool:
         """Whether it would be given a job now."""
         found = self.database.row(
-            "SELECT 1 FROM workspaces WHERE id = %(id)s AND due_at <= clock_timestamp() AND job_at IS NULL"
+            "SELECT 1 FROM workspaces WHERE id = %(id)s AND due_at <= clock_timestamp() AND queued_at IS NULL"
             " AND removed_at IS NULL",
             {"id": place.id},
         )
         return found is not None
 
-    def job(self, place: Place, process: UUID | None = None) -> UUID:
-        """Have a process claim a job of it, and return that one."""
-        process = process or self.process()
-        if self.row(place)["job_at"] is None:
-            self.postpone(place, self.database.now())
-            self.schedule.claim(process, 1_000)
-        assert self.row(place)["owner"] == process
-        return process
+    def queued(self) -> list[int]:
+        """Queue what is due, and return the workspaces with a waiting job, in the order of the jobs."""
+        self.schedule.queue_due(1_000)
+        jobs = self.database.rows("SELECT args FROM procrastinate_jobs WHERE status = 'todo' ORDER BY id")
+        return [job["args"]["workspace"] for job in jobs]
 
     def postpone(self, place: Place, at: datetime | None) -> None:
         self.database.rows("UPDATE workspaces SET due_at = %(at)s WHERE id = %(id)s", {"id": place.id, "at": at})

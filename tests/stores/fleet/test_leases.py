@@ -7,10 +7,10 @@ from uuid import uuid4
 
 import pytest
 
-from daemon.fleet import lifetime as processes
 from state.budget import Spend
 from state.errors import FencedError
 from state.fleet import Lease
+from state.stores.fleet import leases as processes
 from state.stores.fleet.leases import HeldElsewhereError
 from tests.stores.fleet.fleet import Fleet, commit_of, session, together, wait_for, waits
 
@@ -98,7 +98,7 @@ def test_a_process_that_was_stopped_and_goes_on_commits_over_nobody(fleet: Fleet
         )
     assert [row.id for row in fleet.inbox.waiting(place.id)] == [number]
     assert fleet.database.rows("SELECT 1 FROM spending") == []
-    fleet.leases.release(place.id, stopped.owner)
+    fleet.leases.release(stopped)
     assert fleet.row(place)["owner"] == other.owner
 
 
@@ -135,7 +135,7 @@ def test_a_forgetting_takes_along_the_words_of_a_problem_and_what_was_set_aside(
     for one in (place, other):
         fleet.inbox.set_aside([fleet.put(one)])
     lease = fleet.lease(place)
-    fleet.end(place, lease.owner, how="failed", problem="'the code of the cellar is 4711' is no line")
+    fleet.leases.settle_failed(place.id, "'the code of the cellar is 4711' is no line")
     lease = fleet.leases.commit(lease, commit_of(lease))
     assert "4711" in fleet.places.find(place.tenant, place.name).problem
     fleet.leases.commit(lease, commit_of(lease, erased=True))

@@ -7,8 +7,39 @@ import pytest
 
 from state.budget import Spend
 from state.fleet import Place, Quotas
-from state.stores.fleet.schedule import Use
-from tests.stores.fleet.fleet import Fleet, commit_of, together, wait_for
+from state.stores.fleet import schedule
+from state.stores.fleet.schedule import ANYBODYS_QUEUE, Use
+from tests.stores.fleet.fleet import Fleet, commit_of, session, together, wait_for
+
+
+class Procrastinating:
+    """What Procrastinate's own functions do with jobs."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        row = fleet.database.row("INSERT INTO procrastinate_workers DEFAULT VALUES RETURNING id")
+        assert row is not None
+        self.worker = row["id"]
+
+    def fetch(self, queue: str = ANYBODYS_QUEUE) -> int:
+        row = self._fleet.database.row(
+            "SELECT id FROM procrastinate_fetch_job_v2(ARRAY[%(queue)s]::varchar[], %(worker)s)",
+            {"queue": queue, "worker": self.worker},
+        )
+        assert row is not None
+        assert row["id"] is not None
+        return int(row["id"])
+
+    def finish(self, job: int, status: str) -> None:
+        self._fleet.database.rows(
+            "SELECT procrastinate_finish_job_v1(%(job)s, %(status)s::procrastinate_job_status, false)",
+            {"job": job, "status": status},
+        )
+
+    def silent(self) -> None:
+        self._fleet.database.rows(
+            "UPDATE procrastinate_workers SET last_heartbeat = last_heartbeat - interval '1 minute'"
+        )
 
 
 @pytest.fixture
@@ -16,105 +47,145 @@ def place(fleet: Fleet) -> Place:
     return fleet.place()
 
 
-def lost(fleet: Fleet, me: UUID, *running: Place) -> list[int]:
-    """Whose jobs are lost, as this process finds that has these running, some time after they began."""
-    fleet.database.rows("UPDATE workspaces SET job_at = job_at - interval '21 seconds'")
-    return sorted(fleet.schedule.clear_lost(me, [one.id for one in running]))
+@pytest.fixture
+def procrastinating(fleet: Fleet) -> Procrastinating:
+    return Procrastinating(fleet)
 
 
-def has_run_for_a_while(fleet: Fleet) -> bool:
-    """Whether jobs of 21 seconds ago are younger than the server."""
-    return bool(fleet.database.rows("SELECT 1 WHERE pg_postmaster_start_time() < now() - interval '22 seconds'"))
+def lost_of(fleet: Fleet) -> list[int]:
+    """Whose jobs, which have been queued for a while, are taken for dead; nothing is changed."""
+    fleet.database.rows("UPDATE workspaces SET queued_at = clock_timestamp() - interval '1 minute'")
+    with session(fleet.database.url) as look:
+        values = {"begin": schedule._BEGIN_SECONDS, "silent": schedule._SILENT_SECONDS}
+        lost = [row["id"] for row in look.execute(schedule._CLEAR_LOST.encode(), values).fetchall()]
+        look.rollback()
+    return sorted(lost)
+
+
+def begun_long_ago(fleet: Fleet) -> None:
+    fleet.database.rows("UPDATE procrastinate_events SET at = at - interval '1 minute'")
+
+
+def queue_of(worker: UUID) -> str:
+    return f"w{worker.hex}"
 
 
 # ------------------------------------------------------------------- jobs that live, and others
 
 
-def test_a_job_lives_with_the_process_that_has_it(fleet: Fleet) -> None:
-    wait_for(lambda: has_run_for_a_while(fleet))
-    mine, others, forgotten = fleet.place(), fleet.place(), fleet.place()
-    me, other = fleet.process(), fleet.process()
-    for place in (mine, forgotten):
-        fleet.job(place, me)
-    fleet.job(others, other)
-    assert lost(fleet, me, mine) == [forgotten.id], "what it has no word of was never told to it"
-    assert fleet.row(forgotten)["failures"] == 0
-    assert lost(fleet, other, others) == []
-    fleet.dead(other)
-    assert lost(fleet, me, mine) == [others.id]
-    assert fleet.due(others)
-    assert fleet.holder(mine) == me
+def test_a_job_lives_with_whoever_is_to_do_it(fleet: Fleet, procrastinating: Procrastinating) -> None:
+    """Each lives, and is lost when its process dies, or when nobody of those who might have it took the workspace."""
+    waits, begins, runs = fleet.place(), fleet.place(), fleet.place()
+    worker = fleet.process()
+    fleet.schedule.queue(waits.id, "", queue_of(worker))
+    for one in (begins, runs):
+        fleet.schedule.queue(one.id)
+    begun_long_ago(fleet)
+    for _ in range(2):
+        procrastinating.fetch()
+    assert lost_of(fleet) == [], "nobody owns what has begun just now"
+    lease = fleet.lease(runs)
+    begun_long_ago(fleet)
+    assert lost_of(fleet) == [begins.id], "it never had an owner"
+    fleet.dead(worker)
+    assert lost_of(fleet) == [waits.id, begins.id]
+    fleet.dead(lease.owner)
+    assert lost_of(fleet) == [waits.id, begins.id, runs.id]
 
 
-def test_a_job_is_lost_with_its_process_though_another_takes_the_workspace_at_once(
-    fleet: Fleet, place: Place
+@pytest.mark.parametrize("pruned", [True, False])
+def test_a_dead_workers_job_is_lost_though_another_process_owns_the_workspace(
+    fleet: Fleet, place: Place, procrastinating: Procrastinating, *, pruned: bool
 ) -> None:
-    wait_for(lambda: has_run_for_a_while(fleet))
-    fleet.dead(fleet.job(place))
-    lease = fleet.lease(place)
-    row = fleet.row(place)
-    assert (row["failures"], row["job_at"]) == (1, None)
-    assert fleet.schedule.claim(lease.owner, 1) == {place.id: ""}
+    fleet.schedule.queue(place.id)
+    procrastinating.fetch()
+    fleet.lease(place)
+    procrastinating.silent()
+    if pruned:
+        fleet.database.rows("DELETE FROM procrastinate_workers")
+    assert lost_of(fleet) == [place.id]
+
+
+def test_after_a_lost_job_another_can_be_queued_fetched_and_lives(
+    fleet: Fleet, place: Place, procrastinating: Procrastinating
+) -> None:
+    fleet.schedule.queue(place.id)
+    first = procrastinating.fetch()
+    begun_long_ago(fleet)
+    assert lost_of(fleet) == fleet.schedule.clear_lost() == [place.id]
+    fleet.process()
+    assert fleet.queued() == [place.id]
+    assert procrastinating.fetch() != first
+    assert lost_of(fleet) == []
+
+
+def has_run_for_a_while(fleet: Fleet) -> bool:
+    return bool(fleet.database.rows("SELECT 1 WHERE pg_postmaster_start_time() < now() - interval '22 seconds'"))
+
+
+def lost(fleet: Fleet, *places: Place) -> None:
+    """Their jobs die."""
+    for place in places:
+        fleet.schedule.queue(place.id)
+    fleet.database.rows("DELETE FROM procrastinate_jobs")
+    fleet.database.rows("UPDATE workspaces SET queued_at = queued_at - interval '21 seconds'")
 
 
 def test_an_outage_of_postgresql_is_no_fault_of_the_workspace(fleet: Fleet, place: Place) -> None:
     wait_for(lambda: has_run_for_a_while(fleet))
-    me = fleet.process()
     for is_outage in (False, True):
-        fleet.dead(fleet.job(place))
+        lost(fleet, place)
         if is_outage:
-            fleet.database.rows("UPDATE workspaces SET job_at = pg_postmaster_start_time() - interval '1 second'")
-        assert lost(fleet, me) == [place.id]
+            fleet.database.rows("UPDATE workspaces SET queued_at = pg_postmaster_start_time() - interval '1 second'")
+        assert fleet.schedule.clear_lost() == [place.id]
         assert fleet.row(place)["failures"] == 1
 
 
 @pytest.mark.parametrize("others", [0, 1])
 def test_who_is_lost_again_and_again_rests_and_with_others_later(fleet: Fleet, place: Place, others: int) -> None:
-    """Perhaps a process dies of it; of some that were lost together nobody knows of which."""
+    """Perhaps a worker dies of it; of some that were lost together nobody knows of which."""
     every = [place, *(fleet.place() for _ in range(others))]
-    rested, me = [], fleet.process()
+    rested = []
     wait_for(lambda: has_run_for_a_while(fleet))
     for number in range(7):
-        process = fleet.process()
-        for one in every:
-            fleet.job(one, process)
-        fleet.dead(process)
-        assert len(lost(fleet, me)) == len(every)
+        lost(fleet, *every)
+        assert len(fleet.schedule.clear_lost()) == len(every)
         rested += [] if fleet.due(place) else [number]
     assert rested == [*range(5 if others else 2, 7)]
 
 
-# ------------------------------------------------------------------- what is claimed
+def test_a_workspace_with_a_waiting_job_does_not_spoil_the_others(fleet: Fleet, place: Place) -> None:
+    """As when a process that was stopped goes on and ends a job that was given to another since."""
+    other = fleet.place()
+    fleet.process()
+    fleet.schedule.queue(place.id)
+    fleet.leases.settle(place.id, timedelta(0))
+    fleet.put(other)
+    assert fleet.queued() == [place.id, other.id]
+    assert fleet.row(place)["queued_at"] is not None
 
 
-def test_of_many_that_claim_at_once_each_job_is_had_once(fleet: Fleet) -> None:
-    places, processes = [fleet.place() for _ in range(6)], [fleet.process() for _ in range(4)]
+# ------------------------------------------------------------------- what is queued
+
+
+def test_of_two_that_queue_at_once_each_job_is_queued_once(fleet: Fleet) -> None:
+    places = [fleet.place() for _ in range(6)]
+    fleet.process()
     for place in places:
         fleet.put(place)
-    claimed = list[int]()
-    while fleet.schedule.is_due():
-        for one in together(*[lambda one=one: fleet.schedule.claim(one, 3) for one in processes]):
-            claimed += one
-    assert sorted(claimed) == [place.id for place in places]
+    together(*[lambda: fleet.schedule.queue_due(3)] * 4)
+    wait_for(lambda: len(fleet.queued()) == len(places))
+    assert sorted(fleet.queued()) == [place.id for place in places]
 
 
-def test_what_a_living_process_holds_is_claimed_by_that_one_alone(fleet: Fleet, place: Place) -> None:
+def test_the_owners_queue_gets_the_job_while_it_lives(fleet: Fleet, place: Place) -> None:
     lease, other = fleet.lease(place), fleet.lease(fleet.place())
     for one in (place, other.place):
         fleet.put(one)
     fleet.dead(other.owner)
-    stranger = fleet.process()
-    assert fleet.schedule.claim(other.owner, 9) == {}, "it is dead"
-    assert fleet.schedule.claim(stranger, 9) == {other.place.id: ""}
-    assert fleet.holder(other.place) == stranger
-    fleet.schedule.want(place.id, "manual")
-    assert fleet.schedule.claim(lease.owner, 9) == {place.id: "manual"}
-    fleet.leases.release(place.id, lease.owner)
-    assert fleet.holder(place) == lease.owner, "its job has begun there"
-    fleet.end(place, stranger)
-    assert fleet.row(place)["job_at"] is not None, "it is another's"
-    fleet.end(place, lease.owner, due_in=timedelta(0))
-    assert fleet.schedule.claim(lease.owner, 9) == {place.id: ""}, "the dream that was asked for is over"
+    assert fleet.queued() == [place.id, other.place.id]
+    jobs = fleet.database.rows("SELECT queue_name FROM procrastinate_jobs ORDER BY id")
+    assert [job["queue_name"] for job in jobs] == [queue_of(lease.owner), "fleet"]
 
 
 def test_the_one_of_a_tenant_comes_before_the_many_of_another(fleet: Fleet) -> None:
@@ -123,11 +194,18 @@ def test_the_one_of_a_tenant_comes_before_the_many_of_another(fleet: Fleet) -> N
     last = fleet.place(alone)
     for place in (*many, last):
         fleet.put(place)
-    me = fleet.process()
-    assert {*fleet.schedule.claim(me, 4)} == {last.id, *(place.id for place in many[:3])}
-    second = fleet.place(alone)
-    fleet.put(second)
-    assert {*fleet.schedule.claim(me, 1)} == {second.id}, "of the crowd three are being done"
+    fleet.process()
+    queued = fleet.queued()
+    assert len(queued) == 8, "two for each slot"
+    assert last.id in queued[:2]
+    later = [fleet.row(place)["due_at"] for place in many if place.id not in queued]
+    assert later == sorted(later)
+    other = fleet.place(alone)
+    fleet.put(other)
+    assert fleet.queued() == queued
+    now = fleet.database.now()
+    assert fleet.row(other)["due_at"] < now + timedelta(seconds=1.5)
+    assert later[-1] > now + timedelta(seconds=2)
 
 
 def uses(fleet: Fleet, place: Place) -> tuple[Use, Use]:

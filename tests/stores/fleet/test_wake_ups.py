@@ -38,12 +38,12 @@ def test_the_same_key_again_wakes_nobody(fleet: Fleet) -> None:
 
 
 @pytest.mark.parametrize("commit_first", [True, False])
-@pytest.mark.parametrize("has_job", [True, False])
-def test_a_commit_and_an_arrival_at_once(fleet: Fleet, fleet_url: str, *, has_job: bool, commit_first: bool) -> None:
+@pytest.mark.parametrize("queued", [True, False])
+def test_a_commit_and_an_arrival_at_once(fleet: Fleet, fleet_url: str, *, queued: bool, commit_first: bool) -> None:
     place = fleet.place()
     lease = fleet.lease(place)
-    if has_job:
-        fleet.job(place, lease.owner)
+    if queued:
+        fleet.schedule.queue(place.id)
 
     def commit() -> None:
         fleet.leases.commit(lease, commit_of(lease, settled=True, due_in=timedelta(days=1)))
@@ -59,8 +59,8 @@ def test_the_end_of_a_job_and_an_arrival_at_once(
     fleet: Fleet, fleet_url: str, due_in: timedelta | None, *, settle_first: bool
 ) -> None:
     place = fleet.place()
-    me = fleet.job(place)
-    calls = [lambda: fleet.end(place, me, due_in=due_in), lambda: fleet.put(place)]
+    fleet.schedule.queue(place.id)
+    calls = [lambda: fleet.leases.settle(place.id, due_in), lambda: fleet.put(place)]
     ordered(fleet, fleet_url, place.id, *(calls if settle_first else reversed(calls)))
     assert fleet.due(place)
 
@@ -76,25 +76,26 @@ def test_a_note_wakes_after_a_while_and_the_end_of_a_session_at_once(fleet: Flee
     assert fleet.due(place)
 
 
-def test_what_was_there_when_the_job_began_wakes_nobody_at_its_end(fleet: Fleet) -> None:
+def test_what_was_there_when_the_job_was_queued_wakes_nobody_at_its_end(fleet: Fleet) -> None:
     place = fleet.place()
     fleet.put(place)
-    fleet.end(place, fleet.job(place), due_in=timedelta(days=1))
+    fleet.schedule.queue(place.id)
+    fleet.leases.settle(place.id, timedelta(days=1))
     assert not fleet.due(place)
 
 
 def test_a_failure_is_tried_again_when_it_is_time_whatever_came(fleet: Fleet) -> None:
     place = fleet.place()
-    me = fleet.job(place)
+    fleet.schedule.queue(place.id)
     fleet.put(place)
-    fleet.end(place, me, how="failed", problem="the model\0 is \ud800 away")
+    fleet.leases.settle_failed(place.id, "the model\0 is \ud800 away")
     fleet.put(place, kind="session_end")
     assert not fleet.due(place)
     assert (fleet.row(place)["failures"], fleet.row(place)["problem"]) == (1, "the model\ufffd is \ufffd away")
 
 
 class Storm:
-    """Arrivals, claims, commits, ends of jobs and of leases over some workspaces, all at once."""
+    """Arrivals, jobs that are queued, commits, settles and ends of leases over some workspaces, all at once."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
@@ -105,12 +106,16 @@ class Storm:
         for number in range(120):
             self._fleet.put(self._places[number % 4])
 
+    def sweep(self) -> None:
+        while not self._over.is_set():
+            self._fleet.schedule.queue_due(2)
+            self._fleet.database.rows("DELETE FROM procrastinate_jobs")  # they are found by their marks
+
     def work(self) -> None:
         worker = self._fleet.process()
         while not self._over.is_set():
-            claimed = self._fleet.schedule.claim(worker, 2)
             for place in self._places:
-                if place.id in claimed:
+                if self._fleet.row(place)["queued_at"] is not None:
                     with suppress(FencedError):
                         self._dream(place, worker)
 
@@ -137,12 +142,12 @@ class Storm:
             taken, due_in = tuple(row.id for row in rows[:3]), timedelta(0) if rows[3:] else None
             self._fleet.leases.commit(lease, commit_of(lease, taken=taken, due_in=due_in, settled=True))
         else:
-            self._fleet.end(place, worker)
-        self._fleet.leases.release(place.id, worker)
+            self._fleet.leases.settle(place.id, None)
+        self._fleet.leases.release(lease)
 
 
 def test_in_a_storm_no_note_is_left_though_there_is_no_net(fleet: Fleet) -> None:
     storm = Storm(fleet)
-    answers = together(*[storm.arrive] * 2, *[storm.work] * 3, storm.stop)
+    answers = together(*[storm.arrive] * 2, *[storm.sweep] * 2, *[storm.work] * 3, storm.stop)
     assert answers == [None] * len(answers)
     assert storm.left() == (0, 240)

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from state.errors import StorageError
-from state.stores.generations.generations import Generations, key_of
+from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
+from state.stores.generations.versions import key_of
 from tests.support.generation_folders import PREFIX, contents, make_folder, put, write_rows
 
 

@@ -2,8 +2,10 @@
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -11,25 +13,30 @@ from uuid import UUID, uuid4
 from daemon.config.settings import Config
 from daemon.fleet.connections import Connections, connect
 from state.budget import Spend
-from state.fleet import Generation, Lease, Place
+from state.fleet import Generation, Lease, Place, Tenant
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace, contained, init_workspace
-from state.stores.fleet.inbox import Arrival
-from state.stores.fleet.leases import Commit
-from state.stores.fleet.registry import Registry
+from state.stores.fleet.inbox import Arrival, Inbox
+from state.stores.fleet.leases import Commit, Leases, Session
+from state.stores.fleet.registry import Places, Registry, Tenants
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
 from state.stores.history.inbox import NoteInbox
-from tests.stores.fleet.fleet import Fleet, wait_for
 
 
-class Kept(Fleet):
+@dataclass(slots=True)
+class Kept:
     """One fleet; `folder` has its objects and the owners' copies."""
 
-    def __init__(self, url: str, folder: Path, connections: Connections) -> None:
-        super().__init__(connections.database)
-        self.url, self.folder, self.connections = url, folder, connections
-        self.owner = uuid4()
+    url: str
+    folder: Path
+    connections: Connections
+    owner: UUID = field(default_factory=uuid4)
+    sessions: list[Session] = field(default_factory=list)
+
+    @property
+    def database(self) -> Registry:
+        return self.connections.database
 
     @property
     def objects(self) -> Objects:
@@ -48,20 +55,30 @@ class Kept(Fleet):
             "DREAMD_FLEET__FOLDER": str(self.folder / "own"),
         }
 
+    def tenant(self, name: str) -> Tenant:
+        return Tenants(self.database).add(name)
+
+    def place(self, tenant: Tenant, name: str) -> Place:
+        return Places(self.database).add(tenant, name)
+
     def live(self) -> None:
         """Be a process of the fleet."""
-        self.owner = self.process()
+        self.owner = uuid4()
+        session = Session(self.database, "serve", self.owner, "http://127.0.0.1:1", "here", "1.0", 4)
+        session.beat()
+        self.sessions.append(session)
 
     def die(self) -> None:
         """Have every process die."""
-        for session in self.sessions.values():
-            session.drop()
-        wait_for(lambda: not self.living())
+        while self.sessions:
+            self.sessions.pop().drop()
+        while self.database.rows("SELECT 1 FROM living"):
+            time.sleep(0.01)
 
-    def lease(self, place: Place, process: UUID | None = None) -> Lease:
-        return super().lease(place, process or self.owner)
+    def lease(self, place: Place) -> Lease:
+        return Leases(self.database).take(place.id, self.owner)
 
-    def put_generation(self, lease: Lease, *notes: str, at: datetime | None = None) -> tuple[Generation, int]:
+    def put(self, lease: Lease, *notes: str, at: datetime | None = None) -> tuple[Generation, int]:
         """Put the next generation with these notes into the store, as an owner does that dies before its commit."""
         place, root = lease.place, self.folder / "copies" / lease.place.handle
         generations = Generations(self.objects, place.prefix)
@@ -78,16 +95,16 @@ class Kept(Fleet):
     ) -> Generation:
         """Hold the workspace, add these notes and commit."""
         lease = self.lease(place)
-        generation, size = self.put_generation(lease, *notes)
-        self.leases.commit(lease, Commit(generation, size, taken, int(spent is not None), spent or Spend()))
-        self.leases.release(place.id, lease.owner)
+        generation, size = self.put(lease, *notes)
+        Leases(self.database).commit(lease, Commit(generation, size, taken, int(spent is not None), spent or Spend()))
+        Leases(self.database).release(lease)
         return generation
 
     def arrive(self, place: Place, text: str, at: datetime | None = None) -> int:
         """A note that is acknowledged; its row."""
         at = at or datetime.now(UTC)
         body = json.dumps({"text": text, "importance": 0.7, "at": at.isoformat()})
-        [arrived] = self.inbox.put([Arrival(place.id, place.tenant, "note", uuid4().hex, body)])
+        [arrived] = Inbox(self.database).put([Arrival(place.id, place.tenant, "note", uuid4().hex, body)])
         assert arrived is not None
         return arrived.id
 
@@ -117,4 +134,6 @@ def kept(url: str, folder: Path) -> Iterator[Kept]:
     try:
         yield one
     finally:
-        one.close()
+        for session in one.sessions:
+            session.drop()
+        connections.close()

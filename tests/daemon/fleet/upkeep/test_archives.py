@@ -32,7 +32,7 @@ def test_an_export_has_the_generation_and_the_inbox_while_its_holder_goes_on(fle
     fleet.commit(place, "tea", "taken", taken=(taken,))
     fleet.arrive(place, "coffee")
     lease = fleet.lease(place)
-    fleet.put_generation(lease, "of nobody's knowledge")
+    fleet.put(lease, "of nobody's knowledge")
     before = fleet.rows("SELECT * FROM workspaces")
     file = tmp_path / "notes.db"
     with scratch_folder(fleet.config, os.environ) as own:
@@ -76,17 +76,22 @@ def test_an_import_is_what_was_exported_and_wants_a_pass(fleet: Kept, dreamd: Ca
     assert notes_of(tmp_path / "again") == ["tea"]
 
 
-def test_an_import_takes_no_workspace_that_is_there(fleet: Kept, tmp_path: Path) -> None:
+def test_an_import_takes_no_workspace_that_holds_something(fleet: Kept, tmp_path: Path) -> None:
     fleet.live()
     tenant = fleet.tenant("acme")
-    place = fleet.place(tenant, "notes")
-    fleet.commit(place, "tea")
+    full, empty, waits = (fleet.place(tenant, name) for name in ("full", "empty", "waits"))
+    fleet.commit(full, "tea")
+    fleet.arrive(waits, "coffee")
     file = tmp_path / "file"
     with scratch_folder(fleet.config, os.environ) as own:
-        export_place(fleet.connections, fleet.config, place, file, own)
-    with scratch_folder(fleet.config, os.environ) as own, pytest.raises(ConflictError):
-        import_place(fleet.connections, tenant, "notes", file, own)
-    assert Places(fleet.database).find(tenant.id, "notes").generation.number == 1
+        export_place(fleet.connections, fleet.config, full, file, own)
+    for name in ("full", "waits"):
+        with scratch_folder(fleet.config, os.environ) as own, pytest.raises(ConflictError):
+            import_place(fleet.connections, tenant, name, file, own)
+    assert Places(fleet.database).find(tenant.id, "full").generation.number == 1
+    with scratch_folder(fleet.config, os.environ) as own:
+        import_place(fleet.connections, tenant, "empty", file, own)
+    assert Places(fleet.database).find(tenant.id, "empty").place == empty
 
 
 def test_what_cannot_be_imported_makes_no_workspace(fleet: Kept, tmp_path: Path) -> None:

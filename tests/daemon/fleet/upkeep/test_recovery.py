@@ -128,12 +128,12 @@ def test_of_two_owners_of_one_number_the_later_one_counts(fleet: Kept) -> None:
     stopped = fleet.lease(place)
     fleet.die()
     fleet.live()
-    fleet.put_generation(stopped, "never committed")
+    fleet.put(stopped, "never committed")
     second = fleet.commit(place, "coffee")
     set_back(fleet, place, first)
     recovered(fleet)
     assert generation_of(fleet, place) == second
-    fleet.put_generation(stopped, "by one who wakes up late")
+    fleet.put(stopped, "by one who wakes up late")
     [found] = recovered(fleet)
     assert found.finding is Finding.CURRENT
 
@@ -144,7 +144,7 @@ def test_what_processes_did_after_a_restore_is_not_replaced_unless_it_is_insiste
     first = fleet.commit(place, "tea")
     lost_lease = fleet.lease(place)
     for text in ("coffee", "milk"):  # made long ago, before the restore
-        generation, size = fleet.put_generation(lost_lease, text, at=datetime.now(UTC) - timedelta(days=1))
+        generation, size = fleet.put(lost_lease, text, at=datetime.now(UTC) - timedelta(days=1))
         lost_lease = Leases(fleet.database).commit(lost_lease, Commit(generation, size))
     set_back(fleet, place, first)
     fleet.die()

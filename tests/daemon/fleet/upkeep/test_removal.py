@@ -8,10 +8,11 @@ from state.errors import FencedError, NotFoundError, StorageError
 from state.fleet import Right
 from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.registry import Places, Tenants, Tokens
+from state.stores.fleet.schedule import Schedule
 from state.stores.generations.objects import FolderObjects
 from tests.daemon.fleet.upkeep.kept import Kept
 
-_TABLES = ("tenants", "tokens", "workspaces", "inbox", "spending", "arrivals")
+_TABLES = ("tenants", "tokens", "workspaces", "inbox", "spending", "arrivals", "procrastinate_jobs")
 
 
 def filled(fleet: Kept, name: str) -> None:
@@ -23,6 +24,7 @@ def filled(fleet: Kept, name: str) -> None:
         fleet.commit(place, "milk")
         fleet.commit(place, "honey")
         fleet.arrive(place, "sugar")
+        Schedule(fleet.database).queue(place.id)
 
 
 def everything(fleet: Kept, tenant: str) -> dict[str, object]:
@@ -40,7 +42,7 @@ def test_of_a_removed_tenant_nothing_is_left_and_of_another_nothing_is_gone(flee
     receipt = remove_tenant(fleet.database, fleet.objects, "acme")
     assert (receipt.objects_left, receipt.rows_left) == (0, 0)
     assert (receipt.workspaces, receipt.rows["inbox"], receipt.rows["tokens"]) == (2, 2, 1)
-    assert receipt.rows["spending"] == 2
+    assert (receipt.rows["jobs"], receipt.rows["spending"]) == (2, 2)
     assert receipt.objects == 6
     assert receipt.bytes > 1_000
     assert everything(fleet, "other") == before
@@ -54,7 +56,7 @@ def test_what_an_owner_had_begun_when_its_tenant_was_removed_is_not_committed_an
     lease = fleet.lease(fleet.place(tenant, "notes"))
     receipt = remove_tenant(fleet.database, fleet.objects, "acme")
     assert receipt.objects == 0
-    generation, size = fleet.put_generation(lease, "tea")  # it does not know yet
+    generation, size = fleet.put(lease, "tea")  # it does not know yet
     with pytest.raises(FencedError):
         Leases(fleet.database).commit(lease, Commit(generation, size))
     assert [*fleet.objects.list(str(tenant.id))]

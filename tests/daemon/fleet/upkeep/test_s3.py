@@ -1,5 +1,6 @@
 """The same with a store that speaks S3: what is removed is gone from the bucket, what was lost is found in it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from daemon.fleet.connections import Connections
@@ -12,7 +13,7 @@ from tests.support.s3 import S3
 
 
 def test_removal_and_recovery_in_a_bucket(fleet: Kept, s3: S3, tmp_path: Path) -> None:
-    there = Kept(fleet.url, fleet.folder, Connections(fleet.connections.database, open_objects(s3.url, s3.options)))
+    there = replace(fleet, connections=Connections(fleet.database, open_objects(s3.url, s3.options)))
     there.live()
     tenants = [there.tenant(f"tenant-{number}") for number in range(12)]  # 1 and 10, 11, 12 begin alike
     places = [there.place(tenant, "notes") for tenant in tenants]
@@ -29,4 +30,3 @@ def test_removal_and_recovery_in_a_bucket(fleet: Kept, s3: S3, tmp_path: Path) -
     assert all(one.done for one in found if one.finding is Finding.MISSING)
     for place in places[1:]:
         assert Places(there.database).find(place.tenant, "notes").generation == last[place]
-    there.die()

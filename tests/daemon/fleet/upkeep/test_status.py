@@ -7,13 +7,13 @@ from datetime import timedelta
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from daemon.fleet.lifetime import Condition
 from daemon.fleet.upkeep import status as metrics
 from daemon.fleet.upkeep.status import FleetMetrics, FleetStatus, fleet_status
 from daemon.observability.metrics import Metrics
 from state.budget import Spend
 from state.codec import encode
 from state.stores.fleet.inbox import Arrival, Inbox
+from state.stores.fleet.leases import Condition, Leases
 from state.stores.fleet.registry import Places
 from state.stores.fleet.schedule import Schedule
 from tests.daemon.fleet.upkeep.kept import Kept
@@ -25,10 +25,10 @@ def text_of(process: Metrics, accept: str = "") -> str:
     return process.render(accept)[0].decode()
 
 
-def status_of(fleet: Kept, **section: float) -> FleetStatus:
+def status_of(fleet: Kept, oldest_minutes: float | None = None, **section: float) -> FleetStatus:
     config = fleet.config
     config = config.model_copy(update={"fleet": config.fleet.model_copy(update=section)})
-    return fleet_status(fleet.database, config)
+    return fleet_status(fleet.database, config, oldest_minutes)
 
 
 def problems(status: FleetStatus) -> list[str]:
@@ -42,15 +42,14 @@ def age(fleet: Kept, table: str, column: str, minutes: int) -> None:
 def test_it_counts_workspaces_by_how_they_stand_and_never_shows_a_word_of_theirs(fleet: Kept) -> None:
     fleet.live()
     acme = fleet.tenant("acme")
-    due, works, owned, rests = (fleet.place(acme, name) for name in ("due", "works", "owned", "rests"))
-    Schedule(fleet.database).want(works.id, "")
-    Schedule(fleet.database).claim(fleet.owner, 1)
+    due, queued, owned, rests = (fleet.place(acme, name) for name in ("due", "queued", "owned", "rests"))
     fleet.arrive(due, SECRET)
+    Schedule(fleet.database).queue(queued.id)
     fleet.lease(owned)
     fleet.commit(rests, SECRET, spent=Spend(2, 300, 0.5))
     status = status_of(fleet)
     counts = status.counts
-    assert (counts.workspaces, counts.owned, counts.running, counts.failing) == (4, 2, 1, 0)
+    assert (counts.workspaces, counts.owned, counts.queued, counts.running, counts.failing) == (4, 1, 1, 0, 0)
     assert counts.due >= 1
     assert counts.bytes > 0
     assert (status.inbox.waiting, status.inbox.workspaces) == (1, 1)
@@ -64,26 +63,27 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
     acme = fleet.tenant("acme")
     place = fleet.place(acme, "notes")
     fleet.arrive(place, "tea")
-    assert problems(status_of(fleet)) == []
-    age(fleet, "workspaces", "due_at", 60)
-    age(fleet, "inbox", "at", 600)
+    assert problems(status_of(fleet, 60)) == []
+    age(fleet, "workspaces", "due_at", 5)
+    age(fleet, "inbox", "at", 90)
     fleet.commit(fleet.place(acme, "dear"), "milk", spent=Spend(1, 10, 3.0))
-    bad = fleet.lease(fleet.place(acme, "bad"))
-    Schedule(fleet.database).end_job(bad.place.id, bad.owner, "failed", problem="the model said no")
-    fleet.condition = Condition(problem="the object store cannot be reached")
-    fleet.sessions[fleet.owner].beat()
-    status = status_of(fleet, usd_per_day=2.0, tokens_per_day=10)
+    Leases(fleet.database).settle_failed(fleet.place(acme, "bad").id, "the model said no")
+    Schedule(fleet.database).queue(fleet.place(acme, "stuck").id)
+    fleet.database.rows("UPDATE workspaces SET queued_at = queued_at - interval '1 hour'")
+    fleet.sessions[0].beat(Condition(problem="the object store cannot be reached"))
+    status = status_of(fleet, 60, usd_per_day=2.0, tokens_per_day=10)
     said = "\n".join(problems(status))
     for expected in (
         "says: the object store cannot be reached",
-        "the work does not keep up: a workspace is due for 60 minutes",
+        "the sweep does not keep up: a workspace is due for 5 minutes",
+        "the queue does not move: a job waits for 60 minutes",
         "1 workspace fails; acme/bad, 1 in a row: the model said no",
-        "what was acknowledged 600 minutes ago still waits",
+        "what was acknowledged 90 minutes ago still waits",
         "the fleet's ceiling of $2.00 a day is reached",
         "the fleet's ceiling of 10 tokens a day is reached",
     ):
         assert expected in said
-    assert len(status.problems) == 6
+    assert len(status.problems) == 7
     assert [(one.handle, one.problem) for one in status.failing] == [
         (Places(fleet.database).find(acme.id, "bad").place.handle, "the model said no")
     ]

@@ -1,0 +1,100 @@
+"""Serving: a process of the fleet in the foreground, with its port, its signals and its end."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from daemon.config.paths import token
+from daemon.config.settings import Config
+from daemon.fleet.connections import connect, isolate, own_folder
+from daemon.http.sockets import Listener, PortKeys, open_port
+from daemon.observability import logs
+from state.errors import UnreachableError
+
+if TYPE_CHECKING:
+    from daemon.fleet.process import FleetProcess
+
+Result = TypeVar("Result")
+# Of the ten seconds after SIGTERM.
+_STOP_SECONDS = 8.0
+_RETRY_SECONDS = 1.0
+_CONNECTIONS = 16
+_KEYS = PortKeys("fleet.host", "fleet.port", "any free one")
+
+
+def patiently(act: Callable[[], Result]) -> Result:
+    """Do it as soon as PostgreSQL and the object store can be reached: a process that starts waits for them."""
+    is_told = False
+    while True:
+        try:
+            return act()
+        except UnreachableError as error:
+            if not is_told:
+                logs.get().warning("start_delayed", error=error)
+            is_told = True
+            time.sleep(_RETRY_SECONDS)
+
+
+def run(config: Config) -> int:
+    """Serve tenants and dream until a signal; return the exit status. Raise ConfigError and BusyError."""
+    logs.configure(config.log.form, config.log.level)
+    sys.setswitchinterval(0.001)
+    operators = token(os.environ)
+    connections = patiently(lambda: connect(config, os.environ, size=config.fleet.dreams_at_once + _CONNECTIONS))
+    folder = own_folder(config, os.environ, "process")
+    isolate(folder.path, os.environ)
+    listener = open_port(config.fleet.host, config.fleet.port, operators, _KEYS)
+    try:
+        from daemon.fleet.process import FleetProcess
+
+        address = config.fleet.address or public_address(listener.address, socket.gethostname())
+        process = FleetProcess(config, connections, folder.path, address)
+        ended = asyncio.run(_serve(process, config, listener, operators))
+    finally:
+        listener.close()
+    if ended:
+        connections.close()
+        folder.close()
+    sys.stderr.flush()
+    # Threads of libraries may wait for a model or a disk; all that was acknowledged is durable.
+    os._exit(0)
+
+
+async def _serve(process: "FleetProcess", config: Config, listener: Listener, operators: str) -> bool:
+    from daemon.fleet.doors import serve_doors
+    from daemon.fleet.upkeep.removal import remover
+    from daemon.fleet.work import Sweeper, job_queue
+
+    stop, closing = asyncio.Event(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await asyncio.to_thread(patiently, process.start)
+    fleet = config.fleet
+    jobs = process.work.run_job
+    queue = job_queue(fleet.database, fleet.dreams_at_once, process.queue, jobs, process.stopping)
+    queue.start()
+    Sweeper(process.database, process.stopping).thread.start()
+    remover(process.database, process.objects, process.stopping).start()
+    logs.get().info("started", version=process.info().version, entrances=[listener.address])
+    async with asyncio.TaskGroup() as group:
+        group.create_task(serve_doors(process, listener, operators, closing))
+        await stop.wait()
+        logs.get().info("stop_begun", dreaming=process.work.dreaming)
+        closing.set()
+        began = time.monotonic()
+        ended = await asyncio.to_thread(process.stop, _STOP_SECONDS)
+        # A job that has ended is told to Procrastinate: its lock would hold up the workspace.
+        left = max(1.0, _STOP_SECONDS + 1.0 - (time.monotonic() - began))
+        await asyncio.to_thread(queue.join, left)
+    logs.get().info("stopped", left_behind=not ended)
+    return ended
+
+
+def public_address(address: str, host: str) -> str:
+    """Return the address at which other machines reach a listener; one on all addresses is named by `host`."""
+    return address.replace("//0.0.0.0:", f"//{host}:").replace("//[::]:", f"//{host}:")

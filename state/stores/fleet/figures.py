@@ -1,0 +1,109 @@
+"""Figures: how the whole fleet stands, as values and the statements that read them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The workspaces by how they stand at `at`, PostgreSQL's time.
+
+    `due`: nobody has queued their job yet, the oldest of them since `lag_seconds`. `queued`: their job waits
+    for a process, the oldest since `queued_seconds`. `running`: a living process has it. `failing`: it failed last.
+    """
+
+    at: datetime
+    workspaces: int
+    bytes: int
+    owned: int
+    due: int
+    queued: int
+    running: int
+    failing: int
+    lag_seconds: float
+    queued_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class InboxFigures:
+    """What was acknowledged and is in no generation yet, of so many workspaces.
+
+    The oldest note is so since `oldest_seconds`: the end of a session without a note before waits for the next one.
+    """
+
+    waiting: int
+    workspaces: int
+    oldest_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpentToday:
+    """What a tenant, or all of them (tenant ""), has spent since the day began (UTC)."""
+
+    tenant: str
+    dreams: int
+    calls: int
+    tokens: int
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A workspace whose jobs fail: how often in a row, with what, and when it is tried again."""
+
+    tenant: str
+    workspace: str
+    handle: str
+    failures: int
+    problem: str
+    due_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Removing:
+    """What was closed and is not deleted yet; the oldest since `oldest_seconds`."""
+
+    tenants: int
+    workspaces: int
+    oldest_seconds: float
+
+
+_SECONDS = "greatest(0, coalesce(extract(epoch FROM clock_timestamp() - {}), 0))::float8"
+COUNTS = f"""
+SELECT clock_timestamp() AS at, count(*) AS workspaces, coalesce(sum(w.bytes), 0)::bigint AS bytes,
+    count(p.id) AS owned,
+    count(*) FILTER (WHERE w.due_at <= clock_timestamp() AND w.queued_at IS NULL) AS due,
+    count(*) FILTER (WHERE w.queued_at IS NOT NULL AND p.id IS NULL) AS queued,
+    count(*) FILTER (WHERE w.queued_at IS NOT NULL AND p.id IS NOT NULL) AS running,
+    count(*) FILTER (WHERE w.failures > 0) AS failing,
+    {_SECONDS.format("min(w.due_at) FILTER (WHERE w.due_at <= clock_timestamp() AND w.queued_at IS NULL)")}
+        AS lag_seconds,
+    {_SECONDS.format("min(w.queued_at) FILTER (WHERE p.id IS NULL)")} AS queued_seconds
+FROM workspaces w LEFT JOIN living p ON p.id = w.owner WHERE w.removed_at IS NULL
+"""
+INBOX = f"""
+SELECT count(*) AS waiting, count(DISTINCT i.workspace) AS workspaces,
+    {_SECONDS.format("min(i.at) FILTER (WHERE i.kind = 'note')")} AS oldest_seconds
+FROM inbox i JOIN workspaces w ON w.id = i.workspace AND w.removed_at IS NULL WHERE i.taken_at IS NULL
+"""
+# All tenants together come first, then those that it has cost the most.
+SPENT = """
+SELECT CASE WHEN grouping(s.tenant) = 1 THEN '' ELSE min(t.name) END AS tenant,
+    coalesce(sum(s.dreams), 0)::bigint AS dreams, coalesce(sum(s.calls), 0)::bigint AS calls,
+    coalesce(sum(s.tokens), 0)::bigint AS tokens, coalesce(sum(s.usd), 0)::float8 AS usd
+FROM spending s JOIN tenants t ON t.id = s.tenant WHERE s.day = (clock_timestamp() AT TIME ZONE 'UTC')::date
+GROUP BY GROUPING SETS ((), (s.tenant))
+ORDER BY grouping(s.tenant) DESC, usd DESC, tokens DESC, tenant LIMIT %(most)s
+"""
+REMOVING = f"""
+SELECT (SELECT count(*) FROM tenants WHERE removed_at IS NOT NULL) AS tenants,
+    count(*) FILTER (WHERE t.removed_at IS NULL) AS workspaces,
+    {_SECONDS.format("least(min(w.removed_at), (SELECT min(removed_at) FROM tenants))")} AS oldest_seconds
+FROM workspaces w JOIN tenants t ON t.id = w.tenant WHERE w.removed_at IS NOT NULL
+"""
+# Those that failed most often first.
+FAILING = """
+SELECT t.name AS tenant, w.name AS workspace, 'ws-' || w.id AS handle, w.failures, w.problem, w.due_at
+FROM workspaces w JOIN tenants t ON t.id = w.tenant
+WHERE w.failures > 0 AND w.removed_at IS NULL ORDER BY w.failures DESC, w.id LIMIT %(most)s
+"""

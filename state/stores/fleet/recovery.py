@@ -1,0 +1,117 @@
+"""Recovery of the registry: rows that are behind the object store are brought up to it, rows that are lost are made.
+
+No row is ever given a lower generation.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from state.errors import ConflictError
+from state.fleet import Generation, Place
+from state.stores.fleet.database import FleetDatabase
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A workspace as the registry knows it. `closed`: it, or its tenant, is being removed."""
+
+    place: Place
+    generation: Generation
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Newer:
+    """The generation that a row is to be brought up to, with the bytes of its files, and when it was made."""
+
+    generation: Generation
+    size: int
+    at: datetime
+
+
+_ROWS = """
+SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.generation, w.key,
+    w.removed_at IS NOT NULL OR t.removed_at IS NOT NULL AS closed
+FROM workspaces w JOIN tenants t ON t.id = w.tenant
+"""
+_RAISE = """
+WITH raised AS (
+    UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s, committed_at = %(at)s,
+        owner = NULL, erasing_at = NULL, dreaming_at = NULL, queued_at = NULL, failures = 0,
+        problem = '', due_at = clock_timestamp()
+    WHERE w.id = %(id)s AND w.generation <= %(number)s AND w.removed_at IS NULL RETURNING w.id),
+taken AS (
+    UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM raised
+    WHERE i.workspace = raised.id AND i.id = ANY(%(taken)s::bigint[])),
+jobs AS (
+    DELETE FROM procrastinate_jobs WHERE lock = 'ws-' || %(id)s::bigint AND EXISTS (SELECT 1 FROM raised)
+    AND status IN ('todo', 'doing'))
+SELECT 1 FROM raised
+"""
+_TENANT = """
+INSERT INTO tenants (id, name) OVERRIDING SYSTEM VALUE VALUES (%(tenant)s, %(tenant_name)s)
+ON CONFLICT DO NOTHING
+"""
+_SAME = "SELECT 1 FROM tenants WHERE id = %(tenant)s AND name = %(tenant_name)s AND removed_at IS NULL"
+_MAKE = """
+INSERT INTO workspaces (id, tenant, name, generation, key, bytes, committed_at, due_at)
+OVERRIDING SYSTEM VALUE VALUES (%(id)s, %(tenant)s, %(name)s, %(number)s, %(key)s, %(size)s, %(at)s,
+    clock_timestamp())
+ON CONFLICT DO NOTHING RETURNING id
+"""
+
+
+class Recovery:
+    """The registry, for who recovers it. Raises UnreachableError while PostgreSQL is away."""
+
+    def __init__(self, database: FleetDatabase) -> None:
+        self._database = database
+
+    def rows(self) -> dict[int, Row]:
+        """Return every workspace, by its number."""
+        return {
+            row["id"]: Row(
+                Place(row["id"], row["tenant"], row["tenant_name"], row["name"]),
+                Generation(row["generation"], row["key"]),
+                row["closed"],
+            )
+            for row in self._database.rows(_ROWS)
+        }
+
+    def bring_up(self, place: Place, newer: Newer, taken: Sequence[int]) -> bool:
+        """Bring the row up to this generation, which holds the inbox rows `taken`.
+
+        Return False when it has a higher one, or is gone.
+        """
+        return self._database.row(_RAISE, {**_values(place, newer), "taken": list(taken)}) is not None
+
+    def make(self, place: Place, newer: Newer) -> None:
+        """Make the row, and its tenant's if that is lost too.
+
+        Raise ConflictError when another workspace or tenant has the number or the name.
+        """
+        values = _values(place, newer)
+        with self._database.transaction() as cursor:
+            cursor.execute(_TENANT, values)
+            for statement, otherwise in (
+                (_SAME, f"tenant {place.tenant_name}, number {place.tenant}, is another one in the database"),
+                (_MAKE, f"there is another workspace {place.name}"),
+            ):
+                cursor.execute(statement, values)
+                if cursor.fetchone() is None:
+                    raise ConflictError(otherwise, "its objects stay as they are")
+
+    def pass_numbers(self, tenants: Iterable[int], workspaces: Iterable[int]) -> None:
+        """Give new tenants and workspaces numbers above these: the store has objects under them."""
+        for table, numbers in (("tenants", tenants), ("workspaces", workspaces)):
+            self._database.rows(
+                f"SELECT setval(pg_get_serial_sequence('dreamd.{table}', 'id'), greatest(%(most)s,"
+                f" (SELECT coalesce(max(id), 1) FROM {table}), (SELECT last_value FROM dreamd.{table}_id_seq)))",
+                {"most": max(numbers, default=1)},
+            )
+
+
+def _values(place: Place, newer: Newer) -> dict[str, Any]:
+    return {**asdict(place), **asdict(newer), **asdict(newer.generation)}

@@ -1,0 +1,234 @@
+"""Versions: a generation as one object: its key, its bytes, and what is checked before one is believed.
+
+    PREFIX/generations/000000000007-<digest>   number, and the beginning of the SHA-256 of its content
+
+A key is bound to the content, so whoever has the key from the database sees when the store gives out something else;
+and to write an object twice is to write it once. Content is zlib of a head (JSON) and the bytes of blocks: of each
+file those that differ from the generation before. The head names the objects before it, back to one that is whole.
+
+A generation holds what makes the workspace: state.db, the dream under way, MEMORY.md and the notes that wait. Not the
+vector index and the copies of state.db, which are made again, and not the originals of redacted notes, for a secret
+that was taken out of the memory leaves the machine in no way.
+"""
+
+import hashlib
+import json
+import re
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from state.errors import StorageError
+from state.stores.disk.workspace import STATE_FOLDER
+
+DATABASES = (f"{STATE_FOLDER}/checkpoints/dreams.db", f"{STATE_FOLDER}/state.db")
+MOST_BYTES = 1024**3
+"""Of all files of a generation together."""
+BLOCK_BYTES = 4 * 1024
+"""The unit in which SQLite changes a database: of a dream, or of one note, few are new."""
+_FORMAT = 4
+_DIGEST, _DIGEST_BYTES = 32, 16
+_NAME = re.compile(r"\.?([0-9]{12})-([0-9a-f]{32})(?:\..*)?")
+_FILE = re.compile(
+    r"MEMORY\.md(\.seed-backup)?|GENOME\.md|memory/(scratch\.md|economics\.json|\.scratch\.md\.[0-9.]{1,40}\.displaced)"
+    rf"|{re.escape(STATE_FOLDER)}/(state\.db|checkpoints/dreams\.db|inbox(\.[0-9]{{6,12}})?\.md|bootstraps\.jsonl)"
+)
+_LENGTH = struct.Struct(">I")
+_MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file as a generation has it: the digest of each of its blocks, and (first, count) of the runs that differ."""
+
+    size: int
+    mtime_ns: int
+    digests: bytes
+    runs: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """The digest of the whole file."""
+        return _digest(self.digests).hex()
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Return (offset, bytes) of each run."""
+        starts = ((first * BLOCK_BYTES, (first + count) * BLOCK_BYTES) for first, count in self.runs)
+        return [(start, min(self.size, end) - start) for start, end in starts]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One generation: whose it is, which number it was to be, and the objects before it, the oldest first.
+
+    `tenant` and `workspace` are names, with which a lost registry is made anew.
+    """
+
+    key: str
+    size: int  # of its own object
+    tenant: str
+    workspace: str
+    number: int
+    at: datetime
+    before: tuple[tuple[str, int], ...]
+    files: Mapping[str, tuple[StoredFile, str]] = field(repr=False)
+    blocks: memoryview = field(repr=False)
+
+    @property
+    def bytes(self) -> int:
+        """How much its files hold."""
+        return sum(file.size for file, _ in self.files.values())
+
+    @property
+    def chain(self) -> tuple[tuple[str, int], ...]:
+        """The objects that it is made of with their sizes, the whole one first and its own last."""
+        return (*self.before, (self.key, self.size))
+
+    def apply(self, contents: dict[str, bytearray]) -> None:
+        """Make these files, as the generation before has them, those of this one."""
+        for name in [*contents]:
+            if name not in self.files:
+                del contents[name]
+        at = 0
+        for name, (file, _) in self.files.items():
+            content = contents.setdefault(name, bytearray())
+            del content[file.size :]
+            content.extend(bytes(file.size - len(content)))
+            for offset, size in file.spans():
+                content[offset : offset + size] = self.blocks[at : at + size]
+                at += size
+
+
+def belongs(name: str) -> bool:
+    """Return whether a regular file of this name (with slashes, from the folder on) is part of a generation."""
+    return _FILE.fullmatch(name) is not None
+
+
+def made_by(key: str) -> int | None:
+    """Return the number of the generation that an object, or what a killed writer left of one, is of."""
+    match = _NAME.fullmatch(key.rpartition("/")[2])
+    return int(match.group(1)) if match else None
+
+
+def key_of(prefix: str, number: int, content: bytes) -> str:
+    """Return the key of the object with this content."""
+    return f"{prefix}/generations/{number:012d}-{hashlib.sha256(content).hexdigest()[:_DIGEST]}"
+
+
+def compared(content: bytes, mtime_ns: int, before: bytes) -> StoredFile:
+    """Return the file with the runs of blocks that differ from those with the digests `before`."""
+    digests, runs = bytearray(), list[tuple[int, int]]()
+    view = memoryview(content)
+    for number, start in enumerate(range(0, len(content), BLOCK_BYTES)):
+        digest, at = _digest(view[start : start + BLOCK_BYTES]), number * _DIGEST_BYTES
+        digests += digest
+        if before[at : at + _DIGEST_BYTES] == digest:
+            continue
+        if runs and sum(runs[-1]) == number:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((number, 1))
+    return StoredFile(len(content), mtime_ns, bytes(digests), tuple(runs))
+
+
+def encoded(
+    names: tuple[str, str],
+    number: int,
+    at: datetime,
+    before: tuple[tuple[str, int], ...],
+    files: Mapping[str, tuple[StoredFile, bytes]],
+) -> bytes:
+    """Return the content of a generation's object. Raise StorageError for a workspace that is too large."""
+    if sum(file.size for file, _ in files.values()) > MOST_BYTES:
+        raise StorageError(f"{names[1]} is larger than {MOST_BYTES:,} bytes", "forget what is needed no more")
+    plain: dict[str, Any] = {
+        "format": _FORMAT,
+        "place": names,
+        "number": number,
+        "at": at.isoformat(),
+        "before": before,
+        "files": [[name, one.size, one.mtime_ns, one.digest, one.runs] for name, (one, _) in files.items()],
+    }
+    head, packing = json.dumps(plain, separators=(",", ":")).encode(), zlib.compressobj(1)
+    parts = [packing.compress(_LENGTH.pack(len(head)) + head)]
+    for file, content in files.values():
+        view = memoryview(content)
+        parts += [packing.compress(view[offset : offset + size]) for offset, size in file.spans()]
+    return b"".join((*parts, packing.flush()))
+
+
+def decoded(content: bytes, key: str, prefix: str) -> Version:
+    """Return the generation whose object this is.
+
+    Raise StorageError, which names it, unless its content is the one that its key says, each file is one that a
+    workspace has, every object before it lies below this prefix, and its blocks are those that it names.
+    """
+    head, blocks = _unpacked(content, key, prefix)
+    try:
+        rows = [
+            (str(name), _number(size), int(mtime_ns), str(digest), [(_number(a), _number(b)) for a, b in runs])
+            for name, size, mtime_ns, digest, runs in head["files"]
+        ]
+        before = tuple((str(name), _number(size)) for name, size in head["before"])
+        tenant, workspace = map(str, head["place"])
+        number, at = _number(head["number"]), datetime.fromisoformat(head["at"])
+        files = {
+            name: (StoredFile(size, mtime, b"", tuple(runs)), digest) for name, size, mtime, digest, runs in rows
+        }
+    except _MALFORMED as error:
+        raise damaged(key, "it is no generation") from error
+    if len(files) != len(rows) or not all(map(belongs, files)):
+        raise damaged(key, "no workspace has such files")
+    spans = [span for file, _ in files.values() for span in file.spans()]
+    if any(size <= 0 for _, size in spans) or sum(size for _, size in spans) != len(blocks):
+        raise damaged(key, "its blocks are not those that it names")
+    if sum(file.size for file, _ in files.values()) > MOST_BYTES:
+        raise damaged(key, "its files are too large")
+    if not all(-(2**63) <= file.mtime_ns < 2**63 for file, _ in files.values()):
+        raise damaged(key, "the time of a file is none")
+    if made_by(key) != number:
+        raise damaged(key, "it is of another generation")
+    if strange := next((name for name, _ in before if not _is_key(name, prefix)), None):
+        raise damaged(key, f"it names {strange[:100]!r}, which is no object of this workspace")
+    return Version(key, len(content), tenant, workspace, number, at, before, files, blocks)
+
+
+def damaged(key: str, what: str) -> StorageError:
+    """Return the error for an object of a generation that cannot be used."""
+    return StorageError(f"the object {key}: {what}", "bring up an older generation ('dreamd fleet recover')")
+
+
+def _unpacked(content: bytes, key: str, prefix: str) -> tuple[dict[str, Any], memoryview]:
+    """Return head and blocks of an object."""
+    if not _is_key(key, prefix) or hashlib.sha256(content).hexdigest()[:_DIGEST] != key[-_DIGEST:]:
+        raise damaged(key, "it is not what was written under this key")
+    try:
+        unpacking = zlib.decompressobj()
+        whole = unpacking.decompress(content, 2 * MOST_BYTES)
+        if unpacking.unconsumed_tail or not unpacking.eof:
+            raise damaged(key, "it is cut off, or too long")
+        start = _LENGTH.size + _LENGTH.unpack_from(whole)[0]
+        head = json.loads(whole[_LENGTH.size : start])
+        found = head["format"]
+    except (*_MALFORMED, zlib.error, struct.error) as error:
+        raise damaged(key, "it is none of a generation's objects") from error
+    if found != _FORMAT:
+        raise StorageError(f"the object {key} has format {found!r:.20}", "use the dreamd that wrote it")
+    return head, memoryview(whole)[start:]
+
+
+def _number(value: object) -> int:
+    if type(value) is not int or not 0 <= value <= MOST_BYTES:
+        raise ValueError(value)
+    return value
+
+
+def _is_key(key: str, prefix: str) -> bool:
+    return made_by(key) is not None and key == f"{prefix}/generations/{key.rpartition('/')[2]}"
+
+
+def _digest(content: "bytes | bytearray | memoryview") -> bytes:
+    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
