@@ -55,8 +55,9 @@ CHANCE = {
     False: {"start": -2.19, "out": 0.0, "behind": -6.88, "said": 2.88},
 }
 # A result of a smaller chance is near and unlikely: it is returned only when all are asked for. So is everything
-# where no score reaches this; by words alone a low score tells nothing outside English. What holds half of the
-# words that were asked for, a pointer's keywords or an identifier, is returned whatever its chance.
+# where no score reaches this, unless few texts are there at all; by words alone a low score tells nothing outside
+# English. What holds half of the words that were asked for, a pointer's keywords or an identifier, is returned
+# whatever its chance.
 LIKELY = 0.03
 ANSWERED = {True: 0.05, False: 0.0}
 HELD = 0.5
@@ -211,11 +212,15 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a search looked at: the best relevance, and mean and deviation of those that are not among the best."""
+    """What a search looked at: the best relevance, and mean and deviation of those that are not among the best.
+
+    `few`: too little to tell from it that nothing answers.
+    """
 
     best: float
     mean: float
     deviation: float
+    few: bool
 
     @classmethod
     def at(cls, matches: Iterable[float]) -> "Looked":
@@ -224,7 +229,8 @@ class Looked:
         (count, usual, spread), others = _SUPPOSED, ordered[_BEST:CANDIDATES]
         mean = (math.fsum(others) + count * usual) / (len(others) + count)
         squares = math.fsum((one - mean) ** 2 for one in others) + count * spread**2
-        return cls(max(ordered, default=0.0), mean, math.sqrt(squares / (len(others) + count)))
+        deviation = math.sqrt(squares / (len(others) + count))
+        return cls(max(ordered, default=0.0), mean, deviation, len(ordered) < _ENOUGH)
 
     def chance(self, match: float, signals: Signals, *, by_meaning: bool) -> float:
         """Return the chance that a result of this relevance answers, in (0, 1)."""

@@ -184,7 +184,8 @@ class Searcher:
             hits.append(Hit(crystal, chance, age_days(crystal, now), current.get(crystal.id), known, match))
         hits.reverse()
         closest = max((score(hit.signals, scale) for hit in hits if hit.signals), default=0.0)
-        count = len(hits) if everything else _likely(hits, is_answered=closest >= ANSWERED[by_meaning])
+        is_answered = looked.few or closest >= ANSWERED[by_meaning]
+        count = len(hits) if everything else _likely(hits, is_answered=is_answered, few=looked.few)
         arms = ("lexical", "dense") if by_meaning else ("lexical",)
         return Findings(tuple(hits[:count]), closest >= GOOD, arms, len(hits) - count)
 
@@ -312,14 +313,17 @@ class Searcher:
                 yield older, newer
 
 
-def _likely(hits: Sequence[Hit], *, is_answered: bool) -> int:
-    """Return how many of the results are returned: up to the last that is likely, or holds what was asked for."""
+def _likely(hits: Sequence[Hit], *, is_answered: bool, few: bool) -> int:
+    """Return how many of the results are returned: up to the last that is likely, or holds what was asked for.
+
+    Of few texts the best at least: too little is known to withhold it.
+    """
     likely = (
         place
         for place, hit in enumerate(hits, 1)
         if (is_answered and hit.score >= LIKELY) or (hit.signals and hit.signals.near >= HELD)
     )
-    return max(likely, default=0)
+    return max(likely, default=min(len(hits), int(few)))
 
 
 def _found_beside(beside: Beside, asked: _Asked, scale: Scale | None) -> _Found:

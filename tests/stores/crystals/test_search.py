@@ -283,3 +283,9 @@ def test_a_model_to_which_all_texts_look_alike_finds_the_same(
     both = one.keys() & other.keys()
     assert len(both) >= 0.9 * len(one)  # of equally near ones another may be among the first
     assert {text: one[text] for text in both} == pytest.approx({text: other[text] for text in both}, abs=0.01)
+
+
+def test_where_nothing_is_near_nothing_is_returned(models: tuple[Searcher, Searcher]) -> None:
+    found = models[0].search("quarks and gluons", NOW)
+    assert not found.hits
+    assert found.unlikely
