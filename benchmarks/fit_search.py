@@ -30,7 +30,7 @@ from benchmarks.retrieval import (
     model,
     workspaces_of,
 )
-from state.search.ranking import UNRELATED, Looked, Signals, relevance
+from state.search.ranking import UNRELATED, Looked, Signals, relevance, unrelated
 from state.stores.crystals.search import Searcher
 from state.stores.vectors.embedder import Embedder
 
@@ -46,14 +46,12 @@ Array = NDArray[np.float64]
 class Case:
     """A question: the signals of its candidates (n, signals), which of them are evidence, and what each arm found.
 
-    The candidates stand in the order of the search; `missing` is how much of the evidence is no candidate. `said` is
-    what `state.search.ranking.score` has of the meaning of each.
+    The candidates stand in the order of the search; `missing` is how much of the evidence is no candidate.
     """
 
     signals: Array
     evidence: NDArray[np.bool_]
     missing: int
-    said: Array
     words: float = 0.0
     vectors: float = 0.0
 
@@ -89,15 +87,13 @@ def read(conversations: Sequence[Conversation], embedder: Embedder) -> Corpus:
 
 
 def _case(searcher: Searcher, workspace: Workspace, asked: Asked, words: float = 0.0, vectors: float = 0.0) -> Case:
-    known, scale = searcher.candidates(asked.text, workspace.conversation.now)
+    known = searcher.candidates(asked.text, workspace.conversation.now)
     known.sort(key=lambda candidate: -relevance(candidate[1]))
     matrix = np.array(
         [[float(getattr(signals, name)) for name in NAMES] for _, signals in known] or [[0.0] * len(NAMES)]
     )
     evidence = np.array([crystal.id in asked.evidence for crystal, _ in known] or [False])
-    cosines = matrix[:, NAMES.index("cosine")]
-    said = cosines if scale is None else np.array([scale.cosine(one) - UNRELATED * scale.mean for one in cosines])
-    return Case(matrix, evidence, len(asked.evidence) - int(evidence.sum()), said, words, vectors)
+    return Case(matrix, evidence, len(asked.evidence) - int(evidence.sum()), words, vectors)
 
 
 def _share(found: Sequence[str], asked: Asked) -> float:
@@ -173,7 +169,7 @@ def as_scores(known: Mapping[str, Corpus], near: float, *, by_meaning: bool) -> 
         if not foreign or name.startswith("languages"):
             continue
         for group, answer in ((found, 1.0), (foreign, 0.0)):
-            close += [_closeness(case, near) for case in group]
+            close += [_closeness(case, near, by_meaning=by_meaning) for case in group]
             answered += [answer] * len(group)
             counted += [0.5 / len(group)] * len(group)
     x, y, each = np.array(close), np.array(answered), np.array(counted)
@@ -220,9 +216,11 @@ def as_chance(known: Mapping[str, Corpus], weights: Array, columns: Sequence[int
     return np.asarray(minimize(loss, np.zeros(4), jac=True, method="L-BFGS-B").x)
 
 
-def _closeness(case: Case, near: float) -> float:
+def _closeness(case: Case, near: float, *, by_meaning: bool) -> float:
     """Return that of the closest result, as `state.search.ranking.score` has it."""
-    return float((case.said[:_SHOWN] + near * case.signals[:_SHOWN, NAMES.index("near")]).max())
+    cosines = case.signals[:, NAMES.index("cosine")]
+    shown = cosines[:_SHOWN] + near * case.signals[:_SHOWN, NAMES.index("near")]
+    return float(shown.max()) - (UNRELATED * unrelated(cosines.tolist()) if by_meaning else 0.0)
 
 
 def main() -> None:

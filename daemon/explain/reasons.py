@@ -6,7 +6,7 @@ from datetime import datetime
 
 from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
-from state.search.ranking import USUAL, WEIGHTS, Findings, Hit, contributions, fading, lift, relevance
+from state.search.ranking import WEIGHTS, Findings, Hit, contributions, fading, lift, relevance
 from state.signals.hormones import Hormones
 from state.stores.crystals.neighbours import said_around
 
@@ -48,8 +48,8 @@ class SearchSignals:
     """Why a result stands where it does.
 
     `shares` add up to the `relevance`, which is cut to [0, 1]. `cosine` is that of its meaning and the question's,
-    `usual` that of unrelated texts, both on a `Scale`; None when meaning was not compared. A result that is there as
-    the current value of another one has no shares, relevance and cosine of its own.
+    `usual` that of unrelated texts; None when meaning was not compared. A result that is there as the current value
+    of another one has no shares, relevance and cosine of its own.
     """
 
     shares: tuple[Signal, ...]
@@ -72,8 +72,8 @@ def signals_of(store: Store, findings: Findings, now: datetime, until: datetime 
             ),
             relevance=relevance(hit.signals) if hit.signals else 0.0,
             boosts=_boosts(hit, hormones, now),
-            cosine=hit.signals.cosine if hit.signals and "dense" in findings.arms else None,
-            usual=USUAL if "dense" in findings.arms else None,
+            cosine=hit.signals.cosine if hit.signals and findings.usual is not None else None,
+            usual=findings.usual,
             neighbours=tuple(_neighbours(store, keys.get(hit.crystal.id), until)),
         )
         for hit in findings.hits

@@ -30,12 +30,12 @@ CONTEXT_WEIGHTS: Mapping[int, float] = {-2: 0.4, -1: 0.7, 0: 0.7, 1: 0.5, 2: 0.3
 # What each of the `Signals` counts.
 WEIGHTS = {
     "cosine": 1.0,
-    "near": 0.61,
-    "beside": 0.73,
-    "session": 0.2,
-    "speaker": 0.16,
-    "period": 0.21,
-    "reply": -0.28,
+    "near": 0.64,
+    "beside": 0.65,
+    "session": 0.22,
+    "speaker": 0.17,
+    "period": 0.23,
+    "reply": -0.29,
 }
 _FULL = sum(weight for weight in WEIGHTS.values() if weight > 0)
 _WEIGHED = attrgetter(*WEIGHTS)
@@ -44,15 +44,15 @@ _WEIGHED = attrgetter(*WEIGHTS)
 ALONE = 0.5
 # score = 1 / (1 + e^(-STEEP (closeness - MIDDLE))): how often what is so close was an answer, in the corpora, each
 # asked its own questions and another one's. Without an embedder the words stand in for the meaning.
-STEEP = {True: 12.5, False: 6.4}
-MIDDLE = {True: 0.43, False: 0.5}
+STEEP = {True: 11.9, False: 6.3}
+MIDDLE = {True: 0.44, False: 0.5}
 GOOD = 0.5
 # The chance that a result answers, which is the share of answers among results like it: a logistic regression on how
 # far its relevance stands out of what else was looked at, in deviations of that; how far it stays behind the best;
 # and its cosine, or without an embedder its words.
 CHANCE = {
-    True: {"start": -4.21, "out": 0.27, "behind": -7.06, "said": 4.89},
-    False: {"start": -2.19, "out": 0.0, "behind": -6.88, "said": 2.88},
+    True: {"start": -3.11, "out": 0.396, "behind": -7.18, "said": 1.51},
+    False: {"start": -2.07, "out": 0.0, "behind": -7.22, "said": 2.63},
 }
 # A result of a smaller chance is near and unlikely: it is returned only when all are asked for. So is everything
 # where no score reaches this, unless few texts are there at all; by words alone a low score tells nothing outside
@@ -65,15 +65,14 @@ HELD = 0.5
 # deviation, so that a store of few texts tells no tale.
 _BEST = 8
 _SUPPOSED = (8, 0.25, 0.06)
-# Of the cosine that unrelated texts of a store have with a query, so much is taken off what is close in itself.
-UNRELATED = 0.5
-# The nearest by meaning but these few are taken for unrelated. Whatever the embedding model, and in languages that it
-# does not know, their cosines are brought to this mean and deviation, which MiniLM's have over the corpora; of fewer
-# texts the rest are supposed to have them. Nothing stands out by more than so many deviations.
-_RELATED = 5
-USUAL, _SPREAD = 0.26, 0.045
+# Of fewer texts no search can tell that none answers.
 _ENOUGH = 20
-_FARTHEST = 12.0
+# Of the cosine that unrelated texts of a store have with a query, so much is taken off: in languages that the
+# embedding model does not know everything looks alike.
+UNRELATED = 0.5
+# The nearest by meaning but these few are taken for unrelated; of a store that has no others, this is their cosine.
+_RELATED = 5
+_USUAL = 0.2
 
 # BM25's saturation and length normalisation. A text of up to so many characters counts in full: a turn or a note.
 _K1 = 1.2
@@ -140,19 +139,20 @@ class Findings:
     """What a search found, best first.
 
     `good` is false when nothing is close enough to the query to answer it well: a candidate curiosity gap.
-    `arms` names what was asked: "lexical", and "dense" when there was an embedder. So many results were `unlikely`,
-    and are left out.
+    `arms` names what was asked: "lexical", and "dense" when there was an embedder. `usual` is the cosine of
+    `unrelated` texts, None without an embedder. So many results were `unlikely`, and are left out.
     """
 
     hits: tuple[Hit, ...]
     good: bool
     arms: tuple[str, ...]
+    usual: float | None = None
     unlikely: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What is known of one candidate, each in [0, 1] but the cosines, which are on the `Scale` of MiniLM's.
+    """What is known of one candidate, each in [0, 1] but the cosines, which are in [-1, 1].
 
     `near` is how much of the query's words stands in or about it (`coverage`), `session` in its session; `beside` is
     the better cosine of its two neighbours; `reply` says that an agent's or a tool's words are no answer to a
@@ -182,32 +182,10 @@ def contributions(signals: Signals) -> tuple[tuple[str, float, float], ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """Makes the cosines of a store and a query comparable with those of other stores, queries and models."""
-
-    mean: float = USUAL
-    deviation: float = _SPREAD
-
-    @classmethod
-    def of(cls, cosines: Iterable[float]) -> "Scale":
-        """Return the scale on which what is not near to the query in meaning has the usual mean and deviation."""
-        ordered = sorted(cosines, reverse=True)
-        others = ordered[_RELATED : _RELATED + CANDIDATES]
-        supposed = max(0, _ENOUGH - len(others))
-        count = len(others) + supposed
-        mean = (math.fsum(others) + supposed * USUAL) / count
-        squares = math.fsum((one - mean) ** 2 for one in others) + supposed * _SPREAD**2
-        farthest = max((ordered[0] - mean) / _FARTHEST, 0.0) if ordered else 0.0
-        return cls(mean, max(math.sqrt(squares / count), farthest))
-
-    def comparable(self, cosine: float) -> float:
-        """Return the cosine as it would be if unrelated texts had the usual ones."""
-        return USUAL + (cosine - self.mean) / self.deviation * _SPREAD if self.deviation else USUAL
-
-    def cosine(self, comparable: float) -> float:
-        """Return the cosine that is as comparable as this."""
-        return self.mean + (comparable - USUAL) / _SPREAD * self.deviation
+def unrelated(cosines: Iterable[float]) -> float:
+    """Return the mean cosine of what a search looks at and is not near to the query in meaning."""
+    others = sorted(cosines, reverse=True)[_RELATED : _RELATED + CANDIDATES]
+    return math.fsum(others) / len(others) if others else _USUAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,14 +218,13 @@ class Looked:
         return 1.0 / (1.0 + math.exp(-total))
 
 
-def score(signals: Signals, scale: Scale | None) -> float:
+def score(signals: Signals, usual: float | None) -> float:
     """Return how close the text is to answering, in [0, 1], by what it says itself: the same for note and turn.
 
-    `scale` is that of the cosines; None: there was no embedder.
+    `usual` is the cosine of `unrelated` texts; None: there was no embedder.
     """
-    by_meaning = scale is not None
-    said = signals.cosine if scale is None else scale.cosine(signals.cosine) - UNRELATED * scale.mean
-    closeness = said + WEIGHTS["near"] * signals.near
+    by_meaning = usual is not None
+    closeness = signals.cosine + WEIGHTS["near"] * signals.near - UNRELATED * (usual or 0.0)
     return 1.0 / (1.0 + math.exp(-STEEP[by_meaning] * (closeness - MIDDLE[by_meaning])))
 
 

@@ -29,7 +29,6 @@ from state.search.ranking import (
     Findings,
     Hit,
     Looked,
-    Scale,
     Signals,
     age_days,
     coverage,
@@ -38,6 +37,7 @@ from state.search.ranking import (
     relevance,
     score,
     shares,
+    unrelated,
     word_weight,
 )
 from state.search.updates import Wanted, in_order, wanted_by
@@ -161,14 +161,14 @@ class Searcher:
         Events of hormones are then found by a query that names these alone.
         """
         asked = self._asked(query, now)
-        crystals, signals, scale, looked = self._read(asked, limit, filters)
+        crystals, signals, usual, looked = self._read(asked, limit, filters)
         shown = self._without_duplicates(query, crystals, {key: relevance(one) for key, one in signals.items()})
         found = {crystals[key].id: (crystals[key], signals[key], match) for key, match in shown.items()}
         if self._beside is not None:
-            found = _found_beside(self._beside, asked, scale) | found
+            found = _found_beside(self._beside, asked) | found
         if by_value and not asks_for_hormones(query):
             found = {id_: one for id_, one in found.items() if not is_hormone_event(one[0].text)}
-        found, by_meaning = _answers_first(query, found, scale), scale is not None
+        found = _answers_first(query, found, usual)
         ranked = order(((crystal, match) for crystal, _, match in found.values()), now, hormones)
         best, current = [crystal for crystal, _ in ranked], dict[str, Crystal]()
         if by_value and not (ranked and asked_word_for_word(query, best[0].text)):
@@ -180,19 +180,19 @@ class Searcher:
         chance = 0.0
         for crystal in reversed(best[:limit]):  # who stands before another is at least as likely an answer
             known, match = found[crystal.id][1:] if crystal.id in found else (None, 0.0)
-            chance = max(chance, looked.chance(match, known, by_meaning=by_meaning) if known else 0.0)
+            chance = max(chance, looked.chance(match, known, by_meaning=usual is not None) if known else 0.0)
             hits.append(Hit(crystal, chance, age_days(crystal, now), current.get(crystal.id), known, match))
         hits.reverse()
-        closest = max((score(hit.signals, scale) for hit in hits if hit.signals), default=0.0)
-        is_answered = looked.few or closest >= ANSWERED[by_meaning]
+        closest = max((score(hit.signals, usual) for hit in hits if hit.signals), default=0.0)
+        is_answered = looked.few or closest >= ANSWERED[usual is not None]
         count = len(hits) if everything else _likely(hits, is_answered=is_answered, few=looked.few)
-        arms = ("lexical", "dense") if by_meaning else ("lexical",)
-        return Findings(tuple(hits[:count]), closest >= GOOD, arms, len(hits) - count)
+        arms = ("lexical",) if asked.vector is None else ("lexical", "dense")
+        return Findings(tuple(hits[:count]), closest >= GOOD, arms, usual, len(hits) - count)
 
-    def candidates(self, query: str, now: datetime) -> tuple[list[tuple[Crystal, Signals]], Scale | None]:
-        """Return what a search looks at, each with its signals, duplicates too, and the scale of their cosines."""
-        crystals, signals, scale, _ = self._read(self._asked(query, now), CANDIDATES, EVERYTHING)
-        return [(crystal, signals[key]) for key, crystal in crystals.items()], scale
+    def candidates(self, query: str, now: datetime) -> list[tuple[Crystal, Signals]]:
+        """Return what a search looks at, each with its signals, without duplicates being hidden."""
+        crystals, signals, *_ = self._read(self._asked(query, now), CANDIDATES, EVERYTHING)
+        return [(crystal, signals[key]) for key, crystal in crystals.items()]
 
     def rank_of(self, keywords: str, crystal_id: str, now: datetime, within: int = 10) -> int | None:
         """Return the place (from 1) at which a search for these keywords finds the crystal; None beyond `within`."""
@@ -222,37 +222,36 @@ class Searcher:
 
     def _read(
         self, asked: _Asked, limit: int, filters: Filters
-    ) -> tuple[Mapping[int, Crystal], dict[int, Signals], Scale | None, Looked]:
-        """Return what matches best, by row, its signals, the scale of the cosines, and what was looked at."""
-        wanted, vector = max(CANDIDATES, limit), asked.vector
+    ) -> tuple[Mapping[int, Crystal], dict[int, Signals], float | None, Looked]:
+        """Return what matches best, by row, its signals, the cosine of what is unrelated, and what was looked at."""
+        wanted, vector, usual = max(CANDIDATES, limit), asked.vector, None
         allowed = condition(filters)
         found = set(full_text.nearest(self._connection, asked.sought, wanted, *allowed))
         if vector is not None:
             found.update(*self._crystals.vectors.nearest.to(vector.reshape(1, -1), wanted, *allowed, self._index))
-        signals, scale = self._signals(asked, surroundings(self._connection, found, *allowed))
+        signals = self._signals(asked, surroundings(self._connection, found, *allowed))
+        if vector is not None:
+            usual = unrelated(known.cosine for known in signals.values())
         matches = {key: relevance(one) for key, one in signals.items()}
         shortlist = sorted(matches, key=lambda key: -matches[key])[: max(SHORTLIST, 4 * limit)]
         crystals = self._crystals.by_keys(shortlist)
-        return crystals, {key: signals[key] for key in crystals}, scale, Looked.at(matches.values())
+        return crystals, {key: signals[key] for key in crystals}, usual, Looked.at(matches.values())
 
-    def _signals(self, asked: _Asked, about: Surroundings) -> tuple[dict[int, Signals], Scale | None]:
-        """Return the signals of each candidate, which do not need its text, and the scale of their cosines."""
+    def _signals(self, asked: _Asked, about: Surroundings) -> dict[int, Signals]:
+        """Return the signals of each candidate, which do not need its text."""
         held = _HeldWords.of(self._crystals, asked, about.all_keys())
         by_session = held.by_session(about)
         rings = {key: about.window(key) for key in about.rows}
         near = {key: held.near(key, ring) for key, ring in rings.items()}
-        cosines, scale, found = near, None, {}
-        if asked.vector is not None:
-            cosines = self._crystals.vectors.cosines(asked.vector, about.rows)
-            scale = Scale.of(cosines.values())
-            cosines = {key: scale.comparable(cosine) for key, cosine in cosines.items()}
+        cosines = near if asked.vector is None else self._crystals.vectors.cosines(asked.vector, about.rows)
+        found = {}
         for key, row in about.rows.items():
             beside = session = None
             if ring := rings[key]:  # of its direct neighbours the better one counts
                 beside = max((cosines.get(other, 0.0) for other, offset in ring if offset in (-1, 1)), default=0.0)
                 session = by_session.get(row.session, 0.0)
             found[key] = asked.signals(row, near[key], cosines.get(key, 0.0), beside, session)
-        return found, scale
+        return found
 
     def _without_duplicates(
         self, query: str, crystals: Mapping[int, Crystal], matches: Mapping[int, float]
@@ -326,21 +325,19 @@ def _likely(hits: Sequence[Hit], *, is_answered: bool, few: bool) -> int:
     return max(likely, default=min(len(hits), int(few)))
 
 
-def _found_beside(beside: Beside, asked: _Asked, scale: Scale | None) -> _Found:
+def _found_beside(beside: Beside, asked: _Asked) -> _Found:
     """Return the crystals beside the stored ones, by id, with signals and relevance by the same measures."""
     crystals, held = beside.crystals.by_keys(beside.keys), _HeldWords.of(beside.crystals, asked, beside.keys)
     near = {key: held.near(key, ()) for key in crystals}
-    cosines, found = near, {}
-    if asked.vector is not None and scale is not None:
-        meant = beside.crystals.vectors.cosines(asked.vector, crystals)
-        cosines = {key: scale.comparable(cosine) for key, cosine in meant.items()}
+    cosines = near if asked.vector is None else beside.crystals.vectors.cosines(asked.vector, crystals)
+    found = {}
     for key, crystal in crystals.items():
         signals = asked.signals(crystal, near[key], cosines.get(key, 0.0))
         found[crystal.id] = (crystal, signals, relevance(signals))
     return found
 
 
-def _answers_first(query: str, found: _Found, scale: Scale | None) -> _Found:
+def _answers_first(query: str, found: _Found, usual: float | None) -> _Found:
     """Return the same, with a text that merely asks the query again behind all that answers it well.
 
     Whoever asks the same in every session would find the question in place of the answer.
@@ -348,7 +345,7 @@ def _answers_first(query: str, found: _Found, scale: Scale | None) -> _Found:
     again = {key for key, (crystal, _, _) in found.items() if asks_again(query, crystal.text)}
     if not again:
         return found
-    good = [match for key, (_, known, match) in found.items() if key not in again and score(known, scale) >= GOOD]
+    good = [match for key, (_, known, match) in found.items() if key not in again and score(known, usual) >= GOOD]
     behind = FADED * min(good, default=1.0 / FADED)
     return found | {key: (*found[key][:2], min(found[key][2], behind)) for key in again}
 

@@ -3,27 +3,25 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Lifecycle, Origin
 from state.search.ranking import (
     CONTEXT_WEIGHTS,
     GOOD,
-    USUAL,
     WEIGHTS,
-    Scale,
     Signals,
     coverage,
     order,
     relevance,
     score,
     shares,
+    unrelated,
     word_weight,
 )
 from state.signals.hormones import Hormones
 
-SCALES = st.none() | st.lists(st.floats(-1, 1)).map(Scale.of)
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
 LEVELS = st.floats(0, 1)
 SIGNALS = st.builds(
@@ -56,16 +54,16 @@ def _texts(ranked: list[tuple[Crystal, float]]) -> list[str]:
     return [crystal.text for crystal, _ in ranked]
 
 
-@given(SIGNALS, SIGNALS, st.sampled_from(["cosine", "near", "beside", "session", "period"]), SCALES)
+@given(SIGNALS, SIGNALS, st.sampled_from(["cosine", "near", "beside", "session", "period"]), st.none() | LEVELS)
 def test_more_of_a_signal_is_never_less_relevant_and_the_score_is_by_what_the_text_says_itself(
-    signals: Signals, other: Signals, name: str, scale: Scale | None
+    signals: Signals, other: Signals, name: str, usual: float | None
 ) -> None:
     fuller: dict[str, Any] = {name: 1.0}
     assert WEIGHTS[name] > 0
     assert relevance(replace(signals, **fuller)) >= relevance(signals)
     assert relevance(replace(signals, reply=True)) <= relevance(replace(signals, reply=False))
     elsewhere = replace(other, cosine=signals.cosine, near=signals.near)
-    assert 0 <= score(elsewhere, scale) == score(signals, scale) <= 1
+    assert 0 <= score(elsewhere, usual) == score(signals, usual) <= 1
 
 
 def test_a_rare_word_tells_more_than_a_common_one_and_all_together_tell_everything() -> None:
@@ -97,31 +95,15 @@ def test_a_word_in_a_long_text_tells_less_unless_the_text_holds_the_whole_query(
 
 
 def test_a_text_close_in_meaning_and_words_is_a_good_answer_and_one_that_shares_a_word_is_none() -> None:
-    assert _score(0.45, 0.4, Scale(mean=0.2)) >= GOOD
-    assert _score(0.3, 0.2, Scale(mean=0.2)) < GOOD
+    assert score(Signals(cosine=0.45, near=0.4), usual=0.2) >= GOOD
+    assert score(Signals(cosine=0.3, near=0.2), usual=0.2) < GOOD
 
 
 def test_where_everything_looks_alike_a_text_must_be_closer() -> None:
-    foreign = Scale.of([0.62, 0.61, 0.6, 0.6, 0.6, *[0.57] * 20])
-    assert foreign.mean == pytest.approx(0.57)
-    assert _score(0.62, 0.1, foreign) < GOOD <= _score(0.62, 0.1, Scale(mean=0.2))
-    assert Scale.of([0.9]).mean == Scale.of([]).mean == pytest.approx(USUAL)
-
-
-def _score(cosine: float, near: float, scale: Scale) -> float:
-    return score(Signals(cosine=scale.comparable(cosine), near=near), scale)
-
-
-@given(st.lists(st.floats(-1, 1), min_size=25, max_size=80), st.floats(0.01, 1), st.floats(-0.5, 0.5))
-def test_a_model_whose_cosines_are_scaled_and_shifted_says_the_same(
-    cosines: list[float], factor: float, shift: float
-) -> None:
-    one, other = Scale.of(cosines), Scale.of([factor * cosine + shift for cosine in cosines])
-    assume(one.deviation > 1e-3)
-    for cosine in cosines:
-        assert other.comparable(factor * cosine + shift) == pytest.approx(one.comparable(cosine), abs=1e-6)
-        assert one.comparable(cosine) <= one.comparable(max(cosines)) <= USUAL + 12 * 0.045 + 1e-9
-        assert one.cosine(one.comparable(cosine)) == pytest.approx(cosine, abs=1e-6)
+    foreign = unrelated([0.62, 0.61, 0.6, 0.6, 0.6, *[0.57] * 20])
+    assert foreign == pytest.approx(0.57)
+    assert score(Signals(cosine=0.62, near=0.1), usual=foreign) < GOOD <= score(Signals(cosine=0.62, near=0.1), 0.2)
+    assert unrelated([0.9]) == unrelated([]) == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize(
