@@ -59,7 +59,7 @@ CHANCE = {
 # English. What holds half of the words that were asked for, a pointer's keywords or an identifier, is returned
 # whatever its chance.
 LIKELY = 0.03
-ANSWERED = {True: 0.05, False: 0.0}
+ANSWERED = {True: 0.1, False: 0.0}
 HELD = 0.5
 # The best matches but these are what else was looked at; with it count so many texts of the usual relevance and
 # deviation, so that a store of few texts tells no tale.
