@@ -290,17 +290,16 @@ def _returned(workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[st
     """Tell what memory_search returns to an agent, and for how many of another's questions it returns anything."""
     kept, whole, counts, answers, elsewhere = 0, 0, 0, 0, list[bool]()
     for workspace in workspaces:
-        conversation, searcher = (
-            workspace.conversation,
-            Searcher(workspace.crystals, workspace.embedder, workspace.index),
-        )
+        conversation = workspace.conversation
+        searcher = Searcher(workspace.crystals, workspace.embedder, workspace.index)
         for asked in conversation.questions:
-            found = searcher.search(asked.text, conversation.now)
-            every = searcher.search(asked.text, conversation.now, everything=True)
-            answers += len(found.hits)
+            every = searcher.search(asked.text, conversation.now, everything=True).hits
+            returned = len(searcher.search(asked.text, conversation.now).hits)
+            is_evidence = [hit.crystal.id in asked.evidence for hit in every]
+            answers += returned
             counts += 1
-            kept += len({hit.crystal.id for hit in found.hits}.intersection(asked.evidence))
-            whole += len({hit.crystal.id for hit in every.hits}.intersection(asked.evidence))
+            kept += sum(is_evidence[:returned])
+            whole += sum(is_evidence)
         elsewhere += [bool(searcher.search(one, conversation.now).hits) for one in foreign[conversation.name]]
     said = (
         f"returned: {answers / counts:.1f} results, {kept / max(1, answers):.2f} of them evidence, {kept / whole:.2f}"

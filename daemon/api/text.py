@@ -136,7 +136,7 @@ def search_text(reply: "SearchReply") -> str:
 
 
 def how_likely(chance: float) -> str:
-    """Say a chance in [0, 1] in words: of results that are called likely, half and more answer."""
+    """Say a chance in [0, 1] in words: about half of the results that are called likely answer."""
     return "likely" if chance >= 0.4 else "possible" if chance >= 0.15 else "unlikely"
 
 

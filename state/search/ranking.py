@@ -49,7 +49,8 @@ MIDDLE = {True: 0.44, False: 0.5}
 GOOD = 0.5
 # The chance that a result answers, which is the share of answers among results like it: a logistic regression on how
 # far its relevance stands out of what else was looked at, in deviations of that; how far it stays behind the best;
-# and its cosine, or without an embedder its words.
+# and its cosine, or without an embedder its words. Learnt from all ten corpora, as they are and in stores of thirty
+# texts; `benchmarks/fit_search.py` has the former alone.
 CHANCE = {
     True: {"start": -3.11, "out": 0.396, "behind": -7.18, "said": 1.51},
     False: {"start": -2.07, "out": 0.0, "behind": -7.22, "said": 2.63},
@@ -61,8 +62,8 @@ CHANCE = {
 LIKELY = 0.03
 ANSWERED = {True: 0.1, False: 0.0}
 HELD = 0.5
-# The best matches but these are what else was looked at; with it count so many texts of the usual relevance and
-# deviation, so that a store of few texts tells no tale.
+# All but the best few matches are what else was looked at; so many texts of the usual relevance and deviation are
+# counted with it, because a handful of texts has no deviation to speak of.
 _BEST = 8
 _SUPPOSED = (8, 0.25, 0.06)
 # Of fewer texts no search can tell that none answers.
@@ -202,7 +203,7 @@ class Looked:
 
     @classmethod
     def at(cls, matches: Iterable[float]) -> "Looked":
-        """Return it for these relevances, in [0, 1]."""
+        """Summarise these relevances, each in [0, 1]."""
         ordered = sorted(matches, reverse=True)
         (count, usual, spread), others = _SUPPOSED, ordered[_BEST:CANDIDATES]
         mean = (math.fsum(others) + count * usual) / (len(others) + count)
