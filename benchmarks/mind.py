@@ -109,7 +109,7 @@ def lost_notes(store: Store, life: Life) -> list[str]:
     standing |= {normalise(note.text) for note in store.notes.each_pending()}
     searcher, now, lost = store.searcher(), morning_after(life), list[str]()
     deleted = [one.casefold() for question in life.questions if question.kind == "deleted" for one in question.stale]
-    for note in (store.config.secrets.redaction.of(one["note"]) for one in life.notes):
+    for note in (store.redaction.of(one["note"]) for one in life.notes):
         if normalise(note) in standing or any(one in note.casefold() for one in deleted):
             continue
         found = searcher.search(note, now, limit=10).hits

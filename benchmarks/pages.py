@@ -84,7 +84,7 @@ def fill(workspace: Workspace, crystals: int, dreams: int) -> None:
         merge_duplicates(store)
         if not store.changes.counts().waiting:
             ask_about(store)
-        is_new = store.crystals.connection.execute("SELECT 1 FROM sessions").fetchone() is None
+        is_new = store.connection.execute("SELECT 1 FROM sessions").fetchone() is None
         for number in range(SESSIONS if is_new else 0):
             for place in range(ITEMS):
                 draft = sessions.Draft(f"House {place} of street {number} is painted", priority="medium")

@@ -135,8 +135,8 @@ def previews(store: Store, given: argparse.Namespace, workload: Workload) -> Non
     for policy, config in POLICIES.items():
         rng = random.Random(SEED)
         sessions.session_open(store, policy, now(), policy, config)
-        with store.crystals.connection:
-            store.crystals.connection.execute("BEGIN IMMEDIATE")
+        with store.connection:
+            store.connection.execute("BEGIN IMMEDIATE")
             for number in range(given.items):
                 add(store, policy, draft(workload, number, rng))
         row(f"preview, {policy}", timed([lambda p=policy: sessions.preview(store, p, now())] * 50), Goal(p95=10))  # type: ignore[misc]
@@ -148,8 +148,8 @@ def evicting(store: Store, given: argparse.Namespace, workload: Workload) -> Non
     for policy, config in full.items():
         name = f"full {policy}"
         sessions.session_open(store, name, now(), policy, config)
-        with store.crystals.connection:
-            store.crystals.connection.execute("BEGIN IMMEDIATE")
+        with store.connection:
+            store.connection.execute("BEGIN IMMEDIATE")
             for number in range(given.items):
                 add(store, name, draft(workload, number, rng))
         more = [draft(workload, number, rng) for number in range(given.items, given.items + 200)]

@@ -233,7 +233,7 @@ def fill(store: Store, workload: Workload, crystals: int) -> None:
 def _write(store: Store, crystals: list[Crystal], model: str, vectors: "NDArray[np.float32]") -> None:
     # Written as `CrystalVectors.embed_pending` would, but for the model.
     ids = [crystal.id for crystal in crystals]
-    with transaction(store.crystals.connection) as connection:
+    with transaction(store.connection) as connection:
         store.crystals.upsert(crystals)
         store.crystals.mark_dreamt(ids, 0)
         connection.execute("DELETE FROM to_compare")  # earlier passes did that

@@ -19,7 +19,6 @@ from daemon.config.paths import is_global, registry_path
 from daemon.config.registry import known
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.document import read_document
-from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from graphs.input_budget import numbered
 from state.changes.owner import IMPORTANCE, match
@@ -95,7 +94,7 @@ def propose_agreements(store: Store, now: datetime, environment: Mapping[str, st
     room = max(0, _MOST_WAITING - len(waiting) + len(gone))
     staged = list(islice(_to_stage(store, found, others.forgotten), room))
     if gone or staged:
-        with transaction(store.crystals.connection):
+        with transaction(store.connection):
             store.check()
             for one in gone:
                 store.changes.decide(one.number, Decision.OUTDATED, now)
@@ -152,7 +151,7 @@ def _to_stage(
     store: Store, found: Sequence[Sequence[_Statement]], forgotten: Sequence[Known]
 ) -> Iterator[StagedChange]:
     """Return the agreements that are news, each as a new line."""
-    text, _ = read_document(store)
+    text, _ = read_document(store.workspace, store.connection)
     known = [*(one.change.operation.text for one in store.changes.agreements()), *store.lineage.tombstones()]
     known += [one.operation.text for one in store.changes.earlier()]
     known += [block.text for _, block in working(text).lines()]
@@ -160,7 +159,7 @@ def _to_stage(
     graves = [grave for grave in (store.crystals.forgotten.tombstones(), *forgotten) if grave]
     for said in found:
         texts = [one.text for one in said]
-        if normalise(texts[0]) in said_before or any(redacted(store, each) != each for each in texts):
+        if normalise(texts[0]) in said_before or any(store.redaction.of(each) != each for each in texts):
             continue
         if any(grave.found(each) for grave in graves for each in texts):
             continue

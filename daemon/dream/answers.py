@@ -28,7 +28,7 @@ def settle_answers(store: Store, dream: str) -> None:
 
     Where `retention.answers_days` is 0, nothing is kept of what was asked and answered.
     """
-    connection = store.crystals.connection
+    connection = store.connection
     if not store.config.retention.answers_days:
         connection.execute("UPDATE calls SET reply = '', request = '' WHERE dream = ? AND reply <> ''", (dream,))
     tombstones = store.crystals.forgotten.tombstones()

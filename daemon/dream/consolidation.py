@@ -67,7 +67,7 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     vectors = store.embed(stop) if store.crystals.vectors.wait() else 0
     compared, merged = merge_duplicates(store, stop)
     archived, frozen = _age(store, now, stop)
-    skills = None if stop() else Skills(store.crystals.connection, store.crystals.vectors).refresh()
+    skills = None if stop() else Skills(store.connection, store.crystals.vectors).refresh()
     propose_agreements(store, now)
     store.sweep(now)
     return Consolidation(
@@ -87,7 +87,7 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
 
 def _absorb(store: Store, now: datetime, stop: Callable[[], bool]) -> Absorbed:
     try:
-        return absorb_transcripts(store, transcript_files(store), now, stop=stop)
+        return absorb_transcripts(store, transcript_files(store.workspace, store.config), now, stop=stop)
     except ConfigError as error:
         return Absorbed(problems=(str(error),))
 
@@ -104,7 +104,7 @@ def merge_duplicates(
     while not stop() and (most is None or count < most) and (keys := duplicates.waiting(batch)):
         near = store.crystals.vectors.neighbours(keys, NEAREST, store.index())
         canonical = duplicates.survivors({other for cosines in near.values() for other in cosines})
-        with transaction(store.crystals.connection):
+        with transaction(store.connection):
             store.check()
             for key, cosines in near.items():
                 merged += sum(duplicates.merge(key, canonical.get(other, other)) for other in cosines)

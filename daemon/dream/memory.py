@@ -49,7 +49,7 @@ class WorkspaceMemory:
         pending = self.store.notes.pending(self._bite)
         taken = [one for one in pending if upto is None or one.key <= upto.note]
         waiting = self.store.notes.count().notes - len(taken)
-        rows = pending_crystals(self.store, taken)
+        rows = pending_crystals(self.store.crystals, taken)
         return snapshot(
             self.store,
             list(dict.fromkeys(crystal for _, crystal in rows)),
@@ -63,7 +63,7 @@ class WorkspaceMemory:
 
     @property
     def _bite(self) -> Bite:
-        redaction = self.store.config.secrets.redaction
+        redaction = self.store.redaction
         return Bite(MOST_NOTES, room_of_notes(self.context_window), lambda note: room_of(redaction.of(note.text)))
 
     @contextmanager
@@ -90,9 +90,9 @@ class WorkspaceMemory:
         if not memory.is_committed(dream.id):
             settle_document(self.store)  # git may have changed MEMORY.md since the dream has read it
         done = memory.consume(dream) if dream.changes_nothing and dream.number > 1 else memory.commit(dream)
-        note_git(self.store.workspace, self.store.crystals.connection)
+        note_git(self.store.workspace, self.store.connection)
         write_agent_files(self.store)
-        looked = LookedThrough(self.store.workspace, self.store.config.secrets.redaction)
+        looked = LookedThrough(self.store.workspace, self.store.redaction)
         looked.redacted(done.after)
         looked.keep()  # so that no session start has to
         self.store.embed()

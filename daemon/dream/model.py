@@ -41,7 +41,7 @@ def model_for(store: Store, dream: str) -> Model | None:
 
     def record(call: "PaidCall") -> None:
         spend = call.spend
-        answer = replace(call.answer, text=without_secrets(call.answer.text, store.config.secrets.redaction))
+        answer = replace(call.answer, text=without_secrets(call.answer.text, store.redaction))
         kept = Call(
             digest=call.digest,
             model=answer.model,

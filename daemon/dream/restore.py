@@ -15,7 +15,10 @@ from state.document.pointer import parse_pointer
 from state.dream import RESTORE, Decided, Decision, Dream, Remark
 from state.errors import NotFoundError, StorageError
 from state.signals.hormones import mood
-from state.stores.history.changes import OPEN
+from state.stores.history.changes import OPEN, Changes
+from state.stores.history.lineage import Lineage
+from state.stores.history.memory import Memory
+from state.stores.history.notes import Notes
 from state.text.words import normalise
 from state.trust import Trust
 
@@ -34,9 +37,9 @@ def restore(store: Store, number: int) -> Dream:
     text = store.memory.text(number)
     absorb_notes(store, utc_now(), most=None)  # scratch.md is written anew with all that is pending then
     settle_document(store)
-    before, problems = read_document(store)
+    before, problems = read_document(store.workspace, store.connection)
     standing = store.lineage.current_lines()
-    later, lost = _later(store, number)
+    later, lost = _later(store.memory, store.lineage, number)
     now = utc_now()
     changes = restored_text(standing, text, now, partial(_earlier, store), RESTORED_IMPORTANCE)
     dreamt, redreamt = _consumed_by(later)
@@ -52,14 +55,14 @@ def restore(store: Store, number: int) -> Dream:
         before=before,
         after=text,
         mood=mood(store.feelings.levels(now)),
-        changes=numbered(_pointing(store, changes), store.lineage.next_line()),
+        changes=numbered(_pointing(store.lineage, changes), store.lineage.next_line()),
         dreamt=tuple(dict.fromkeys((*dreamt, *unread))),
         redreamt=redreamt,
-        remarks=_remarks(store, number, later),
+        remarks=_remarks(store.notes, number, later),
         tombstones=tuple(one for one in lifted if normalise(one) not in present),
         lifted_tombstones=tuple(one for one in store.lineage.tombstones() if normalise(one) in present),
         problems=(*problems, *lost.values()),
-        decided=_undecided(store, later),
+        decided=_undecided(store.changes, later),
     )
     store.ledger.begin(dream.id, f"restore of version {number}", now)
     done = store.memory.commit(dream)
@@ -70,12 +73,12 @@ def restore(store: Store, number: int) -> Dream:
     return done
 
 
-def _later(store: Store, number: int) -> tuple[list[Dream], dict[int, str]]:
+def _later(memory: Memory, lineage: Lineage, number: int) -> tuple[list[Dream], dict[int, str]]:
     """Return the records of the versions after this one; of those that cannot be read what is wrong, by version."""
     records, lost = list[Dream](), dict[int, str]()
-    for version in store.lineage.versions_after(number):
+    for version in lineage.versions_after(number):
         try:
-            records.append(store.memory.version(version))
+            records.append(memory.version(version))
         except (NotFoundError, StorageError) as error:
             lost[version] = (
                 f"version {version} has no record that can be read ({error.what}): "
@@ -99,15 +102,15 @@ def _consumed_by(later: Sequence[Dream]) -> tuple[tuple[str, ...], tuple[str, ..
     )
 
 
-def _remarks(store: Store, number: int, later: Sequence[Dream]) -> tuple[Remark, ...]:
+def _remarks(notes: Notes, number: int, later: Sequence[Dream]) -> tuple[Remark, ...]:
     """Return how notes come to be pending, or consumed, as they were at this version: the first that tells knows."""
-    then: dict[int, int | None] = dict.fromkeys(store.notes.consumed_after(number))
+    then: dict[int, int | None] = dict.fromkeys(notes.consumed_after(number))
     told = set[int]()
     for one in (remark for record in later for remark in record.remarks):
         if one.note not in told:
             told.add(one.note)
             then[one.note] = one.before if one.before is not None and one.before <= number else None
-    now = store.notes.consumed_in(then)
+    now = notes.consumed_in(then)
     return tuple(Remark(note, now[note], was) for note, was in then.items() if note in now and now[note] != was)
 
 
@@ -121,7 +124,7 @@ _BEFORE = {
 }
 
 
-def _undecided(store: Store, later: Sequence[Dream]) -> tuple[Decided, ...]:
+def _undecided(changes: Changes, later: Sequence[Dream]) -> tuple[Decided, ...]:
     """Return the decisions by which changes are what they were before these versions.
 
     What these staged waits no longer: it is input again. What was declined stays so, and what was forgotten is over.
@@ -131,7 +134,7 @@ def _undecided(store: Store, later: Sequence[Dream]) -> tuple[Decided, ...]:
         for one in record.decided:
             before.setdefault((one.dream, one.place), one.before or _BEFORE[one.decision])
     staged = {record.id for record in later}
-    known = [one for dream in sorted({*staged, *(dream for dream, _ in before)}) for one in store.changes.of(dream)]
+    known = [one for dream in sorted({*staged, *(dream for dream, _ in before)}) for one in changes.of(dream)]
     decided = []
     for change in known:
         decision = (
@@ -152,9 +155,9 @@ def _earlier(store: Store, text: str) -> tuple[Trust, tuple[str, ...]]:
     return (lives[0].trust, evidence) if lives else (Trust.OWNER, ())
 
 
-def _pointing(store: Store, changes: Sequence[Change]) -> Iterator[Change]:
+def _pointing(lineage: Lineage, changes: Sequence[Change]) -> Iterator[Change]:
     """Give the pointers that come their crystals."""
-    known = [*store.lineage.pointers(current=False), *store.lineage.pointers(current=True)]
+    known = [*lineage.pointers(current=False), *lineage.pointers(current=True)]
     behind = {pointer.keywords: pointer.crystal for pointer in known}
 
     def led(line: CurrentLine) -> CurrentLine:

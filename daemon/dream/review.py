@@ -81,7 +81,7 @@ def decide_changes(
     now = utc_now()
     carried = _carried(store, changes, decisions, texts, now)
     at_once = {number: one for number, one in decisions.items() if one in {Decision.DECLINED, Decision.ACCEPTED}}
-    with transaction(store.crystals.connection):
+    with transaction(store.connection):
         store.check()
         for number, decision in {**at_once, **again}.items():
             store.changes.decide(number, decision, now)
@@ -198,7 +198,7 @@ def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: da
             continue
         # In this order: a kill in between leaves a note that is pending, and is not written a second time.
         if note.text not in pending:
-            store.notes.say_again(note, store.config.secrets.redaction)
+            store.notes.say_again(note, store.redaction)
         absorb_notes(store, now, most=None)
         digest = note_crystal(store, note, now).digest
         store.changes.decide(one.number, decision, now, store.crystals.ids_of([digest]).get(digest, ""))
@@ -216,7 +216,7 @@ def _as_note(change: Change) -> Note | None:
 
 def _lines(store: Store) -> tuple[CurrentLine, ...]:
     """Return the lines that stand in MEMORY.md as its owner left it."""
-    text, _ = read_document(store)
+    text, _ = read_document(store.workspace, store.connection)
     return lines_in(working(text), store.lineage.current_lines())
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from daemon.config.settings import Config
 from daemon.dream.agreements import propose_agreements
 from daemon.dream.answers import settle_answers
 from daemon.dream.checkpoints import checkpoints, drop, has_begun, saver_of
@@ -31,7 +32,10 @@ from graphs.ports import Ports
 from state.document.operations import Refusal
 from state.dream import Dream, Kind, Reason, Snapshot
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
+from state.stores.crystals.crystals import Crystals
 from state.stores.database.tables import Run
+from state.stores.history.ledger import Ledger
+from state.stores.history.lineage import Lineage
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -112,7 +116,9 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
     if settled := settle(store, now):
         on_step(Step("review", f"{settled} changes that nobody decided, or whose lines are gone, wait no longer"))
     propose_agreements(store, now)
-    absorbed = absorb_transcripts(store, transcript_files(store), now, lambda line: on_step(Step("ingest", line)))
+    absorbed = absorb_transcripts(
+        store, transcript_files(store.workspace, store.config), now, lambda line: on_step(Step("ingest", line))
+    )
     store.unread = absorbed.problems
     store.notices += absorbed.problems
     notes = absorb_notes(store, now, most=BATCH)  # the oldest: a dream takes in no more of a long log
@@ -139,17 +145,17 @@ def new_input(store: Store) -> int:
 
     A thousand of each are counted. What dreams have passed over is no news: it comes along with what is.
     """
-    return unseen_seeds(store) + new_crystals(store) + store.notes.count().notes
+    return unseen_seeds(store.crystals, store.lineage) + new_crystals(store.crystals) + store.notes.count().notes
 
 
-def new_crystals(store: Store) -> int:
+def new_crystals(crystals: Crystals) -> int:
     """Count the crystals that are new since the last dream, beside the pending notes."""
-    return store.crystals.undreamt_count()
+    return crystals.undreamt_count()
 
 
-def unseen_seeds(store: Store) -> int:
+def unseen_seeds(crystals: Crystals, lineage: Lineage) -> int:
     """Count the crystals of the old MEMORY.md that are new: all of them before the first dream, then none."""
-    return 0 if store.lineage.last_version() else len(store.crystals.unseen_seeds())
+    return 0 if lineage.last_version() else len(crystals.unseen_seeds())
 
 
 def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> None:
@@ -280,7 +286,7 @@ def _report_end(ended: Ended, on_step: Callable[[Step], None]) -> None:
     on_step(evicted(ended.dream) if ended.dream is not None else Step("evict", f"refused: {ended.why}"))
 
 
-def _count_refused(store: Store, snapshot: Snapshot, dream: Dream | None) -> None:
+def _count_refused(config: Config, ledger: Ledger, snapshot: Snapshot, dream: Dream | None) -> None:
     """Count the inputs that a model was shown and that come again: a note that no operation took in, three times.
 
     Of a dream that was refused as a whole that is all of them.
@@ -297,13 +303,13 @@ def _count_refused(store: Store, snapshot: Snapshot, dream: Dream | None) -> Non
             if piece.kind in again
             and (piece.crystal not in taken if piece.kind is Kind.NOTE else piece.id in refused)
         ]
-    if pieces and store.config.model.name is not None:
-        store.ledger.refuse(pieces)
+    if pieces and config.model.name is not None:
+        ledger.refuse(pieces)
 
 
-def _not_asked(store: Store, snapshot: Snapshot) -> tuple[Refusal, ...]:
+def _not_asked(config: Config, snapshot: Snapshot) -> tuple[Refusal, ...]:
     count = len(snapshot.unasked)
-    if not count or store.config.model.name is None:
+    if not count or config.model.name is None:
         return ()
     what = "1 input counts" if count == 1 else f"{count} inputs count"
     figures = f"{what} as taken in without the model, which left them out of three dreams"
@@ -313,8 +319,8 @@ def _not_asked(store: Store, snapshot: Snapshot) -> tuple[Refusal, ...]:
 def _conclude(store: Store, begun: _Begun, snapshot: Snapshot, ended: Ended) -> Outcome:
     dream, mode, record = begun.id, begun.mode, ended.dream
     if mode is not Mode.DRY:
-        store.ledger.reject(dream, (*_not_asked(store, snapshot), *ended.refused), utc_now())
-        _count_refused(store, snapshot, record)
+        store.ledger.reject(dream, (*_not_asked(store.config, snapshot), *ended.refused), utc_now())
+        _count_refused(store.config, store.ledger, snapshot, record)
     if record is None:
         if mode is not Mode.DRY:
             store.ledger.end(dream, "rejected", ended.why, utc_now())

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
+from sqlite3 import Connection
 
 from daemon.config.paths import is_global
 from daemon.ingest.named import named_by_notes
 from daemon.sessions import open_items
 from daemon.workspace.document import read_document
-from daemon.workspace.redaction import redacted
 from daemon.workspace.session_start import project_budget
 from daemon.workspace.stores import Store
 from graphs.input_budget import numbered
@@ -27,13 +27,19 @@ from state.document.pointer import parse_pointer
 from state.document.seed import split_seed
 from state.dream import Evidence, Kind, PointerLine, Reason, Snapshot
 from state.errors import DreamdError, NotFoundError
+from state.secrets.policy import Redaction
 from state.signals import economics
 from state.signals.curiosity import question_key, rank_questions
 from state.signals.felt import Felt
 from state.signals.hormones import Feeling, Hormones
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.crystals.skills import Skills
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.meta import Meta
+from state.stores.disk.disk import Disk
+from state.stores.disk.workspace import Workspace
+from state.stores.history.lineage import Lineage
 from state.stores.history.memory import NOTES_LEFT
 from state.text.words import normalise
 from state.trust import Trust
@@ -70,9 +76,9 @@ def snapshot(
     """
     newest = store.crystals.newest() if newest is None else newest
     read = _standing(store, dream, reason, now)
-    old_sections = _old_text(store, read.text, now)
-    feed, feed_problems = _feed(store, now)
-    old_pieces = (_old_piece(store, line) for line in _offered(store, old_sections))
+    old_sections = _old_text(store.lineage, read.text, now)
+    feed, feed_problems = _feed(store.workspace, store.disk, now)
+    old_pieces = (_old_piece(store.redaction, line) for line in _offered(store.lineage, old_sections))
     evidence = (*_evidence(store, read.lines, notes, now, newest), *numbered(Kind.FEED, feed), *old_pieces)
     named = named_by_notes(store, read.lines)
     replaced = set(chain.from_iterable(named.values()))
@@ -101,18 +107,18 @@ def standing(store: Store, dream: str, now: datetime) -> Snapshot:
 
     What waits for the next dream is as new to it as it was before.
     """
-    left = Meta(store.crystals.connection).get(NOTES_LEFT)
+    left = Meta(store.connection).get(NOTES_LEFT)
     return replace(_standing(store, dream, Reason.MANUAL, now), waiting=int(left or 0))
 
 
 def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapshot:
     """Read MEMORY.md as its owner left it, with what its owner decides."""
-    text, problems = read_document(store)
+    text, problems = read_document(store.workspace, store.connection)
     document = working(text)
     present = {block.key for _, block in document.lines()}
     tombstones = store.lineage.tombstones()
-    old_text = tuple(chain.from_iterable(_old_text(store, text, now)))
-    pointers = _pointers(store, document)
+    old_text = tuple(chain.from_iterable(_old_text(store.lineage, text, now)))
+    pointers = _pointers(store.lineage, document)
     known = lines_in(document, store.lineage.current_lines())
     said_at = grounds_of(store, known).said_at
     lines = tuple(replace(line, said_at=said_at.get(line.id)) for line in known)
@@ -126,16 +132,16 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
         budget=_budget(store, text, document, old_text),
         next_line=store.lineage.next_line(),
         hormones=hormones,
-        felt=_felt(store, hormones, now),
+        felt=_felt(store.lineage, store.feelings, hormones, now),
         lines=lines,
         pointers=pointers,
         pointed=tuple(store.crystals.get([pointer.crystal for pointer in pointers])),
-        twins=_twins(store, lines),
+        twins=_twins(store.crystals, store.redaction, lines),
         tombstones=tuple(one for one in tombstones if normalise(one) not in present),
         old_text=old_text,
         problems=problems,
-        genome=_genome(store),
-        redaction=store.config.secrets.redaction,
+        genome=_genome(store.workspace, store.disk),
+        redaction=store.redaction,
         forgotten=store.crystals.forgotten.tombstones(),
         policy=store.config.dream.policy,
         handwritten=tuple(sorted(store.lineage.handwritten())),
@@ -177,11 +183,11 @@ def grounds_of(store: Store, lines: Sequence[CurrentLine]) -> Grounds:
     return Grounds(said_at, superseding, since)
 
 
-def _twins(store: Store, lines: Sequence[CurrentLine]) -> tuple[Crystal, ...]:
-    texts = [text for line in lines for text in (line.text, redacted(store, line.text))]
+def _twins(crystals: Crystals, redaction: Redaction, lines: Sequence[CurrentLine]) -> tuple[Crystal, ...]:
+    texts = [text for line in lines for text in (line.text, redaction.of(line.text))]
     digests = [crystal_digest(origin, text) for text in dict.fromkeys(texts) for origin in _LINE_ORIGINS]
-    ids = store.crystals.ids_of(digests)
-    return tuple(store.crystals.get(ids[digest] for digest in digests if digest in ids))
+    ids = crystals.ids_of(digests)
+    return tuple(crystals.get(ids[digest] for digest in digests if digest in ids))
 
 
 def _piece(crystal: Crystal, kind: Kind) -> Evidence:
@@ -198,9 +204,9 @@ def _piece(crystal: Crystal, kind: Kind) -> Evidence:
     )
 
 
-def _felt(store: Store, hormones: Hormones, now: datetime) -> Felt:
+def _felt(lineage: Lineage, feelings: Feelings, hormones: Hormones, now: datetime) -> Felt:
     """Return what was felt since the last dream."""
-    events, _ = store.feelings.events(store.lineage.last_dream_at(), now, MAX_FELT)
+    events, _ = feelings.events(lineage.last_dream_at(), now, MAX_FELT)
     levels = [hormones.levels, *(one.after.levels for one in events)]
     dopamine, cortisol, oxytocin = (max(level) for level in zip(*levels, strict=True))
     height = Hormones(dopamine, cortisol, oxytocin, now)
@@ -224,22 +230,22 @@ def _evidence(
     every = (
         *numbered(Kind.NOTE, [_piece(crystal, Kind.NOTE) for crystal in written]),
         *numbered(Kind.CRYSTAL, [_piece(one, Kind.CRYSTAL) for one in news if one.origin is not Origin.SCRATCH]),
-        *numbered(Kind.GAP, _gaps(store, lines, now)),
-        *numbered(Kind.SKILL, _skills(store, now)),
-        *numbered(Kind.WORKING, _working(store, now)),
+        *numbered(Kind.GAP, _gaps(store.lineage, store.questions, lines, now)),
+        *numbered(Kind.SKILL, _skills(store.connection, store.crystals, now)),
+        *numbered(Kind.WORKING, _working(store.connection, store.redaction, now)),
     )
     left_out = store.config.dream.policy.heard is Heard.LEAVE
     return tuple(piece for piece in every if piece.trust.rank >= Trust.AGENT.rank and not (piece.heard and left_out))
 
 
-def _old_piece(store: Store, line: CurrentLine) -> Evidence:
-    return Evidence(line.id, Kind.OLD_TEXT, redacted(store, line.text), line.importance, line.trust, line.born_at)
+def _old_piece(redaction: Redaction, line: CurrentLine) -> Evidence:
+    return Evidence(line.id, Kind.OLD_TEXT, redaction.of(line.text), line.importance, line.trust, line.born_at)
 
 
-def _gaps(store: Store, lines: Sequence[CurrentLine], now: datetime) -> list[Evidence]:
+def _gaps(lineage: Lineage, questions: Questions, lines: Sequence[CurrentLine], now: datetime) -> list[Evidence]:
     """Return the questions that were asked since the last dream, and that no line asks."""
-    since, said = store.lineage.last_dream_at(), [question_key(line.text) for line in lines]
-    fresh = [gap for gap in store.questions.open(MAX_GAP_SOURCES) if gap.last_at > since]
+    since, said = lineage.last_dream_at(), [question_key(line.text) for line in lines]
+    fresh = [gap for gap in questions.open(MAX_GAP_SOURCES) if gap.last_at > since]
     return [
         Evidence("", Kind.GAP, gap.question, min(0.9, 0.4 + 0.1 * gap.times), Trust.AGENT, gap.last_at)
         for gap in rank_questions(fresh, now)
@@ -247,24 +253,24 @@ def _gaps(store: Store, lines: Sequence[CurrentLine], now: datetime) -> list[Evi
     ][:MAX_GAPS]
 
 
-def _skills(store: Store, now: datetime) -> list[Evidence]:
+def _skills(connection: Connection, crystals: Crystals, now: datetime) -> list[Evidence]:
     return [
         Evidence("", Kind.SKILL, str(skill), skill.confidence, Trust.AGENT, now)
-        for skill in Skills(store.crystals.connection, store.crystals.vectors).known(MAX_SKILLS)
+        for skill in Skills(connection, crystals.vectors).known(MAX_SKILLS)
     ]
 
 
-def _working(store: Store, now: datetime) -> list[Evidence]:
+def _working(connection: Connection, redaction: Redaction, now: datetime) -> list[Evidence]:
     """Return items of open sessions: context for a dream, but no input that would start one."""
     return [
         Evidence("", Kind.WORKING, one.text, one.importance, one.trust, one.created_at)
-        for one in open_items(store, now, MAX_WORKING)
+        for one in open_items(connection, redaction, now, MAX_WORKING)
     ]
 
 
-def _feed(store: Store, now: datetime) -> tuple[list[Evidence], tuple[str, ...]]:
+def _feed(workspace: Workspace, disk: Disk, now: datetime) -> tuple[list[Evidence], tuple[str, ...]]:
     try:
-        content = store.disk.read_bytes(store.workspace.economics)
+        content = disk.read_bytes(workspace.economics)
         feed = economics.parse_feed(content.decode())
     except NotFoundError:
         return [], ()
@@ -274,18 +280,18 @@ def _feed(store: Store, now: datetime) -> tuple[list[Evidence], tuple[str, ...]]
     return [Evidence("", Kind.FEED, line, 0.5, Trust.AGENT, now) for line in lines], ()
 
 
-def _genome(store: Store) -> tuple[str, ...]:
-    content = store.disk.read_optional(store.workspace.genome)
+def _genome(workspace: Workspace, disk: Disk) -> tuple[str, ...]:
+    content = disk.read_optional(workspace.genome)
     if content is None:
         return ()
     rows = (_MARKER.sub("", row.strip()) for row in content.decode(errors="replace").split("\n"))
     return tuple(row for row in rows if row and not row.startswith("#"))[:MAX_CONSTRAINTS]
 
 
-def _old_text(store: Store, text: str, now: datetime) -> tuple[tuple[CurrentLine, ...], ...]:
+def _old_text(lineage: Lineage, text: str, now: datetime) -> tuple[tuple[CurrentLine, ...], ...]:
     """Return the lines above the rule, from before the first dream, heading by heading; from the second dream on."""
     parts = split_seed(text)
-    if parts is None or not store.lineage.last_version():
+    if parts is None or not lineage.last_version():
         return ()
     inside, number, sections = normalise(parts[0]), 0, []
     for part in working(text).parts:
@@ -301,7 +307,7 @@ def _old_text(store: Store, text: str, now: datetime) -> tuple[tuple[CurrentLine
     return tuple(filter(None, sections))
 
 
-def _offered(store: Store, sections: Sequence[Sequence[CurrentLine]]) -> tuple[CurrentLine, ...]:
+def _offered(lineage: Lineage, sections: Sequence[Sequence[CurrentLine]]) -> tuple[CurrentLine, ...]:
     """Return the old text that a dream may take in: whole sections, as many lines as may leave in one dream.
 
     Those that one dream leaves where they are wait until the others have had their turn.
@@ -314,7 +320,7 @@ def _offered(store: Store, sections: Sequence[Sequence[CurrentLine]]) -> tuple[C
                 batches[-1] += piece
             else:
                 batches.append(piece)
-    return batches[(store.lineage.last_version() - 1) % len(batches)] if batches else ()
+    return batches[(lineage.last_version() - 1) % len(batches)] if batches else ()
 
 
 def _budget(store: Store, text: str, document: Document, old_text: Sequence[CurrentLine]) -> int:
@@ -323,7 +329,7 @@ def _budget(store: Store, text: str, document: Document, old_text: Sequence[Curr
     The first dream has half a budget of its own below that text; later ones let it stand within its share. The
     owner's own text beside the sections takes at most half a budget from them.
     """
-    budget = project_budget(store.workspace, store.config.dream.context_window, store.config.secrets.redaction)
+    budget = project_budget(store.workspace, store.config.dream.context_window, store.redaction)
     if text.strip() and not store.lineage.last_version():
         return max(budget, len(text) + budget // 2)
     owners = sum(len(part.raw) for part in document.parts if part.name is None)
@@ -334,8 +340,8 @@ def _budget(store: Store, text: str, document: Document, old_text: Sequence[Curr
     return max(budget, owners + budget // 2)
 
 
-def _pointers(store: Store, document: Document) -> tuple[PointerLine, ...]:
-    return tuple(pointer for pointer in store.lineage.pointers(current=True) if _is_present(pointer, document))
+def _pointers(lineage: Lineage, document: Document) -> tuple[PointerLine, ...]:
+    return tuple(pointer for pointer in lineage.pointers(current=True) if _is_present(pointer, document))
 
 
 def _is_present(pointer: PointerLine, document: Document) -> bool:

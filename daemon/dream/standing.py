@@ -8,7 +8,6 @@ from itertools import groupby
 
 from daemon.dream.snapshot import grounds_of
 from daemon.workspace.document import read_document
-from daemon.workspace.redaction import redacted
 from daemon.workspace.session_start import project_budget
 from daemon.workspace.stores import Store
 from graphs.review import AUTHOR as OWNER
@@ -90,7 +89,7 @@ class StandingLines:
 def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_000) -> StandingLines:
     """Return the headings and lines from this place on, at most so many of both together."""
     content = store.disk.read_optional(store.workspace.document)
-    text, problems = read_document(store)
+    text, problems = read_document(store.workspace, store.connection)
     parts = parse(text).parts
     blocks = [(part.name, block) for part in parts if part.name is not None for block in part.lines]
     known = match(store.lineage.current_lines(), [(name, block.text) for name, block in blocks])
@@ -109,7 +108,7 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
     return StandingLines(
         version=store.lineage.standing()[0],
         characters=len(text),
-        budget=project_budget(store.workspace, store.config.dream.context_window, store.config.secrets.redaction),
+        budget=project_budget(store.workspace, store.config.dream.context_window, store.redaction),
         digest=hashlib.sha256(content).hexdigest() if content is not None else "",
         sections=tuple(sections),
         more=max(0, len(places) - start - len(chosen)),
@@ -119,7 +118,7 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
 
 def shown(store: Store, text: str) -> tuple[str, bool]:
     """Return a text as it is shown, without secrets, and whether it was cut."""
-    beginning = redacted(store, text[: _LOOKED_AT * SHOWN_CHARACTERS])
+    beginning = store.redaction.of(text[: _LOOKED_AT * SHOWN_CHARACTERS])
     return beginning[:SHOWN_CHARACTERS], len(text) > SHOWN_CHARACTERS
 
 

@@ -10,7 +10,8 @@ from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Lifecycle, strength
 from state.dream import PointerLine
 from state.errors import NotFoundError, UsageError
-from state.stores.crystals.crystals import Occurrence
+from state.secrets.policy import Redaction
+from state.stores.crystals.crystals import Crystals, Occurrence
 from state.stores.crystals.listing import CrystalList
 from state.stores.crystals.neighbours import said_around
 from state.stores.crystals.supersessions import Supersessions
@@ -52,7 +53,7 @@ class Evidence:
 
 def evidence_in(store: Store, crystals: Iterable[Crystal], most: int | None = None) -> dict[str, Evidence]:
     """Return these crystals as evidence by their ids, without their places; of each text `most` characters."""
-    shown = shown_of(store)
+    shown = shown_of(store.crystals, store.redaction)
     return {
         one.id: Evidence(
             id=one.id,
@@ -75,7 +76,10 @@ def evidence_of(store: Store, ids: Iterable[str]) -> tuple[Evidence, ...]:
     for _ in range(_GENERATIONS):
         known = {one.id: one for one in store.crystals.get(wanted)}
         brief = evidence_in(store, known.values())
-        found |= {one: _placed(store, brief[one]) if one in brief else Evidence(one) for one in wanted}
+        found |= {
+            one: _placed(store.crystals, store.redaction, brief[one]) if one in brief else Evidence(one)
+            for one in wanted
+        }
         wanted = [parent for one in known.values() for parent in one.parents if parent not in found]
     return tuple(found.values())
 
@@ -85,23 +89,23 @@ def picked(known: Mapping[str, Evidence], ids: Iterable[str]) -> tuple[Evidence,
     return tuple(known.get(one, Evidence(one)) for one in ids)
 
 
-def _placed(store: Store, evidence: Evidence) -> Evidence:
+def _placed(crystals: Crystals, redaction: Redaction, evidence: Evidence) -> Evidence:
     """Add where it was said, and what supersedes it."""
     places = (
         str(one.source) if one.source else f"session {one.session}" if one.session else ""
-        for one in store.crystals.sources(evidence.id)
+        for one in crystals.sources(evidence.id)
     )
     evidence = replace(evidence, sources=tuple(dict.fromkeys(filter(None, places))))
-    key = store.crystals.keys([evidence.id])[evidence.id]
-    known = Supersessions(store.crystals).among([key])
+    key = crystals.keys([evidence.id])[evidence.id]
+    known = Supersessions(crystals).among([key])
     if (current := known.current.get(key)) is None:
         return evidence
-    newer = store.crystals.by_keys([current])[current]
+    newer = crystals.by_keys([current])[current]
     last = [pair for pair in known.pairs if pair.newer == current][-1]
     return replace(
         evidence,
         superseded_by=newer.id,
-        holds_now=shown_of(store)(newer.text),
+        holds_now=shown_of(crystals, redaction)(newer.text),
         superseded_at=last.at,
         found_by=last.cause.value,
     )
@@ -183,12 +187,12 @@ class _Lists:
 
 def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
     """Return all about the crystal whose id begins so. Raise NotFoundError, and UsageError if several do."""
-    listing, shown, lists = CrystalList(store.crystals.connection), shown_of(store), _Lists(store)
-    crystal = _whole(store, listing, id_)
+    listing, shown, lists = CrystalList(store.connection), shown_of(store.crystals, store.redaction), _Lists(store)
+    crystal = _whole(store.crystals, listing, id_)
     row = listing.rows([crystal.id], now)[crystal.id]
     key, survivor = row.keys
-    superseded, by, over = _values(store, key, survivor, lists)
-    before, after = said_around(store.crystals.connection, key, NEIGHBOURS)
+    superseded, by, over = _values(store.crystals, key, survivor, lists)
+    before, after = said_around(store.connection, key, NEIGHBOURS)
     parents = lists.first("parents", _counted(crystal.parents))
     return CrystalDetails(
         crystal=replace(
@@ -232,21 +236,21 @@ def _counted(rows: Sequence[RowT]) -> tuple[Sequence[RowT], int]:
     return rows, len(rows)
 
 
-def _whole(store: Store, listing: CrystalList, id_: str) -> Crystal:
+def _whole(crystals: Crystals, listing: CrystalList, id_: str) -> Crystal:
     """Return the crystal whose id begins so. Raise NotFoundError and UsageError."""
     found = listing.ids(id_, 2)
     if not found:
         raise NotFoundError(f"no crystal has an id that begins with {id_!r}", "'dreamd search' shows the ids")
     if len(found) > 1:
         raise UsageError(f"more than one crystal has an id that begins with {id_!r}", "give more of it")
-    return store.crystals.get(found)[0]
+    return crystals.get(found)[0]
 
 
 def _values(
-    store: Store, key: int, survivor: int, lists: _Lists
+    crystals: Crystals, key: int, survivor: int, lists: _Lists
 ) -> tuple[bool, tuple[OtherValue, ...], tuple[OtherValue, ...]]:
     """Return whether another value holds now, what supersedes the crystal, and what it supersedes."""
-    known = Supersessions(store.crystals)
+    known = Supersessions(crystals)
     values, mine = known.among({key, survivor}), {key, survivor}
     by, over = list[OtherValue](), list[OtherValue]()
     for pair, undone_at in (*((pair, None) for pair in values.pairs), *known.taken_back(key)):

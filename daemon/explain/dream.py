@@ -15,9 +15,12 @@ from state.codec import decode
 from state.document.operations import Operation, Refusal
 from state.dream import Dream
 from state.errors import NotFoundError, StorageError
+from state.secrets.policy import Redaction
+from state.stores.crystals.crystals import Crystals
 from state.stores.database.tables import Run
-from state.stores.history.ledger import KeptCall, PaidStep
-from state.stores.history.lineage import Version
+from state.stores.history.ledger import KeptCall, Ledger, PaidStep
+from state.stores.history.lineage import Lineage, Version
+from state.stores.history.memory import Memory
 from state.text.words import normalise
 
 
@@ -84,11 +87,11 @@ class DreamDetails:
     more: dict[str, int]
 
 
-def described(store: Store, runs: Iterable[Run]) -> tuple[DreamRun, ...]:
+def described(lineage: Lineage, ledger: Ledger, runs: Iterable[Run]) -> tuple[DreamRun, ...]:
     """Return the runs with what they cost and changed."""
     every = tuple(runs)
-    versions = store.lineage.versions_by_number(run.version for run in every if run.version is not None)
-    paid = store.ledger.paid(run.id for run in every)
+    versions = lineage.versions_by_number(run.version for run in every if run.version is not None)
+    paid = ledger.paid(run.id for run in every)
     found = []
     for run in every:
         version, (model, spent) = versions.get(run.version or 0), paid.get(run.id, ("", None))
@@ -101,16 +104,16 @@ def described(store: Store, runs: Iterable[Run]) -> tuple[DreamRun, ...]:
     return tuple(found)
 
 
-def run_of_version(store: Store, number: int) -> Run:
+def run_of_version(lineage: Lineage, ledger: Ledger, number: int) -> Run:
     """Return the run that made this version, put together from the version if the ledger has none.
 
     Raise NotFoundError if there is no such version.
     """
-    version = store.lineage.versions_by_number([number]).get(number)
+    version = lineage.versions_by_number([number]).get(number)
     if version is None:
         raise NotFoundError(f"there is no version {number}", "'dreamd history' lists them")
     try:
-        return replace(store.ledger.run(version.dream or "?"), version=number)
+        return replace(ledger.run(version.dream or "?"), version=number)
     except NotFoundError:
         at, reason = version.at, version.reason or version.cause
         return Run(id=version.dream, started_at=at, ended_at=at, reason=reason, outcome="committed", version=number)
@@ -119,8 +122,8 @@ def run_of_version(store: Store, number: int) -> Run:
 def details(store: Store, run: Run, limit: int) -> DreamDetails:
     """Return all that is known of this run, at most `limit` of each list."""
     number = run.version if run.version is not None else store.lineage.version_of(run.id)
-    record = _record(store, number)
-    (shown,) = described(store, [replace(run, version=number)])
+    record = _record(store.memory, number)
+    (shown,) = described(store.lineage, store.ledger, [replace(run, version=number)])
     operations = record.operations if record else ()
     refused = (record.refused if record else ()) or tuple(store.ledger.rejections(run.id))
     changes = tuple(one.number for one in store.changes.of(run.id))
@@ -136,8 +139,8 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
         run=shown,
         steps=tuple(store.ledger.steps(run.id, limit)),
         operations=_applied(store, record, operations[:limit]) if record else (),
-        refusals=tuple(_refused(store, one) for one in refused[:limit]),
-        diff=_diff(store, record, number) if record else "",
+        refusals=tuple(_refused(store.crystals, store.redaction, one) for one in refused[:limit]),
+        diff=_diff(store.crystals, store.redaction, record, number) if record else "",
         calls=calls,
         changes=changes[:limit],
         before=number - 1 if number is not None and store.memory.has(number - 1) else None,
@@ -146,12 +149,12 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
     )
 
 
-def _record(store: Store, number: int | None) -> Dream | None:
+def _record(memory: Memory, number: int | None) -> Dream | None:
     """Return the dream as its version has it; None if it made none, or that cannot be read any more."""
     if number is None:
         return None
     try:
-        return store.memory.version(number)
+        return memory.version(number)
     except (NotFoundError, StorageError):
         return None
 
@@ -166,7 +169,7 @@ def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tu
         rests[staged.operation.section, normalise(staged.operation.text)] = tuple(cited)
     cites = {one: rests.get((one.section, normalise(one.text)), ()) for one in operations}
     known = evidence_in(store, store.crystals.get({id_ for ids in cites.values() for id_ in ids}))
-    left, shown = {line.id: line.text for line, _ in record.left}, shown_of(store)
+    left, shown = {line.id: line.text for line, _ in record.left}, shown_of(store.crystals, store.redaction)
 
     def old(line: str) -> str:  # one that waits has not left
         life = None if line in left else store.lineage.life(line)
@@ -184,8 +187,8 @@ def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tu
     )
 
 
-def _refused(store: Store, refusal: Refusal) -> Refusal:
-    one, shown = refusal.operation, shown_of(store)
+def _refused(crystals: Crystals, redaction: Redaction, refusal: Refusal) -> Refusal:
+    one, shown = refusal.operation, shown_of(crystals, redaction)
     one = replace(one, text=shown(one.text), keywords=shown(one.keywords)) if one else None
     return replace(refusal, figures=shown(refusal.figures), operation=one)
 
@@ -196,10 +199,10 @@ def unified_diff(before: str, after: str, old: str, new: str) -> str:
     return "\n".join(_unified(*sides, f"MEMORY.md ({old})", f"MEMORY.md ({new})", lineterm=""))
 
 
-def _diff(store: Store, record: Dream, number: int | None) -> str:
+def _diff(crystals: Crystals, redaction: Redaction, record: Dream, number: int | None) -> str:
     """Return what the dream changed. What the owner wrote by hand nobody has redacted before."""
     old = f"version {record.number - 1}" if record.number > 1 else "before dreamd"
-    return shown_of(store)(unified_diff(record.before, record.after, old, f"version {number}"))
+    return shown_of(crystals, redaction)(unified_diff(record.before, record.after, old, f"version {number}"))
 
 
 def _call(kept: KeptCall) -> ModelCall:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from state.search.ranking import WEIGHTS, Findings, Hit, contributions, fading, lift, relevance
 from state.signals.hormones import Hormones
@@ -93,12 +92,12 @@ def _boosts(hit: Hit, hormones: Hormones, now: datetime) -> tuple[Boost, ...]:
 def _neighbours(store: Store, key: int | None, until: datetime | None) -> Iterator[Neighbour]:
     if key is None:  # it is searched beside the stored ones
         return
-    before, after = said_around(store.crystals.connection, key, NEIGHBOURS)
+    before, after = said_around(store.connection, key, NEIGHBOURS)
     crystals = store.crystals.by_keys([*before, *after])
     for place, other in [*enumerate(before, -len(before)), *enumerate(after, 1)]:
         crystal = crystals[other]
         if until is None or crystal.created_at < until:
             # What is redacted may become shorter.
-            text = redacted(store, crystal.text[: 4 * NEIGHBOUR_CHARACTERS])
+            text = store.redaction.of(crystal.text[: 4 * NEIGHBOUR_CHARACTERS])
             shown = text if len(text) <= NEIGHBOUR_CHARACTERS else f"{text[: NEIGHBOUR_CHARACTERS - 1]}…"
             yield Neighbour(place, crystal.id, shown, crystal.speaker)

@@ -6,13 +6,14 @@ from datetime import datetime
 
 from daemon.explain.crystal import Evidence, evidence_of
 from daemon.workspace.document import read_document
-from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from state.document.document import SectionName, parse
 from state.document.operations import Why
 from state.dream import Dream
 from state.errors import NotFoundError
-from state.stores.history.lineage import LineLife
+from state.secrets.policy import Redaction
+from state.stores.history.lineage import Lineage, LineLife
+from state.stores.history.memory import Memory
 from state.text.words import normalise
 
 MAX_LINES = 5
@@ -77,28 +78,28 @@ def _history(store: Store, life: LineLife) -> LineHistory:
     return LineHistory(
         id=life.id,
         section=life.section.value,
-        text=redacted(store, life.text),
+        text=store.redaction.of(life.text),
         trust=life.trust.value,
-        writing=_written_by(store, life),
+        writing=_written_by(store.memory, life),
         evidence=evidence_of(store, life.evidence),
-        replaced=tuple(replace(one, text=redacted(store, one.text)) for one in before),
-        ending=_removal(store, life),
+        replaced=tuple(replace(one, text=store.redaction.of(one.text)) for one in before),
+        ending=_removal(store.lineage, store.redaction, life),
     )
 
 
 def _by_hand(store: Store, what: str) -> Iterable[LineHistory]:
     """Yield the lines of the file that no dream has read yet."""
-    text, _ = read_document(store)
+    text, _ = read_document(store.workspace, store.connection)
     known, wanted = {normalise(line.text) for line in store.lineage.current_lines()}, normalise(what)
     for part in parse(text).parts:
         for block in part.lines:
             if wanted and wanted in block.key and block.key not in known:
-                yield LineHistory("", part.name.value if part.name else "", redacted(store, block.text))
+                yield LineHistory("", part.name.value if part.name else "", store.redaction.of(block.text))
 
 
-def _written_by(store: Store, life: LineLife) -> WrittenBy:
+def _written_by(memory: Memory, life: LineLife) -> WrittenBy:
     try:
-        record = store.memory.version(life.born_in)
+        record = memory.version(life.born_in)
     except NotFoundError:  # its lines are known even where its text is not any more
         return WrittenBy(life.born_in, life.born_at)
     return WrittenBy(
@@ -123,16 +124,16 @@ def _operation(record: Dream, life: LineLife) -> str:
     return "restore" if record.cause == "restore" else "by hand"
 
 
-def _removal(store: Store, life: LineLife) -> Removal | None:
+def _removal(lineage: Lineage, redaction: Redaction, life: LineLife) -> Removal | None:
     if life.died_in is None:
         return None
-    successor = store.lineage.life(life.successor) if life.successor else None
-    pointers = [*store.lineage.pointers(current=True), *store.lineage.pointers(current=False)]
+    successor = lineage.life(life.successor) if life.successor else None
+    pointers = [*lineage.pointers(current=True), *lineage.pointers(current=False)]
     keywords = next((one.keywords for one in pointers if life.id == one.line or life.crystal == one.crystal), "")
     return Removal(
         version=life.died_in,
         fate=life.fate,
-        successor=redacted(store, successor.text) if successor else "",
+        successor=redaction.of(successor.text) if successor else "",
         crystal=life.crystal,
         keywords=keywords if life.fate == Why.EVICTED else "",
     )

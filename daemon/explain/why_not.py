@@ -123,7 +123,10 @@ class _Asked:
 
     def __init__(self, store: Store, wanted: str, receipt: BootstrapReceipt | None) -> None:
         self.store, self.wanted, self.receipt = store, wanted, receipt
-        self.shown, self.when = shown_of(store), f"{receipt.at:%Y-%m-%d %H:%M} UTC" if receipt else "never"
+        self.shown, self.when = (
+            shown_of(store.crystals, store.redaction),
+            f"{receipt.at:%Y-%m-%d %H:%M} UTC" if receipt else "never",
+        )
         self.then: str | None = None  # MEMORY.md as the agent read it
 
     def short(self, text: str) -> str:
@@ -148,18 +151,20 @@ class _Asked:
 
     def _standing(self) -> Iterator[Reason]:
         """Yield what is in MEMORY.md now, or was in it then."""
-        now_text, _ = read_document(self.store)
+        now_text, _ = read_document(self.store.workspace, self.store.connection)
         now, receipt = dict(lines_with(now_text, self.wanted)), self.receipt
         if receipt is None:
             for text, at in now.items():
                 what = f"no agent has read this memory yet; it stands in line {at} of MEMORY.md"
                 yield Reason(Absence.LATER, what, "'dreamd init' shows how to connect one", text, at)
             return
-        then = self.then = document_of(self.store, receipt, now_text, without_lines(now_text, now))
+        then = self.then = document_of(
+            self.store.workspace, self.store.lineage, receipt, now_text, without_lines(now_text, now)
+        )
         if then is None:
             yield from self._uncertain(receipt, now)
             return
-        redaction, omitted = self.store.config.secrets.redaction, left_out(then)
+        redaction, omitted = self.store.redaction, left_out(then)
         last = then.count("\n") + 1
         if receipt.truncated:
             last = rows_given(redaction.of(then[: 4 * BUDGETS[0][1]]), receipt.cut, receipt.budget)
@@ -262,7 +267,7 @@ class _Asked:
         """Tell whether this line was not in MEMORY.md any more when the agent read it, as far as that is known."""
         if self.then is None:
             return False
-        then = parse(self.store.config.secrets.redaction.of(self.then))
+        then = parse(self.store.redaction.of(self.then))
         return normalise(text) not in {block.key for part in then.parts for block in part.lines}
 
     def _crystals(self, text: str) -> Iterator[Reason]:

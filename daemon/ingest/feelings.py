@@ -21,10 +21,10 @@ def feel(store: Store, feelings: Iterable[Feeling], cause: str, at: datetime, no
     events = tuple(feelings)
     if not events or now - at > FELT_FOR:
         return
-    with transaction(store.crystals.connection):
+    with transaction(store.connection):
         cause = store.crystals.forgotten.without_forgotten(cause)
         levels, spiked = store.feelings.feel(events, cause[:200], min(at, now))
         for hormone in spiked:
             text = spike_note(hormone, levels.level(hormone), events, cause)
             spike = Note(text=text, at=now, importance=0.8, auto=True)
-            store.notes.inbox.append(spike, store.config.secrets.redaction)
+            store.notes.inbox.append(spike, store.redaction)

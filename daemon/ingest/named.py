@@ -3,15 +3,16 @@
 import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from sqlite3 import Connection
 
 from daemon.workspace.document import read_document
-from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from state.changes.change import CurrentLine
 from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.document.document import parse
 from state.document.operations import Why
-from state.stores.history.lineage import LineLife
+from state.stores.crystals.crystals import Crystals
+from state.stores.history.lineage import Lineage, LineLife
 from state.text.words import normalise
 
 # A shorter beginning of a crystal's id may be a word.
@@ -31,7 +32,7 @@ def named(store: Store, lines: Sequence[CurrentLine], value: str, note: str = ""
     if value.upper() in texts:
         return (value.upper(),)
     life = store.lineage.life(value.upper())
-    crystals = [] if life else [one for one in _with_id(store, value) if one.id != note]
+    crystals = [] if life else [one for one in _with_id(store.crystals, value) if one.id != note]
     if life is None and not crystals and key:
         exact = [line for line, text in texts.items() if text == key]
         within = [line for line, text in texts.items() if _has(text, key)]
@@ -40,9 +41,9 @@ def named(store: Store, lines: Sequence[CurrentLine], value: str, note: str = ""
         past = [one for one in store.lineage.lives(value) if _has(normalise(one.text), key)]
         past = [one for one in past if normalise(one.text) == key][:1] or past
         life = past[0] if len(past) == 1 else None
-        crystals = _with_words(store, value, note) if not past else []
+        crystals = _with_words(store.connection, store.crystals, value, note) if not past else []
     if life is not None:
-        life, crystals = _latest(store, life)
+        life, crystals = _latest(store.crystals, store.lineage, life)
         if life.id in texts:
             return (life.id,)
     return _standing(store, lines, crystals) or tuple(one.id for one in crystals)
@@ -53,7 +54,7 @@ def named_by_notes(store: Store, lines: Sequence[CurrentLine]) -> dict[str, tupl
     notes = list(islice(store.notes.each_pending(), _MOST_NOTES))
     if not any(note.replaces for note in notes):
         return {}
-    digests = [crystal_digest(Origin.SCRATCH, redacted(store, note.text)) for note in notes]
+    digests = [crystal_digest(Origin.SCRATCH, store.redaction.of(note.text)) for note in notes]
     known = store.crystals.ids_of(digests)
     ids = [known.get(one, one) for one in digests]
     found: dict[str, tuple[str, ...]] = {}
@@ -72,33 +73,35 @@ def doubt(store: Store, value: str) -> str:
     """
     key, lines = normalise(value), store.lineage.current_lines()
     known = {normalise(line.text) for line in lines}
-    new = {block.key for part in parse(read_document(store)[0]).parts for block in part.lines} - known
+    new = {
+        block.key for part in parse(read_document(store.workspace, store.connection)[0]).parts for block in part.lines
+    } - known
     new |= {normalise(note.text) for note in store.notes.newest().notes if note.replaces != value}
     if named(store, lines, value) or any(_has(text, key) for text in new):
         return ""
     return f"{value!r:.80} names no line and no memory, or several: the note is kept, and replaces nothing"
 
 
-def _with_id(store: Store, value: str) -> list[Crystal]:
+def _with_id(crystals: Crystals, value: str) -> list[Crystal]:
     if len(value) < _ID_DIGITS or value.strip("0123456789abcdef"):
         return []
-    found = [one for one in store.crystals.named(value) if one.id.startswith(value)]
+    found = [one for one in crystals.named(value) if one.id.startswith(value)]
     return found if len(found) == 1 else []
 
 
-def _with_words(store: Store, value: str, note: str) -> list[Crystal]:
+def _with_words(connection: Connection, crystals: Crystals, value: str, note: str) -> list[Crystal]:
     """Return the crystals with this very text, else the only note or item of a session that has these words."""
-    same = store.crystals.ids_of(crystal_digest(origin, value) for origin in Origin)
-    if exact := store.crystals.get({*same.values()} - {note}):
+    same = crystals.ids_of(crystal_digest(origin, value) for origin in Origin)
+    if exact := crystals.get({*same.values()} - {note}):
         return exact
-    rows = store.crystals.connection.execute(
+    rows = connection.execute(
         "SELECT id, text FROM crystals WHERE origin IN (?, ?) AND merged_into IS NULL AND id <> ?"
         " AND instr(lower(text), ?)",
         # SQLite folds ASCII alone.
         (Origin.SCRATCH, Origin.WORKING, note, "".join(one.lower() if one.isascii() else one for one in value)),
     )
     found = [row["id"] for row in rows if _has(normalise(row["text"]), normalise(value))]
-    return store.crystals.get(found) if len(found) == 1 else []
+    return crystals.get(found) if len(found) == 1 else []
 
 
 def _has(text: str, words: str) -> bool:
@@ -106,11 +109,11 @@ def _has(text: str, words: str) -> bool:
     return re.search(rf"(?<![a-z0-9]){re.escape(words)}(?![a-z0-9])", text) is not None
 
 
-def _latest(store: Store, life: LineLife) -> tuple[LineLife, list[Crystal]]:
+def _latest(crystals: Crystals, lineage: Lineage, life: LineLife) -> tuple[LineLife, list[Crystal]]:
     """Return the line that it has become by revisions, and the crystals that say just what that one says."""
-    while life.fate == Why.REVISED and (successor := store.lineage.life(life.successor)):
+    while life.fate == Why.REVISED and (successor := lineage.life(life.successor)):
         life = successor
-    return life, _alone(life.text, store.crystals.get((*life.evidence, life.crystal)))
+    return life, _alone(life.text, crystals.get((*life.evidence, life.crystal)))
 
 
 def _standing(store: Store, lines: Sequence[CurrentLine], crystals: Sequence[Crystal]) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from datetime import datetime
 
 from daemon.ingest.feelings import feel
 from daemon.ingest.named import named
-from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.salience import salience
@@ -18,6 +17,7 @@ from state.scratch import Note
 from state.signals.curiosity import Cause, questions_in
 from state.signals.felt import feelings_in
 from state.signals.hormones import valence
+from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.neighbours import heard_before
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
@@ -31,7 +31,7 @@ MOST_AT_ONCE = 1_000
 
 def note_crystal(store: Store, note: Note, now: datetime, key: int = 0) -> Crystal:
     """Return the crystal of a note, without its secrets; `key` is the note's row, which it names as its source."""
-    text = redacted(store, note.text)
+    text = store.redaction.of(note.text)
     digest = hashlib.sha256(note.text.encode("utf-8", "surrogatepass")).hexdigest()
     return Crystal(
         text=text,
@@ -42,13 +42,13 @@ def note_crystal(store: Store, note: Note, now: datetime, key: int = 0) -> Cryst
         trust=Trust.AGENT,
         source=Source(SOURCE, key, key, digest) if key else None,
         valence=valence(store.feelings.levels(now)),
-        heard="" if note.auto else heard_before(store.crystals.connection, note.at),
+        heard="" if note.auto else heard_before(store.connection, note.at),
     )
 
 
-def pending_crystals(store: Store, notes: Sequence[Pending]) -> list[tuple[int, Crystal]]:
+def pending_crystals(crystals: Crystals, notes: Sequence[Pending]) -> list[tuple[int, Crystal]]:
     """Return the rows of pending notes with their crystals, each with the time and the importance of its note."""
-    stored = store.crystals.by_keys({one.crystal for one in notes})
+    stored = crystals.by_keys({one.crystal for one in notes})
     return [
         (one.key, replace(stored[one.crystal], created_at=one.note.at, importance=one.note.importance))
         for one in notes
@@ -77,7 +77,7 @@ def absorb_notes(
 
 def _absorbed(store: Store, pieces: Sequence[Piece], now: datetime) -> int:
     """Write the rows of these notes, and how far their files were read; return how many crystals were new."""
-    with transaction(store.crystals.connection):
+    with transaction(store.connection):
         store.check()
         tombstones = store.crystals.forgotten.tombstones()
         pieces = [piece.without(tombstones.anywhere) for piece in pieces]

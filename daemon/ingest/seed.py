@@ -10,7 +10,6 @@ from pathlib import Path
 from daemon.ingest.existing_memory import belonging
 from daemon.ingest.memory_files import absorb_memory_file
 from daemon.workspace.document import read_document
-from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from state.document.document import parse
 from state.document.seed import seed_crystals
@@ -28,15 +27,15 @@ def migrate(store: Store, now: datetime) -> int | None:
 
     The backup is never overwritten. The file itself is not changed: the first dream appends below it.
     """
-    connection = store.crystals.connection
+    connection = store.connection
     if Meta(connection).get(_FLAG) is not None or store.lineage.last_version():
         return None
-    text, _ = read_document(store)
+    text, _ = read_document(store.workspace, store.connection)
     if not text.strip() or parse(text).has_schema:
         return None
     if store.disk.read_optional(store.workspace.backup) is None:
         store.disk.write_new(store.workspace.backup, text.encode(), mode=0o644)
-    crystals = seed_crystals(redacted(store, text), now)
+    crystals = seed_crystals(store.redaction.of(text), now)
     with transaction(connection):
         store.crystals.upsert(crystals)
         Meta(connection).put(_FLAG, to_text(now))

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from daemon.config.settings import Config
 from daemon.ingest.feelings import feel
 from daemon.ingest.formats.conversation import Turn, Watermark
 from daemon.ingest.formats.own_answers import is_own_answer
 from daemon.ingest.formats.reading import readings
 from daemon.workspace.adoption import vouched
-from daemon.workspace.redaction import learnable, redacted
+from daemon.workspace.redaction import learnable
 from daemon.workspace.scan import files
 from daemon.workspace.stores import Store
 from state.codec import decode, encode
@@ -22,6 +23,7 @@ from state.signals.felt import feelings_in
 from state.stores.database.connection import transaction
 from state.stores.disk.disk import leads_elsewhere
 from state.stores.disk.syscalls import storage_errors
+from state.stores.disk.workspace import Workspace
 from state.text.chunks import chunk
 from state.trust import Trust
 
@@ -37,10 +39,10 @@ class Absorbed:
     problems: tuple[str, ...] = ()
 
 
-def transcript_files(store: Store) -> list[Path]:
+def transcript_files(workspace: Workspace, config: Config) -> list[Path]:
     """Return the configured transcripts. Raise ConfigError for a glob that leads out of the workspace."""
-    root, found = store.workspace.root, set[Path]()
-    for pattern in store.config.sources.transcripts:
+    root, found = workspace.root, set[Path]()
+    for pattern in config.sources.transcripts:
         parts = pattern.split("/")
         is_inside = pattern and not pattern.startswith("/") and ".." not in parts
         if not is_inside or "\0" in pattern or any("**" in part and part != "**" for part in parts):
@@ -79,19 +81,19 @@ def absorb_transcripts(
 
 
 def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], bool]) -> tuple[int, list[str]]:
-    name = name_of(store, path)
+    name = name_of(store.workspace, path)
     with storage_errors(path):
         status = path.stat()
-    connection = store.crystals.connection
+    connection = store.connection
     row = connection.execute("SELECT * FROM watermarks WHERE file = ?", (name,)).fetchone()
-    _require_ours(store, path)
+    _require_ours(store.workspace, path)
     if row and (row["size"], row["mtime_ns"]) == (status.st_size, status.st_mtime_ns):
         return 0, []
     mark = decode(Watermark, row["record"], f"watermark of {name}") if row else None
     turns, problems = 0, list[str]()
     for reading in readings(path, mark):
         crystals = turn_crystals(store, reading.turns, name)
-        problems += [redacted(store, str(problem)) for problem in reading.problems]
+        problems += [store.redaction.of(str(problem)) for problem in reading.problems]
         # The crystals, what they make felt and how far they reach are one transaction: a kill repeats a batch, it
         # never skips one.
         with transaction(connection):
@@ -110,14 +112,14 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
     return turns, problems
 
 
-def _require_ours(store: Store, path: Path) -> None:
+def _require_ours(workspace: Workspace, path: Path) -> None:
     """Return if this user may read the file that the path leads to; raise DocumentError otherwise.
 
     A link that leads out of the workspace may be anybody's (it is copied with the folder), so it is followed only to
     files that the owner named, by a hook or by hand: a list outside the workspace, read each time.
     """
-    root, real = store.workspace.root, path.resolve()
-    if not path.is_relative_to(root) or str(real) in vouched(store.workspace):
+    root, real = workspace.root, path.resolve()
+    if not path.is_relative_to(root) or str(real) in vouched(workspace):
         return
     if not real.is_relative_to(root):
         advice = f"if you mean that file, run: dreamd ingest {real}"
@@ -126,9 +128,9 @@ def _require_ours(store: Store, path: Path) -> None:
         raise DocumentError(f"{path} leads to {real}, which is no transcript", "remove the link")
 
 
-def name_of(store: Store, path: Path) -> str:
+def name_of(workspace: Workspace, path: Path) -> str:
     """Return the file, links followed, relative to the workspace if inside. Raise DocumentError for no UTF-8."""
-    real, root = path.resolve(), store.workspace.root
+    real, root = path.resolve(), workspace.root
     name = str(real.relative_to(root) if real.is_relative_to(root) else real)
     try:
         name.encode()
@@ -142,7 +144,7 @@ def turn_crystals(store: Store, turns: Iterable[Turn], file: str) -> list[Crysta
 
     A long turn loses what is forgotten before it is cut into chunks.
     """
-    forgotten, redaction = store.crystals.forgotten, store.config.secrets.redaction
+    forgotten, redaction = store.crystals.forgotten, store.redaction
     tombstones, crystals, withheld = forgotten.tombstones(), list[Crystal](), 0
     for turn in (replace(turn, source=replace(turn.source, file=file)) for turn in turns):
         made = list(crystals_of(turn, redaction))

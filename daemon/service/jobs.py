@@ -204,7 +204,7 @@ def _settling_session(store: Store, *, is_real: bool) -> Iterator[None]:
 
     For a session that ends meanwhile another one is due.
     """
-    ended, is_settled = Meta(store.crystals.connection).get(SESSION_ENDED), False
+    ended, is_settled = Meta(store.connection).get(SESSION_ENDED), False
     try:
         yield
         is_settled = is_real
@@ -215,6 +215,6 @@ def _settling_session(store: Store, *, is_real: bool) -> Iterator[None]:
         # Should this fail, one more dream follows the next start, or is found needless.
         with suppress(sqlite3.Error, DreamdError):
             if is_settled and ended is not None:
-                with transaction(store.crystals.connection) as connection:
+                with transaction(store.connection) as connection:
                     if Meta(connection).get(SESSION_ENDED) == ended:
                         Meta(connection).remove(SESSION_ENDED)

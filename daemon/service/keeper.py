@@ -35,10 +35,12 @@ from state.stores.crystals.nearest import SCANNED_UP_TO
 from state.stores.database.connection import from_text, to_text, transaction
 from state.stores.database.copies import DAY, is_copy_due
 from state.stores.database.meta import Meta
+from state.stores.disk.disk import Disk
 from state.stores.disk.lock import Lock, acquire
 from state.stores.disk.stamp import Stamp
 from state.stores.disk.workspace import Workspace
 from state.stores.history.daily_spend import daily_spend
+from state.stores.history.ledger import Ledger
 from state.stores.history.memory import NOTES_LEFT
 
 if TYPE_CHECKING:
@@ -291,11 +293,11 @@ class Keeper:
     @contextmanager
     def _counting(self, store: Store) -> Iterator[None]:
         """Count this use of the stores if it writes."""
-        before = store.crystals.connection.total_changes
+        before = store.connection.total_changes
         try:
             yield
         finally:
-            self.written += store.crystals.connection.total_changes != before
+            self.written += store.connection.total_changes != before
 
     def _new_indexing(self, lock: Lock) -> Index:
         return Index(self.workspace, lock.check, background=True, failed=lambda e: self._on_failure("index", e))
@@ -309,7 +311,7 @@ class Keeper:
 
     def record_session_end(self, now: datetime) -> None:
         """Remember that a session ended and a dream is due for it; durable when this returns."""
-        with self.store() as store, transaction(store.crystals.connection) as connection:
+        with self.store() as store, transaction(store.connection) as connection:
             Meta(connection).put(SESSION_ENDED, to_text(now))
 
 
@@ -329,25 +331,25 @@ def read_facts(store: Store, keeper: Keeper, awake_since: datetime, phase: float
         last_dream=_latest(dreams, now),
         failures=max(len(failed), keeper.failures),
         failed_at=_latest([*(run.ended_at or run.started_at for run in failed[:1]), keeper.failed_at], now),
-        ceiling_until=_ceiling_until(store, now),
+        ceiling_until=_ceiling_until(store.config, store.ledger, now),
         last_pass=keeper.last_pass,
         last_spike_pass=keeper.last_spike_pass,
-        schema=any(run.outcome == "committed" for run in runs) or _has_schema(store),
+        schema=any(run.outcome == "committed" for run in runs) or _has_schema(store.workspace, store.disk),
         phase=phase,
     )
-    crystals = lifecycles(store.crystals.connection)
+    crystals = lifecycles(store.connection)
     dream = unfinished.id if unfinished else ""
-    return Facts(history, _pending(store, keeper, now), dream, next_due(store, now), crystals)
+    return Facts(history, _pending(store, keeper, now), dream, next_due(store.connection, now), crystals)
 
 
 def _pending(store: Store, keeper: Keeper, now: datetime) -> Pending:
-    meta, count, left = Meta(store.crystals.connection), store.notes.count(), waiting_count(store)
+    meta, count, left = Meta(store.connection), store.notes.count(), waiting_count(store.connection)
     levels, ended = store.feelings.levels(now), meta.get(SESSION_ENDED)
     return Pending(
         notes=count.notes,
         characters=count.characters,
         bytes=count.bytes,
-        new=unseen_seeds(store) + new_crystals(store) + count.notes + left,
+        new=unseen_seeds(store.crystals, store.lineage) + new_crystals(store.crystals) + count.notes + left,
         left=bool(int(meta.get(NOTES_LEFT) or 0)),
         oldest=count.oldest,
         latest=_appended_at(store.workspace) if count.notes else None,
@@ -372,20 +374,20 @@ def _appended_at(workspace: Workspace) -> datetime | None:
     return datetime.fromtimestamp(latest / 1e9, UTC) if latest is not None else None
 
 
-def _ceiling_until(store: Store, now: datetime) -> datetime | None:
+def _ceiling_until(config: Config, ledger: Ledger, now: datetime) -> datetime | None:
     """Return when a daily ceiling that is reached opens again: this workspace's, or that of all together."""
-    config, since = store.config, day_start(now)
+    since = day_start(now)
     if config.model.name is None:
         return None
-    spent, limits = store.ledger.spent(since=since), config.limits
+    spent, limits = ledger.spent(since=since), config.limits
     reached = spent.calls and (spent.usd >= limits.usd_per_day or spent.tokens >= limits.tokens_per_day)
     together = daily_spend(spent_folder(os.environ)).of(now)
     return since + timedelta(days=1) if reached or config.daemon.limits.reached(together) else None
 
 
-def _has_schema(store: Store) -> bool:
+def _has_schema(workspace: Workspace, disk: Disk) -> bool:
     """Tell whether MEMORY.md has its sections, which the first dream gives it."""
-    content = store.disk.read_optional(store.workspace.document) or b""
+    content = disk.read_optional(workspace.document) or b""
     return parse(content.decode(errors="replace")).has_schema
 
 

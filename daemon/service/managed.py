@@ -471,7 +471,7 @@ class ManagedWorkspace:
         if time.monotonic() < self.maintain_after:
             return
         try:
-            if (at := next_due(store, now)) is not None and at <= now:
+            if (at := next_due(store.connection, now)) is not None and at <= now:
                 self.shared.jobs.maintain(keeper, store, now)
         except (sqlite3.Error, DreamdError) as error:
             self.maintain_after = time.monotonic() + TICK_SECONDS

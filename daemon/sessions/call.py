@@ -5,35 +5,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
+from sqlite3 import Connection
 
-from daemon.workspace.stores import Store
 from state.errors import NotFoundError
 from state.sessions.checks import shown
 from state.sessions.item import Item, State
 from state.stores.database.connection import transaction
+from state.stores.disk.workspace import Workspace
 from state.stores.sessions.sessions import Session, Sessions
 
 
 @contextmanager
-def reading(store: Store, session_id: str) -> Iterator[tuple[Sessions, Session]]:
+def reading(connection: Connection, session_id: str) -> Iterator[tuple[Sessions, Session]]:
     """Open a context in which everything of a session is read as of one moment."""
-    with steady(store):
-        sessions = Sessions(store.crystals.connection)
+    with steady(connection):
+        sessions = Sessions(connection)
         yield sessions, sessions.session(session_id)
 
 
 @contextmanager
-def writing(store: Store, session_id: str) -> Iterator[tuple[Sessions, Session]]:
+def writing(workspace: Workspace, connection: Connection, session_id: str) -> Iterator[tuple[Sessions, Session]]:
     """Open a transaction with a session."""
-    with one_writer(store):
-        sessions = Sessions(store.crystals.connection)
+    with one_writer(workspace, connection):
+        sessions = Sessions(connection)
         yield sessions, sessions.session(session_id)
 
 
 @contextmanager
-def steady(store: Store) -> Iterator[None]:
+def steady(connection: Connection) -> Iterator[None]:
     """Open a context in which everything is read as of one moment."""
-    connection = store.crystals.connection
     is_inner = connection.in_transaction
     if not is_inner:
         connection.execute("BEGIN")
@@ -45,13 +45,12 @@ def steady(store: Store) -> Iterator[None]:
 
 
 @contextmanager
-def one_writer(store: Store) -> Iterator[None]:
+def one_writer(workspace: Workspace, connection: Connection) -> Iterator[None]:
     """Open a transaction, after waiting for the other threads that write to sessions of this workspace.
 
     SQLite polls while it waits, which is slower and not fair. A transaction of the caller's is used as it is.
     """
-    connection = store.crystals.connection
-    lock = nullcontext() if connection.in_transaction else _lock(store.workspace.database)
+    lock = nullcontext() if connection.in_transaction else _lock(workspace.database)
     with lock, transaction(connection):
         yield
 

@@ -12,21 +12,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
+from sqlite3 import Connection
 
 from daemon.observability import logs
 from daemon.sessions.answers import BulkPromoted, LongTerm, PromotedOne
 from daemon.sessions.call import find_kept, steady, writing
-from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.crystals.salience import salience
 from state.crystals.supersession import Cause, Supersession
 from state.errors import AlreadyPromotedError, DreamdError, StorageError, UsageError
+from state.secrets.policy import Redaction
 from state.sessions.checks import shown
 from state.sessions.item import Item, promoted_id, score
 from state.sessions.policies import Action, Decision, Plan
 from state.sessions.selection import standing
 from state.signals.hormones import valence
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.hormones import Feelings
 from state.stores.crystals.neighbours import heard_before
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import explained, transaction
@@ -91,15 +94,15 @@ def promote_item(
 
     `how` is auto or manual, `rule` what it was promoted by.
     """
-    if why := _veto(store, sessions, item):
+    if why := _veto(store.redaction, sessions, item):
         last = sessions.events(session, item)[-1]
         if (last.action, last.reason) != ("refused", why):  # it is asked for at every access
             sessions.log(session, "refused", now, item, why)
         return why
     with transaction(sessions.connection):
-        (crystal,) = store.crystals.known([crystal_of(store, item, now)])
+        (crystal,) = store.crystals.known([crystal_of(store.connection, store.feelings, item, now)])
         store.crystals.upsert([crystal])
-        _supersede(store, sessions, session, item, crystal)
+        _supersede(store.crystals, sessions, session, item, crystal)
         record = {
             "promoted_from_working": "true",
             "working_memory_id": item.id,
@@ -120,7 +123,7 @@ def scored_at(item: Item, session: Session, now: datetime) -> float:
     return score(item.access_count, age, item.priority, len(item.content), session.rules.lifetime(item.priority))
 
 
-def _veto(store: Store, sessions: Sessions, item: Item) -> str:
+def _veto(redaction: Redaction, sessions: Sessions, item: Item) -> str:
     """Return why an item may not become a crystal (the kind of a secret, never the secret), or ""."""
     if not item.content.strip():
         return "it is blank"
@@ -129,22 +132,22 @@ def _veto(store: Store, sessions: Sessions, item: Item) -> str:
     texts += [one.target_element_id for one in item.relations]
     if any(map(sessions.forgotten.tombstones().found, texts)):
         return FORGOTTEN
-    kinds = dict.fromkeys(kind for text in texts for kind in store.config.secrets.redaction.kinds(text))
+    kinds = dict.fromkeys(kind for text in texts for kind in redaction.kinds(text))
     return f"it holds a secret ({', '.join(kinds)})" if kinds else ""
 
 
-def _supersede(store: Store, sessions: Sessions, session: Session, item: Item, crystal: Crystal) -> None:
+def _supersede(crystals: Crystals, sessions: Sessions, session: Session, item: Item, crystal: Crystal) -> None:
     """Record what the item supersedes by its relations: crystals, or items of its session that are crystals."""
     ids = [one.target_element_id for one in item.relations if one.relation_type.casefold() in _SUPERSEDING]
     if not ids:
         return
     older_items = (one for one in sessions.named(session, ids) if one.promoted_to_id)
-    older_ids = store.crystals.ids_of(map(digest_of, older_items)).values()
-    keys = store.crystals.keys([*ids, *older_ids, crystal.id])
+    older_ids = crystals.ids_of(map(digest_of, older_items)).values()
+    keys = crystals.keys([*ids, *older_ids, crystal.id])
     newer = keys.pop(crystal.id, None)
-    older = store.crystals.by_keys(keys.values())
+    older = crystals.by_keys(keys.values())
     if newer is not None:
-        Supersessions(store.crystals).record(
+        Supersessions(crystals).record(
             Supersession(key, newer, item.created_at, crystal.trust, Cause.SESSION)
             for key, one in older.items()
             if one.trust.rank <= crystal.trust.rank
@@ -156,7 +159,7 @@ def digest_of(item: Item) -> str:
     return crystal_digest(Origin.WORKING, item.content)
 
 
-def crystal_of(store: Store, item: Item, now: datetime) -> Crystal:
+def crystal_of(connection: Connection, feelings: Feelings, item: Item, now: datetime) -> Crystal:
     """Return the crystal of an item."""
     trust = trust_of(item)
     return Crystal(
@@ -169,8 +172,8 @@ def crystal_of(store: Store, item: Item, now: datetime) -> Crystal:
         context=", ".join(item.tags),
         session=item.session_id,
         position=item.seq,
-        valence=valence(store.feelings.levels(now)),
-        heard=heard_before(store.crystals.connection, item.created_at) if trust is Trust.AGENT else "",
+        valence=valence(feelings.levels(now)),
+        heard=heard_before(connection, item.created_at) if trust is Trust.AGENT else "",
     )
 
 
@@ -187,7 +190,7 @@ def promote(store: Store, session_id: str, memory_id: str, now: datetime) -> Lon
     Raise NotFoundError, UsageError for what may not be remembered, AlreadyPromotedError when its record was forgotten
     since, StorageError when the crystal cannot be written: the item stays unpromoted then.
     """
-    with writing(store, session_id) as (sessions, session):
+    with writing(store.workspace, store.connection, session_id) as (sessions, session):
         item, why = find_kept(sessions, session, memory_id), ""
         if not item.promoted_to_id:
             try:
@@ -196,13 +199,13 @@ def promote(store: Store, session_id: str, memory_id: str, now: datetime) -> Lon
                 told = explained(error, store.workspace.database) if isinstance(error, sqlite3.Error) else error
                 raise StorageError(f"memory {shown(memory_id)} is not promoted: {told}") from error
         if not why:
-            return _record(store, sessions, session, find_kept(sessions, session, memory_id))
+            return _record(store.crystals, sessions, session, find_kept(sessions, session, memory_id))
     raise UsageError(f"memory {shown(memory_id)} is not promoted: {why}")
 
 
-def _record(store: Store, sessions: Sessions, session: Session, item: Item) -> LongTerm:
+def _record(crystals: Crystals, sessions: Sessions, session: Session, item: Item) -> LongTerm:
     digest, at = digest_of(item), item.promoted_at
-    crystal = store.crystals.ids_of([digest]).get(digest)
+    crystal = crystals.ids_of([digest]).get(digest)
     if crystal is None or at is None:
         raise AlreadyPromotedError(
             f"memory {shown(item.id)} was promoted, and {item.promoted_to_id} was forgotten since",
@@ -243,7 +246,7 @@ def hand_over(store: Store, now: datetime) -> int:
 
     Return how many were new. What was forgotten, softly or for good, is not among them.
     """
-    sessions, done = Sessions(store.crystals.connection), 0
+    sessions, done = Sessions(store.connection), 0
     version = store.lineage.last_version()
     while True:
         # The crystals and the mark are one transaction: a kill repeats the batch, it never skips one.
@@ -251,9 +254,9 @@ def hand_over(store: Store, now: datetime) -> int:
             items = sessions.undreamt(_AT_ONCE)
             done += store.crystals.upsert(
                 replace(
-                    crystal_of(store, item, now),
-                    text=redacted(store, item.content),
-                    session=redacted(store, item.session_id),
+                    crystal_of(store.connection, store.feelings, item, now),
+                    text=store.redaction.of(item.content),
+                    session=store.redaction.of(item.session_id),
                     importance=max(RESCUED, item.importance) if rescue else item.importance,
                 )
                 for item, rescue in items
@@ -264,22 +267,22 @@ def hand_over(store: Store, now: datetime) -> int:
             return done
 
 
-def waiting_count(store: Store) -> int:
+def waiting_count(connection: Connection) -> int:
     """Return how many items wait to be handed over; beyond a hundred they are not counted."""
-    return Sessions(store.crystals.connection).undreamt_count(_ENOUGH)
+    return Sessions(connection).undreamt_count(_ENOUGH)
 
 
-def open_items(store: Store, now: datetime, limit: int) -> tuple[OpenItem, ...]:
+def open_items(connection: Connection, redaction: Redaction, now: datetime, limit: int) -> tuple[OpenItem, ...]:
     """Return at most so many items of the open sessions, the most important first, then the oldest.
 
     None is a long-term record already, hidden, expired, or forgotten for good.
     """
-    sessions, items = Sessions(store.crystals.connection), list[Item]()
-    with steady(store):
+    sessions, items = Sessions(connection), list[Item]()
+    with steady(connection):
         for session in sessions.open_ones(_OPEN_SESSIONS):
             items += (item for item in standing(sessions.held(session), now) if not item.promoted_to_id)
     items.sort(key=lambda item: (-item.importance, item.created_at, item.id))
     chosen = islice((item for item in items if not sessions.forgotten.holds(item.content)), limit)
     return tuple(
-        OpenItem(redacted(store, item.content), item.importance, trust_of(item), item.created_at) for item in chosen
+        OpenItem(redaction.of(item.content), item.importance, trust_of(item), item.created_at) for item in chosen
     )

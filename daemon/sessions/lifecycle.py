@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from operator import attrgetter
+from sqlite3 import Connection
 
 from daemon.sessions.answers import Cleared, Closed, Events, Maintained, Opened, SessionList, SessionSummary
 from daemon.sessions.call import one_writer, reading, require_known, writing
@@ -29,8 +30,8 @@ def session_open(
     session that is open with another policy.
     """
     rules = policy_of(policy, config)
-    with writing(store, session_id) as (sessions, before):
-        refuse_secret(store, before)
+    with writing(store.workspace, store.connection, session_id) as (sessions, before):
+        refuse_secret(store.redaction, before)
         is_open = before.is_known and before.closed_at is None
         session = sessions.open(session_id, now, policy, config)
         if session.rules != rules:
@@ -45,7 +46,7 @@ def session_open(
 def clear_session(store: Store, session_id: str, now: datetime) -> Cleared:
     """Archive everything in the set; the session can be used on. Crystals are not touched."""
     archived = 0
-    with writing(store, session_id) as (sessions, session):
+    with writing(store.workspace, store.connection, session_id) as (sessions, session):
         if session.is_known:
             archived = _archive_all(sessions, session, "cleared", now)
             sessions.log(session, "cleared", now)
@@ -57,7 +58,7 @@ def close_session(store: Store, session_id: str, now: datetime) -> Closed:
 
     Raise NotFoundError when it was never opened. Closing it again changes nothing.
     """
-    with writing(store, session_id) as (sessions, session):
+    with writing(store.workspace, store.connection, session_id) as (sessions, session):
         closed_at = require_known(session).closed_at
         if closed_at is not None:
             return Closed(session_id, closed_at, 0)
@@ -77,14 +78,14 @@ def _archive_all(sessions: Sessions, session: Session, reason: str, now: datetim
 
 def session_list(store: Store, limit: int | None = None, cursor: str = "") -> SessionList:
     """Return the sessions that were ever opened, the latest first."""
-    sessions = Sessions(store.crystals.connection)
+    sessions = Sessions(store.connection)
     summaries = (_summary(sessions, one) for one in sessions.all())
     return SessionList(*page(summaries, limit, cursor, attrgetter("session_id"), attrgetter("session_id")))
 
 
 def session_summary(store: Store, session_id: str) -> SessionSummary:
     """Return one session, as the list has it. Raise NotFoundError when it was never opened."""
-    with reading(store, session_id) as (sessions, session):
+    with reading(store.connection, session_id) as (sessions, session):
         return _summary(sessions, require_known(session))
 
 
@@ -112,7 +113,7 @@ def session_events(
     That of a session comes the latest first, that of one of its items from the beginning. `cursor` is the key of the
     last event that the caller has; the events behind it in this order are returned. Raise NotFoundError.
     """
-    with reading(store, session_id) as (sessions, session):
+    with reading(store.connection, session_id) as (sessions, session):
         require_known(session)
         item = None
         if memory_id is not None and (item := sessions.item(session, memory_id)) is None:
@@ -125,11 +126,11 @@ def session_events(
 
 def maintain(store: Store, now: datetime) -> Maintained:
     """Tick the sessions whose moment has come (each policy says how often). Each is a transaction of its own."""
-    sessions, done = Sessions(store.crystals.connection), Maintained()
+    sessions, done = Sessions(store.connection), Maintained()
     # What is due later than any session waits was set by a wrong clock.
     horizon = to_text(after(now, LONGEST_TICK_SECONDS))
     for due in sessions.all("WHERE due_at <= ? OR due_at > ?", to_text(now), horizon):
-        with one_writer(store):
+        with one_writer(store.workspace, store.connection):
             current = sessions.find(due.id)
             if current is not None and current.due_at == due.due_at:  # else another process was quicker
                 done += _ticked(store, sessions, current, now)
@@ -138,13 +139,13 @@ def maintain(store: Store, now: datetime) -> Maintained:
 
 def sweep(store: Store, session_id: str, now: datetime) -> Maintained:
     """Tick this session now, whatever its policy: what has outlived its time leaves."""
-    with writing(store, session_id) as (sessions, session):
+    with writing(store.workspace, store.connection, session_id) as (sessions, session):
         return _ticked(store, sessions, session, now) if session.is_known else Maintained()
 
 
-def next_due(store: Store, now: datetime) -> datetime | None:
+def next_due(connection: Connection, now: datetime) -> datetime | None:
     """Return when the first session is due, as far as the clock can be believed; None when none is."""
-    (due,) = store.crystals.connection.execute("SELECT min(due_at) FROM sessions").fetchone()
+    (due,) = connection.execute("SELECT min(due_at) FROM sessions").fetchone()
     return min(from_text(due), after(now, LONGEST_TICK_SECONDS)) if due is not None else None
 
 

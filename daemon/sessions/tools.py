@@ -9,21 +9,25 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from operator import attrgetter
+from sqlite3 import Connection
 
 from daemon.sessions import answers
 from daemon.sessions.call import find_anywhere, find_in_set, find_kept, reading, writing
 from daemon.sessions.crystals import apply_plan, crystal_of, digest_of, scored_at
-from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Origin, crystal_digest
 from state.errors import ConfirmRequiredError, ExpiredError, UsageError
 from state.search.ranking import Filters as SearchFilters
+from state.secrets.policy import Redaction
 from state.sessions import selection
 from state.sessions.checks import MAX_CONTENT_BYTES, shown
 from state.sessions.item import PLACES, WEIGHTS, Item, Related, State, after, hash_of, tokens_of, working_id
 from state.sessions.page import page
 from state.sessions.policies import Bounded, Hybrid, Plan, Ttl, View
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.hormones import Feelings
 from state.stores.database.connection import to_text
+from state.stores.disk.workspace import Workspace
 from state.stores.history.originals import Originals
 from state.stores.sessions.sessions import IN_SET, Session, Sessions
 
@@ -71,9 +75,9 @@ def memorize(store: Store, session_id: str, draft: Draft, now: datetime) -> answ
 
 
 def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> answers.Restored:
-    new = _item(store, session_id, draft, now)
-    with writing(store, session_id) as (sessions, before):
-        refuse_secret(store, before)
+    new = _item(store.workspace, store.redaction, session_id, draft, now)
+    with writing(store.workspace, store.connection, session_id) as (sessions, before):
+        refuse_secret(store.redaction, before)
         session = sessions.open(session_id, now)
         rules = session.rules
         _, most = rules.limits
@@ -100,12 +104,12 @@ def _admit(store: Store, sessions: Sessions, session: Session, item: Item, now: 
     return answers.Restored(kept, item, tuple(answers.Departure.of(step) for step in steps if step.leaves), *fill)
 
 
-def _item(store: Store, session_id: str, draft: Draft, now: datetime) -> Item:
+def _item(workspace: Workspace, redaction: Redaction, session_id: str, draft: Draft, now: datetime) -> Item:
     """Return the draft as an item that has no number yet, without its secrets. Raise UsageError if it is too long."""
     if (size := len(draft.content.encode())) > MAX_CONTENT_BYTES:
         raise UsageError(f"content: it has {size} bytes and may have {MAX_CONTENT_BYTES}", "give a shorter one")
-    secrets = store.config.secrets.redaction
-    content = Originals(store.workspace).redacted(draft.content, secrets, "session", now)
+    secrets = redaction
+    content = Originals(workspace).redacted(draft.content, secrets, "session", now)
     return Item(
         id=working_id(session_id, content, now),
         session_id=session_id,
@@ -128,9 +132,9 @@ def _item(store: Store, session_id: str, draft: Draft, now: datetime) -> Item:
     )
 
 
-def refuse_secret(store: Store, session: Session) -> None:
+def refuse_secret(redaction: Redaction, session: Session) -> None:
     """Raise UsageError if the id of a new session holds a secret: ids are shown, sent and searched."""
-    if not session.is_known and (kinds := store.config.secrets.redaction.kinds(session.id)):
+    if not session.is_known and (kinds := redaction.kinds(session.id)):
         raise UsageError(f"session_id: it holds a secret ({', '.join(kinds)})", "give the session another name")
 
 
@@ -143,7 +147,7 @@ def get(store: Store, session_id: str, memory_id: str, now: datetime) -> Item:
     Of one that left the set as a long-term record no access is counted. Raise NotFoundError, and ExpiredError
     without counting.
     """
-    with writing(store, session_id) as (sessions, session):
+    with writing(store.workspace, store.connection, session_id) as (sessions, session):
         item = find_kept(sessions, session, memory_id)
         if item.state == State.ARCHIVED:
             return item
@@ -171,31 +175,31 @@ def list_memories(
 ) -> answers.Memories:
     """Return the set by age, without expired and promoted items."""
     passes = _included(now, include_expired, include_promoted)
-    return _listed(store, session_id, IN_SET, passes, limit, cursor)
+    return _listed(store.connection, session_id, IN_SET, passes, limit, cursor)
 
 
 def export(store: Store, session_id: str, limit: int | None = None, cursor: str = "") -> answers.Memories:
     """Return the whole set, and what left it as a long-term record."""
-    return _listed(store, session_id, _KEPT, lambda _: True, limit, cursor)
+    return _listed(store.connection, session_id, _KEPT, lambda _: True, limit, cursor)
 
 
 def list_expired(
     store: Store, session_id: str, now: datetime, limit: int | None = None, cursor: str = ""
 ) -> answers.Memories:
     """Return what has expired and waits for the cleanup."""
-    return _listed(store, session_id, IN_SET, lambda item: item.is_expired(now), limit, cursor)
+    return _listed(store.connection, session_id, IN_SET, lambda item: item.is_expired(now), limit, cursor)
 
 
 def list_promoted(store: Store, session_id: str, limit: int | None = None, cursor: str = "") -> answers.Memories:
     """Return what is a long-term record too, in the set or no more."""
-    return _listed(store, session_id, _KEPT, lambda item: item.promoted_to_id is not None, limit, cursor)
+    return _listed(store.connection, session_id, _KEPT, lambda item: item.promoted_to_id is not None, limit, cursor)
 
 
 def list_pending(
     store: Store, session_id: str, now: datetime, limit: int | None = None, cursor: str = ""
 ) -> answers.Pending:
     """Return what would be promoted at its next access or cleanup."""
-    with reading(store, session_id) as (sessions, session):
+    with reading(store.connection, session_id) as (sessions, session):
         earned = session.rules.earned(sessions.view(session, now))
     part, following = page(sorted((step.item for step in earned), key=_by_age), limit, cursor)
     items = tuple(answers.extended(answers.Eligible, one) for one in part)
@@ -204,14 +208,19 @@ def list_pending(
 
 def archive(store: Store, session_id: str, limit: int | None = None, cursor: str = "") -> answers.Memories:
     """Return what left the set and can be restored, the latest to come first."""
-    with reading(store, session_id) as (sessions, session):
+    with reading(store.connection, session_id) as (sessions, session):
         return answers.Memories.of(session_id, sessions.archived((), session), limit, cursor)
 
 
 def _listed(
-    store: Store, session_id: str, condition: str, passes: Callable[[Item], bool], limit: int | None, cursor: str
+    connection: Connection,
+    session_id: str,
+    condition: str,
+    passes: Callable[[Item], bool],
+    limit: int | None,
+    cursor: str,
 ) -> answers.Memories:
-    with reading(store, session_id) as (sessions, session):
+    with reading(connection, session_id) as (sessions, session):
         items = sessions.items(session, condition)
     return answers.Memories.of(session_id, sorted(filter(passes, items), key=_by_age), limit, cursor)
 
@@ -235,7 +244,7 @@ def search(
 ) -> answers.SearchResult:
     """Return the items whose content holds the query in any case, with any of the tags, the most relevant first."""
     passes = _included(now, include_expired, include_promoted)
-    with reading(store, session_id) as (sessions, session):
+    with reading(store.connection, session_id) as (sessions, session):
         items = sessions.holding(session, query)
     found = [
         answers.extended(answers.Relevant, item, relevance_score=relevant)
@@ -264,7 +273,7 @@ def remember(
     Raise UsageError.
     """
     about = selection.is_about(prompt)
-    with reading(store, session_id) as (sessions, session):
+    with reading(store.connection, session_id) as (sessions, session):
         items = selection.standing(sessions.held(session), now)
     return answers.Memories.of(session_id, (one for one in items if filters.let(one) and about(one)), limit, cursor)
 
@@ -276,7 +285,7 @@ def summarize(
 
     The same session gives the same summary. Raise UsageError.
     """
-    with reading(store, session_id) as (sessions, session):
+    with reading(store.connection, session_id) as (sessions, session):
         items = sessions.held(session)
     bounded = rules if isinstance(rules := session.rules, Bounded) else Bounded()
     made = selection.summary_of(items, scope, token_limit, session.step, bounded, now)
@@ -290,20 +299,20 @@ def context(
 
     Without a number of tokens the whole session's are taken.
     """
-    with reading(store, session_id) as (sessions, session):
+    with reading(store.connection, session_id) as (sessions, session):
         made = selection.context_of(sessions.held(session), strategy, max_tokens, now)
     return answers.WorkingContext(made.text, made.token_count, tuple(item.id for item in made.items), strategy)
 
 
 def capacity(store: Store, session_id: str) -> answers.Capacity:
     """Return how full the session is, by its policy."""
-    with reading(store, session_id) as (sessions, session):
+    with reading(store.connection, session_id) as (sessions, session):
         return answers.Capacity.of(session, *sessions.fill(session))
 
 
 def stats(store: Store, session_id: str, now: datetime) -> answers.SessionStats:
     """Return how a session stands."""
-    with reading(store, session_id) as (sessions, session):
+    with reading(store.connection, session_id) as (sessions, session):
         view, rules = sessions.view(session, now), session.rules
     items, count = view.items, view.count
     expired = sum(item.is_expired(now) for item in items)
@@ -330,7 +339,7 @@ def preview(
     store: Store, session_id: str, now: datetime, limit: int | None = 10, cursor: str = ""
 ) -> answers.Preview:
     """Return who would leave next, in order, with why; nothing leaves."""
-    with reading(store, session_id) as (sessions, session):
+    with reading(store.connection, session_id) as (sessions, session):
         order = session.rules.order(sessions.view(session, now))
     part, following = page(order, limit, cursor, attrgetter("item.id"), attrgetter("item.content"))
     return answers.Preview(session_id, tuple(map(answers.Departure.of, part)), following)
@@ -344,7 +353,7 @@ def expire(store: Store, session_id: str, memory_id: str, now: datetime) -> answ
 
     Raise NotFoundError; UsageError where the policy has no time to live.
     """
-    with writing(store, session_id) as (sessions, session):
+    with writing(store.workspace, store.connection, session_id) as (sessions, session):
         item = find_in_set(sessions, session, memory_id)
         _ttl_policy(session)
         sessions.change(session, item, expires_at=now)
@@ -357,7 +366,7 @@ def extend_ttl(store: Store, session_id: str, memory_id: str, now: datetime) -> 
 
     Raise NotFoundError; UsageError where the policy has no time to live.
     """
-    with writing(store, session_id) as (sessions, session):
+    with writing(store.workspace, store.connection, session_id) as (sessions, session):
         item = find_in_set(sessions, session, memory_id)
         lifetime = _ttl_policy(session).lifetime(item.priority) or 0.0
         expires_at = after(max(now, item.expires_at or now), lifetime)
@@ -377,7 +386,7 @@ def _ttl_policy(session: Session) -> Ttl:
 
 def reassess(store: Store, session_id: str, memory_id: str, importance: float, now: datetime) -> Item:
     """Set how much the item matters from now on. Raise NotFoundError."""
-    with writing(store, session_id) as (sessions, session):
+    with writing(store.workspace, store.connection, session_id) as (sessions, session):
         item = find_in_set(sessions, session, memory_id)
         sessions.log(session, "reassessed", now, item, before=item.importance, importance=importance)
         return sessions.change(session, item, importance=importance)
@@ -396,10 +405,10 @@ def relation_add(
 
     A relation of this type to the same target is replaced.
     """
-    secrets = store.config.secrets.redaction
+    secrets = store.redaction
     new = Related(relation_type, secrets.of(target_element_id), secrets.of_table(dict(metadata)))
     named = (new.relation_type, new.target_element_id)
-    with writing(store, session_id) as (sessions, session):
+    with writing(store.workspace, store.connection, session_id) as (sessions, session):
         item = find_kept(sessions, session, memory_id)
         others = [one for one in item.relations if (one.relation_type, one.target_element_id) != named]
         sessions.change(session, item, relations=(*others, new))
@@ -428,7 +437,7 @@ def forget(
     id_ = instruction.removeprefix("id:") if instruction.startswith("id:") else ""
     why = "id" if id_ else instruction  # the log keeps no id: it begins with the item's text
     texts: tuple[str, ...] = ()
-    with writing(store, session_id) as (sessions, session):
+    with writing(store.workspace, store.connection, session_id) as (sessions, session):
         if id_:
             items = [(find_anywhere if mode == "hard" else find_in_set)(sessions, session, id_)]
         else:
@@ -438,7 +447,7 @@ def forget(
                 sessions.change(session, item, state=State.HIDDEN, state_reason=why)
                 sessions.log(session, "hidden", now, item, why)
         else:
-            texts = _purge(store, sessions, session, items, why, now)
+            texts = _purge(store.crystals, store.redaction, sessions, session, items, why, now)
         count, tokens = sessions.fill(session)
     if texts:
         store.indexing.drop(store.crystals)
@@ -453,15 +462,21 @@ def forget(
 
 
 def _purge(
-    store: Store, sessions: Sessions, session: Session, items: Sequence[Item], why: str, now: datetime
+    crystals: Crystals,
+    redaction: Redaction,
+    sessions: Sessions,
+    session: Session,
+    items: Sequence[Item],
+    why: str,
+    now: datetime,
 ) -> tuple[str, ...]:
     """Purge items and their crystals, and block what says the same; return the texts, without their secrets."""
     # What a note or a transcript says is compared without its secrets.
-    texts = tuple(redacted(store, item.content) for item in items)
+    texts = tuple(redaction.of(item.content) for item in items)
     sessions.forgotten.block_texts((*texts, *(item.content for item in items)), now)
     sessions.purge(session, items, why, now)
     digests = {crystal_digest(Origin.WORKING, text) for text in texts}.union(map(digest_of, items))
-    store.crystals.remove(store.crystals.ids_of(digests).values())
+    crystals.remove(crystals.ids_of(digests).values())
     return texts
 
 
@@ -475,7 +490,7 @@ def recall(
 
     Under the `hybrid` policy the best one comes back into the set, and makes room for itself. Raise UsageError.
     """
-    with reading(store, session_id) as (sessions, session):
+    with reading(store.connection, session_id) as (sessions, session):
         part, following = page(_departed(sessions, query, session), limit, cursor)
     back = None
     if part and query.strip() and not cursor and isinstance(session.rules, Hybrid):
@@ -489,7 +504,7 @@ def restore(store: Store, session_id: str, memory_id: str, now: datetime) -> ans
     One that was softly forgotten is remembered again. Others may have to leave, and under some policies it may
     itself: `restored` is false then. One that is in the set already stays there. Raise NotFoundError.
     """
-    with writing(store, session_id) as (sessions, before):
+    with writing(store.workspace, store.connection, session_id) as (sessions, before):
         item = find_anywhere(sessions, before, memory_id)
         if item.state == State.HIDDEN:
             item = sessions.restore(before, item, now)
@@ -503,10 +518,14 @@ def restore(store: Store, session_id: str, memory_id: str, now: datetime) -> ans
         return _admit(store, sessions, session, item, now)
 
 
-def left_behind(store: Store, query: str, limit: int, filters: SearchFilters, now: datetime) -> tuple[Item, ...]:
+def left_behind(
+    connection: Connection, feelings: Feelings, query: str, limit: int, filters: SearchFilters, now: datetime
+) -> tuple[Item, ...]:
     """Return what left any session, was not kept and holds a word of the query, the best first, if it passes."""
-    found = _departed(Sessions(store.crystals.connection), query)
-    passing = (item for item in found if not item.promoted_to_id and filters.let(crystal_of(store, item, now)))
+    found = _departed(Sessions(connection), query)
+    passing = (
+        item for item in found if not item.promoted_to_id and filters.let(crystal_of(connection, feelings, item, now))
+    )
     return tuple(islice(passing, limit))
 
 

@@ -93,7 +93,7 @@ def watched(check: Callable[[], Iterable[Finding]], workspace: Workspace) -> Ite
 
 
 def _database(store: Store) -> Iterator[Finding]:
-    if wrong := list(islice(faults(store.crystals.connection), 3)):
+    if wrong := list(islice(faults(store.connection), 3)):
         yield problem("state.db", f"damaged: {'; '.join(wrong)}", RESCUE)
         return
     figures = f"{store.crystals.count():,} crystals, {store.lineage.last_version()} versions"
@@ -111,7 +111,7 @@ def _copies(store: Store) -> Iterator[Finding]:
 
 
 def _forgetting(store: Store) -> Iterator[Finding]:
-    if is_unfinished(store.crystals.connection):
+    if is_unfinished(store.connection):
         yield problem("forgetting", f"a {UNFINISHED}", ADVICE)
 
 
@@ -175,15 +175,15 @@ def _embeddings(store: Store) -> Iterator[Finding]:
 
 
 def _word_index(store: Store) -> Iterator[Finding]:
-    if full_text.is_torn(store.crystals.connection):
-        full_text.rebuild(store.crystals.connection)
+    if full_text.is_torn(store.connection):
+        full_text.rebuild(store.connection)
         yield warning("word index", "was torn; it is rebuilt from the crystals now")
     else:
         yield fine("word index", "agrees with the crystals")
 
 
 def _vector_index(store: Store) -> Iterator[Finding]:
-    vectors, state = store.crystals.vectors, index_state(store.crystals.connection)
+    vectors, state = store.crystals.vectors, index_state(store.connection)
     if not (count := vectors.vector_count()):
         yield fine("vector index", "no vectors yet")
         return

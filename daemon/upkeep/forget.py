@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from sqlite3 import Connection
 
 from daemon.dream.progress import Step
 from daemon.ingest.notes import absorb_notes
@@ -24,13 +25,16 @@ from state.forgetting.known import RECOGNISED, Target
 from state.stores.database.connection import transaction
 from state.stores.database.copies import delete_copies
 from state.stores.database.tombstones import TombstoneStore
-from state.stores.disk.disk import LONGEST_LOG
+from state.stores.disk.disk import LONGEST_LOG, Disk
+from state.stores.disk.workspace import Workspace
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue
 from state.stores.erasing.intent import digest, finish, intend, intended, keep_receipt
 from state.stores.erasing.plan import Erasure
 from state.stores.erasing.tables import empty_log, erase, planned, scrub, sound
 from state.stores.git.reading import note_git
+from state.stores.history.ledger import Ledger
+from state.stores.history.memory import Memory
 from state.stores.history.originals import Originals
 
 
@@ -79,9 +83,9 @@ def forget(
     Raise UsageError when there is nothing to forget, and what the disk fails with. After the plan is written down
     an error leaves the forgetting begun, and the next call goes on with it.
     """
-    connection = store.crystals.connection
+    connection = store.connection
     sound(connection)
-    _end_interrupted(store, now)
+    _end_interrupted(store.memory, store.ledger, now)
     settle_document(store)
     store.notes.wipe()  # what was cut off
     absorb_notes(store, now, most=None)  # what is left of a note is in its row
@@ -94,7 +98,7 @@ def forget(
         for target in plan.unlearnt:
             TombstoneStore(connection).block(target, now)
     traces: Counter[str] = Counter()
-    _erase_documents(store, plan.erasure, traces)
+    _erase_documents(store.workspace, store.disk, plan.erasure, traces)
     on_step(Step("files", "MEMORY.md"))
     plan = replace(plan, erasure=_erase_database(store, plan.erasure, traces, now))
     if store.notes.wipe():
@@ -104,7 +108,7 @@ def forget(
     write_agent_files(store)
     note_git(store.workspace, connection)
     on_step(Step("history", "state.db, checkpoints, the vector index"))
-    receipt = _receipt(store, plan, traces, now)
+    receipt = _receipt(store.connection, plan, traces, now)
     _finish(store, receipt, embeds=bool(traces["state.db: crystals"]))
     on_step(Step("verify", "every byte is searched"))
     proof = searched(store, plan.erasure, plan.surfaces)
@@ -120,7 +124,7 @@ def forget(
 
 def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Receipt:
     """Return the receipt that a forgetting would have; nothing is written. Raise UsageError without a text."""
-    connection = store.crystals.connection
+    connection = store.connection
     plan = plan_of(store, request, intended(connection))
     erasure = plan.erasure
     traces: Counter[str] = Counter()
@@ -128,7 +132,7 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
     stored = files.database_files(store.workspace)
     for path in files.all_files(store.workspace, store.notes.inbox):
         if path not in stored and not path.is_relative_to(store.workspace.copies):
-            traces[_place(store, path)] += left_in_file(store, path, erasure, patterns)
+            traces[_place(store.workspace, path)] += left_in_file(store, path, erasure, patterns)
     originals = Originals(store.workspace).all(now)
     traces["originals"] += sum(erasure.holds(one.text) for one in originals)
     traces["copies"] += _files_holding(store.workspace.copies, patterns)
@@ -140,7 +144,7 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
     waiting = {one.text for one in store.notes.each_unread() if erasure.holds(one.text)}
     waiting -= {one.text for one in store.crystals.get(erasure.crystals) if one.origin is Origin.SCRATCH}
     return replace(
-        _receipt(store, plan, traces, now),
+        _receipt(store.connection, plan, traces, now),
         dry_run=True,
         crystals=len(erasure.crystals) + len(waiting),
         texts=said_in(store, plan),
@@ -148,12 +152,12 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
     )
 
 
-def _receipt(store: Store, plan: Plan, traces: Counter[str], now: datetime) -> Receipt:
+def _receipt(connection: Connection, plan: Plan, traces: Counter[str], now: datetime) -> Receipt:
     """Return the receipt of this plan, without what a search found afterwards."""
     erasure = plan.erasure
     return Receipt(
         at=now,
-        digest=digest(store.crystals.connection, erasure.sought),
+        digest=digest(connection, erasure.sought),
         words=sum(len(target.words) for target in erasure.sought),
         cut=erasure.cut.value,
         traces=tuple(Occurrence(place, count) for place, count in sorted(traces.items()) if count),
@@ -163,27 +167,26 @@ def _receipt(store: Store, plan: Plan, traces: Counter[str], now: datetime) -> R
     )
 
 
-def unforget(store: Store, text: str, now: datetime) -> Receipt:
+def unforget(connection: Connection, text: str, now: datetime) -> Receipt:
     """Allow a text to be learnt again; what was erased does not come back. Raise UsageError without words."""
     target = Target.of(text)
-    connection = store.crystals.connection
     done = TombstoneStore(connection).unblock(text)
     return Receipt(now, digest(connection, (target,)), len(target.words), lifted=done)
 
 
-def _end_interrupted(store: Store, now: datetime) -> None:
+def _end_interrupted(memory: Memory, ledger: Ledger, now: datetime) -> None:
     """Finish interrupted commits and end an interrupted dream as failed; its notes are pending again."""
-    store.memory.recover()
-    while (run := store.ledger.unfinished()) is not None:
-        store.ledger.end(run.id, "failed", "interrupted, and ended by a forgetting", now)
+    memory.recover()
+    while (run := ledger.unfinished()) is not None:
+        ledger.end(run.id, "failed", "interrupted, and ended by a forgetting", now)
 
 
-def _erase_documents(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
+def _erase_documents(workspace: Workspace, disk: Disk, erasure: Erasure, traces: Counter[str]) -> None:
     """Erase the targets in MEMORY.md, and in the backup of the first one."""
-    for path in (store.workspace.document, store.workspace.backup):
+    for path in (workspace.document, workspace.backup):
         if path.exists():
-            lines = lines_with(store.disk.read_bytes(path), erasure)
-            traces[path.name] += max(lines, int(files.erase_document(store.disk, path, erasure)))
+            lines = lines_with(disk.read_bytes(path), erasure)
+            traces[path.name] += max(lines, int(files.erase_document(disk, path, erasure)))
 
 
 def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: datetime) -> Erasure:
@@ -191,9 +194,9 @@ def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: d
 
     Return the erasure that includes those rows.
     """
-    connection = store.crystals.connection
+    connection = store.connection
     noted = {
-        name_of(store, path): notes_with(store.disk.read_bytes(path, LONGEST_LOG), erasure)
+        name_of(store.workspace, path): notes_with(store.disk.read_bytes(path, LONGEST_LOG), erasure)
         for path in store.notes.inbox.files()
     }
     traces.update(noted)
@@ -213,7 +216,7 @@ def _erase_others(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
     patterns = Patterns(erasure.sought)
     traces["transcripts"] += unvouch(workspace, erasure.holds)  # whole names, before words are taken out of files
     for path in files.others(workspace, disk):
-        traces[_place(store, path)] += files.erase_other(disk, path, erasure, patterns)
+        traces[_place(store.workspace, path)] += files.erase_other(disk, path, erasure, patterns)
     traces["originals"] += Originals(workspace).erase(lambda one: erasure.holds(one.text))
     for folder in (workspace.checkpoints, workspace.copies):
         traces[folder.name] += _files_holding(folder, patterns)
@@ -224,7 +227,7 @@ def _erase_others(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
 
 def _finish(store: Store, receipt: Receipt, *, embeds: bool) -> None:
     """Embed the crystals that changed, keep the receipt's figures, empty free pages, and end the forgetting."""
-    connection = store.crystals.connection
+    connection = store.connection
     embedder = store.embedder() if embeds else None
     while embedder and store.crystals.vectors.embed_pending(embedder):
         pass
@@ -247,11 +250,11 @@ def _files_holding(folder: Path, patterns: Patterns) -> int:
     return sum(patterns.count_file(path, most=1)[0] for path in folder.rglob("*") if path.is_file())
 
 
-def _place(store: Store, path: Path) -> str:
+def _place(workspace: Workspace, path: Path) -> str:
     """Return the name of a file in the receipt."""
-    if path.is_relative_to(store.workspace.checkpoints):
-        return store.workspace.checkpoints.name
-    return name_of(store, path)
+    if path.is_relative_to(workspace.checkpoints):
+        return workspace.checkpoints.name
+    return name_of(workspace, path)
 
 
 def _count_tables(counts: Counter[str], traces: Counter[str]) -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from sqlite3 import Connection
 
 from daemon.workspace.stores import Store
 from state.document.document import parse
@@ -99,7 +100,7 @@ def _planned(
     store: Store, request: ForgetRequest, begun: Erasure | None, kept: Sequence[str] = (), gone: Iterable[str] = ()
 ) -> Plan:
     """Return the plan; `kept` are texts that stay, and `gone` those that do not although they may hold kept ones."""
-    connection = store.crystals.connection
+    connection = store.connection
     wanted = _texts_of(store, request.text) if request.text.strip() else ()
     cut = begun.cut if begun is not None and not wanted else request.cut
     unlearnt = tuple(map(Target.of, wanted))
@@ -110,7 +111,7 @@ def _planned(
     targets, words = list(plain), {one.words for one in stay}
     for round_ in range(_DERIVED_ROUNDS if cut is Cut.SENTENCES else 0):
         found = made_from(connection, planned(connection, (*targets, *stay), cut))
-        found += [] if round_ else [*_within(store, wanted), *_sources(store, request.text)]
+        found += [] if round_ else [*_within(store, wanted), *_sources(store.connection, request.text)]
         new = [one for one in map(Target.of, found) if one.words not in words and one not in targets]
         if not new:
             break
@@ -124,7 +125,7 @@ def _planned(
         erasure = replace(begun, targets=begun.sought) | erasure
     blocked = (one for one in (*unlearnt, *derived) if not any(spans(text, (one,)) for text in kept))
     # The targets of an interrupted forgetting are blocked already.
-    surfaces = (*wanted, *_spellings(store, tuple(targets)))
+    surfaces = (*wanted, *_spellings(store.connection, tuple(targets)))
     return Plan(erasure, derived, surfaces, tuple(dict.fromkeys(blocked)))
 
 
@@ -148,10 +149,10 @@ def _within(store: Store, wanted: Sequence[str]) -> Iterator[str]:
             yield text
 
 
-def _sources(store: Store, name: str) -> Iterator[str]:
+def _sources(connection: Connection, name: str) -> Iterator[str]:
     """Yield the crystals from which only the line of this name was made."""
     if _LINE.fullmatch(name.strip()):
-        rows = store.crystals.connection.execute(
+        rows = connection.execute(
             "SELECT text FROM evidence JOIN crystals ON crystals.id = crystal WHERE line = ?1"
             " AND NOT EXISTS (SELECT 1 FROM evidence other JOIN lines ON lines.id = other.line"
             " WHERE other.crystal = evidence.crystal AND other.line <> ?1 AND died_in IS NULL)",
@@ -174,7 +175,7 @@ def _remembered(store: Store) -> Iterator[tuple[Place, str]]:
         ("crystal", "SELECT id, text FROM crystals"),
         ("memory", "SELECT id, content FROM items"),
     ):
-        rows = store.crystals.connection.execute(statement)
+        rows = store.connection.execute(statement)
         yield from ((Place(kind, id_), text) for id_, text in rows if letters_of(text).signs)
 
 
@@ -190,17 +191,17 @@ def _texts_of(store: Store, text: str) -> tuple[str, ...]:
         return tuple(crystal.text for crystal in crystals)
     if _LINE.fullmatch(name) and (life := store.lineage.life(name.upper())) and life.text:
         return (life.text,)
-    row = store.crystals.connection.execute("SELECT content FROM items WHERE id = ?", (name,)).fetchone()
+    row = store.connection.execute("SELECT content FROM items WHERE id = ?", (name,)).fetchone()
     if row is not None and row["content"]:
         return (row["content"],)
     return (text,)
 
 
-def _spellings(store: Store, targets: tuple[Target, ...]) -> Iterator[str]:
+def _spellings(connection: Connection, targets: tuple[Target, ...]) -> Iterator[str]:
     """Yield spellings of the targets in remembered texts: only a few, since most words are spelt in one way."""
     shown = 0
     for statement in ("SELECT text FROM crystals", "SELECT text FROM lines", "SELECT content FROM items"):
-        for row in store.crystals.connection.execute(statement):
+        for row in connection.execute(statement):
             for start, end in spans(row[0], targets):
                 yield row[0][start:end]
                 shown += 1

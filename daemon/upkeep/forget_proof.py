@@ -32,6 +32,7 @@ from state.stores.backup.reading import open_archive
 from state.stores.database.table import Kind, layouts_of
 from state.stores.database.tables import content_of
 from state.stores.disk.disk import below
+from state.stores.disk.workspace import Workspace
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue, live_count
 from state.stores.erasing.plan import Erasure, erased_document
@@ -66,7 +67,7 @@ class Searched:
 
 def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searched:
     """Search every file of dreamd's, byte by byte, and name the owner's files that hold a target."""
-    connection, databases = store.crystals.connection, files.database_files(store.workspace)
+    connection, databases = store.connection, files.database_files(store.workspace)
     patterns = Patterns(erasure.traceless, surfaces)
     left = [*_left_in_tables(connection, erasure)]
     count = size = 0
@@ -77,9 +78,9 @@ def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searche
         found, length = patterns.count_file(path, loose=is_stored)
         count, size = count + 1, size + length
         if is_stored:
-            stored[name_of(store, path) if is_copy else store.workspace.database.name] += found
+            stored[name_of(store.workspace, path) if is_copy else store.workspace.database.name] += found
         elif found and (more := left_in_file(store, path, erasure, patterns)):
-            left.append(Residue(name_of(store, path), more, "it could not be taken out; look at the file"))
+            left.append(Residue(name_of(store.workspace, path), more, "it could not be taken out; look at the file"))
     live = live_count(connection, patterns) if any(stored.values()) else 0
     for name, found in stored.items():
         if found > live:
@@ -188,33 +189,35 @@ def of_the_owner(store: Store, patterns: Patterns) -> Iterator[Residue]:
     existing = (path for one in existing_files(workspace, os.environ) for path in one.files)
     own |= {path for path in existing if is_trusted(workspace, path)}
     try:
-        own |= {path for path in transcript_files(store) if is_trusted(workspace, path)}
+        own |= {path for path in transcript_files(store.workspace, store.config) if is_trusted(workspace, path)}
     except DreamdError:
         store.notice("sources.transcripts cannot be read, so transcripts were not searched")
-    read = store.crystals.connection.execute("SELECT file FROM watermarks").fetchall()
+    read = store.connection.execute("SELECT file FROM watermarks").fetchall()
     named = {workspace.root / row["file"] for row in read} - own
     own |= {path for path in named if is_trusted(workspace, path)}
     if elsewhere := sum(path.is_file() for path in named - own):
         why = "read once; they are yours, and were not searched"
         yield Residue("files outside the workspace", elsewhere, why, owners=True)
-    yield from _exports(store)
+    yield from _exports(store.workspace)
     for path in sorted(own):
         if path.is_file() and not path.name.startswith("."):
             try:
                 found, _ = patterns.count_file(path, most=_MOST)
             except OSError as error:
-                yield Residue(name_of(store, path), 0, f"it could not be read ({error.strerror})", owners=True)
+                yield Residue(
+                    name_of(store.workspace, path), 0, f"it could not be read ({error.strerror})", owners=True
+                )
                 continue
             if found:
-                yield Residue(name_of(store, path), found, _OWNERS, owners=True)
+                yield Residue(name_of(store.workspace, path), found, _OWNERS, owners=True)
 
 
-def _exports(store: Store) -> Iterator[Residue]:
+def _exports(workspace: Workspace) -> Iterator[Residue]:
     """Yield the archives in the workspace's folder: each holds all that was remembered when it was made."""
-    for path in sorted(path for ending in ("db", "gz") for path in store.workspace.root.glob(f"*.{ending}")):
+    for path in sorted(path for ending in ("db", "gz") for path in workspace.root.glob(f"*.{ending}")):
         if _is_archive(path):
             why = f"an export, which holds what was remembered when it was made; remove it: rm '{path}'"
-            yield Residue(name_of(store, path), 1, why, owners=True)
+            yield Residue(name_of(workspace, path), 1, why, owners=True)
 
 
 def _is_archive(path: Path) -> bool:
@@ -226,7 +229,7 @@ def _is_archive(path: Path) -> bool:
     return False
 
 
-def name_of(store: Store, path: Path) -> str:
+def name_of(workspace: Workspace, path: Path) -> str:
     """Return the path relative to the workspace; the whole path of a file outside it."""
-    root = store.workspace.root
+    root = workspace.root
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)

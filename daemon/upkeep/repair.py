@@ -113,8 +113,8 @@ def repair(
             topic = "word index" if "index" in notice else "commit"
             mends.append(RepairResult(topic, f"the {topic} was found torn or unfinished", notice))
         for index, what in (("words", "the word index"), ("cold_words", "the word index of the cold archive")):
-            if full_text.is_torn(store.crystals.connection, index):
-                again = partial(full_text.rebuild, store.crystals.connection, index)
+            if full_text.is_torn(store.connection, index):
+                again = partial(full_text.rebuild, store.connection, index)
                 mend(_Job("word index", f"{what} is torn", "it is built anew", again))
         if work.is_index_empty and store.embedder() is not None:
             store.crystals.vectors.settle()

@@ -98,7 +98,7 @@ def write_agent_files(store: Store) -> None:
     except DreamdError as error:
         store.notice(f"the files that show MEMORY.md to agents were not written ({error})")
         return
-    shown = ShownMemory(store.workspace, store.config.secrets.redaction, os.environ)
+    shown = ShownMemory(store.workspace, store.redaction, os.environ)
     for one in known:
         try:
             _write(store, one, shown)

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from itertools import islice
+from sqlite3 import Connection
 
-from daemon.workspace.redaction import learnable, redacted
+from daemon.workspace.redaction import learnable
 from daemon.workspace.stores import Store, utc_now
 from state.bootstrap import digest_of
 from state.crystals.crystal import Crystal, Lifecycle, Origin
@@ -14,9 +15,11 @@ from state.document.merge import with_lines_of
 from state.document.pointer import parse_pointer
 from state.errors import DocumentError
 from state.stores.database.meta import Meta
-from state.stores.disk.disk import change_text
+from state.stores.disk.disk import Disk, change_text
+from state.stores.disk.workspace import Workspace
 from state.stores.git.reading import Found, Reading, note_git, reading
 from state.stores.history.bootstraps import BootstrapReceipt
+from state.stores.history.lineage import Lineage
 from state.stores.history.memory import HELD
 from state.trust import Trust
 
@@ -26,13 +29,13 @@ _LATER = 5
 _MOST_BROUGHT = 1_000
 
 
-def read_document(store: Store) -> tuple[str, tuple[str, ...]]:
+def read_document(workspace: Workspace, connection: Connection) -> tuple[str, tuple[str, ...]]:
     """Return the text of MEMORY.md, and the problems with it.
 
     The last version is read in place of a file that is missing, was emptied, was checked out by git or is torn by a
     conflict. Raise DocumentError for a file that is no text.
     """
-    read = reading(store.workspace, store.crystals.connection)
+    read = reading(workspace, connection)
     return read.text, (read.problem,) if read.problem else ()
 
 
@@ -44,7 +47,7 @@ def settle_document(store: Store) -> None:
     alone; what a person makes of it is merged with what dreams changed meanwhile.
     """
     store.check()
-    connection = store.crystals.connection
+    connection = store.connection
     try:
         read, meta = reading(store.workspace, connection), Meta(connection)
     except DocumentError:  # whoever needs its text says what is wrong with it
@@ -54,7 +57,7 @@ def settle_document(store: Store) -> None:
     if read.found in (Found.CHECKOUT, Found.CONFLICT):
         store.notice(read.problem)
     if read.found is Found.CHECKOUT and read.text != read.file:
-        _put(store, read.file, read.text)
+        _put(store.workspace, store.disk, read.file, read.text)
         store.memory.put_back()
     if read.found is Found.EDITED:
         store.memory.recover()  # what dreams changed while a conflict was being resolved
@@ -77,42 +80,42 @@ def _keep(store: Store, read: Reading) -> None:
     known = {block.key for text in (read.text, store.lineage.text(read.version)) for block in _lines(text)}
     known |= store.lineage.texts()
     brought = (
-        Crystal(redacted(store, block.text), Origin.SESSION, now, trust=Trust.WEB, lifecycle=Lifecycle.CONSOLIDATED)
+        Crystal(
+            store.redaction.of(block.text), Origin.SESSION, now, trust=Trust.WEB, lifecycle=Lifecycle.CONSOLIDATED
+        )
         for block in _lines(read.file)
         if block.key not in known and parse_pointer(block.text) is None
     )
     store.memory.keep_found(forgotten.without(read.file), learnable(store, islice(brought, _MOST_BROUGHT)))
 
 
-def _put(store: Store, found: str, text: str) -> None:
+def _put(workspace: Workspace, disk: Disk, found: str, text: str) -> None:
     """Write this text in the place of the one that was found; another one, saved meanwhile, stays."""
     old, new = found.encode(), text.encode()
 
     def join(current: bytes, other: bytes) -> bytes:
         return current if other == new else with_lines_of(current.decode(), other.decode()).encode()
 
-    change_text(
-        store.disk, store.workspace.document, lambda content: new if content == old else content, join, "dream again"
-    )
+    change_text(disk, workspace.document, lambda content: new if content == old else content, join, "dream again")
 
 
 def _lines(text: str) -> Iterator[Block]:
     return (block for part in parse(text).parts for block in part.lines)
 
 
-def document_of(store: Store, receipt: BootstrapReceipt, *others: str) -> str | None:
+def document_of(workspace: Workspace, lineage: Lineage, receipt: BootstrapReceipt, *others: str) -> str | None:
     """Return MEMORY.md as it was when this was given; None when that cannot be known.
 
     Its owner may have written the file after the last version of then. Such a text is known while it stands (`others`
     are looked at like it), and once a dream has read it.
     """
-    later = (receipt.version, *store.lineage.versions_after(receipt.version)[:_LATER])
+    later = (receipt.version, *lineage.versions_after(receipt.version)[:_LATER])
     if not receipt.digest:  # of an earlier dreamd
         with suppress(OSError):
-            if store.workspace.document.stat().st_mtime <= (receipt.at + timedelta(seconds=1)).timestamp():
+            if workspace.document.stat().st_mtime <= (receipt.at + timedelta(seconds=1)).timestamp():
                 return others[0] if others else None
-        return store.lineage.text(receipt.version) if later[1:] else None
-    texts = (*others, "", *map(store.lineage.text, later))
+        return lineage.text(receipt.version) if later[1:] else None
+    texts = (*others, "", *map(lineage.text, later))
     return next((text for text in texts if digest_of(text) == receipt.digest), None)
 
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal
 from state.secrets.policy import Redaction
+from state.stores.crystals.crystals import Crystals
 
 
 def learnable(store: Store, crystals: Iterable[Crystal]) -> list[Crystal]:
@@ -14,17 +15,12 @@ def learnable(store: Store, crystals: Iterable[Crystal]) -> list[Crystal]:
     return [spared for crystal in crystals if (spared := tombstones.spared(crystal)) is not None]
 
 
-def redacted(store: Store, text: str) -> str:
-    """Return the text without its secrets."""
-    return store.config.secrets.redaction.of(text)
-
-
-def shown_of(store: Store) -> Callable[[str], str]:
+def shown_of(crystals: Crystals, redaction: Redaction) -> Callable[[str], str]:
     """Return how a text that is remembered is shown: without what is forgotten, and without its secrets.
 
     A long list shows many texts, the same ones again and again: what was redacted is known for a while.
     """
-    forgotten, redaction = store.crystals.forgotten.tombstones(), store.config.secrets.redaction
+    forgotten = crystals.forgotten.tombstones()
     return lambda text: _redacted(redaction, forgotten.without(text))
 
 

@@ -118,14 +118,14 @@ class Store:
         self.hide: Callable[[ModelError], ModelError] = lambda error: error
         self.disk = workspace.disk()
         opens = open_database if owned or may_write(workspace.database) else open_reading
-        connection = opens(workspace.database)
+        self.connection = connection = opens(workspace.database)
         self.crystals = Crystals(connection, indexing.vectors)
         self.crystals.vectors.may_write = owned
         indexing.prepare(self.crystals)
-        levels, redaction = config.hormones, config.secrets.redaction
+        levels, self.redaction = config.hormones, config.secrets.redaction
         baselines = Baselines(levels.dopamine_baseline, levels.cortisol_baseline, levels.oxytocin_baseline)
         self.lineage = Lineage(connection)
-        self.ledger, self.changes = Ledger(connection, redaction), Changes(connection)
+        self.ledger, self.changes = Ledger(connection, self.redaction), Changes(connection)
         self.feelings, self.questions = Feelings(connection, baselines), Questions(connection)
         self.notes = Notes(NoteInbox(workspace, self.disk), connection)
         self.memory = Memory(workspace, self.disk, self.crystals, self.lineage, self.notes, check, now=utc_now)
@@ -280,7 +280,7 @@ def recover(store: Store) -> None:
             store.notice(f"MEMORY.md was not version {store.lineage.standing()[0]}, and is written again")
     from state.stores.database.migration import ENTRIES_FILE, ENTRIES_WRITTEN
 
-    meta = Meta(store.crystals.connection)
+    meta = Meta(store.connection)
     if count := meta.get(ENTRIES_WRITTEN):
         where = store.workspace.state / ENTRIES_FILE
         store.notice(f"{count} entries that programs kept here are now in {where}: docs/agents.md, LangGraph's store")

@@ -152,7 +152,7 @@ def _idle(trial: Trial) -> None:
     with open_exclusive(trial.workspace, Config(), "chaos") as store:
         demand(not store.notices, f"opening the workspace mended something: {store.notices}")
         demand(store.memory.recover() == 0, "recover() has something to do")
-        check = store.crystals.connection.execute("PRAGMA integrity_check").fetchone()[0]
+        check = store.connection.execute("PRAGMA integrity_check").fetchone()[0]
         demand(check == "ok", f"state.db: {check}")
 
 

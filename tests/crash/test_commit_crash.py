@@ -116,7 +116,7 @@ def changed(workspace: Workspace, _: Prepared, further: str) -> bool:
             assert standing == set(lines(workspace)) == {BY_HAND, NEW, MINE, LEDGER}
         assert set(store.lineage.tombstones()) == ({PORT, TEA} if done else set())
         assert (f"{LEDGER} 📌" in workspace.document.read_text(encoding="utf-8")) is done
-        owners = store.crystals.connection.execute("SELECT 1 FROM supersessions WHERE cause = 'owner'").fetchall()
+        owners = store.connection.execute("SELECT 1 FROM supersessions WHERE cause = 'owner'").fetchall()
         assert bool(owners) is done
         if further:
             kept = set(lines(workspace))
@@ -245,7 +245,7 @@ def test_a_database_that_is_full_at_any_page_loses_no_note(waiting: Prepared, tm
     while full:
         workspace = waiting.copy(tmp_path / str(spare))
         with opened(workspace) as store:
-            connection = store.crystals.connection
+            connection = store.connection
             connection.execute("VACUUM")
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
             connection.execute(f"PRAGMA max_page_count = {pages + spare}")

@@ -78,7 +78,7 @@ def _rest(store: Store) -> None:
 def _world(store: Store) -> dict[str, list[Row]]:
 
     def rows(query: str) -> list[Row]:
-        return sorted(tuple(row) for row in store.crystals.connection.execute(query))
+        return sorted(tuple(row) for row in store.connection.execute(query))
 
     return {
         "crystals": rows(

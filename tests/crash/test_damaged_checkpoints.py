@@ -102,6 +102,6 @@ def test_whatever_is_damaged_the_second_dream_at_the_latest_has_every_note(
         dreamt(store, LATER)
         assert tuple(store.notes.each_pending()) == ()
         assert store.ledger.unfinished() is None
-        consumed = store.crystals.connection.execute("SELECT text FROM crystals WHERE dreamt_in IS NOT NULL")
+        consumed = store.connection.execute("SELECT text FROM crystals WHERE dreamt_in IS NOT NULL")
         assert sorted(row["text"] for row in consumed) == sorted((*OLD_NOTES, *NOTES, LATER))
     assert LATER in lines(interrupted)

@@ -103,7 +103,7 @@ def test_whatever_call_to_the_disk_fails_the_next_one_finishes(
 def test_a_note_that_says_it_again_is_wiped_whatever_call_fails(workspace: Workspace, folder: Path) -> None:
     begun, said = copied(workspace, folder / "begun"), "Ada keeps bees near Oslo"
     with quick(begun) as store:
-        TombstoneStore(store.crystals.connection).block(Target.of(said), utc_now())
+        TombstoneStore(store.connection).block(Target.of(said), utc_now())
         store.notes.inbox.append(Note(f"Rex is a dog. {said}. Miez is a cat.", utc_now()))
         with begun.scratch.open("a") as agent:
             agent.write(f"- {said}\n- The mast is oak\n")

@@ -83,7 +83,7 @@ def assert_sound(workspace: Workspace, acknowledged: list[str], *, saved: bool =
             for path in store.notes.inbox.files():
                 os.utime(path, (1_700_000_000, 1_700_000_000))
             absorb_notes(store, utc_now(), most=None)
-            rows = store.crystals.connection.execute(
+            rows = store.connection.execute(
                 "SELECT text, consumed_in FROM notes JOIN crystals ON crystals.key = notes.crystal"
             ).fetchall()
             found = Counter(row["text"] for row in rows)

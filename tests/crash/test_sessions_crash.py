@@ -161,7 +161,7 @@ def test_a_kill_leaves_an_item_and_its_crystal_or_neither_promoted(
 ) -> None:
     with working(tmp_path / "w") as store:
         add(store, TEXT, priority=priority)
-        store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     shutil.copytree(root := store.workspace.state, before := tmp_path / "before")
 
     def live() -> None:
@@ -188,7 +188,7 @@ def test_a_kill_leaves_an_item_and_its_crystal_or_neither_promoted(
 @contextmanager
 def failing(store: Store, nth: int) -> Iterator[None]:
     """The write of this number (from 0) to any table of working memory or of the crystals fails."""
-    writes, connection = count(), store.crystals.connection
+    writes, connection = count(), store.connection
     tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     wanted = [table for table in tables if table in WRITTEN]
     assert len(wanted) == len(WRITTEN)
@@ -267,7 +267,7 @@ def test_a_call_whose_nth_write_fails_changes_nothing(
             if not failed:
                 break
             assert written(store) == before, nth
-            assert not store.crystals.connection.in_transaction
+            assert not store.connection.in_transaction
         assert nth > 0
         assert written(store) != before
-        assert store.crystals.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        assert store.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"

@@ -84,7 +84,7 @@ def assert_clean(there: Workspace, before: list[str], tried: set[str]) -> None:
     with open_exclusive(there, Config(), "test", embedding=none) as store:
         assert store.notices == []
         assert store.memory.recover() == 0
-        assert store.crystals.connection.execute("PRAGMA integrity_check").fetchall()[0][0] == "ok"
+        assert store.connection.execute("PRAGMA integrity_check").fetchall()[0][0] == "ok"
         versions = [store.memory.text(one.number) for one in store.lineage.versions(1_000)]
     if versions:
         assert there.document.read_text(encoding="utf-8") in versions

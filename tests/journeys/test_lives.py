@@ -49,7 +49,7 @@ def sensible(request: Mapping[str, Any], _number: int) -> str:
 
 def replaced_by_another_fact(store: Store) -> list[tuple[str, str]]:
     """The lines in whose place a line about something else came, over the whole ledger."""
-    rows = store.crystals.connection.execute(
+    rows = store.connection.execute(
         "SELECT d.text, b.text FROM lines d JOIN lines b ON b.id = d.successor WHERE d.fate IN (?, ?)",
         (Why.REVISED.value, Why.MERGED.value),
     )
@@ -81,7 +81,7 @@ def test_two_hundred_days_replace_no_fact_by_another(
             settings = {}
         with lived(life, 8_000, tmp_path / "agent", settings) as store:
             assert replaced_by_another_fact(store) == []
-            refused = store.crystals.connection.execute("SELECT guard, figures FROM rejections").fetchall()
+            refused = store.connection.execute("SELECT guard, figures FROM rejections").fetchall()
             assert [tuple(row) for row in refused] == []
             assert store.changes.counts().waiting == 0
             if model == "sensible":

@@ -46,7 +46,7 @@ def superseded(dreamd: Caller, workspace: Workspace) -> list[tuple[str, str]]:
     assert dreamd("search", "-w", workspace.root, "Grafana").status == 0
     with opened(workspace) as store:
         query = "SELECT older, newer FROM supersessions WHERE cause = 'note' AND trust = 'agent' ORDER BY older"
-        pairs = store.crystals.connection.execute(query).fetchall()
+        pairs = store.connection.execute(query).fetchall()
         texts = store.crystals.by_keys(key for pair in pairs for key in pair)
         return [(texts[older].text, texts[newer].text) for older, newer in pairs]
 
@@ -144,7 +144,7 @@ def test_notes_and_turns_after_a_page_have_heard_it_until_the_owner_speaks(
         inbox.append(Note(f"noted {text}", moment))
     assert dreamd("search", "-w", workspace.root, "Grafana").status == 0
     with opened(workspace) as store:
-        rows = store.crystals.connection.execute("SELECT text, heard FROM crystals WHERE trust IN ('agent', 'owner')")
+        rows = store.connection.execute("SELECT text, heard FROM crystals WHERE trust IN ('agent', 'owner')")
         heard = {row["text"]: row["heard"] for row in rows}
     assert {text: heard[f"noted {text}"] for text in notes} == {
         "before": "", "file": "tool", "page": "web", "after": "", "next day": "",
@@ -165,7 +165,7 @@ def test_a_note_names_what_a_line_has_become_or_the_memory_of_one_that_is_gone(
     assert dreamd("dream", workspace.root).status == 0
     with opened(workspace) as store:
         tom, other = (store.lineage.lives(text)[0].id for text in (TOM, OTHER))
-        connection = store.crystals.connection
+        connection = store.connection
         connection.execute(
             "INSERT INTO lines (id, section, text, importance, trust, born_in, born_at, crystal)"
             " VALUES ('L9', 'The Bond', ?, .7, 'agent', 2, ?, '')",

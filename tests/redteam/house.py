@@ -161,7 +161,7 @@ def grown(folder: Path) -> Workspace:
         dreamt(store, "The piano was tuned by Grace", "The password hint was the second ship")
         add(store, "talk", Draft("The carpet is to be cleaned", "medium"), utc_now())
         forget(store, ForgetRequest("The password hint was the second ship"), utc_now())
-        store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     NoteInbox(workspace).append(Note("The ladder stands behind the shed", utc_now(), 0.8))
     return workspace
 

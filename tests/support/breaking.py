@@ -53,7 +53,7 @@ def lived(folder: Path, *, embedding: Embedding | None = WORDS_ONLY) -> Workspac
     chat.parent.mkdir()
     chat.write_text("".join(json.dumps({"role": "user", "content": text}) + "\n" for text in SAID))
     with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
-        store.crystals.connection.execute("PRAGMA synchronous = OFF")
+        store.connection.execute("PRAGMA synchronous = OFF")
         store.disk.system = Unsynced()
         note(store, *NOTED[:60])
         dream_now(store, Reason.MANUAL, Mode.AUTO)
@@ -71,7 +71,7 @@ def lived(folder: Path, *, embedding: Embedding | None = WORDS_ONLY) -> Workspac
         note(store, *PENDING)
         absorb_notes(store, utc_now())
         note(store, UNREAD)
-        store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return workspace
 
 

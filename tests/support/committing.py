@@ -71,7 +71,7 @@ def opened(
     """The workspace, owned; without an embedding model it is searched by words, and opened in milliseconds."""
     with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
         store.disk.system = system or Unsynced()
-        store.crystals.connection.execute("PRAGMA synchronous = OFF")  # only a real loss of power would tell
+        store.connection.execute("PRAGMA synchronous = OFF")  # only a real loss of power would tell
         yield store
 
 
@@ -147,7 +147,7 @@ def assert_sound(store: Store, dream: Dream, notes: tuple[str, ...] = OLD_NOTES 
 
     MEMORY.md is the last committed version to the byte; each note is pending, or a crystal that the dream took in.
     """
-    connection = store.crystals.connection
+    connection = store.connection
     number = store.lineage.version_of(dream.id)
     done = number is not None
     text = store.disk.read_bytes(store.workspace.document)
@@ -163,9 +163,7 @@ def assert_sound(store: Store, dream: Dream, notes: tuple[str, ...] = OLD_NOTES 
 
 def places(store: Store) -> dict[str, int]:
     """For each note, in how many places it stands: among what is pending, or a crystal that a dream took in."""
-    rows = store.crystals.connection.execute(
-        "SELECT text FROM crystals WHERE origin = 'scratch' AND dreamt_in IS NOT NULL"
-    )
+    rows = store.connection.execute("SELECT text FROM crystals WHERE origin = 'scratch' AND dreamt_in IS NOT NULL")
     consumed = [row["text"] for row in rows]
     pending = [note.text for note in tuple(store.notes.each_pending())]
     return dict(Counter(consumed + pending))

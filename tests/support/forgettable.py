@@ -72,7 +72,7 @@ def lived(folder: Path, secret: str = SECRET) -> Workspace:
         note(store, f"And again, {secret}", "The piano of house 4 is out of tune")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         store.config = Config()
-        store.crystals.connection.execute("UPDATE dreams SET detail = ?", (f"refused: {secret}",))
+        store.connection.execute("UPDATE dreams SET detail = ?", (f"refused: {secret}",))
         note(store, f"This one is cut off: {secret}", "The ladder of house 5 is broken")
         with with_model(store), patch.object(store.memory, "commit", side_effect=PowerCut), suppress(PowerCut):
             dream_now(store, Reason.MANUAL, Mode.AUTO)

@@ -57,7 +57,7 @@ def hostile_workspace(folder: Path, texts: Sequence[HostileText] = ALL) -> Works
     now = utc_now()
     with quick(workspace) as store:
         _live(store, texts, now)
-        connection = store.crystals.connection
+        connection = store.connection
         store.crystals.upsert(_crystals(texts, now))
         _talk(store, texts, now)
         with transaction(connection):
@@ -217,7 +217,7 @@ def _fill(connection: sqlite3.Connection, texts: Sequence[HostileText], now: dat
 
 def _reviews(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
     """Changes that wait or applied, and the record of the last version, full of hostile words."""
-    connection, at = store.crystals.connection, to_text(now)
+    connection, at = store.connection, to_text(now)
     lines = [CurrentLine(*row) for row in _standing(connection)][:1]
     for one in texts:
         change = StagedChange(

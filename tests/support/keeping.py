@@ -31,7 +31,7 @@ def remembering(folder: Path) -> Path:
     with open_exclusive(workspace, Config(), "test") as store:
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         # As a workspace is that nobody has open: all in one file.
-        store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     NoteInbox(workspace).append(Note(PENDING, datetime.now(UTC)))
     return workspace.root
 
@@ -47,7 +47,7 @@ def pending(root: Path) -> list[str]:
 
 def crystals(root: Path) -> set[str]:
     with open_readonly(open_workspace(root), Config()) as store:
-        return {row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals")}
+        return {row[0] for row in store.connection.execute("SELECT text FROM crystals")}
 
 
 def one_line(ended: Ended, status: int, *said: str) -> None:

@@ -51,7 +51,7 @@ def document(store: Store) -> str:
 
 def texts_of(store: Store) -> list[str]:
     """The texts of all crystals, in the order in which they came."""
-    return [row["text"] for row in store.crystals.connection.execute("SELECT text FROM crystals ORDER BY key")]
+    return [row["text"] for row in store.connection.execute("SELECT text FROM crystals ORDER BY key")]
 
 
 @contextmanager
@@ -76,12 +76,12 @@ def contents(memories: values.Memories | values.Pending | values.SearchResult | 
 
 def undreamt(store: Store) -> list[tuple[Item, bool]]:
     """The archived items that no dream was given, in the order in which it will be, and whether each is rescued."""
-    return Sessions(store.crystals.connection).undreamt(100)
+    return Sessions(store.connection).undreamt(100)
 
 
 def everything(store: Store, session: str = "s") -> list[Item]:
     """Every item that the session ever had."""
-    sessions_ = Sessions(store.crystals.connection)
+    sessions_ = Sessions(store.connection)
     found = sessions_.find(session)
     return sessions_.items(found) if found else []
 
@@ -95,7 +95,7 @@ def deeds(store: Store, session: str = "s") -> list[tuple[str, str]]:
 def written(store: Store) -> list[tuple[str, tuple[object, ...]]]:
     """Every row of the tables of working memory and of the crystals, to be compared: ids of crystals are random."""
     tables = "sessions items item_events forgotten crystals occurrences cold_words_docsize".split()
-    read = store.crystals.connection.execute
+    read = store.connection.execute
     rows = ((table, row) for table in tables for row in read(f"SELECT * FROM {table}").fetchall())  # noqa: S608
     return [
         (table, tuple(_IDS.sub("ID", one) if isinstance(one, str) else one for one in row)) for table, row in rows

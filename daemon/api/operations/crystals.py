@@ -11,7 +11,7 @@ from daemon.api.operations.operation import Arg, operation
 from daemon.api.text import superseded_text
 from daemon.explain.crystal import CrystalDetails, details
 from daemon.ingest.notes import absorb_notes
-from daemon.workspace.redaction import redacted, shown_of
+from daemon.workspace.redaction import shown_of
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.crystals.supersession import Cause, Supersession
@@ -72,7 +72,7 @@ def crystals(
     """Return the crystals as a table: filtered, sorted, part by part."""
     now = utc_now()
     with access.read() as store:
-        supersessions, listing = Supersessions(store.crystals), CrystalList(store.crystals.connection)
+        supersessions, listing = Supersessions(store.crystals), CrystalList(store.connection)
         chosen = Chosen(
             Filters(origin, kind, session, speaker, since, until, trust),
             lifecycle,
@@ -88,7 +88,7 @@ def crystals(
         without_hold = chosen.superseded
         if without_hold is None:
             without_hold = frozenset(supersessions.among(key for row in part for key in row.keys).current)
-        shown = shown_of(store)
+        shown = shown_of(store.crystals, store.redaction)
         return CrystalTable(
             crystals=tuple(
                 replace(
@@ -145,7 +145,7 @@ def supersede(
         if before & after:
             raise UsageError("both are the same memory", "name two")
         supersessions = Supersessions(store.crystals)
-        with transaction(store.crystals.connection):
+        with transaction(store.connection):
             store.check()
             pairs = {(pair.older, pair.newer) for pair in supersessions.among(before | after).pairs}
             # What was said of them before would make a circle with this.
@@ -158,7 +158,7 @@ def supersede(
             elif not any(undone):
                 raise NothingToDoError("neither supersedes the other", "'dreamd why' says what superseded a line")
         turned = not undo and any((other, one) in pairs for one in before for other in after)
-        texts = redacted(store, once.text), redacted(store, now_holds.text)
+        texts = store.redaction.of(once.text), store.redaction.of(now_holds.text)
     return Superseded(*texts, undone=undo, turned=turned)
 
 
@@ -174,6 +174,6 @@ def _meant(store: Store, name: str) -> tuple[Crystal, set[int]]:
     if not found:
         raise NotFoundError(f"no memory has {name[:200]!r} in it or as its id", "'dreamd search' shows texts and ids")
     if len({normalise(one.text) for one in found}) > 1:
-        ids = ", ".join(f"{one.id[:12]} ({redacted(store, one.text)[:60]!r})" for one in found[:5])
+        ids = ", ".join(f"{one.id[:12]} ({store.redaction.of(one.text)[:60]!r})" for one in found[:5])
         raise UsageError(f"{name[:200]!r} means several memories: {ids}", "name one by its id")
     return found[-1], set(store.crystals.keys(one.id for one in found).values())

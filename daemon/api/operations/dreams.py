@@ -75,7 +75,7 @@ def dreams(
     with access.read() as store:
         runs = store.ledger.runs(limit + 1, cursor, outcome)
         page = runs[:limit]
-        return DreamPage(described(store, page), page[-1].id if len(runs) > len(page) else None)
+        return DreamPage(described(store.lineage, store.ledger, page), page[-1].id if len(runs) > len(page) else None)
 
 
 @operation("dream_details", reads=True)
@@ -89,7 +89,7 @@ def dream_details(
     if bool(dream) is (version is not None):
         raise UsageError("which dream? name its id or its version", "'dreamd history' lists the versions")
     with access.read() as store:
-        run = run_of_version(store, version) if version is not None else store.ledger.run(dream)
+        run = run_of_version(store.lineage, store.ledger, version) if version is not None else store.ledger.run(dream)
         return details(store, run, limit)
 
 

@@ -16,12 +16,13 @@ from daemon.dream.review import change
 from daemon.dream.standing import SHOWN_CHARACTERS, StandingLines, shown, standing_lines
 from daemon.explain.dream import unified_diff
 from daemon.workspace.document import read_document
-from daemon.workspace.stores import Store, utc_now
+from daemon.workspace.stores import utc_now
 from graphs.review import LineAction, Wish
 from state.document.document import SectionName
 from state.dream import Dream
 from state.errors import NotFoundError, UsageError
 from state.stores.history.lineage import Version
+from state.stores.history.memory import Memory
 from state.text.line import LINE_CHARACTERS
 
 MOST_CHANGES = 100
@@ -42,7 +43,7 @@ def memory_state(access: WorkspaceAccess) -> MemoryDocument:
     """Return MEMORY.md as it stands, and its version."""
     with access.read() as store:
         # A model may ask for it, and what the owner wrote by hand nobody has redacted.
-        text = access.config.secrets.redaction.of(read_document(store)[0])
+        text = access.config.secrets.redaction.of(read_document(store.workspace, store.connection)[0])
         return MemoryDocument(text, store.lineage.last_version(), utc_now())
 
 
@@ -189,20 +190,20 @@ def diff(
             raise NotFoundError("there is no version yet", "'dreamd dream' makes the first")
         if file:
             content = store.disk.read_optional(store.workspace.document) or b""
-            before = _named(store, store.lineage.standing()[0])
+            before = _named(store.memory, store.lineage.standing()[0])
             after = ("as it is", content.decode(errors="replace"))
         else:
             number = versions[-1] if versions else last
-            after = _named(store, number)
-            before = _named(store, versions[0] if len(versions) > 1 else number - 1)
+            after = _named(store.memory, number)
+            before = _named(store.memory, versions[0] if len(versions) > 1 else number - 1)
     return Difference(before[0], after[0], unified_diff(before[1], after[1], before[0], after[0]))
 
 
-def _named(store: Store, number: int) -> tuple[str, str]:
+def _named(memory: Memory, number: int) -> tuple[str, str]:
     """Return the name and the text of a version; 0: what stood before dreamd."""
     if number == 0:
-        return "before dreamd", store.memory.text(0)
-    return f"version {number}", store.memory.text(number)
+        return "before dreamd", memory.text(0)
+    return f"version {number}", memory.text(number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ from daemon.ingest.memory_files import absorb_memory_file
 from daemon.ingest.named import doubt
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.workspace.adoption import vouch
-from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store, utc_now
 from state.errors import DreamdError, NothingToDoError, UsageError
 from state.scratch import DEFAULT_IMPORTANCE, MAX_REPLACES, Note
@@ -159,7 +158,7 @@ class _Reading:
             vouch(self._store.workspace, path)  # so that forgetting looks into it
             taken = absorb_memory_file(self._store, path, trust, self._belongs)
         except DreamdError as error:
-            self._skip(redacted(self._store, str(error)))
+            self._skip(self._store.redaction.of(str(error)))
             return
         self._counts["imports"] += taken.imports
         self._problems += taken.problems

@@ -10,13 +10,14 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.operations.request import Request
 from daemon.api.text import decided_text, review_text
+from daemon.config.settings import Config
 from daemon.dream.review import RefusedChange, decide_changes, open_changes
 from daemon.explain.crystal import Evidence
-from daemon.workspace.stores import Store
 from state.document.document import SectionName
 from state.document.operations import Action
 from state.dream import Decision
 from state.errors import UsageError
+from state.stores.crystals.crystals import Crystals
 from state.stores.database.tables import Change
 
 Number = Annotated[int, Field(ge=1, le=10**9)]
@@ -57,12 +58,12 @@ class ChangesToReview:
 def changes(access: WorkspaceAccess) -> ChangesToReview:
     """Return the changes of single lines that wait for the owner, and the latest ones that applied."""
     with access.read() as store:
-        return ChangesToReview(tuple(_to_review(store, *one) for one in open_changes(store)))
+        return ChangesToReview(tuple(_to_review(store.config, store.crystals, *one) for one in open_changes(store)))
 
 
-def _to_review(store: Store, one: Change, outdated: bool) -> ChangeToReview:
+def _to_review(config: Config, crystals: Crystals, one: Change, outdated: bool) -> ChangeToReview:
     change, operation = one.change, one.change.operation
-    known = store.crystals.get([piece.crystal for piece in change.evidence if piece.crystal])
+    known = crystals.get([piece.crystal for piece in change.evidence if piece.crystal])
     speakers = {crystal.id: crystal.speaker for crystal in known}
     cited = [
         Evidence(
@@ -87,7 +88,7 @@ def _to_review(store: Store, one: Change, outdated: bool) -> ChangeToReview:
         why=change.figures,
         dream=one.dream,
         at=one.at,
-        until=one.at + timedelta(days=store.config.dream.approve_days),
+        until=one.at + timedelta(days=config.dream.approve_days),
         outdated=outdated,
     )
 

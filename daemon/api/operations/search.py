@@ -16,7 +16,6 @@ from daemon.explain.why_not import Answer, why_not
 from daemon.ingest.notes import absorb_notes
 from daemon.sessions import left_behind
 from daemon.sessions.crystals import trust_of
-from daemon.workspace.redaction import redacted
 from daemon.workspace.session_start import session as session_start
 from daemon.workspace.stores import EMBED_BATCH, Store, utc_now
 from state.agents import agent_called
@@ -159,7 +158,7 @@ def recall(
     if findings.good:
         enough = findings.hits[0].score * _COUNTED_SHARE if findings.hits else 0.0
         store.crystals.touch([hit.crystal.id for hit in findings.hits if hit.score >= enough], now)
-    elif agent and filters == _NO_FILTERS and (gap := gap_of_search(redacted(store, keywords))) is not None:
+    elif agent and filters == _NO_FILTERS and (gap := gap_of_search(store.redaction.of(keywords))) is not None:
         store.questions.raise_(gap, Cause.MISS, now)
     return findings
 
@@ -203,8 +202,8 @@ def _archived(store: Store, query: str, limit: int, filters: Filters, findings: 
             created_at=item.created_at,
             importance=item.importance,
         )
-        for item in left_behind(store, query, limit, filters, now)
-        if (text := redacted(store, item.content)) not in known
+        for item in left_behind(store.connection, store.feelings, query, limit, filters, now)
+        if (text := store.redaction.of(item.content)) not in known
     )
 
 

@@ -9,12 +9,12 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.text import mood_text
 from daemon.ingest.feelings import feel
-from daemon.workspace.redaction import redacted, shown_of
-from daemon.workspace.stores import Store, utc_now
+from daemon.workspace.redaction import shown_of
+from daemon.workspace.stores import utc_now
 from state.signals.curiosity import Cause, Gap
 from state.signals.hormones import Feeling, Hormones, mood, resting
 from state.signals.skills import EmergingSkill
-from state.stores.crystals.hormones import Felt
+from state.stores.crystals.hormones import Feelings, Felt
 from state.stores.crystals.skills import Skills
 from state.stores.erasing.intent import Forgotten, forgotten_list
 
@@ -52,8 +52,8 @@ def feel_event(
     """
     with access.write() as store:
         now = utc_now()
-        feel(store, [event], redacted(store, because), now, now)
-        levels = _mood_of(store, now)
+        feel(store, [event], store.redaction.of(because), now, now)
+        levels = _mood_of(store.feelings, now)
     access.mark_changed()
     return levels
 
@@ -62,7 +62,7 @@ def feel_event(
 def current_mood(access: WorkspaceAccess) -> Mood:
     """Return the hormone levels now."""
     with access.read() as store:
-        return _mood_of(store, utc_now())
+        return _mood_of(store.feelings, utc_now())
 
 
 @operation("hormones", reads=True)
@@ -75,19 +75,19 @@ def hormones(
     now, span, last = utc_now(), timedelta(hours=hours), samples - 1
     moments = [now - span * (last - number) / last for number in range(samples)]
     with access.read() as store:
-        shown = shown_of(store)
+        shown = shown_of(store.crystals, store.redaction)
         events, count = store.feelings.events(now - span, now, MOST_EVENTS)
         return replace(
-            _mood_of(store, now),
+            _mood_of(store.feelings, now),
             curve=tuple(store.feelings.levels_at(moments)),
             events=tuple(replace(one, cause=shown(one.cause)) for one in events),
             more=count - len(events),
         )
 
 
-def _mood_of(store: Store, now: datetime) -> Mood:
-    levels = store.feelings.levels(now)
-    return Mood(levels, mood(levels), resting(now, store.feelings.baselines))
+def _mood_of(feelings: Feelings, now: datetime) -> Mood:
+    levels = feelings.levels(now)
+    return Mood(levels, mood(levels), resting(now, feelings.baselines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def gaps(
     """Return the open questions: what was asked and is not answered yet; the most often or the latest asked first."""
     with access.read() as store:
         found = sorted(store.questions.all(cause), key=attrgetter(sort, "question"), reverse=True)
-        shown = shown_of(store)
+        shown = shown_of(store.crystals, store.redaction)
         return GapTable(tuple(replace(one, question=shown(one.question)) for one in found[:limit]), len(found))
 
 
@@ -124,7 +124,7 @@ class SkillTable:
 def skills(access: WorkspaceAccess, limit: Limit = 50) -> SkillTable:
     """Return the emerging skills: tasks that came back in different sessions."""
     with access.read() as store:
-        known, shown = Skills(store.crystals.connection, store.crystals.vectors), shown_of(store)
+        known, shown = Skills(store.connection, store.crystals.vectors), shown_of(store.crystals, store.redaction)
         found = tuple(replace(one, pattern=shown(one.pattern)) for one in known.listed(limit))
         return SkillTable(found, known.count())
 
@@ -155,7 +155,7 @@ class ForgottenTable:
 def forgotten(access: WorkspaceAccess, limit: Limit = 50) -> ForgottenTable:
     """Return what stays forgotten, without its words; and the lines that the owner deleted."""
     with access.read() as store:
-        shown, found = shown_of(store), forgotten_list(store.crystals.connection)
+        shown, found = shown_of(store.crystals, store.redaction), forgotten_list(store.connection)
         lines, line_count = store.lineage.deleted_lines(limit)
         return ForgottenTable(
             forgotten=tuple(found[:limit]),

@@ -54,7 +54,7 @@ def forget_text(
     wish = ForgetRequest(text, Cut.WORDS if words else Cut.SENTENCES, kept)
     if lift:
         with access.write() as store:
-            return unforget(store, text, utc_now())
+            return unforget(store.connection, text, utc_now())
     if not dry_run and not confirm:
         raise ConfirmRequiredError(
             "what is forgotten cannot be brought back", "say confirm=true, or dry_run=true first"

@@ -76,7 +76,7 @@ def opened(workspace: Workspace) -> LocalAccess:
 
 def supersede(store: Store, *pairs: tuple[Crystal, Crystal]) -> None:
     keys = store.crystals.keys(crystal.id for pair in pairs for crystal in pair)
-    with transaction(store.crystals.connection):
+    with transaction(store.connection):
         Supersessions(store.crystals).record(
             Supersession(keys[older.id], keys[newer.id], NOW, Trust.AGENT, Cause.DREAM) for older, newer in pairs
         )
@@ -242,7 +242,7 @@ def test_a_crystal_tells_all_that_it_has_to_do_with(store: Store) -> None:
     store.crystals.upsert([replace(turns[3], session="later", position=1, created_at=NOW + timedelta(hours=1))])
     supersede(store, (turns[2], turns[3]), (turns[3], turns[5]))
     keys = store.crystals.keys([turns[3].id, turns[6].id, turns[0].id])
-    with transaction(store.crystals.connection) as connection:
+    with transaction(store.connection) as connection:
         Supersessions(store.crystals).record(
             [Supersession(keys[turns[3].id], keys[turns[6].id], NOW, Trust.OWNER, Cause.OWNER)]
         )
@@ -311,7 +311,7 @@ def test_long_lists_say_how_much_they_leave_out(store: Store) -> None:
 def test_an_id_has_to_be_one_crystal_s(store: Store) -> None:
     with pytest.raises(NotFoundError):
         told(store, "0" * 8)
-    with transaction(store.crystals.connection) as connection:
+    with transaction(store.connection) as connection:
         store.crystals.upsert(CRYSTALS[:2])
         for at in range(2):
             connection.execute("UPDATE crystals SET id = ? WHERE id = ?", (f"{'0' * 31}{at}", CRYSTALS[at].id))

@@ -64,7 +64,7 @@ def test_the_questions_are_listed_in_their_order(access: LocalAccess, store: Sto
 
 def test_skills_are_listed_once_there_was_a_pass(access: LocalAccess, store: Store) -> None:
     assert (ask(access, "skills").skills, ask(access, "skills").total) == ((), None)
-    with transaction(store.crystals.connection) as connection:
+    with transaction(store.connection) as connection:
         connection.executemany("INSERT INTO skills VALUES (?, ?, .5, 3, 2)", [(at, f"task {at}") for at in range(7)])
         connection.execute("INSERT INTO meta VALUES ('skills_found_at', '1')")
     found = ask(access, "skills", limit=3)
@@ -127,7 +127,7 @@ def test_hormones_tell_the_latest_events_and_how_many_more(access: LocalAccess, 
     assert told.curve[-1] == told.now
     assert (told.curve[-1].at - told.curve[0].at, len(told.curve)) == (timedelta(hours=2), 5)
     assert told.baselines.dopamine == BASELINES.dopamine
-    store.crystals.connection.execute("DELETE FROM feelings WHERE cause LIKE 'event%'")
+    store.connection.execute("DELETE FROM feelings WHERE cause LIKE 'event%'")
     (last,) = ask(access, "hormones", hours=2).events
     assert "[redacted" in last.cause
     assert KEY not in repr(last)
@@ -144,7 +144,7 @@ def test_what_stays_forgotten_is_told_without_its_words(access: LocalAccess, sto
         cut = Cut.WORDS if days else Cut.SENTENCES
         receipts.append(forget(store, ForgetRequest(text, cut), NOW + timedelta(days=days)))
     store.crystals.forgotten.block_texts(["purged one", "purged two"], NOW + timedelta(days=9))
-    store.crystals.connection.executemany(
+    store.connection.executemany(
         "INSERT INTO tombstones VALUES (?, ?)", [(f"line {at}, {KEY}", to_text(NOW)) for at in range(3)]
     )
     whole = ask(access, "forgotten", limit=200)
@@ -162,7 +162,7 @@ def test_what_stays_forgotten_is_told_without_its_words(access: LocalAccess, sto
     said = repr((whole, found))
     for word in (KEY, "falcon", "Mallory", "seven turns", "purged"):
         assert word not in said, word
-    unforget(store, TEXTS[1], NOW)
+    unforget(store.connection, TEXTS[1], NOW)
     assert [one.words for one in ask(access, "forgotten").forgotten] == [None, None, 45, 7]
 
 
@@ -170,7 +170,7 @@ def test_a_forgotten_text_is_in_no_table(access: LocalAccess, store: Store) -> N
     store.crystals.upsert([Crystal("Which falcon nests in the old tower is known", Origin.SESSION, NOW)])
     store.questions.raise_("Where does the falcon nest in the old tower?", Cause.QUESTION, NOW)
     store.feelings.feel([Feeling.REWARD], "the falcon nests in the old tower", utc_now())
-    with transaction(store.crystals.connection) as connection:
+    with transaction(store.connection) as connection:
         connection.execute("INSERT INTO skills VALUES (0, 'falcon nests in the old tower', .5, 3, 2)")
         connection.execute("INSERT INTO tombstones VALUES ('the falcon nests in the old tower', ?)", (to_text(NOW),))
     tables = ("crystals", "gaps", "skills", "hormones", "forgotten")

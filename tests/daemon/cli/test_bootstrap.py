@@ -210,16 +210,16 @@ def test_a_person_is_told_of_one_thing_the_most_urgent(told: Transcript, here: P
         store.ledger.skip("d", "interval", "nothing new", now + timedelta(seconds=3))
         assert attention(here, now) == ""
         record = "INSERT INTO changes (dream, place, at, record, decision) VALUES ('c', ?, '', '{}', 'waiting')"
-        store.crystals.connection.execute(record, (0,))
+        store.connection.execute(record, (0,))
         assert attention(here, now) == "[dreamd: 1 change waits for the owner: dreamd review]"
-        store.crystals.connection.execute(record, (1,))
+        store.connection.execute(record, (1,))
     assert attention(here, now + timedelta(days=9)) == "[dreamd: 2 changes wait for the owner: dreamd review]"
     told("$ dreamd bootstrap\n…\n[dreamd: 2 changes wait for the owner: dreamd review]")
 
 
 def test_what_waits_in_the_global_workspace_is_told_in_every_project(here: Path, everywhere: Workspace) -> None:
     with open_exclusive(everywhere, Config(), "test") as store:
-        store.crystals.connection.execute(
+        store.connection.execute(
             "INSERT INTO changes (dream, place, at, record, decision) VALUES ('c', 0, '', '{}', 'waiting')"
         )
     assert attention(here, NOW) == "[dreamd: 1 change waits for the owner: dreamd review --global]"

@@ -109,7 +109,7 @@ def test_a_model_is_checked_by_name_and_key(
 def test_a_damaged_page_is_found(here: Workspace, found: Found) -> None:
     with open_exclusive(here, Config(), "test") as store:
         store.crystals.upsert([Crystal(f"note {n} " * 50, Origin.SCRATCH, utc_now()) for n in range(200)])
-        store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with here.database.open("r+b") as file:
         for page in range(40, 60):
             file.seek(page * 4096)

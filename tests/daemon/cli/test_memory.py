@@ -158,9 +158,7 @@ def test_a_search_finds_by_meaning_filters_and_counts(told: Transcript, here: Pa
         ! notice: searched as it stands: …
     """)
     with open_readonly(open_workspace(here), Config()) as store:
-        (accesses,) = store.crystals.connection.execute(
-            "SELECT accesses FROM crystals WHERE text = ?", (NOTES[0],)
-        ).fetchone()
+        (accesses,) = store.connection.execute("SELECT accesses FROM crystals WHERE text = ?", (NOTES[0],)).fetchone()
         assert store.questions.open(10) == []  # what its owner misses is no question of an agent
     assert accesses > 0
 

@@ -149,7 +149,7 @@ def test_what_is_forgotten_in_any_workspace_is_not_proposed(tmp_path: Path, ever
     found = {one: project(tmp_path / one, SHORT) for one in ("one", "two")}
     found |= {"three": project(tmp_path / "three", "Ada lives in Berlin"), "global": everywhere}
     with opened(found[name]) as store:
-        TombstoneStore(store.crystals.connection).block_texts([SHORT], utc_now())
+        TombstoneStore(store.connection).block_texts([SHORT], utc_now())
     assert proposed(everywhere) == []
 
 
@@ -206,7 +206,7 @@ def test_what_fails_while_they_are_written_costs_a_repetition(tmp_path: Path, ev
         project(tmp_path / name, SHORT)
     with opened(everywhere) as store:
         full = "BEGIN SELECT RAISE(ABORT, 'full'); END"
-        store.crystals.connection.execute(f"CREATE TEMP TRIGGER fail BEFORE INSERT ON main.changes {full}")
+        store.connection.execute(f"CREATE TEMP TRIGGER fail BEFORE INSERT ON main.changes {full}")
         with pytest.raises(sqlite3.Error, match="full"):
             propose_agreements(store, utc_now())
     assert len(proposed(everywhere)) == 1

@@ -204,7 +204,7 @@ def test_a_save_in_the_same_moment_is_kept_beside_it_and_wins_where_both_changed
     assert changed.joined
     assert texts(store) == ["Grace is her sister", WALL, "Ada drinks water"]
     assert f"{WALL} 📌" in document(store)
-    assert not store.crystals.connection.execute("SELECT 1 FROM supersessions").fetchall()
+    assert not store.connection.execute("SELECT 1 FROM supersessions").fetchall()
     outcome = dreamt(store, "The kettle of house 9 was repaired")
     assert (outcome.refused, outcome.changes) == ((), 0)
     assert {"Grace is her sister", "Ada drinks water", WALL, "The kettle of house 9 was repaired"} == set(
@@ -224,7 +224,7 @@ def test_a_secret_stands_as_it_would_by_hand(store: Store) -> None:
     text = f"The token of the build is {SECRET}"
     edit(store, PORT, text)
     assert text in texts(store)
-    assert not [row for row in store.crystals.connection.execute("SELECT text FROM crystals") if SECRET in row[0]]
+    assert not [row for row in store.connection.execute("SELECT text FROM crystals") if SECRET in row[0]]
     shown = next(one for one in lines(store) if "token" in one)
     assert SECRET not in shown
     done(store, wish(store, LineAction.DELETE, shown))

@@ -75,7 +75,7 @@ def lines(store: Store) -> list[str]:
 
 
 def decided(store: Store) -> list[tuple[int, str]]:
-    rows = store.crystals.connection.execute("SELECT number, decision FROM changes ORDER BY number")
+    rows = store.connection.execute("SELECT number, decision FROM changes ORDER BY number")
     return [(number, decision) for number, decision in rows]
 
 
@@ -154,7 +154,7 @@ def test_what_nobody_decides_becomes_a_note_and_does_not_go_in_circles(store: St
 def test_a_note_that_a_kill_left_before_it_was_recorded_is_not_written_twice(store: Store) -> None:
     dreamt(store, COFFEE)
     settle(store, utc_now() + WEEKS)
-    store.crystals.connection.execute("UPDATE changes SET decision = 'waiting', decided_at = NULL, note = ''")
+    store.connection.execute("UPDATE changes SET decision = 'waiting', decided_at = NULL, note = ''")
     settle(store, utc_now() + WEEKS)
     assert [note.text for note in tuple(store.notes.each_pending())] == [COFFEE]
 
@@ -173,7 +173,7 @@ def test_a_change_whose_line_the_owner_changed_does_not_apply_and_is_a_note_of_i
 def test_tidying_that_is_outdated_says_nothing_new_and_is_no_note(store: Store) -> None:
     dreamt(store, COFFEE)
     # As a change is kept that cited nothing, and only words its line otherwise.
-    connection = store.crystals.connection
+    connection = store.connection
     (row,) = connection.execute("SELECT record FROM changes").fetchone()
     connection.execute("UPDATE changes SET record = ?", (json.dumps(json.loads(row) | {"evidence": []}),))
     assert settle(store, utc_now() + WEEKS) == 1

@@ -22,7 +22,7 @@ def test_others_write_at_once_while_pointers_are_tried_and_the_trial_writes_noth
         store.crystals.upsert(
             [Crystal(f"Note {number} on the cluster", Origin.SCRATCH, utc_now()) for number in range(9)]
         )
-        before = store.crystals.connection.total_changes
+        before = store.connection.total_changes
         leaving = Crystal("The passphrase of the north gate is quartz", Origin.EVICTED, utc_now())
         with (
             WorkspaceMemory(store).trial([leaving]) as trial,
@@ -31,7 +31,7 @@ def test_others_write_at_once_while_pointers_are_tried_and_the_trial_writes_noth
             assert trial.first("quartz passphrase", 5) == (leaving.id,)
             other.execute("INSERT INTO meta VALUES ('another', 'wrote')")
             assert trial.frequency(["quartz", "cluster"]) == {"quartz": 1, "cluster": 9}
-        assert store.crystals.connection.total_changes == before
+        assert store.connection.total_changes == before
 
 
 def test_what_is_forgotten_is_not_tried(tmp_path: Path) -> None:

@@ -97,11 +97,11 @@ def test_a_line_that_stood_there_already_does_not_lift_it(store: Store) -> None:
 def test_while_a_forgetting_is_unfinished_nothing_is_lifted(store: Store) -> None:
     dreamt(store)
     bury(store)
-    intend(store.crystals.connection, Erasure((Target.of(SECRET),), Cut.SENTENCES))
+    intend(store.connection, Erasure((Target.of(SECRET),), Cut.SENTENCES))
     by_hand(store, SECRET)
     dreamt_again(store)
     assert store.crystals.forgotten.any()
-    finish(store.crystals.connection)
+    finish(store.connection)
 
 
 def test_a_line_by_hand_is_not_lost_when_it_leaves_for_want_of_room(store: Store) -> None:

@@ -37,7 +37,7 @@ def lived(store: Store) -> None:
 
 def lost(store: Store, number: int) -> None:
     """Lose the text and the record of a version."""
-    store.crystals.connection.execute("UPDATE versions SET text = x'', record = x'' WHERE number = ?", (number,))
+    store.connection.execute("UPDATE versions SET text = x'', record = x'' WHERE number = ?", (number,))
 
 
 def test_a_version_is_restored_although_a_later_one_is_lost(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def do(store: Store, deed: str, what: Any) -> None:
 
 
 def standing(store: Store) -> dict[str, object]:
-    read = store.crystals.connection.execute
+    read = store.connection.execute
     return {
         "document": store.workspace.document.read_text(encoding="utf-8"),
         "pending": [note.text for note in tuple(store.notes.each_pending())],

@@ -42,7 +42,7 @@ def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained
             store.questions.raise_(f"When does release {number} ship?", Cause.MISS, utc_now())
             version = dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number
             committed[version] = store.memory.text(version)
-        connection = store.crystals.connection
+        connection = store.connection
         before = {
             table: connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608
             for table in layouts_of(connection)
@@ -65,9 +65,9 @@ def test_a_pass_sweeps_and_one_with_nothing_to_sweep_changes_nothing(tmp_path: P
         store.questions.raise_("What was missed?", Cause.MISS, utc_now())
         consolidate(store, utc_now())
         assert len(store.questions.open(9)) == 1
-        changes = store.crystals.connection.total_changes
+        changes = store.connection.total_changes
         consolidate(store, utc_now())
-        assert store.crystals.connection.total_changes == changes
+        assert store.connection.total_changes == changes
         consolidate(store, utc_now() + timedelta(days=400))
         assert store.questions.open(9) == []
 
@@ -115,7 +115,7 @@ def deny(store: Store, times: int) -> None:
             return sqlite3.SQLITE_DENY
         return sqlite3.SQLITE_OK
 
-    store.crystals.connection.set_authorizer(may)
+    store.connection.set_authorizer(may)
 
 
 @pytest.mark.parametrize("at", NODES)
@@ -147,7 +147,7 @@ def test_a_step_that_cannot_be_kept_waits_for_the_next_and_fails_no_dream(
         deny(store, refused)
         told: list[str] = []
         done = dream_now(store, Reason.MANUAL, Mode.AUTO, lambda step: told.append(step.node))
-        store.crystals.connection.set_authorizer(None)
+        store.connection.set_authorizer(None)
         assert told == ["absorb", *NODES]
         assert steps_of(store, done.dream.id) == kept
         assert store.memory.has(1)
@@ -159,4 +159,4 @@ def test_what_is_skipped_leaves_no_step(tmp_path: Path) -> None:
         with pytest.raises(NothingToDoError):
             dream_now(store, Reason.INTERVAL, Mode.AUTO)
         assert store.ledger.runs(1)[0].outcome == "skipped"
-        assert store.crystals.connection.execute("SELECT count(*) FROM steps").fetchone()[0] == 0
+        assert store.connection.execute("SELECT count(*) FROM steps").fetchone()[0] == 0

@@ -93,7 +93,7 @@ def found(store: Store) -> list[tuple[str, str]]:
 
 def said_again(store: Store, text: str) -> None:
     """What the line rested on is input again; a page says it too, and then a note in the very words."""
-    old = [row["id"] for row in store.crystals.connection.execute("SELECT id FROM crystals WHERE text = ?", (text,))]
+    old = [row["id"] for row in store.connection.execute("SELECT id FROM crystals WHERE text = ?", (text,))]
     store.crystals.undream(old)
     store.crystals.upsert([Crystal(f"{text}.", Origin.SESSION, utc_now(), Kind.FACT, 0.9, Trust.WEB)])
     dreamt(store, CHESS)

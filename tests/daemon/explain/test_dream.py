@@ -145,13 +145,13 @@ def test_where_no_answers_are_kept_there_is_none(tmp_path: Path) -> None:
 def test_what_is_gone_is_empty_and_no_error(tmp_path: Path) -> None:
     with opened(tmp_path / "here") as store:
         dream = dreamt(store, TEA)
-        store.crystals.connection.execute("UPDATE versions SET text = x'', record = x''")
+        store.connection.execute("UPDATE versions SET text = x'', record = x''")
         store.sweep(utc_now() + timedelta(days=15))
         found = asked(store, dream)
         assert (found.operations, found.diff, found.itself) == ((), "", None)
         assert [(call.request, call.reply) for call in found.calls] == [((), "")]
         assert found.run.spent.calls == 1
-        store.crystals.connection.execute("DELETE FROM dreams")
+        store.connection.execute("DELETE FROM dreams")
         assert asked(store, version=1).run.run.outcome == "committed"
         for dream, version in (("", 7), ("2", None), ("nobody", None)):  # "2" begins both
             with pytest.raises(NotFoundError):

@@ -60,12 +60,12 @@ def absorbed(store: Store, path: Path, trust: Trust = Trust.OWNER) -> int:
 
 
 def known(store: Store) -> dict[str, Crystal]:
-    rows = store.crystals.connection.execute("SELECT id FROM crystals ORDER BY key").fetchall()
+    rows = store.connection.execute("SELECT id FROM crystals ORDER BY key").fetchall()
     return {crystal.text: crystal for crystal in store.crystals.get(row["id"] for row in rows)}
 
 
 def occurrences(store: Store) -> int:
-    return int(store.crystals.connection.execute("SELECT count(*) FROM occurrences").fetchone()[0])
+    return int(store.connection.execute("SELECT count(*) FROM occurrences").fetchone()[0])
 
 
 def test_each_part_is_a_crystal_with_its_heading_and_lines(store: Store) -> None:

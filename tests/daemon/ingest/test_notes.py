@@ -75,7 +75,7 @@ def test_a_full_disk_on_the_way_loses_neither_question_nor_feeling(store: Store)
         _note(store, line)
     root, notes = store.workspace.root, store.notes
     full = FaultySystem(root, fail_at=0, fault=Fault.ERROR_ONWARDS)
-    store.notes = Notes(NoteInbox(store.workspace, store.workspace.disk(full)), store.crystals.connection)
+    store.notes = Notes(NoteInbox(store.workspace, store.workspace.disk(full)), store.connection)
     with pytest.raises(StorageError, match="disk is full"):
         absorb_notes(store, utc_now())
     assert (texts_of(store), store.questions.open(5), full.met) == ([], [], True)

@@ -84,7 +84,7 @@ def test_a_transcript_is_read_as_the_owner_says(tmp_path: Path, redact: bool, ex
         turn = {"role": f"user {SECRET}", "content": f"it is {SECRET}"}
         (folder / "chat.jsonl").write_text(json.dumps(turn) + "\n", encoding="utf-8")
         (folder / "notes.md").write_text(f"# On {SECRET}\n\nIt is rotated every week.\n", encoding="utf-8")
-        absorb_transcripts(store, transcript_files(store), utc_now())
+        absorb_transcripts(store, transcript_files(store.workspace, store.config), utc_now())
         crystals = store.crystals.by_keys(range(99)).values()
     assert crystals
     assert (SECRET in str(crystals)) is not redact

@@ -66,12 +66,12 @@ def live(store: Store, more: Mapping[str, str]) -> None:
         [*TURNS, Crystal("Ada likes animals.", Origin.DREAM, NOW, parents=(CAT.id,), importance=0.9)]
     )
     keys = store.crystals.keys([OLD.id, NEW.id])
-    with transaction(store.crystals.connection):
+    with transaction(store.connection):
         pair = Supersession(keys[OLD.id], keys[NEW.id], NOW, Trust.AGENT, Cause.DREAM)
         Supersessions(store.crystals).record([pair])
     for question, cause in more.items():
         store.questions.raise_(question, Asked(cause), NOW - timedelta(hours=1))
     store.feelings.feel([Feeling.ERROR], "the <b>build</b> broke", NOW - timedelta(hours=2))
-    with transaction(store.crystals.connection) as connection:
+    with transaction(store.connection) as connection:
         connection.execute("INSERT INTO skills VALUES (0, 'rotate the <i>certificates</i>', .55, 7, 3)")
         connection.execute("INSERT INTO meta VALUES ('skills_found_at', '1')")

@@ -446,7 +446,7 @@ def test_a_forgetting_that_the_daemon_does_is_no_problem_while_it_runs(house: Ho
             return str(status(workspace, Config(), utc_now(), access.service()).problems)
 
     with house.service.open(name, lambda _: None) as access, access.exclusive() as store:
-        intend(store.crystals.connection, Erasure((Target(("miez",)),), Cut.WORDS))
+        intend(store.connection, Erasure((Target(("miez",)),), Cut.WORDS))
         assert "forgetting has not ended" not in problems()
     until(lambda: "forgetting has not ended" in problems())  # of a pass nobody knows that it is none
 

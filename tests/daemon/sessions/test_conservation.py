@@ -52,7 +52,7 @@ class Session(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="dreamd-"))
         self.stack = ExitStack()
         self.store = self.stack.enter_context(working(self.folder / "w"))
-        self.store.crystals.connection.execute("PRAGMA synchronous = OFF")
+        self.store.connection.execute("PRAGMA synchronous = OFF")
         self.now = AT
         self.said: dict[int, str] = {}
 
@@ -140,7 +140,7 @@ class Session(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost_and_the_log_says_where_it_is(self) -> None:
-        store = Sessions(self.store.crystals.connection)
+        store = Sessions(self.store.connection)
         session = store.find("s")
         items = everything(self.store)
         assert [item.seq for item in items] == list(self.said)
@@ -160,14 +160,12 @@ class Session(RuleBasedStateMachine):
     @invariant()
     def the_indexes_hold_what_the_rows_say(self) -> None:
         def keys(query: str) -> list[int]:
-            return [row[0] for row in self.store.crystals.connection.execute(query)]
+            return [row[0] for row in self.store.connection.execute(query)]
 
         assert keys("SELECT id FROM cold_words_docsize ORDER BY id") == keys(
             "SELECT key FROM items WHERE state = 'archived' ORDER BY key"
         )
-        self.store.crystals.connection.execute(
-            "INSERT INTO cold_words (cold_words, rank) VALUES ('integrity-check', 1)"
-        )
+        self.store.connection.execute("INSERT INTO cold_words (cold_words, rank) VALUES ('integrity-check', 1)")
 
     @invariant()
     def the_kept_statistics_are_those_that_are_counted(self) -> None:

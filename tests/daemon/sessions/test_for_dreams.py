@@ -119,7 +119,7 @@ def test_what_is_promoted_expired_or_hidden_is_not_on_the_mind(store: Store) -> 
     sessions.forget(store, "h", "oldest", utc_now())
     sessions.expire(store, "s", said(store, "expired"), utc_now())
     said(store, "live")
-    assert [one.text for one in sessions.open_items(store, utc_now(), 9)] == ["live"]
+    assert [one.text for one in sessions.open_items(store.connection, store.redaction, utc_now(), 9)] == ["live"]
 
 
 def test_an_operation_may_rest_on_what_is_open(tmp_path: Path) -> None:
@@ -159,18 +159,18 @@ def test_what_was_forgotten_for_good_is_learnt_from_nobody(store: Store, text: s
     folder = store.workspace.root / "transcripts"
     folder.mkdir()
     (folder / "chat.jsonl").write_text("".join(json.dumps(turn) + "\n" for turn in turns), encoding="utf-8")
-    absorb_transcripts(store, transcript_files(store), utc_now())
+    absorb_transcripts(store, transcript_files(store.workspace, store.config), utc_now())
     noted(store, text, "The dog is called Rex")
     absorb_notes(store, utc_now())
     said(store, text, "again", importance=0.9)
-    assert all(text != one.text for one in sessions.open_items(store, utc_now(), 10))
+    assert all(text != one.text for one in sessions.open_items(store.connection, store.redaction, utc_now(), 10))
     sessions.close_session(store, "again", utc_now())
     dreamt(store)
-    texts = [row["text"] for row in store.crystals.connection.execute("SELECT text FROM crystals")]
+    texts = [row["text"] for row in store.connection.execute("SELECT text FROM crystals")]
     assert sorted(texts) == ["The cat is called Miez.", "The dog is called Rex"]
     assert "Rex" in document(store)
     assert text.split()[1] not in document(store)
-    assert sessions.waiting_count(store) == 0  # it is not asked for at every pass
+    assert sessions.waiting_count(store.connection) == 0  # it is not asked for at every pass
 
 
 def test_many_that_are_forgotten_do_not_keep_the_others_from_the_dream(store: Store) -> None:
@@ -181,7 +181,7 @@ def test_many_that_are_forgotten_do_not_keep_the_others_from_the_dream(store: St
         sessions.close_session(store, f"s{number}", utc_now())
     said(store, "but this", "last", importance=0.7)
     sessions.close_session(store, "last", utc_now())
-    assert sessions.waiting_count(store) == 100  # beyond that they are not counted
+    assert sessions.waiting_count(store.connection) == 100  # beyond that they are not counted
     assert sessions.hand_over(store, utc_now()) == 1
     assert found(store, "but this")[0][0] == "but this"
 
@@ -190,7 +190,7 @@ def test_what_was_softly_forgotten_is_no_input_when_it_leaves(store: Store) -> N
     said(store, "forget me", priority="high"), said(store, "keep me", priority="high")
     sessions.forget(store, "s", "oldest", utc_now())
     sessions.close_session(store, "s", utc_now())
-    assert sessions.waiting_count(store) == sessions.hand_over(store, utc_now()) == 1
+    assert sessions.waiting_count(store.connection) == sessions.hand_over(store, utc_now()) == 1
     assert found(store, "forget me keep me")[0][0] == "keep me"
     assert contents(sessions.recall(store, "s", "forget", utc_now())) == ["forget me"]  # it is not lost
 
@@ -198,7 +198,7 @@ def test_what_was_softly_forgotten_is_no_input_when_it_leaves(store: Store) -> N
 def test_it_is_handed_over_as_trusted_as_its_source_and_without_the_secret_of_its_session(store: Store) -> None:
     with unredacted(store):  # the id of a new session may hold none
         said(store, "from a page", f"of {SECRET}", source="web", priority="high")
-    assert [one.trust for one in sessions.open_items(store, utc_now(), 9)] == [Trust.WEB]
+    assert [one.trust for one in sessions.open_items(store.connection, store.redaction, utc_now(), 9)] == [Trust.WEB]
     sessions.clear_session(store, f"of {SECRET}", utc_now())
     sessions.hand_over(store, utc_now())
     assert store.crystals.undreamt() == []

@@ -55,8 +55,8 @@ def test_hostile_contents_come_back_as_they_were(store: Store) -> None:
         sessions.recall(store, "s", content, AT)
         assert sessions.restore(store, "s", id_, AT).memory.content == content
     assert contents(sessions.export(store, "s")) == [*CONTENTS]
-    assert store.crystals.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
-    store.crystals.connection.execute("INSERT INTO cold_words (cold_words, rank) VALUES ('integrity-check', 1)")
+    assert store.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+    store.connection.execute("INSERT INTO cold_words (cold_words, rank) VALUES ('integrity-check', 1)")
 
 
 def test_tags_that_look_like_json_match_only_themselves(store: Store) -> None:

@@ -18,9 +18,9 @@ from tests.support.working import AT, HOUR, MINUTE, SECRET, add, contents, deeds
 def crystals_failing(store: Store, condition: str = "TRUE") -> Iterator[None]:
     """No crystal for which the condition holds can be written."""
     failing = f"BEFORE INSERT ON crystals WHEN {condition} BEGIN SELECT RAISE(ABORT, 'torn'); END"
-    store.crystals.connection.execute(f"CREATE TRIGGER no_crystals {failing}")
+    store.connection.execute(f"CREATE TRIGGER no_crystals {failing}")
     yield
-    store.crystals.connection.execute("DROP TRIGGER no_crystals")
+    store.connection.execute("DROP TRIGGER no_crystals")
 
 
 def test_the_record_keeps_all_and_says_where_it_comes_from(store: Store) -> None:

@@ -69,7 +69,7 @@ class Life:
         for _ in range(self.chance.randrange(1, 4)):
             with open_exclusive(self.workspace, Config(), "a test", embedding=WORDS_ONLY) as store:
                 store.disk.system = Unsynced()
-                store.crystals.connection.execute("PRAGMA synchronous = OFF")
+                store.connection.execute("PRAGMA synchronous = OFF")
                 for _ in range(self.chance.randrange(3, 12)):
                     self.act(store)
 
@@ -153,7 +153,7 @@ def test_no_note_and_no_line_is_lost_or_doubled_by_a_destroyed_database(
         assert dreamd("doctor", life.workspace.root, "--repair").status == 3, seed
         with open_exclusive(life.workspace, Config(), "a test", embedding=WORDS_ONLY) as store:
             dream(store)
-            crystals = {row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals")}
+            crystals = {row[0] for row in store.connection.execute("SELECT text FROM crystals")}
         lines = Counter(life.lines())
         known = crystals | lines.keys()
         assert [text for text in life.noted if text not in known] == [], seed

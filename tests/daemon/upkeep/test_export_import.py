@@ -93,8 +93,8 @@ def test_a_version_that_is_lost_and_a_transcript_elsewhere_are_named(
     dreamd: Caller, here: Path, tmp_path: Path
 ) -> None:
     with working(here) as store:
-        store.crystals.connection.execute("UPDATE versions SET text = x'', record = x'' WHERE number = 2")
-        store.crystals.connection.execute("INSERT INTO watermarks VALUES ('/talks/one.jsonl', 1, 1, '{}')")
+        store.connection.execute("UPDATE versions SET text = x'', record = x'' WHERE number = 2")
+        store.connection.execute("INSERT INTO watermarks VALUES ('/talks/one.jsonl', 1, 1, '{}')")
     assert dreamd("export", here, "-o", tmp_path / "x.db").status == 0
     ended = dreamd("import", tmp_path / "x.db", tmp_path / "there", "--no-daemon")
     assert ended.status == 0
@@ -115,7 +115,7 @@ def test_state_that_could_not_be_imported_is_not_exported(dreamd: Caller, here: 
 @pytest.mark.full
 def test_what_is_half_forgotten_is_not_exported(dreamd: Caller, here: Path, tmp_path: Path) -> None:
     with working(here) as store:
-        intend(store.crystals.connection, Erasure((Target(("tea",)),), Cut.SENTENCES))
+        intend(store.connection, Erasure((Target(("tea",)),), Cut.SENTENCES))
     ended = dreamd("export", here, "-o", tmp_path / "x.db")
     one_line(ended, 1, "forgetting has not ended", "run 'dreamd forget'")
     assert not (tmp_path / "x.db").exists()

@@ -218,7 +218,7 @@ def test_a_page_of_the_database_that_keeps_it_is_found(plain_one: Workspace, tmp
     workspace = copied(plain_one, tmp_path / "w")
     forget_quickly(workspace, SECRET)
     with quick(workspace) as store:
-        erasure = planned(store.crystals.connection, (Target.of(SECRET),), Cut.SENTENCES)
+        erasure = planned(store.connection, (Target.of(SECRET),), Cut.SENTENCES)
         assert all(one.owners for one in searched(store, erasure, ()).left)
         with workspace.database.open("ab") as file:
             file.write(b"\0" * 100 + SECRET.upper().encode() + b"\0" * (4096 - 100 - len(SECRET)))
@@ -417,7 +417,7 @@ def test_where_a_model_puts_it_it_is_found(workspace: Workspace) -> None:
         assert any(place.startswith(".dreamd/state.db") for place in bytes_with(workspace, HERON))
         assert erased(store).clean
         assert bytes_with(workspace, HERON) == []
-        (row,) = store.crystals.connection.execute("SELECT reply FROM calls").fetchall()
+        (row,) = store.connection.execute("SELECT reply FROM calls").fetchall()
         left = json.loads(decode(Answer, row["reply"]).text)
     assert left["consumed"] == ["N1", "N2"]
     assert [one["op"] for one in left["operations"]] == ["add", "add", "revise"]
@@ -429,7 +429,7 @@ def test_what_the_history_cites_and_the_proof_finds_it_by_itself(workspace: Work
         note(store, "Ada likes tea in Oslo")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         odd = Operation(Action.ADD, SectionName.BOND, "Ada", (f"L1 {HERON}",), ("N1", f"N1: {HERON}"))
-        connection = store.crystals.connection
+        connection = store.connection
         record = json.loads(
             unpacked(connection.execute("SELECT record FROM versions WHERE number = 1").fetchone()[0])
         )
@@ -492,5 +492,5 @@ def test_what_is_remembered_in_another_spelling_goes_too(workspace: Workspace) -
         note(store, *(f"Again {form}" for form in forms), "Bo likes coffee")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         assert [place for form in forms for place in bytes_with(workspace, form)] == []
-        texts = {row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals")}
+        texts = {row[0] for row in store.connection.execute("SELECT text FROM crystals")}
     assert {"Ada likes tea in Oslo", "Bo likes coffee"} <= texts

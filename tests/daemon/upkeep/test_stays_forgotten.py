@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def bury(store: Store) -> None:
-    TombstoneStore(store.crystals.connection).block(Target.of(SECRET), utc_now())
+    TombstoneStore(store.connection).block(Target.of(SECRET), utc_now())
 
 
 def transcript(store: Store, name: str, *texts: str) -> None:
@@ -50,7 +50,7 @@ def transcript(store: Store, name: str, *texts: str) -> None:
 
 
 def ingested(store: Store) -> int:
-    return absorb_transcripts(store, transcript_files(store), utc_now()).turns
+    return absorb_transcripts(store, transcript_files(store.workspace, store.config), utc_now()).turns
 
 
 def detail(store: Store) -> str:
@@ -61,7 +61,7 @@ def detail(store: Store) -> str:
 
 def told_anywhere(store: Store) -> list[str]:
     """Where the text stands: the tables, and the files of the workspace but for the transcripts."""
-    connection = store.crystals.connection
+    connection = store.connection
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     found = [
         f"{table} {value}"
@@ -141,7 +141,7 @@ def test_by_no_way_is_it_learnt_again_until_it_is_lifted(store: Store, way: Call
     consolidate(store, utc_now())
     assert told_anywhere(store) == []
     assert store.crystals.forgotten.withheld() >= 1
-    assert unforget(store, SECRET, utc_now()).lifted
+    assert unforget(store.connection, SECRET, utc_now()).lifted
     store.feelings._connection.execute("DELETE FROM hormones")  # it may spike again
     way(store, 3)
     assert told_anywhere(store)
@@ -166,9 +166,9 @@ def test_a_note_is_wiped_out_of_its_files_and_a_late_write_is_found(store: Store
     assert not any(b"4711" in path.read_bytes() for path in store.notes.inbox.files())
     assert [note.text for note in tuple(store.notes.each_pending())] == ["Bello", REST, "late"]
     assert absorb_notes(store, utc_now()) == 0  # what was filed again is known
-    before = store.crystals.connection.total_changes
+    before = store.connection.total_changes
     assert absorb_notes(store, utc_now()) == 0
-    assert store.crystals.connection.total_changes == before
+    assert store.connection.total_changes == before
     assert store.crystals.forgotten.withheld() == 2
 
 

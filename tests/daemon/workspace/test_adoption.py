@@ -57,14 +57,14 @@ def mine(tmp_path: Path) -> Workspace:
         store.notes.inbox.append(Note(FACT, utc_now(), 0.8))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         store.notes.inbox.append(Note("The gate squeaks", utc_now(), 0.8))
-        store.crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return workspace
 
 
 def is_remembered(workspace: Workspace) -> bool:
     """Whether the fact, its version and the note are there."""
     with open_exclusive(workspace, Config(), "a test") as store:
-        texts = [row[0] for row in store.crystals.connection.execute("SELECT text FROM crystals")]
+        texts = [row[0] for row in store.connection.execute("SELECT text FROM crystals")]
         notes = [note.text for note in tuple(store.notes.each_pending())]
         return (texts, store.lineage.last_version(), notes) == ([FACT], 1, ["The gate squeaks"])
 
@@ -163,8 +163,8 @@ def test_only_transcripts_that_their_owner_named_are_read_through_a_link(mine: W
         (mine.root / "transcripts" / f"{name}.md").symlink_to(tmp_path / f"{name}.md")
     vouch(mine, tmp_path / "named.md")
     with open_exclusive(mine, Config(), "a test") as store:
-        found = absorb_transcripts(store, transcript_files(store), utc_now())
-        texts = [text for (text,) in store.crystals.connection.execute("SELECT text FROM crystals")]
+        found = absorb_transcripts(store, transcript_files(store.workspace, store.config), utc_now())
+        texts = [text for (text,) in store.connection.execute("SELECT text FROM crystals")]
     assert vouched(mine) == {str(tmp_path / "named.md")}
     assert [text for text in texts if "zebra" in text] == ["The named zebra sleeps"]
     assert len(found.problems) == 1

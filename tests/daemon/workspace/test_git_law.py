@@ -89,7 +89,7 @@ class Person(RuleBasedStateMachine):
         before = self.file()
         with self.opened() as store:
             dream_now(store, Reason.MANUAL, Mode.AUTO)
-            memory = lines_of(read_document(store)[0])
+            memory = lines_of(read_document(store.workspace, store.connection)[0])
         self.wanted |= set(self.noted) - self.may_delete
         if is_conflicted(before):
             assert self.file() == before
@@ -210,7 +210,7 @@ class Person(RuleBasedStateMachine):
     def resolve(self, side: str, *, add: bool) -> None:
         """What is left of a conflict is what the person wants, as far as it was the memory's."""
         with self.opened() as store:
-            memory = lines_of(read_document(store)[0])
+            memory = lines_of(read_document(store.workspace, store.connection)[0])
         self.edit(resolved(self.file(), side))
         left = lines_of(self.file())
         self.may_say |= left

@@ -56,8 +56,8 @@ def test_an_archive_holds_no_word_of_a_full_text_index(tmp_path: Path) -> None:
     with working(tmp_path / "here") as store:
         note = Crystal("the password of the lighthouse is zwetschgenknoedel", Origin.SCRATCH, AT)
         store.crystals.upsert([note])
-        store.crystals.connection.execute("DELETE FROM crystals WHERE id = ?", (note.id,))
-        indexed = [bytes(row[0]) for row in store.crystals.connection.execute("SELECT block FROM words_data")]
+        store.connection.execute("DELETE FROM crystals WHERE id = ?", (note.id,))
+        indexed = [bytes(row[0]) for row in store.connection.execute("SELECT block FROM words_data")]
         assert b"zwetschgenknoedel" in b"".join(indexed)
         written(store, tmp_path / "archive.db")
     assert b"zwetschgenknoedel" not in (tmp_path / "archive.db").read_bytes()

@@ -57,11 +57,11 @@ class Life:
 
     def rows(self) -> Counter[str]:
         query = "SELECT text FROM notes JOIN crystals ON crystals.key = notes.crystal"
-        return Counter(row["text"] for row in self.store.crystals.connection.execute(query))
+        return Counter(row["text"] for row in self.store.connection.execute(query))
 
     def consumed_keys(self) -> set[int]:
         query = "SELECT key FROM notes WHERE consumed_in IS NOT NULL"
-        return {row["key"] for row in self.store.crystals.connection.execute(query)}
+        return {row["key"] for row in self.store.connection.execute(query)}
 
     def loosen(self) -> None:
         """A person or git is about to change scratch.md: what was read nowhere yet may go with it."""

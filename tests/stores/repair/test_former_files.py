@@ -69,7 +69,7 @@ def rows(workspace: Workspace) -> Counter[str]:
     with opened(workspace) as store:
         absorb_notes(store, utc_now(), most=None)
         query = "SELECT text FROM notes JOIN crystals ON crystals.key = notes.crystal"
-        return Counter(row["text"] for row in store.crystals.connection.execute(query))
+        return Counter(row["text"] for row in store.connection.execute(query))
 
 
 def test_what_was_pending_is_there_once_and_what_was_consumed_is_not(tmp_path: Path) -> None:
