@@ -1,13 +1,30 @@
-"""The scripted server as a fixture, with every other address out of reach."""
+"""A workspace and its stores; the scripted server, with every other address out of reach."""
 
 import socket
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import Store
+from state.stores.disk.workspace import Workspace
 from tests.support.conversing import KEY
 from tests.support.scripted_model import Script, ScriptedModel
+from tests.support.working import working
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Workspace:
+    return init_workspace(tmp_path / "here")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """The stores of a workspace, without an embedding model."""
+    with working(tmp_path / "w") as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -113,6 +113,8 @@ def test_a_person_says_whose_words_they_are_and_whether_they_are_wanted(
         …{taken}
         ! …CLAUDE.md: are these your own words? [y/N]…Take this in? [y/N]…
     """)
+    if trust:
+        assert (WORD in found("$ dreamd dream\n…").out) is (trust == "owner")
     hits = found(f"$ dreamd search {WORD} --json\n…").json["hits"]
     assert [hit["trust"] for hit in hits if hit["text"] == WORD] == [trust] * (trust is not None)
 
@@ -124,6 +126,7 @@ def test_what_was_written_down_before_is_taken_in_once_and_unasked_never(found: 
         $ dreamd ingest --found
         …
         nothing was taken in; --yes takes it in
+        ! …CLAUDE.md: may have come with the project…
     """)
     (session,) = (home.path / ".claude/projects").rglob("one.jsonl")
     found("$ dreamd ingest <session>\n1 turn of 1 file, …", session=session)

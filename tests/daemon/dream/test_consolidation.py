@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,6 @@ from daemon.api.operations.search import recall
 from daemon.config.settings import Config
 from daemon.dream.consolidation import Consolidation, consolidate
 from daemon.dream.snapshot import snapshot
-from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Lifecycle, Origin
@@ -31,14 +29,9 @@ def embedding() -> Embedding:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return init_workspace(tmp_path / "agent")
-
-
-@pytest.fixture
-def store(workspace: Workspace, embedding: Embedding) -> Iterator[Store]:
+def store(here: Workspace, embedding: Embedding) -> Iterator[Store]:
     config = Config.model_validate({"sources": {"transcripts": ["chats/*.jsonl"]}})
-    with open_exclusive(workspace, config, "a test", embedding=embedding) as store:
+    with open_exclusive(here, config, "a test", embedding=embedding) as store:
         yield store
 
 
@@ -149,11 +142,9 @@ def test_a_task_of_three_sessions_is_a_skill_in_the_next_dream(store: Store) -> 
     assert consolidate(store, utc_now()).skills is None
 
 
-def test_a_transcript_that_cannot_be_read_and_a_glob_that_leads_out_are_named(
-    store: Store, workspace: Workspace, embedding: Embedding
-) -> None:
+def test_a_transcript_that_cannot_be_read_and_a_glob_that_leads_out_are_named(store: Store, here: Workspace) -> None:
     _chat(store, "good", "My parrot is called Admiral")
-    (workspace.root / "chats" / "bad.jsonl").write_bytes(b"\xff\xfe\x00\x01" * 100)
+    (here.root / "chats" / "bad.jsonl").write_bytes(b"\xff\xfe\x00\x01" * 100)
     done = consolidate(store, utc_now())
     assert done.turns == 1
     assert "bad.jsonl" in done.problems[0]

@@ -194,6 +194,14 @@ def test_what_is_forgotten_is_in_no_prompt_answer_or_step(tmp_path: Path) -> Non
         assert "called heron" not in repr(found)
         assert [message.role for message in found.calls[0].request] == ["system", "user"]
         assert TEA in found.calls[0].request[1].content
+        connection = store.crystals.connection  # what the ledger holds as an earlier dreamd wrote it
+        said = (dream, f"it says so. {HERON}. The key is {SECRET}")
+        connection.execute(
+            "INSERT INTO rejections (dream, at, guard, scope, figures) VALUES (?, '', 'g', 'dream', ?)", said
+        )
+        (refusal,) = asked(store, dream).refusals
+        assert "it says so" in refusal.figures
+        assert not any(word in refusal.figures for word in (HERON, SECRET))
 
 
 def test_what_a_model_says_of_what_is_forgotten_is_not_kept_of_a_dream_that_is_over(tmp_path: Path) -> None:

@@ -1,20 +1,16 @@
 """Every line can say where it comes from, and every line that left where it went."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.explain.why import LineHistory, why
-from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, open_exclusive
+from daemon.workspace.stores import Store
 from state.changes.change import Change
 from state.crystals.crystal import Crystal, Origin
 from state.document.document import SectionName
@@ -35,12 +31,6 @@ TURNS = [
 ]
 INSIGHT = Crystal("Ada likes hot drinks", Origin.DREAM, AT, parents=tuple(turn.id for turn in TURNS))
 KEPT = Crystal("Ada drinks tea daily", Origin.EVICTED, AT, id="1" * 32)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_exclusive(init_workspace(tmp_path / "here"), Config(), "test") as store:
-        yield store
 
 
 def dreamt(store: Store, *notes: str) -> None:

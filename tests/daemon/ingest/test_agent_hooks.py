@@ -15,18 +15,13 @@ import pytest
 from daemon.config.paths import program
 from daemon.config.settings import SourcesSection
 from daemon.ingest.agent_hooks import link, parse_hook
-from daemon.workspace.adoption import dream_log, init_workspace
+from daemon.workspace.adoption import dream_log
 from state.errors import UsageError
 from state.stores.disk.workspace import Workspace
 from tests.support.running import process, until_dreamt_apart
 from tests.support.serving import noted, repairs
 
 GLOBS = SourcesSection().transcripts
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Workspace:
-    return init_workspace(tmp_path / "here")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,12 +39,6 @@ SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 
 BEGIN, END = "<!-- dreamd:begin -->", "<!-- dreamd:end -->"
 HERON = "The staging database is called heron"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with working(tmp_path / "here") as made:
-        yield made
 
 
 def written(store: Store, text: str | bytes, name: str = "CLAUDE.md") -> Path:

@@ -1,18 +1,16 @@
 """Notes and transcripts become crystals: once each, cheaply, and what they make felt is not lost."""
 
 import json
-from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from daemon.config.settings import Config
 from daemon.ingest.feelings import feel
 from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts
-from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import Store, open_exclusive, utc_now
+from daemon.workspace.stores import Store, open_owned, utc_now
 from state.errors import StorageError
 from state.scratch import Note
 from state.signals.hormones import Feeling, Hormone
@@ -25,12 +23,6 @@ BAD = "The deploy failed again and everything is broken"
 ERRORS = ("The deploy failed with an error", "The build is broken, it crashed", "Tests failed, another error")
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_exclusive(init_workspace(tmp_path / "agent"), Config(), "a test") as store:
-        yield store
-
-
 def _note(store: Store, text: str) -> None:
     store.notes.inbox.append(Note(text, utc_now()))
 
@@ -41,7 +33,8 @@ def _auto(store: Store) -> list[str]:
 
 def test_a_note_that_two_absorb_is_asked_and_felt_once(store: Store) -> None:
     _note(store, "Which region holds the backups?")
-    with owned_twice(store) as other:
+    # A second set of stores over the same workspace, as the daemon has one for what takes long.
+    with closing(open_owned(store.workspace, store.config, store.check, store.embedding, store.indexing)) as other:
         _note(store, BAD)
         assert absorb_notes(store, utc_now()) == 2
         # As if it had looked at the files before the other one wrote.
@@ -52,21 +45,6 @@ def test_a_note_that_two_absorb_is_asked_and_felt_once(store: Store) -> None:
             0
         ]
     assert felt == 1
-
-
-class owned_twice:  # noqa: N801 - reads as what it is
-    """A second set of stores over the same workspace, as the daemon has one for what takes long."""
-
-    def __init__(self, store: Store) -> None:
-        from daemon.workspace.stores import open_owned
-
-        self.store = open_owned(store.workspace, store.config, store.check, store.embedding, store.indexing)
-
-    def __enter__(self) -> Store:
-        return self.store
-
-    def __exit__(self, *_: object) -> None:
-        self.store.close()
 
 
 def test_a_full_disk_on_the_way_loses_neither_question_nor_feeling(store: Store) -> None:

@@ -86,11 +86,6 @@ def home() -> Iterator[Home]:
         yield made
 
 
-@pytest.fixture
-def here(tmp_path: Path) -> Workspace:
-    return init_workspace(tmp_path / "here")
-
-
 def agent_at(home: Home, root: Path, **more: str) -> Raw:
     """An agent's bytes, and an interpreter of its own: what it has loaded is seen."""
     return raw(root, "-m", "daemon", "mcp", "-w", str(root), env=home.environment(**more))

@@ -3,13 +3,11 @@
 import json
 import threading
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from daemon.config.settings import Config, McpSection, ModelSection
-from daemon.workspace.adoption import init_workspace
 from state.stores.disk.workspace import Workspace
 from tests.daemon.mcp.agents import MODES, asking, talking
 from tests.support.model_characters import good
@@ -44,11 +42,6 @@ SHAPES: tuple[tuple[str, str, set[str], set[str]], ...] = (
     ("clear_session", "", DONE | {"archived"}, set()),
 )
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Workspace:
-    return init_workspace(tmp_path / "here")
 
 
 def agent_of(here: Workspace, mode: str = "auto", config: Config = CONFIG) -> Any:

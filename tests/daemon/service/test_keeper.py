@@ -6,20 +6,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from daemon import sessions
 from daemon.config.settings import Config
 from daemon.ingest.notes import absorb_notes
 from daemon.service.keeper import Facts, Keeper
 from daemon.service.managed import Slots
-from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
+from state.crystals.crystal import Crystal, Origin
 from state.errors import BusyError, FencedError
 from state.scratch import Note
+from state.signals.hormones import Feeling
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
@@ -44,13 +46,8 @@ class Kept:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return init_workspace(tmp_path / "agent")
-
-
-@pytest.fixture
-def kept(workspace: Workspace) -> Iterator[Kept]:
-    one = Kept(workspace)
+def kept(here: Workspace) -> Iterator[Kept]:
+    one = Kept(here)
     one.keeper.acquire()
     yield one
     one.keeper.release()
@@ -155,9 +152,40 @@ def test_who_comes_while_it_is_released_to_be_repaired_is_told_so_and_nobody_is_
     assert repairs == 20
 
 
-def test_writing_the_log_anew_is_no_appending_to_it(kept: Kept, workspace: Workspace) -> None:
-    NoteInbox(workspace).append(Note("The cat is called Miez", LONG_AGO, 0.7))
-    for path in (workspace.inbox, workspace.scratch):
+def test_each_write_counts_and_one_that_makes_a_crystal_wants_a_pass(kept: Kept) -> None:
+    keeper = kept.keeper
+    keeper.changed, before = False, keeper.written
+    with keeper.store() as store:
+        store.feelings.feel([Feeling.REWARD], "it works", LONG_AGO)
+    assert (keeper.changed, keeper.written) == (False, before + 1)
+    with keeper.store() as store:
+        store.crystals.upsert([Crystal("The cat is called Miez", Origin.SCRATCH, LONG_AGO)])
+    assert (keeper.changed, keeper.written) == (True, before + 2)
+
+
+def test_failures_in_a_row_count_also_those_that_the_ledger_could_not_keep(kept: Kept) -> None:
+    for number, (outcome, failures) in enumerate((("failed", 1), ("rejected", 2), ("skipped", 2), ("committed", 0))):
+        at = LONG_AGO + timedelta(hours=number)
+        with kept.keeper.store() as store:
+            store.ledger.begin(str(number), "manual", at)
+            store.ledger.end(str(number), outcome, "", at)
+        history = kept.facts().history
+        assert (history.failures, history.last_look) == (failures, at), outcome
+    kept.keeper.failures = 3
+    assert kept.facts().history.failures == 3
+
+
+def test_what_a_closed_session_left_is_new(kept: Kept) -> None:
+    with kept.keeper.store() as store:
+        sessions.add(store, "chat", sessions.Draft("The ferry goes to Bergen", "high"), utc_now())
+        assert kept.facts().pending.new == 0
+        sessions.close_session(store, "chat", utc_now())
+    assert kept.facts().pending.new == 1
+
+
+def test_writing_the_log_anew_is_no_appending_to_it(kept: Kept, here: Workspace) -> None:
+    NoteInbox(here).append(Note("The cat is called Miez", LONG_AGO, 0.7))
+    for path in (here.inbox, here.scratch):
         os.utime(path, (LONG_AGO.timestamp(), LONG_AGO.timestamp()))
     assert kept.facts().pending.latest == LONG_AGO
     with kept.keeper.exclusive() as store:

@@ -8,16 +8,20 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing, suppress
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from daemon.config.settings import Config
+from daemon.dream.restore import restore
+from daemon.dream.run import Mode, dream_now
 from daemon.upkeep.doctor import examine
 from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.upkeep.repair import Repair, survey
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.document.document import parse
+from state.dream import Reason
 from state.errors import StorageError
 from state.scratch import Note
 from state.stores.database.connection import open_database
@@ -337,6 +341,20 @@ def test_a_file_that_can_be_read_keeps_all_that_its_owner_wrote(here: Workspace,
     assert ("- The café is shut" in mended) == (spoilt == "a byte")
     assert parse(mended).has_schema
     assert repaired(here) == Repair()
+
+
+def test_a_note_that_a_restore_since_the_copy_made_pending_is_dreamt_of_again(here: Workspace) -> None:
+    with open_exclusive(here, Config(), "a test", embedding=WORDS_ONLY) as store:
+        store.copy_if_due(utc_now(), timedelta())
+        restore(store, 1)
+        again = {note.text for note in store.notes.each_pending()} - {*PENDING, breaking.UNREAD}
+        assert again <= {*NOTED, breaking.LONG}
+    here.database.write_bytes(b"no database")
+    assert "state.db" in about(repaired(here))
+    with open_exclusive(here, Config(), "a test", embedding=WORDS_ONLY) as store:
+        assert again <= {note.text for note in store.notes.each_pending()}
+        number = dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number
+        assert again & {crystal.text for crystal in store.crystals.get(store.crystals.dreamt_in(number))}
 
 
 @pytest.mark.full

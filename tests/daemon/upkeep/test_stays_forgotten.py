@@ -1,7 +1,7 @@
 """What was forgotten is learnt from nobody, whoever says it again, until its owner says so."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +24,12 @@ from tests.daemon.sessions.test_for_dreams import asking
 from tests.support.committing import dreamt
 from tests.support.model_characters import good, inputs_of, prompt_of
 from tests.support.scripted_model import ScriptedModel
-from tests.support.working import add, document, noted, texts_of, working
+from tests.support.working import add, document, noted, texts_of
 
 SECRET = "the harbour crane is 4711"
 SAID = f"Miez is a cat. By the way, {SECRET.title()}. Rex is a dog."
 REST = "Miez is a cat. Rex is a dog."
 LEARNT = [Target.of(SECRET)]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with working(tmp_path / "w") as opened:
-        yield opened
 
 
 def bury(store: Store) -> None:

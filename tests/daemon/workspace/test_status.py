@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, LimitsSection, ModelSection
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace import stores
-from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import NO_DAEMON, Problem, Status, status
 from daemon.workspace.stores import follow_clock, open_exclusive, utc_now
 from state.document.operations import Refusal
@@ -29,11 +29,6 @@ from state.stores.history.ledger import Call
 from tests.support.model_characters import good, prose
 from tests.support.running import ROOT
 from tests.support.scripted_model import ScriptedModel
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Workspace:
-    return init_workspace(tmp_path / "here")
 
 
 def noted(workspace: Workspace, text: str, age: timedelta = timedelta()) -> None:
@@ -122,6 +117,16 @@ def test_spend_is_counted_since_midnight_and_opens_the_breaker(here: Workspace) 
     assert (calm.calls, calm.tokens, calm.usd, calm.breaker) == (1, 900, 0.25, "")
     assert "usd_per_day" in now(here, Config(limits=LimitsSection(usd_per_day=0.25))).spending.breaker
     assert "tokens_per_day" in now(here, Config(limits=LimitsSection(tokens_per_day=900))).spending.breaker
+
+
+def test_a_line_that_a_full_disk_tore_off_counts_nothing_of_the_day(
+    here: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "own"))
+    folder = spent_folder(os.environ)
+    folder.mkdir(parents=True)
+    (folder / f"{utc_now():%Y-%m-%d}").write_text("900 0.250000000\n12345 9.0")
+    assert now(here).spending.all_tokens == 900
 
 
 def test_a_dream_that_stopped_at_a_ceiling_has_opened_the_breaker(here: Workspace) -> None:
