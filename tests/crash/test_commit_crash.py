@@ -287,6 +287,7 @@ ADDS = Edit(lambda text: added(text, TYPED), stays=(TYPED, LEDGER))
 DELETES = Edit(lambda text: without(text, LEDGER), gone=(LEDGER,))
 REWRITES = Edit(lambda text: text.replace(TEA, GREEN), stays=(GREEN,), gone=(TEA,))
 EDITS = {"adds": ADDS, "deletes": DELETES, "rewrites": REWRITES}
+FOLLOWS = Edit(lambda text: added(text, LATER), stays=(LATER, LEDGER))
 
 
 @pytest.fixture(scope="module")
@@ -346,45 +347,31 @@ def test_a_line_that_is_deleted_while_the_dream_revises_it_stays_deleted(edited:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", EDITS)
-def test_an_edit_between_a_crash_and_its_recovery_wins(edited: Prepared, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("saved", EDITS)
+@pytest.mark.parametrize("before_the_swap", [False, True])
+def test_edits_before_the_swap_and_between_a_crash_and_its_recovery_win(
+    edited: Prepared, tmp_path: Path, saved: str, *, before_the_swap: bool
+) -> None:
+    """Before the swap one, and then another that follows it."""
+    edit, last = EDITS[saved], FOLLOWS if before_the_swap else EDITS[saved]
+
     def scenario(fail_at: int, fault: Fault) -> FaultySystem:
         workspace = edited.copy(tmp_path / f"{fault.name}{fail_at}")
-        system = FaultySystem(workspace.root, fail_at, fault)
+        saves = [edit.change] if before_the_swap else []
+        system = FaultyInterrupting(workspace.root, fail_at, fault, saves=saves)
         with suppress(PowerCut), opened(workspace, system) as store:
             store.memory.commit(edited.dream)
-        decided = is_committed(workspace, edited.dream)
-        write(workspace, EDITS[name].change)
+        decided, was_saved = is_committed(workspace, edited.dream), before_the_swap and not saves
+        write(workspace, last.change)
         with opened(workspace) as store:
             if decided:
-                assert_wins(store, EDITS[name])
+                assert_wins(store, last, *([edit] if was_saved else []))
             else:
-                assert workspace.document.read_text(encoding="utf-8") == EDITS[name].change(edited.dream.before)
+                assert workspace.document.read_text(encoding="utf-8") == last.change(edited.dream.before)
         shutil.rmtree(workspace.root)
         return system
 
-    assert every_fault((Fault.TORN_CRASH,), scenario) > share(15)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", EDITS)
-def test_an_edit_before_the_swap_survives_a_crash_at_any_call(edited: Prepared, tmp_path: Path, name: str) -> None:
-    """And one more that follows it, between the crash and recovery."""
-    typed = Edit(str, stays=(LATER,))
-
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        workspace = edited.copy(tmp_path / f"{fault.name}{fail_at}")
-        system = FaultyInterrupting(workspace.root, fail_at, fault, saves=[EDITS[name].change])
-        with suppress(PowerCut), opened(workspace, system) as store:
-            store.memory.commit(edited.dream)
-        if not system.saves:
-            write(workspace, lambda text: added(text, LATER))
-            with opened(workspace) as store:
-                assert_wins(store, EDITS[name], typed)
-        shutil.rmtree(workspace.root)
-        return system
-
-    assert every_fault((Fault.TORN_CRASH, Fault.CRASH), scenario) > share(50)
+    assert every_fault((Fault.TORN_CRASH, Fault.CRASH), scenario) > share(30)
 
 
 @pytest.mark.full

@@ -1,11 +1,11 @@
 """Checkpoints that are damaged anywhere cost at most the dream that went on with them: each note is consumed once."""
 
-import random
 import shutil
 import sqlite3
 import struct
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from daemon.dream.memory import WorkspaceMemory
 from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace, contained, init_workspace
+from tests.support.breaking import DAMAGE, Chance
 from tests.support.committing import OLD_NOTES, dreamt, lines, opened, with_model
 
 NOTES = ("The cat is called Miez", "The ferry to Oslo leaves at nine")
@@ -58,23 +59,6 @@ def statement(text: str) -> Callable[[Path], None]:
     return damage
 
 
-def instead(content: bytes) -> Callable[[Path], None]:
-    def damage(path: Path) -> None:
-        path.write_bytes(content)
-
-    return damage
-
-
-def noise(seed: int) -> Callable[[Path], None]:
-    def damage(path: Path) -> None:
-        rng = random.Random(seed)
-        with path.open("r+b") as file:
-            file.seek(rng.randrange(path.stat().st_size))
-            file.write(rng.randbytes(rng.choice((16, 500, 4_096))))
-
-    return damage
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -83,9 +67,7 @@ def noise(seed: int) -> Callable[[Path], None]:
         statement("UPDATE checkpoints SET checkpoint = substr(checkpoint, 1, 200)"),
         statement("UPDATE checkpoints SET type = 'nonsense'"),
         statement("UPDATE writes SET value = x'c1ff00'"),
-        instead(b"no database at all" * 100),
-        instead(b"SQLite format 3\0" + b"\xff" * 5_000),
-        *(noise(seed) for seed in range(8)),
+        *(partial(damage, chance=Chance(number)) for number, damage in enumerate(DAMAGE)),
     ],
 )
 def test_whatever_is_damaged_the_second_dream_at_the_latest_has_every_note(

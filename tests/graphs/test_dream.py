@@ -12,7 +12,6 @@ from graphs import talk
 from graphs.dream import UNSAID, Dreamer, graph_of
 from graphs.extractive import EXTRACTIVE
 from state.changes.change import CurrentLine
-from state.document.document import SectionName, parse
 from state.document.seed import appended
 from state.dream import Evidence, Kind
 from state.errors import CeilingError, ModelError
@@ -210,41 +209,3 @@ def test_old_text_leaves_its_place_for_a_line_that_is_not_much_shorter(repeats: 
     for one in old:
         assert (one not in dream.after) is leaves
         assert (one in {crystal.text for crystal in dream.crystals}) is leaves
-
-
-# Hostile models
-
-HOSTILE = [
-    "",
-    "Once upon a time there was a memory.",
-    '{"operations": [{"op": "evict", "line": "L1"',
-    said(*(evict(CONTEXT, f"L{n}", "x") for n in range(1, 30))),
-    said(
-        {"op": "merge", "lines": ["L1", "L2", "L3", "L4"], "text": "Things.", "cites": ["L1"], "section": "The Bond"}
-    ),
-    said({"op": "revise", "line": "L1", "text": "Nothing.", "cites": ["N1"]}),
-    said(*({"op": "close", "lines": ["L1", "L2", "L3", "L4"], "cites": ["N1"]} for _ in range(9))),
-    said(*({"op": "move", "lines": [f"L{n}"], "section": "Curiosity Gaps"} for n in range(1, 40))),
-    "# Working Memory State\n\n" + "".join(f"## {name.value}\n\n_Nothing yet._\n\n" for name in SectionName),
-    said(*(add(BOND, f"Anna has {n} cats.", "N1") for n in range(200))),
-    "word " * 30_000,
-    "[" * 50_000,
-    '{"tool_calls": [{"function": {"name": "rm", "arguments": "{}"}}]}',
-]
-
-
-@pytest.mark.parametrize("answer", HOSTILE)
-@pytest.mark.parametrize("on_failure", ["keep", "extractive"])
-def test_no_answer_loses_a_line(answer: str, on_failure: str) -> None:
-    here = World()
-    ended = run(replace(READ, budget=1_500), Scripted([answer]), on_failure, here)
-    if ended.dream is None:
-        assert here.committed == []
-        return
-    there = {block.text for _, block in parse(ended.dream.after).lines()}
-    found = {crystal.text for crystal in ended.dream.crystals}
-    assert {line.text for line in READ.lines} <= there | found
-    assert parse(ended.dream.after).missing == parse(ended.dream.after).doubled == ()
-
-
-# Kills

@@ -30,6 +30,7 @@ from tests.support.committing import dreamt, opened
 from tests.support.copies import copy_of
 from tests.support.folders import PLACE
 from tests.support.forked import Forked
+from tests.support.serving import Home
 
 OUTSIDE = "zebra-of-the-other-house-7731"
 MOST_KIB = 400 * 1024
@@ -91,18 +92,8 @@ class House:
         return self.folder / "w"
 
     def environment(self, **more: str) -> dict[str, str]:
-        return {
-            "HOME": str(self.home),
-            "PATH": "/usr/bin:/bin",
-            "XDG_RUNTIME_DIR": str(self.folder / "run"),
-            "XDG_STATE_HOME": str(self.folder / "state"),
-            "XDG_DATA_HOME": str(self.folder / "data"),
-            "XDG_CONFIG_HOME": str(self.folder / "config"),
-            "XDG_CACHE_HOME": str(self.folder / "no-cache"),
-            "OPENAI_API_KEY": "sk-of-a-test",
-            "NO_PROXY": "127.0.0.1",
-            **more,
-        }
+        own = {"HOME": str(self.home), "XDG_CACHE_HOME": str(self.folder / "no-cache"), "NO_PROXY": "127.0.0.1"}
+        return Home(self.folder).environment(**{**own, **more})
 
 
 def command(*words: str, environment: Mapping[str, str], stdin: str = "") -> Done:

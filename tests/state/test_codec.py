@@ -1,84 +1,43 @@
 """Values as JSON and back: nothing is half read."""
 
 import json
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.changes.change import Change, CurrentLine
 from state.codec import decode, encode, plain
-from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source
-from state.document.document import SectionName
-from state.document.operations import Action, Operation, Refusal, Why
-from state.dream import Dream, Evidence, Remark, StagedChange, Usage
-from state.dream import Kind as EvidenceKind
+from state.crystals.crystal import Crystal
+from state.document.operations import Refusal
+from state.dream import Dream, StagedChange
 from state.errors import StorageError
-from state.trust import Trust
 from tests.support.long_variants import examples
 
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-names = st.text("LNC0123456789", max_size=4)
-levels = st.floats(0, 1)
-counts = st.integers(0, 10**9)
-moments = st.datetimes(datetime(1971, 1, 1), datetime(9998, 1, 1), timezones=st.just(UTC))
-sections = st.sampled_from(SectionName)
-trusts = st.sampled_from(Trust)
+LEVELS = st.floats(0, 1)
+MOMENTS = st.datetimes(datetime(1971, 1, 1), datetime(9998, 1, 1), timezones=st.just(UTC))
+PLAIN: dict[object, st.SearchStrategy[Any]] = {
+    str: st.text(max_size=12), int: st.integers(0, 10**9), float: LEVELS, bool: st.booleans(), datetime: MOMENTS,
+}  # fmt: skip
 
 
-def tuples(values: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
-    return st.lists(values, max_size=2).map(tuple)
+def values(kind: Any) -> st.SearchStrategy[Any]:
+    """Values of this type: of a dataclass with every field drawn."""
+    if kind in PLAIN:
+        return PLAIN[kind]
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return st.builds(kind, **{one.name: values(hints[one.name]) for one in fields(kind) if one.init})
+    given = get_args(kind)
+    if get_origin(kind) is tuple:
+        assert given[1] is ...
+        return st.lists(values(given[0]), max_size=2).map(tuple)
+    return st.one_of([values(one) for one in given]) if given else st.from_type(kind)
 
 
-sources = st.builds(Source, texts, counts, counts, texts)
-crystals = st.builds(
-    Crystal,
-    text=texts,
-    origin=st.sampled_from(Origin),
-    created_at=moments,
-    kind=st.sampled_from(Kind),
-    importance=levels,
-    trust=trusts,
-    source=st.none() | sources,
-    parents=tuples(names),
-    lifecycle=st.sampled_from(Lifecycle),
-    accesses=counts,
-    last_accessed_at=st.none() | moments,
-    valence=st.floats(-0.5, 1),
-)
-operations = st.builds(Operation, st.sampled_from(Action), sections, texts, tuples(names), tuples(names))
-refusals = st.builds(Refusal, texts, texts, texts, st.none() | operations)
-standing = st.builds(CurrentLine, names, sections, texts, levels, trusts, moments, st.booleans())
-evidence = st.builds(
-    Evidence, names, st.sampled_from(EvidenceKind), texts, levels, trusts, moments, names, texts, tuples(names), texts
-)
-marks = st.builds(Remark, counts, st.none() | counts, st.none() | counts)
-changes = st.builds(Change, st.sampled_from(Why), tuples(standing), tuples(standing), tuples(names))
-staged = st.builds(
-    StagedChange, operations, tuples(standing), tuples(evidence), tuples(standing), texts, st.booleans()
-)
-dreams = st.builds(
-    Dream,
-    number=counts,
-    id=names,
-    at=moments,
-    cause=texts,
-    reason=texts,
-    before=texts,
-    after=texts,
-    mood=texts,
-    changes=tuples(changes),
-    operations=tuples(operations),
-    refused=tuples(refusals),
-    crystals=tuples(crystals),
-    taken=tuples(counts),
-    remarks=tuples(marks),
-    usage=st.builds(Usage, texts, counts, counts, levels, tuples(texts)),
-    joined=st.booleans(),
-    staged=tuples(staged),
-)
+crystals, refusals, staged, dreams = map(values, (Crystal, Refusal, StagedChange, Dream))
 
 
 @examples(60)

@@ -14,8 +14,6 @@ def revising(newer: Mapping[str, str]) -> Script:
     """Revise by `newer`: the text of a note, and what the line begins with that it takes the place of."""
 
     def answer(request: dict[str, Any], _number: int) -> dict[str, Any]:
-        if '"insights"' in str(request["messages"][0]["content"]):
-            return {"insights": []}
         lines = {text: (name, pinned) for name, pinned, text in lines_of(request)}
         operations, notes = list[dict[str, Any]](), [one for one in inputs_of(request) if one[0].startswith("N")]
         for name, _, text in notes:

@@ -15,10 +15,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from tests.support.scripted_model import LocalServer
+from tests.support.scripted_model import LocalHandler, LocalServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +187,10 @@ class GenerateApi(ScriptedApi):
         yield {"candidates": [candidate], "usageMetadata": used, "modelVersion": "scripted"}
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(LocalHandler):
     server: ScriptedApi
 
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802
         api = self.server
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if not self.path.partition("?")[0].endswith(api.path):
@@ -215,11 +210,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(404, "application/json", b'{"error": {"type": "not_found_error", "message": "not scripted"}}')
 
     def _send(self, status: int, kind: str, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Connection", "close")
-        self.end_headers()
+        self.begin(status, {"Content-Type": kind}, body)
         if self.command != "HEAD":
             self.wfile.write(body)
 

@@ -93,6 +93,22 @@ class LocalServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
+class LocalHandler(BaseHTTPRequestHandler):
+    """Answers one request, and says nothing of it."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def begin(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """All of an answer but its body. litellm keeps clients for ten minutes: its socket would stay open."""
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body)), "Connection": "close"}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+
 class ScriptedModel(LocalServer):
     """The model. `url` is the api_base; `requests` what was asked."""
 
@@ -126,12 +142,8 @@ class ScriptedModel(LocalServer):
         return _as_reply(self.script(request, number))
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(LocalHandler):
     server: ScriptedModel
-
-    def log_message(self, *_: object) -> None:
-        pass
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -146,13 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(reply, body)
 
     def _send(self, reply: Reply, body: bytes) -> None:
-        self.send_response(reply.status)
-        for name, value in {"Content-Type": reply.content_type, **reply.headers}.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        # litellm keeps clients for ten minutes: a socket that stays open is laid to whatever test runs then.
-        self.send_header("Connection", "close")
-        self.end_headers()
+        self.begin(reply.status, {"Content-Type": reply.content_type, **reply.headers}, body)
         if reply.drip_seconds:
             for byte in body:
                 self.wfile.write(bytes((byte,)))

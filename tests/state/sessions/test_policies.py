@@ -243,16 +243,11 @@ def test_six_tags_protect_in_exactly_this_case_unless_it_is_configured() -> None
     assert (off.tick(view(many(60))).steps, list(off.order(view(many(60))))) == ((), [])
 
 
-# -------------------------------------------------------------------- hybrid
-
-
 # ------------------------------------------------------------------- bounded
 def test_the_bands_begin_at_three_and_at_seven_tenths() -> None:
     for importance, reason in {0.299: LOW, 0.3: CAPACITY, 0.699: CAPACITY, 0.7: PROTECTED}.items():
         assert [step.reason for step in Bounded().order(view([item(importance=importance)]))] == [reason]
 
-
-CAPACITY_PROTECTED = "capacity_exceeded_protected"
 
 WORTH = st.sampled_from([0.0, 0.1, 0.29, 0.3, 0.5, 0.69, 0.7, 0.9, 1.0]) | st.floats(0, 1)
 
@@ -326,7 +321,7 @@ def test_bounded_takes_the_shortest_beginning_that_keeps_both_limits(items: list
 
     needed = next(count for count in range(len(items) + 1) if fits(ranked[count:]))
     assert [step.item for step in gone] == ranked[:needed]
-    last_resort = [step for step in gone if step.reason == CAPACITY_PROTECTED]
+    last_resort = [step for step in gone if step.reason == PROTECTED]
     assert all(policy.protects(step.item) and step.rescue for step in last_resort)
     assert not last_resort or all(policy.protects(one) for one in ranked[needed:]), (
         "and nothing else was left to take"
