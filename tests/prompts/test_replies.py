@@ -76,38 +76,6 @@ def test_an_answer_is_found_among_other_words(answer: str) -> None:
     assert reply.refused == ()
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"op": "delete", "line": "L1"},
-        {"op": "add", "section": "The Bond"},
-        {"op": "add", "section": "The Bond", "text": "  "},
-        {"op": "add", "section": "The Weather", "text": "a"},
-        {"op": "add", "text": "a", "cites": ["N1"]},
-        {"op": "revise", "text": "a"},
-        {"op": "revise", "line": "L9", "text": "a"},
-        {"op": "move", "lines": ["L1"]},
-        {"op": "learn", "cites": ["N1", "N2"]},
-        {"op": "add", "section": "The Bond", "text": "a", "importance": 7},
-        {"op": "add", "section": "The Bond", "text": "a", "until": "soon"},
-        {"op": "evict"},
-        {"op": "add", "section": 7, "text": "a"},
-        {"op": "add", "section": "The Bond", "text": ["a"]},
-        {"text": "no op"},
-        "a string",
-        17,
-        None,
-        [[]],
-    ],
-)
-def test_an_operation_that_cannot_be_read_is_refused_alone(bad: object) -> None:
-    for operations in ([bad, ADD, REVISE], [ADD, bad, REVISE], [ADD, REVISE, bad]):
-        reply = read(json.dumps({"operations": operations}))
-        assert reply.operations == READ[:2]
-        assert [refusal.scope for refusal in reply.refused] == ["operation"]
-        assert encode(reply.refused[0])
-
-
 def test_ids_may_be_said_without_their_list_and_null_is_none() -> None:
     assert read(said(cites="N1", lines=None, line=None)).operations == READ[:1]
     assert read(said(cites=None)).operations[0].cites == ()

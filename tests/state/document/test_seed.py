@@ -55,12 +55,6 @@ def test_splitting_undoes_appending(old: str, generated: str) -> None:
     assert split_seed(appended(old, "x" + generated)) == (old, "x" + generated)
 
 
-@given(TEXT)
-def test_text_without_the_comment_is_not_split(text: str) -> None:
-    assert MARKER not in text
-    assert split_seed(text) is None
-
-
 @given(st.lists(st.text(alphabet="abc \n", min_size=1, max_size=10), max_size=6))
 def test_every_chunk_that_says_something_is_kept_and_stands_where_its_source_says(pieces: list[str]) -> None:
     text = "".join(pieces)

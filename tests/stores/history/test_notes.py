@@ -438,14 +438,6 @@ def test_a_log_that_leads_out_of_the_workspace_is_not_followed(store: Store, tmp
     assert taken(store) == ["tea"]
 
 
-def test_appending_loads_nothing_heavy() -> None:
-    script = (
-        "import sys, state.stores.disk.lock, state.stores.history.inbox; "
-        "print(sorted({'pydantic', 'sqlite3', 'numpy', 'chromadb', 'ctypes', 'asyncio'} & set(sys.modules)))"
-    )
-    assert subprocess.check_output([sys.executable, "-c", script], text=True) == "[]\n"
-
-
 # ------------------------------------------------------------------------------- late, twice, unfinished
 
 
