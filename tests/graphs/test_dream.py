@@ -1,15 +1,12 @@
-"""The graph of a dream: its drawing, its loops, a real run of it over a small world, and kills at every node."""
+"""The graph of a dream: its loops, and a real run of it over a small world."""
 
-import re
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from graphs import dream as module
 from graphs import talk
-from graphs.dream import UNSAID, Dreamer, graph_of
+from graphs.dream import UNSAID
 from graphs.extractive import EXTRACTIVE
 from state.changes.change import CurrentLine
 from state.document.seed import appended
@@ -25,7 +22,6 @@ from tests.graphs.world import (
     add,
     evict,
     memory,
-    ports,
     run,
     said,
     snapshot,
@@ -41,25 +37,6 @@ READ = snapshot(TEXT, "Anna plays chess.")
 CHESS = said(add(BOND, "Anna plays chess.", "N1"))
 UNCITED = said(add(BOND, "Anna plays chess."))
 CUT_OFF = spoken(CHESS[:40], "length")
-
-
-def drawn_edges() -> set[tuple[str, str]]:
-    """The edges of the docstring's drawing: the arrows of its first row, and the branch under it."""
-    rows = (module.__doc__ or "").splitlines()
-    first = next(row for row in rows if "->" in row)
-    path = ["__start__", *re.split(r"\s*->\s*", first.strip()), "__end__"]
-    under = rows[rows.index(first) + 1]
-    assert "again" in rows[rows.index(first) + 2]
-
-    def over(sign: str) -> str:
-        return next(name for name in path[1:-1] if under.index(sign) - first.index(name) in range(len(name)))
-
-    return {*pairwise(path), (over("|"), over("^"))}
-
-
-def test_the_compiled_edges_are_those_of_the_drawing() -> None:
-    graph = graph_of(Dreamer(ports(World(), Scripted([CHESS])), READ))
-    assert {(edge.source, edge.target) for edge in graph.get_graph().edges} == drawn_edges()
 
 
 # A good dream
