@@ -8,7 +8,7 @@ taken, and 30 days of what each tenant's workspaces have spent. Ticks do not wai
 
 **Nothing due**: what every process asks each second. **50 due**: as many workspaces of random tenants got a note and
 the end of a session. **All due at once**: every workspace has both, until each was given a job once; 800 jobs may
-wait or run. **The net**: every twenty seconds each process looks for inboxes that wait though nothing is foreseen.
+wait or run. **Lost jobs**: every ten seconds each process looks for jobs whose process died.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from state.stores.fleet import leases as processes
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Session
+from state.stores.fleet.schedule import Schedule
 
 SEED = 7
 GOAL = 0.05
@@ -85,14 +86,14 @@ def timed(sweeper: Sweeper) -> tuple[float, int]:
     return time.perf_counter() - began, seen
 
 
-def net_and_all(made: Ground, sweeper: Sweeper, inbox: Inbox, workspaces: int, tenants: int) -> None:
+def lost_and_all(made: Ground, fleet: FleetDatabase, sweeper: Sweeper, workspaces: int, tenants: int) -> None:
     """Print the rows of what comes seldom."""
-    net = list[float]()
+    inbox, schedule, looks = Inbox(fleet), Schedule(fleet), list[float]()
     for _ in range(20):
         began = time.perf_counter()
-        inbox.wake_waiting()
-        net.append(time.perf_counter() - began)
-    row("the net", milliseconds(net))
+        schedule.clear_lost()
+        looks.append(time.perf_counter() - began)
+    row("lost jobs", milliseconds(looks))
     began = time.perf_counter()
     inbox.sweep()
     row("forgetting old keys, every 600 s", f"{1000 * (time.perf_counter() - began):.1f} ms")
@@ -127,7 +128,7 @@ def main() -> None:
         inbox, rng = Inbox(fleet), random.Random(SEED)
         sweeper = Sweeper(fleet, threading.Event())
         timed(sweeper)
-        sweeper._net_at = sweeper._old_at = float("inf")  # noqa: SLF001 - they are timed apart
+        sweeper._look_at = sweeper._old_at = float("inf")  # noqa: SLF001 - they are timed apart
 
         nothing = [timed(sweeper)[0] for _ in range(given.ticks)]
         row("nothing due, ms p50/p95/p99", milliseconds(nothing), "p95 < 50", met=percentile(nothing, 95) < GOAL)
@@ -148,7 +149,7 @@ def main() -> None:
         each = 1000 / given.ticks
         row("  processor time", f"{each * ours:.0f} ms of the process, {each * theirs:.0f} ms of PostgreSQL a tick")
 
-        net_and_all(made, sweeper, inbox, given.workspaces, given.tenants)
+        lost_and_all(made, fleet, sweeper, given.workspaces, given.tenants)
         counted = made.counted()
         print(f"  {counted.statements:,} statements, {counted.seconds:.1f} s of PostgreSQL in all")
         for calls, each, query in made.most_frequent():

@@ -57,7 +57,7 @@ _RETRY_SECONDS = 1.0
 _TICK_SECONDS = 1.0
 MOST_ROWS = 500
 """Of one statement of some tens of milliseconds, whose rows nobody else can write meanwhile."""
-NET_SECONDS = 10.0
+LOOK_SECONDS = 10.0
 _OLD_SECONDS = 600.0
 
 
@@ -282,8 +282,7 @@ class Sweeper:
         self._inbox = Inbox(database)
         self._places = Places(database)
         self._stopping = stopping
-        self._net_at = self._old_at = 0.0
-        self._ended: set[int] = set()  # of the jobs, at the last look
+        self._look_at = self._old_at = 0.0
         self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
 
     def _run(self) -> None:
@@ -299,14 +298,10 @@ class Sweeper:
     def tick(self) -> int:
         """Queue once what is due; return how many workspaces were looked at."""
         steady = time.monotonic()
-        if steady >= self._net_at:
-            self._net_at = steady + NET_SECONDS
-            self._inbox.wake_waiting()
+        if steady >= self._look_at:
+            self._look_at = steady + LOOK_SECONDS
             if lost := self._schedule.clear_lost():
                 logs.get().warning("jobs_lost", jobs=len(lost))
-            if dead := self._schedule.clear_dead(self._ended):
-                logs.get().warning("jobs_dead", jobs=dead)
-            self._ended = self._schedule.ended_jobs()
         if steady >= self._old_at:
             self._old_at = steady + _OLD_SECONDS
             self._inbox.sweep()

@@ -154,23 +154,6 @@ class Inbox:
         )
         return int(row["notes"]) if row else 0
 
-    def wake_waiting(self) -> int:
-        """Make due the workspaces whose inbox waits though nothing is foreseen; return how many.
-
-        There should be none: it is the net below what each arrival does itself. The end of a session with no note
-        waits for the next one, and wakes nobody meanwhile.
-        """
-        return len(
-            self._database.rows(
-                "UPDATE workspaces SET due_at = clock_timestamp() WHERE id IN (SELECT id FROM workspaces w"
-                " WHERE due_at IS NULL AND queued_at IS NULL AND removed_at IS NULL"
-                " AND id IN (SELECT workspace FROM inbox"
-                "  WHERE taken_at IS NULL AND kind = 'note'"
-                "  AND at < statement_timestamp() - interval '20 seconds')"
-                " FOR NO KEY UPDATE SKIP LOCKED) RETURNING id"
-            )
-        )
-
     def set_aside(self, rows: Sequence[int]) -> None:
         """Take these rows out of the way, and keep them as they are: nobody can read them, or only a newer dreamd.
 

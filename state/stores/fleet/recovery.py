@@ -46,8 +46,7 @@ taken AS (
     UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM raised
     WHERE i.workspace = raised.id AND i.id = ANY(%(taken)s::bigint[])),
 jobs AS (
-    DELETE FROM procrastinate_jobs WHERE lock = 'ws-' || %(id)s::bigint AND EXISTS (SELECT 1 FROM raised)
-    AND status IN ('todo', 'doing'))
+    DELETE FROM procrastinate_jobs WHERE queueing_lock IN (SELECT 'ws-' || raised.id FROM raised))
 SELECT 1 FROM raised
 """
 _TENANT = """

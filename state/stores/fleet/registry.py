@@ -131,7 +131,7 @@ class Tenants:
                 {"id": tenant},
             )
             locks = [row["lock"] for row in cursor.fetchall()]
-            cursor.execute("DELETE FROM procrastinate_jobs WHERE lock = ANY(%(locks)s)", {"locks": locks})
+            cursor.execute("DELETE FROM procrastinate_jobs WHERE queueing_lock = ANY(%(locks)s)", {"locks": locks})
             cursor.execute("DELETE FROM tenants WHERE id = %(id)s AND removed_at IS NOT NULL", {"id": tenant})
         return len(locks)
 
@@ -295,7 +295,7 @@ SELECT (SELECT count(*) FROM tenants WHERE id = %(tenant)s AND %(workspace)s = 0
     (SELECT count(*) FROM spending
      WHERE tenant = %(tenant)s AND %(workspace)s = 0 OR workspace = %(workspace)s) AS spending,
     (SELECT count(*) FROM arrivals WHERE tenant = %(tenant)s AND %(workspace)s = 0) AS arrivals,
-    (SELECT count(*) FROM procrastinate_jobs WHERE lock IN (SELECT 'ws-' || id FROM w)) AS jobs
+    (SELECT count(*) FROM procrastinate_jobs WHERE queueing_lock IN (SELECT 'ws-' || id FROM w)) AS jobs
 """
 
 # What was removed so long ago nobody writes any more.
@@ -383,7 +383,7 @@ class Places:
     def drop(self, places: Sequence[Place]) -> None:
         """Delete the rows of workspaces that were closed and have no objects any more."""
         self._database.rows(
-            "WITH jobs AS (DELETE FROM procrastinate_jobs WHERE lock = ANY(%(locks)s))"
+            "WITH jobs AS (DELETE FROM procrastinate_jobs WHERE queueing_lock = ANY(%(locks)s))"
             " DELETE FROM workspaces WHERE id = ANY(%(ids)s) AND removed_at IS NOT NULL",
             {"ids": [one.id for one in places], "locks": [one.handle for one in places]},
         )

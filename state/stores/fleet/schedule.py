@@ -2,10 +2,13 @@
 
 When a workspace is due is a column of its row: arrivals and commits bring the moment nearer, a job that is queued
 takes it away. What is to be done the job finds out once it has the folder. One process queues jobs at a time.
+
+Jobs have no lock of Procrastinate's: who dreams alone is the lease's matter, and a job whose process died holds up
+nobody. One that waits is told by its queueing lock.
 """
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +20,7 @@ ANYBODYS_QUEUE = "fleet"
 WORK = "work"
 _LOCK = 0x6472656172
 # So many jobs wait for each slot: a process that ends one finds the next, and what waits longer waits in the
-# registry, where it can be chosen again. Never many more: Procrastinate's fetch compares the locks of waiting jobs
-# without an index, and with 100,000 of them takes 33 to 71 ms.
+# registry, where it can be chosen again.
 _WAITING_FOR_A_SLOT = 2
 # Of jobs in one slot, at most.
 _ENDED_A_SECOND = 4
@@ -72,7 +74,7 @@ marked AS (
 deferred AS (
     SELECT procrastinate_defer_jobs_v1(array_agg(ROW(
         CASE WHEN l.id IS NULL THEN '{ANYBODYS_QUEUE}' ELSE 'w' || replace(l.id::text, '-', '') END, '{WORK}', 0,
-        'ws-' || m.id, 'ws-' || m.id, jsonb_build_object('workspace', m.id, 'reason', ''), NULL
+        NULL, 'ws-' || m.id, jsonb_build_object('workspace', m.id, 'reason', ''), NULL
         )::procrastinate_job_to_defer_v1)) AS jobs
     FROM marked m LEFT JOIN living l ON l.id = m.owner WHERE m.chosen AND NOT EXISTS (
         SELECT 1 FROM procrastinate_jobs j WHERE j.status = 'todo' AND j.queueing_lock = 'ws-' || m.id)
@@ -84,15 +86,15 @@ _QUEUE_ONE = f"""
 WITH marked AS (
     UPDATE workspaces SET queued_at = clock_timestamp(), due_at = NULL
     WHERE id = %(id)s AND queued_at IS NULL AND removed_at IS NULL RETURNING id)
-SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(%(queue)s, '{WORK}', 0, 'ws-' || m.id, 'ws-' || m.id, %(args)s::jsonb,
-    NULL)::procrastinate_job_to_defer_v1])
+SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(
+    %(queue)s, '{WORK}', 0, NULL, 'ws-' || m.id, %(args)s::jsonb, NULL)::procrastinate_job_to_defer_v1])
 FROM marked m WHERE NOT EXISTS (
     SELECT 1 FROM procrastinate_jobs j WHERE j.status = 'todo' AND j.queueing_lock = 'ws-' || m.id)
 """
 
-# A job waits where somebody fetches it, or a worker of Procrastinate's that lives does it, while its workspace has an
-# owner or the job has just begun. Any other one is lost: its process can die while another one owns the workspace.
-# Dead jobs are taken away: their locks hold up later ones.
+# A job waits where somebody fetches it, or a worker of Procrastinate's that lives has begun it since it was queued,
+# while its workspace has an owner or just now. Any other one is lost: its process can die while another one owns the
+# workspace. What dead workers had goes with it: Procrastinate leaves it.
 _CLEAR_LOST = f"""
 WITH lost AS MATERIALIZED (
     SELECT w.id, w.queued_at < pg_postmaster_start_time() AS outage
@@ -104,16 +106,16 @@ WITH lost AS MATERIALIZED (
             SELECT 1 FROM living q WHERE 'w' || replace(q.id::text, '-', '') = j.queue_name)))
     AND NOT EXISTS (
         SELECT 1 FROM procrastinate_jobs j JOIN procrastinate_workers k ON k.id = j.worker_id
-        WHERE j.status = 'doing' AND j.lock = 'ws-' || w.id
+        JOIN procrastinate_events e ON e.job_id = j.id AND e.type = 'started' AND e.at >= w.queued_at
+        WHERE j.status = 'doing' AND j.queueing_lock = 'ws-' || w.id
         AND k.last_heartbeat > clock_timestamp() - make_interval(secs => %(silent)s)
-        AND (p.id IS NOT NULL OR EXISTS (
-            SELECT 1 FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started'
-            AND e.at > clock_timestamp() - make_interval(secs => %(begin)s))))
+        AND (p.id IS NOT NULL OR e.at > clock_timestamp() - make_interval(secs => %(begin)s)))
     FOR NO KEY UPDATE OF w SKIP LOCKED),
 dead AS (
-    DELETE FROM procrastinate_jobs j USING lost
-    WHERE (j.status = 'todo' AND j.queueing_lock = 'ws-' || lost.id)
-        OR (j.status = 'doing' AND j.lock = 'ws-' || lost.id))
+    DELETE FROM procrastinate_jobs j
+    WHERE j.queueing_lock IN (SELECT 'ws-' || lost.id FROM lost) OR (j.status = 'doing' AND NOT EXISTS (
+        SELECT 1 FROM procrastinate_workers k WHERE k.id = j.worker_id
+        AND k.last_heartbeat > clock_timestamp() - make_interval(secs => %(silent)s))))
 UPDATE workspaces w SET queued_at = NULL, dreaming_at = NULL, failures = failures + (NOT lost.outage)::int,
     problem = CASE WHEN lost.outage THEN problem
         ELSE 'its process went away, or lost PostgreSQL, before the job was done' END,
@@ -121,13 +123,6 @@ UPDATE workspaces w SET queued_at = NULL, dreaming_at = NULL, failures = failure
             WHEN (SELECT count(*) FROM lost) = 1 THEN {_LOST_BEFORE_A_PAUSE} ELSE {_LOST_WITH_OTHERS} END
         THEN interval '1 minute' * power(2, least(failures, 8)) ELSE interval '0' END
 FROM lost WHERE w.id = lost.id RETURNING w.id
-"""
-
-# A workspace is marked from the time at which its job is queued to its end.
-_ENDED = """
-j.status = 'doing' AND NOT EXISTS (
-    SELECT 1 FROM workspaces w WHERE 'ws-' || w.id = j.lock AND w.queued_at IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs o WHERE o.lock = j.lock AND o.status = 'todo'))
 """
 
 _USE_OF_ALL = f"""
@@ -200,8 +195,7 @@ class Schedule:
     def abandon(self, workspaces: Sequence[int]) -> None:
         """Give up the jobs of these workspaces, which is no failure: each is due at once."""
         self._database.rows(
-            "WITH dead AS (DELETE FROM procrastinate_jobs WHERE (status = 'todo' AND queueing_lock = ANY(%(locks)s))"
-            " OR (status = 'doing' AND lock = ANY(%(locks)s)))"
+            "WITH dead AS (DELETE FROM procrastinate_jobs WHERE queueing_lock = ANY(%(locks)s))"
             " UPDATE workspaces SET queued_at = NULL, dreaming_at = NULL, due_at = clock_timestamp()"
             " WHERE id = ANY(%(ids)s) AND removed_at IS NULL",
             {"locks": [f"ws-{one}" for one in workspaces], "ids": list(workspaces)},
@@ -215,23 +209,3 @@ class Schedule:
         """
         rows = self._database.rows(_CLEAR_LOST, {"begin": _BEGIN_SECONDS, "silent": _SILENT_SECONDS})
         return [row["id"] for row in rows]
-
-    def clear_dead(self, ended: Collection[int] = ()) -> int:
-        """Take away jobs that nobody does any more, and return how many. The lock of each holds up its workspace.
-
-        Their process died after its commit, so that no mark of a queued job tells of them; or it lives, and could not
-        say that they have ended: of `ended_jobs` those that it had some time ago.
-        """
-        return len(
-            self._database.rows(
-                f"DELETE FROM procrastinate_jobs j WHERE {_ENDED} AND (j.id = ANY(%(ended)s) OR NOT EXISTS ("
-                " SELECT 1 FROM procrastinate_workers k WHERE k.id = j.worker_id"
-                " AND k.last_heartbeat > clock_timestamp() - make_interval(secs => %(silent)s)))"
-                " RETURNING j.id",
-                {"silent": _SILENT_SECONDS, "ended": list(ended)},
-            )
-        )
-
-    def ended_jobs(self) -> set[int]:
-        """Return the jobs that have ended as their workspaces say, and not yet as Procrastinate does."""
-        return {row["id"] for row in self._database.rows(f"SELECT j.id FROM procrastinate_jobs j WHERE {_ENDED}")}

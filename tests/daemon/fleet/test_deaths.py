@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from daemon.fleet.work import NET_SECONDS
+from daemon.fleet.work import LOOK_SECONDS
 from state.fleet import Place
 from state.stores.fleet import schedule
 from tests.daemon.fleet.running import PATIENCE_SECONDS, Door, Fleet, until
@@ -32,7 +32,7 @@ def hasten(alive: float) -> None:
 
 HASTY = (f"{__name__}:hasten", [3.0])
 # A job whose process died is taken for lost some time after it began, and its workspace is then looked at again.
-FOUND_SECONDS = schedule._BEGIN_SECONDS + NET_SECONDS
+FOUND_SECONDS = schedule._BEGIN_SECONDS + LOOK_SECONDS
 
 
 def remember(door: Door, token: str, place: Place, text: str) -> int:

@@ -61,16 +61,6 @@ def test_what_no_row_can_hold_is_refused_before_its_batch(key: str, body: str, s
         Arrival(1, 1, "note", key, body)
 
 
-def test_the_net_wakes_what_waits_and_holds_nobody_up(fleet: Fleet) -> None:
-    place = fleet.place()
-    fleet.put(place)
-    fleet.database.rows("UPDATE inbox SET at = at - interval '1 minute'")
-    fleet.postpone(place, None)
-    assert fleet.inbox.wake_waiting() == 1
-    assert fleet.due(place)
-    assert fleet.inbox.wake_waiting() == 0
-
-
 def test_keys_are_forgotten_after_a_week_and_what_waits_never(fleet: Fleet) -> None:
     place = fleet.place()
     taken, _ = fleet.put(place), fleet.put(place)

@@ -30,12 +30,6 @@ class Procrastinating:
         assert row["id"] is not None
         return int(row["id"])
 
-    def finish(self, job: int, status: str) -> None:
-        self._fleet.database.rows(
-            "SELECT procrastinate_finish_job_v1(%(job)s, %(status)s::procrastinate_job_status, false)",
-            {"job": job, "status": status},
-        )
-
     def silent(self) -> None:
         self._fleet.database.rows(
             "UPDATE procrastinate_workers SET last_heartbeat = last_heartbeat - interval '1 minute'"
@@ -54,7 +48,7 @@ def procrastinating(fleet: Fleet) -> Procrastinating:
 
 def lost_of(fleet: Fleet) -> list[int]:
     """Whose jobs, which have been queued for a while, are taken for dead; nothing is changed."""
-    fleet.database.rows("UPDATE workspaces SET queued_at = clock_timestamp() - interval '1 minute'")
+    fleet.database.rows("UPDATE workspaces SET queued_at = clock_timestamp() - interval '1 hour'")
     with session(fleet.database.url) as look:
         values = {"begin": schedule._BEGIN_SECONDS, "silent": schedule._SILENT_SECONDS}
         lost = [row["id"] for row in look.execute(schedule._CLEAR_LOST.encode(), values).fetchall()]
@@ -117,6 +111,30 @@ def test_after_a_lost_job_another_can_be_queued_fetched_and_lives(
     assert fleet.queued() == [place.id]
     assert procrastinating.fetch() != first
     assert lost_of(fleet) == []
+
+
+def test_a_job_that_ended_and_could_not_say_so_hides_no_lost_one(
+    fleet: Fleet, place: Place, procrastinating: Procrastinating
+) -> None:
+    fleet.schedule.queue(place.id)
+    procrastinating.fetch()
+    fleet.lease(place)
+    fleet.leases.settle(place.id, None)
+    begun_long_ago(fleet)
+    fleet.schedule.queue(place.id)
+    fleet.database.rows("DELETE FROM procrastinate_jobs WHERE status = 'todo'")
+    fleet.database.rows("UPDATE workspaces SET queued_at = queued_at - interval '21 seconds'")
+    assert fleet.schedule.clear_lost() == [place.id]
+
+
+def test_what_dead_workers_had_is_taken_away(fleet: Fleet, place: Place, procrastinating: Procrastinating) -> None:
+    fleet.schedule.queue(place.id)
+    procrastinating.fetch()
+    fleet.leases.settle(place.id, None)
+    for left in (1, 0):
+        assert fleet.schedule.clear_lost() == []
+        assert len(fleet.database.rows("SELECT 1 FROM procrastinate_jobs")) == left
+        procrastinating.silent()
 
 
 def has_run_for_a_while(fleet: Fleet) -> bool:

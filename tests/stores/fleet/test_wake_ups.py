@@ -146,7 +146,7 @@ class Storm:
         self._fleet.leases.release(lease)
 
 
-def test_in_a_storm_no_note_is_left_though_there_is_no_net(fleet: Fleet) -> None:
+def test_in_a_storm_no_note_is_left(fleet: Fleet) -> None:
     storm = Storm(fleet)
     answers = together(*[storm.arrive] * 2, *[storm.sweep] * 2, *[storm.work] * 3, storm.stop)
     assert answers == [None] * len(answers)
