@@ -40,12 +40,8 @@ FROM public.pg_stat_statements s JOIN pg_roles r ON r.oid = s.userid
 WHERE r.rolname = 'dreamd' AND query !~ 'benchmark'
 """
 
-
 # What a sweep asks once a second, for the whole fleet: it is no dream's.
-_SWEEPS = (
-    "(pg_try_advisory_xact_lock|WHERE due_at <=|^\\s*SELECT w.id, w.tenant, t.name|^\\s*SELECT clock_timestamp"
-    "|^\\s*SELECT t.id, t.quotas|UPDATE workspaces w SET due_at = g.at)"
-)
+_SWEEPS = "(pg_try_advisory_xact_lock|WHERE due_at <=|WITH lost AS)"
 
 
 @dataclass(frozen=True, slots=True)

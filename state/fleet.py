@@ -106,8 +106,7 @@ class Generation:
 class Lease:
     """The right to write a workspace: its holder, and the generation over which that may commit.
 
-    As of when it was taken: when the workspace was made and last committed; `erasing_at`: since when older
-    generations may hold what was forgotten; `is_due`: whether work is foreseen.
+    As of when it was taken: when the workspace was made and last committed; `is_due`: whether work is foreseen.
     """
 
     place: Place
@@ -115,7 +114,6 @@ class Lease:
     generation: Generation
     created_at: datetime
     committed_at: datetime | None = None
-    erasing_at: datetime | None = None
     is_due: bool = True
 
 

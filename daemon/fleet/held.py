@@ -30,8 +30,6 @@ from state.stores.history.inbox import NoteInbox
 
 # Of a store that nobody asked meanwhile; so that the status of the fleet knows.
 _ASKED_EVERY_SECONDS = 60.0
-# By then whoever forgets has deleted what held it, or is dead; its next holder does it then.
-_ERASED_AGAIN = timedelta(seconds=30)
 # What a pass leaves undone in a session is no reason for one after the other.
 _BETWEEN_PASSES = timedelta(seconds=30)
 _UNREADABLE = (UsageError, ValueError, KeyError, TypeError, AttributeError, OverflowError)
@@ -117,7 +115,6 @@ class Held:
         self._counting = threading.Lock()
         self._writes = self._covered = 0
         self._written = 0  # of the keeper, when it was last committed
-        self._erasing = lease.erasing_at
         self._paid = Spend()
         self.keeper = Keeper(
             contained(folder), lease.place.handle, lambda: around.config, around.embedding, self._log_failure
@@ -198,62 +195,42 @@ class Held:
 
     def _commit(self, *, whole: bool = False, settled: bool = False, answered: bool = False, dreams: int = 0) -> None:
         self.check()
-        self._finish_erasing()
-        erasing = utc_now() if whole else self._erasing
         with self.quiet:
             with self._absorbing, self._counting:
                 taken, covered, written = tuple(self._absorbed), self._writes, self.keeper.written
                 self.given = False
             snapshot = self._generations.take(self._folder, whole=whole)
             # Of the same moment: what is done during the upload is in no generation yet, and must not count as done.
-            due_in = _due_in(self.decision(erasing))
+            due_in = _due_in(self.decision())
         # Nobody waits for the object store but who waits for this commit.
         with self._around.watch.asking():
             generation = self._generations.put(snapshot, self.lease, utc_now())
         paid = self._paid_now()
-        commit = Commit(
-            generation, snapshot.bytes, taken, dreams, self._spent(paid), due_in, settled, answered, whole, erasing
-        )
+        spent = self._spent(paid)
+        commit = Commit(generation, snapshot.bytes, taken, dreams, spent, due_in, settled, answered, whole)
         try:
             self.lease = self._around.leases.commit(self.lease, commit)
         except DreamdError:
             # Fenced, or nobody knows: what the folder holds is trusted no more.
             self.lost = True
             raise
-        self._covered, self._written, self._paid, self._erasing = covered, written, paid, erasing
+        self._covered, self._written, self._paid = covered, written, paid
         with self._absorbing:
             self._absorbed.difference_update(taken)
         if whole:  # who asked for it is told
             self._generations.sweep(forgotten=True)
         elif self._generations.is_whole:
-            self._sweep("generations_not_swept", forgotten=False)
-
-    def _finish_erasing(self) -> None:
-        """Delete all that is older than a forgetting of some time ago, again or in place of a holder that died.
-
-        By now nobody writes any more who did not know yet that another one holds the workspace.
-        """
-        if self._erasing is None or timedelta(0) <= utc_now() - self._erasing < _ERASED_AGAIN:
-            return
-        if self._sweep("forgotten_not_deleted", forgotten=True):
-            self._erasing = None
-
-    def _sweep(self, failed: str, *, forgotten: bool) -> bool:
-        """Delete older generations; return whether they are. What fails is done by a later commit."""
-        try:
-            self._generations.sweep(forgotten=forgotten)
-        except DreamdError as error:
-            logs.get(workspace=self.place.handle).warning(failed, error=error)
-            return False
-        return True
+            try:
+                self._generations.sweep()
+            except DreamdError as error:  # a later commit does it
+                logs.get(workspace=self.place.handle).warning("generations_not_swept", error=error)
 
     # ------------------------------------------------------------ what is to be done, and what it cost
 
-    def decision(self, erasing: datetime | None = None) -> Decision | None:
+    def decision(self) -> Decision | None:
         """Return what is to be done in the workspace now, or later; None when nothing is foreseen."""
         now = utc_now()
         facts = self.keeper.facts(self.lease.created_at, phase(self.place.handle), now)
-        erasing = erasing or self._erasing
         return foreseen(
             now,
             facts.history,
@@ -261,7 +238,6 @@ class Held:
             self._around.thresholds(),
             interrupted=bool(facts.unfinished_dream) and not self.dreaming,
             sessions_due=facts.sessions_due,
-            erased_at=erasing + _ERASED_AGAIN if erasing is not None else None,
         )
 
     def settle(self) -> None:
@@ -325,12 +301,11 @@ def foreseen(
     *,
     interrupted: bool = False,
     sessions_due: datetime | None = None,
-    erased_at: datetime | None = None,
 ) -> Decision | None:
     """Return what is to be done now, or WAIT with its time; None when nothing is foreseen.
 
     `interrupted`: a dream has begun and not ended. `sessions_due`: when the working memory of a session wants
-    maintenance. `erased_at`: when what was forgotten is to be deleted from older generations once more.
+    maintenance.
     """
     if interrupted:
         return Decision(Action.DREAM, Reason.CATCH_UP, "it was interrupted", now)
@@ -339,14 +314,10 @@ def foreseen(
         return decision
     if sessions_due is not None and history.last_pass is not None and history.last_pass <= now:
         sessions_due = max(sessions_due, history.last_pass + _BETWEEN_PASSES)
-    moments = [(erased_at, "what was forgotten is deleted"), (sessions_due, "working memory of a session")]
-    if decision is not None:
-        moments.append((decision.at, decision.detail))
-    found = [(max(at, now), detail) for at, detail in moments if at is not None]
-    if not found:
-        return None
-    at, detail = min(found, key=lambda one: one[0])
-    return Decision(Action.PASS if at <= now else Action.WAIT, None, detail, at)
+    if sessions_due is None or (decision is not None and decision.at <= sessions_due):
+        return decision
+    at = max(sessions_due, now)
+    return Decision(Action.PASS if at <= now else Action.WAIT, None, "working memory of a session", at)
 
 
 def _due_in(decision: Decision | None) -> timedelta | None:

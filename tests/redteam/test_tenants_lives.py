@@ -32,7 +32,7 @@ def remains(town: Tenancy, text: str) -> list[str]:
     """Where this text still is: in files of anybody, or in rows."""
     files = [path for path in town.folder.rglob("*") if path.is_file() and path.stat().st_size]
     found = [str(path) for path in files if path.exists() and text.encode() in held_in(path)]
-    for table in ("inbox", "workspaces", "spending", "removed", "tenants", "tokens", "procrastinate_jobs"):
+    for table in ("inbox", "workspaces", "spending", "erased", "tenants", "tokens", "procrastinate_jobs"):
         rows = town.database.rows(f"SELECT r::text AS row FROM {table} r")  # noqa: S608 - the names are ours
         found += [table for row in rows if text in row["row"]]
     return found

@@ -3,12 +3,13 @@
     close (nothing is given out, holders are fenced) ─> delete objects ─> list: none ─> delete rows ─> count: none
 
 What is cut off anywhere goes on from there: by the command, or by any process. A row goes last, so it is found.
+What is put afterwards by whoever does not know is looked for, for a day; so is what is older than a forgetting.
 """
 
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from daemon.observability import logs
 from daemon.workspace.stores import utc_now
@@ -17,10 +18,12 @@ from state.fleet import Place, Tenant
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.registry import Places, Tenants
 from state.stores.generations.objects import Objects
+from state.stores.generations.versions import made_by
 
 # A fenced holder may put what it had begun while we delete.
 _ROUNDS = 5
-_FIRST_LOOK_SECONDS, _EVERY_SECONDS = 15.0, 300.0
+_LOOK_SECONDS = 15.0
+_LOOKED_FOR = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +76,19 @@ def remove_workspace(database: FleetDatabase, objects: Objects, tenant: Tenant, 
 
 
 def finish_removals(database: FleetDatabase, objects: Objects) -> list[Receipt]:
-    """Go on with every removal that was interrupted, and delete what was put after one; return what was done.
+    """Go on with every removal that was interrupted; return what was done.
+
+    What was put after a removal or a forgetting is deleted too, in place of a holder that died, or did not know.
 
     Raise UnreachableError and StorageError; it may be called again, and by several at once.
     """
     places = Places(database)
     receipts = [_removed(database, objects, tenant, at) for tenant, at in Tenants(database).closed()]
     receipts += [_removed(database, objects, place, utc_now()) for place in places.closed()]
-    for prefix in places.removed_lately():
-        _erase(objects, prefix)
+    for one in places.erased():
+        _erase(objects, f"{one.tenant}/{one.workspace}" if one.workspace else str(one.tenant), one.kept)
+        if utc_now() - one.at > _LOOKED_FOR:
+            places.forget_erased(one)
     return receipts
 
 
@@ -89,9 +96,7 @@ def remover(database: FleetDatabase, objects: Objects, stopping: threading.Event
     """Make a thread that goes on with removals now and then, until the process stops."""
 
     def run() -> None:
-        wait = _FIRST_LOOK_SECONDS
-        while not stopping.wait(wait):
-            wait = _EVERY_SECONDS
+        while not stopping.wait(_LOOK_SECONDS):
             try:
                 for one in finish_removals(database, objects):
                     rows = sum(one.rows.values())
@@ -120,11 +125,18 @@ def _removed(database: FleetDatabase, objects: Objects, what: Tenant | Place, cl
     return Receipt(*names, closed_at, utc_now(), rows["workspaces"], count, size, rows, left, rows_left)
 
 
-def _erase(objects: Objects, prefix: str) -> tuple[int, int]:
-    """Delete everything below a prefix until a listing finds nothing; return how many objects, and their bytes."""
-    sizes = dict[str, int]()
+def _erase(objects: Objects, prefix: str, kept: str = "") -> tuple[int, int]:
+    """Delete everything below a prefix until a listing finds nothing; return how many objects, and their bytes.
+
+    With a generation that is `kept`, everything up to that.
+    """
+    sizes, last = dict[str, int](), made_by(kept)
     for _ in range(_ROUNDS):
-        found = {one.key: one.size for one in objects.list(prefix)}
+        found = {
+            one.key: one.size
+            for one in objects.list(prefix)
+            if last is None or (one.key != kept and (made_by(one.key) or 0) <= last)
+        }
         if not found:
             return len(sizes), sum(sizes.values())
         sizes |= found

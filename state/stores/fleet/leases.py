@@ -163,8 +163,7 @@ class Commit:
     """What a holder commits: the next generation, the inbox rows that are in it, and what the schedule is to know.
 
     `due_in`: after how long it wants a job; None: when something comes. `settled`: a job of this workspace has ended.
-    `answered`: so has a dream that somebody asked for. `erased`: something was forgotten; `erasing_at`: since when
-    older generations may hold what was forgotten.
+    `answered`: so has a dream that somebody asked for. `erased`: older generations hold what was forgotten.
     """
 
     generation: Generation
@@ -176,7 +175,6 @@ class Commit:
     settled: bool = False
     answered: bool = False
     erased: bool = False
-    erasing_at: datetime | None = None
 
 
 _TAKE = """
@@ -187,7 +185,7 @@ WITH taken AS (
       AND EXISTS (SELECT 1 FROM living me WHERE me.id = %(owner)s)
     RETURNING w.*)
 SELECT taken.id, taken.tenant, t.name AS tenant_name, taken.name, taken.generation, taken.key, taken.created_at,
-    taken.committed_at, taken.erasing_at,
+    taken.committed_at,
     taken.due_at IS NOT NULL OR taken.queued_at IS NOT NULL OR taken.generation = 0 AS is_due
 FROM taken JOIN tenants t ON t.id = taken.tenant WHERE t.removed_at IS NULL
 """
@@ -202,7 +200,7 @@ WHERE w.id = %(id)s AND w.removed_at IS NULL
 _COMMIT = """
 WITH held AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s,
-        committed_at = clock_timestamp(), erasing_at = %(erasing_at)s,
+        committed_at = clock_timestamp(),
         queued_at = CASE WHEN %(settled)s THEN NULL ELSE queued_at END,
         dreaming_at = CASE WHEN %(settled)s OR %(answered)s THEN NULL ELSE dreaming_at END,
         failures = CASE WHEN %(settled)s THEN 0 ELSE failures END,
@@ -218,6 +216,8 @@ taken AS (
 aside AS (
     UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM held
     WHERE %(erased)s AND i.workspace = held.id AND i.taken_at = 'infinity'),
+erased AS (
+    INSERT INTO erased (tenant, workspace, kept) SELECT tenant, id, %(key)s FROM held WHERE %(erased)s),
 spent AS (
     INSERT INTO spending AS s (day, tenant, workspace, dreams, calls, tokens, usd)
     SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date, held.tenant, held.id,

@@ -39,12 +39,13 @@ FROM workspaces w JOIN tenants t ON t.id = w.tenant
 _RAISE = """
 WITH raised AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s, committed_at = %(at)s,
-        owner = NULL, erasing_at = NULL, dreaming_at = NULL, queued_at = NULL, failures = 0,
+        owner = NULL, dreaming_at = NULL, queued_at = NULL, failures = 0,
         problem = '', due_at = clock_timestamp()
     WHERE w.id = %(id)s AND w.generation <= %(number)s AND w.removed_at IS NULL RETURNING w.id),
 taken AS (
     UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM raised
     WHERE i.workspace = raised.id AND i.id = ANY(%(taken)s::bigint[])),
+erased AS (DELETE FROM erased e USING raised WHERE e.workspace = raised.id),
 jobs AS (
     DELETE FROM procrastinate_jobs WHERE queueing_lock IN (SELECT 'ws-' || raised.id FROM raised))
 SELECT 1 FROM raised
@@ -55,6 +56,7 @@ ON CONFLICT DO NOTHING
 """
 _SAME = "SELECT 1 FROM tenants WHERE id = %(tenant)s AND name = %(tenant_name)s AND removed_at IS NULL"
 _MAKE = """
+WITH erased AS (DELETE FROM erased WHERE tenant = %(tenant)s AND workspace IN (0, %(id)s))
 INSERT INTO workspaces (id, tenant, name, generation, key, bytes, committed_at, due_at)
 OVERRIDING SYSTEM VALUE VALUES (%(id)s, %(tenant)s, %(name)s, %(number)s, %(key)s, %(size)s, %(at)s,
     clock_timestamp())

@@ -59,7 +59,7 @@ _CLOSE_TENANT = (
     UPDATE workspaces w SET removed_at = clock_timestamp(), owner = NULL, due_at = NULL, queued_at = NULL
     FROM kept WHERE w.id = kept.id
     """,
-    "INSERT INTO removed (tenant, workspace) VALUES (%(id)s, 0)",
+    "INSERT INTO erased (tenant, workspace) VALUES (%(id)s, 0)",
 )
 
 
@@ -298,13 +298,22 @@ SELECT (SELECT count(*) FROM tenants WHERE id = %(tenant)s AND %(workspace)s = 0
     (SELECT count(*) FROM procrastinate_jobs WHERE queueing_lock IN (SELECT 'ws-' || id FROM w)) AS jobs
 """
 
-# What was removed so long ago nobody writes any more.
-_STRAGGLERS = """
-SELECT DISTINCT r.tenant, r.workspace FROM removed r
-WHERE r.at > clock_timestamp() - interval '1 day' AND NOT EXISTS (
-    SELECT 1 FROM workspaces w WHERE w.id = r.workspace OR r.workspace = 0 AND w.tenant = r.tenant)
-LIMIT 1000
+# Each is looked for when it is twice as old as the last time, by one process of all.
+_ERASED = """
+UPDATE erased e SET due_at = clock_timestamp() + (clock_timestamp() - e.at)
+FROM (SELECT ctid FROM erased WHERE due_at <= clock_timestamp() ORDER BY due_at LIMIT 1000 FOR UPDATE SKIP LOCKED) d
+WHERE e.ctid = d.ctid RETURNING e.tenant, e.workspace, e.kept, e.at
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What was removed (a workspace, or with number 0 a whole tenant), or forgotten up to the generation `kept`."""
+
+    tenant: int
+    workspace: int
+    kept: str
+    at: datetime
 
 
 class Places:
@@ -366,7 +375,7 @@ class Places:
         self._database.rows(
             "WITH gone AS (UPDATE workspaces SET removed_at = clock_timestamp(), owner = NULL,"
             " due_at = NULL, queued_at = NULL WHERE id = %(id)s AND removed_at IS NULL RETURNING tenant, id)"
-            " INSERT INTO removed (tenant, workspace) SELECT tenant, id FROM gone",
+            " INSERT INTO erased (tenant, workspace) SELECT tenant, id FROM gone",
             {"id": place.id},
         )
 
@@ -392,16 +401,20 @@ class Places:
         """Count the rows of a workspace, or of a whole tenant, in each table."""
         return self._database.rows(_ROWS, {"tenant": tenant, "workspace": workspace})[0]
 
-    def removed_lately(self) -> list[str]:
-        """Return the prefixes of what was removed in the last day: whoever held it may have put objects since."""
-        rows = self._database.rows(_STRAGGLERS)
-        return [f"{row['tenant']}/{row['workspace']}" if row["workspace"] else str(row["tenant"]) for row in rows]
+    def erased(self) -> list[Erased]:
+        """Return what is to be looked for now, of what was removed or forgotten; it is given to nobody else."""
+        return self._database.all(Erased, _ERASED)
+
+    def forget_erased(self, one: Erased) -> None:
+        """Look for it no more: so long after it nobody writes any more."""
+        self._database.rows(
+            "DELETE FROM erased WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND at = %(at)s", asdict(one)
+        )
 
     def sweep(self) -> None:
-        """Delete spending of more than a year ago, removals of two days ago, and processes dead for an hour."""
+        """Delete spending of more than a year ago, and processes dead for an hour."""
         self._database.rows(
-            "WITH old AS (DELETE FROM removed WHERE at < statement_timestamp() - interval '2 days'),"
-            " dead AS (DELETE FROM processes WHERE seen_at < clock_timestamp() - interval '1 hour')"
+            "WITH dead AS (DELETE FROM processes WHERE seen_at < clock_timestamp() - interval '1 hour')"
             " DELETE FROM spending WHERE (day, tenant, workspace) IN (SELECT day, tenant, workspace"
             " FROM spending WHERE day < current_date - %(days)s::int LIMIT %(most)s)",
             {"days": _SPENDING_KEPT_DAYS, "most": _SWEPT_AT_ONCE},

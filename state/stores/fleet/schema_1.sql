@@ -64,8 +64,6 @@ CREATE TABLE workspaces (
     queued_at timestamptz,
     -- Since when a dream is under way, which is counted with the most that it may cost.
     dreaming_at timestamptz,
-    -- Since when something is forgotten that older generations still hold, unless their deletion is known to have ended.
-    erasing_at timestamptz,
     failures integer NOT NULL DEFAULT 0,
     problem text NOT NULL DEFAULT '',
     -- From here on its name is free for another one; the row goes when its objects are gone.
@@ -116,11 +114,14 @@ CREATE TABLE arrivals (
     PRIMARY KEY (tenant, minute)
 );
 
--- What was removed of late, whole tenants as workspace 0: whoever held it may put an object yet, which is deleted.
-CREATE TABLE removed (
+-- What was removed of late, whole tenants as workspace 0, and what was forgotten: all up to the generation `kept`, but
+-- for that. Whoever held it may put an object yet, or have died before it deleted the others: they are looked for.
+CREATE TABLE erased (
     tenant bigint NOT NULL,
     workspace bigint NOT NULL,
-    at timestamptz NOT NULL DEFAULT clock_timestamp()
+    kept text NOT NULL DEFAULT '',
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    due_at timestamptz NOT NULL DEFAULT clock_timestamp() + interval '30 seconds'
 );
 
 -- What the fleet is: the mark of its object store, so that nobody brings the objects of another one.

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.config.settings import Config
-from daemon.fleet import held as held_module
 from daemon.fleet.held import foreseen
-from daemon.fleet.work import Sweeper, refusal
+from daemon.fleet.upkeep.removal import finish_removals
+from daemon.fleet.work import refusal
 from daemon.service.schedule import Action, History, Pending, Thresholds
 from state.errors import QuotaError, UnreachableError
 from state.fleet import Quotas
@@ -54,7 +54,7 @@ def test_no_ceiling_is_exceeded_by_more_than_one_dream(quotas: Quotas, use: Use,
               schema=st.booleans()),
     st.builds(Pending, notes=st.integers(0, 30), new=st.integers(0, 30), oldest=st.none() | MOMENTS,
               session_ended=st.none() | MOMENTS, changed=st.booleans()),
-    st.booleans(), st.none() | MOMENTS, st.none() | MOMENTS,
+    st.booleans(), st.none() | MOMENTS,
 )  # fmt: skip
 def test_whatever_clocks_say_waiting_ends_later(
     now: datetime,
@@ -62,12 +62,11 @@ def test_whatever_clocks_say_waiting_ends_later(
     pending: Pending,
     interrupted: bool,  # noqa: FBT001
     sessions_due: datetime | None,
-    erased_at: datetime | None,
 ) -> None:
-    when = {"interrupted": interrupted, "sessions_due": sessions_due, "erased_at": erased_at}
+    when = {"interrupted": interrupted, "sessions_due": sessions_due}
     decision = foreseen(now, history, pending, Thresholds(), **when)  # type: ignore[arg-type]
     assert decision is None or (decision.at > now) == (decision.action is Action.WAIT)
-    assert decision is not None or not (interrupted or sessions_due or erased_at)
+    assert decision is not None or not (interrupted or sessions_due)
 
 
 def test_dreams_that_are_asked_for_keep_to_the_ceilings_together(fleet: Fleet) -> None:
@@ -137,32 +136,35 @@ def test_after_forgetting_no_object_and_no_copy_holds_it(fleet: Fleet, door: Her
     assert _kept(fleet.folder) == []
 
 
-def test_who_takes_over_finishes_an_erasure(fleet: Fleet, door: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = fleet.place()
+def test_what_was_forgotten_is_deleted_again_for_whoever_dies_or_does_not_know(
+    fleet: Fleet, door: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, objects = fleet.place(), door.process.objects
     for text in (TEXT, "Ada prefers tea"):
         door.run(place, "working_memory_note", note=text, importance=0.9)
+    late = {one.key: objects.get(one.key) for one in objects.list(place.prefix)}
 
     def die(*_: object, **__: object) -> None:
         raise UnreachableError("the store is away", "try again")
+
+    def later(seconds: float) -> None:
+        """Finish what is due after so many seconds."""
+        fleet.database.rows(
+            "UPDATE erased SET at = at - %(by)s::interval, due_at = due_at - %(by)s::interval",
+            {"by": timedelta(seconds=seconds)},
+        )
+        finish_removals(fleet.database, objects)
 
     with monkeypatch.context() as patch:
         patch.setattr(Generations, "sweep", die)
         with pytest.raises(UnreachableError):
             door.run(place, "forget", text=TEXT, confirm=True)
-    assert fleet.holds(WORD)
-    for held in door.process.desk.all():
-        held.lost = True  # it dies here
-    door.give_back()
-    row = fleet.row(place)
-    assert row["due_at"] is not None
-    assert row["erasing_at"] is not None
-    # Half a minute later the schedule wants a pass, which whoever holds it then does.
-    monkeypatch.setattr(held_module, "_ERASED_AGAIN", timedelta(0))
-    fleet.database.rows("UPDATE workspaces SET due_at = clock_timestamp() - interval '1 second'")
-    assert Sweeper(fleet.database, door.process.stopping).tick() == 1
-    assert fleet.row(place)["queued_at"] is not None
-    with fleet.here() as second:
-        second.process.work.run_job(place.id)
-        assert fleet.holds(WORD) == []
-        assert fleet.row(place)["erasing_at"] is None
-    assert fleet.crystals(place) == ["Ada prefers tea"]
+    door.run(place, "working_memory_note", note="and cake", importance=0.9)
+    for seconds, is_left in ((0, True), (31, False), (0, True), (32, False), (86_400, False)):
+        if is_left:  # a displaced holder wakes up
+            for key, content in late.items():
+                objects.put(key, content)
+        later(seconds)
+        assert bool(fleet.holds(WORD)) == is_left
+    assert fleet.database.rows("SELECT 1 FROM erased") == []
+    assert sorted(fleet.crystals(place)) == ["Ada prefers tea", "and cake"]
