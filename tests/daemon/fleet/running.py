@@ -26,10 +26,9 @@ from daemon.http.sockets import open_port
 from daemon.workspace.vector_index import Embedding
 from state.fleet import Place, Quotas, Right, Tenant
 from state.stores.disk.workspace import Workspace, contained
-from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Leases, Session
-from state.stores.fleet.registry import Places, Registry, Tenants, Tokens
+from state.stores.fleet.registry import Places, Registry
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import open_objects
 from state.stores.vectors.embedder import Unavailable
@@ -122,10 +121,10 @@ class Fleet:
     settings: dict[str, Any] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     objects_url: str = ""
-    database: FleetDatabase = field(init=False)
+    database: Registry = field(init=False)
 
     def __post_init__(self) -> None:
-        self.database = FleetDatabase(self.url, 8)
+        self.database = Registry(self.url, 8, os.urandom)
         self.objects_url = self.objects_url or f"file://{self.folder / 'objects'}"
 
     def close(self) -> None:
@@ -143,16 +142,16 @@ class Fleet:
 
     @property
     def places(self) -> Places:
-        return Places(self.database)
+        return self.database.places
 
     def tenant(self, name: str = "acme", quotas: Quotas = Quotas()) -> Tenant:  # noqa: B008 - a value
-        return Tenants(self.database).add(name, quotas)
+        return self.database.tenants.add(name, quotas)
 
     def token(
         self, tenant: Tenant, *workspaces: str, rights: frozenset[Right] = EVERY, expires_at: datetime | None = None
     ) -> str:
         name = f"t{os.urandom(4).hex()}"
-        return Tokens(self.database, os.urandom).add(tenant, name, rights, workspaces, expires_at)
+        return self.database.tokens.add(tenant, name, rights, workspaces, expires_at)
 
     def place(self, tenant: Tenant | None = None, name: str = "") -> Place:
         return self.places.add(tenant or self.tenant(f"t{uuid4().hex[:8]}"), name or f"w{uuid4().hex[:8]}")
@@ -162,8 +161,8 @@ class Fleet:
         tenant = self.tenant()
         return self.token(tenant), self.places.add(tenant, "one")
 
-    def note(self, place: Place, text: str, key: str = "") -> int:
-        return self.put(place, "note", json.dumps({"text": text, "importance": 0.8}), key)
+    def note(self, place: Place, text: str, key: str = "", **more: str) -> int:
+        return self.put(place, "note", json.dumps({"text": text, "importance": 0.8, **more}), key)
 
     def put(self, place: Place, kind: str, body: str, key: str = "") -> int:
         [arrived] = self.inbox.put([Arrival(place.id, place.tenant, kind, key or uuid4().hex, body)])

@@ -19,14 +19,14 @@ HOSTILE = "<script>alert(1)</script> the model said \u202e no"
 
 @pytest.fixture
 def browser(fleet: Kept, tmp_path: Path) -> Iterator[Browser]:  # noqa: F811 - the fixture
-    with windowed(tmp_path, machines=lambda: read_status(fleet.config)) as browser:
+    with windowed(tmp_path, machines=lambda: read_status(fleet.config())) as browser:
         yield browser
 
 
 def failing(fleet: Kept) -> Place:  # noqa: F811
     place = fleet.place(fleet.tenant("acme"), "notes")
     fleet.commit(place, "a secret of a tenant", spent=Spend(1, 1_234, 0.25))
-    fleet.arrive(place, "another secret")
+    fleet.note(place, "another secret")
     Leases(fleet.database).settle_failed(place.id, HOSTILE)
     return place
 

@@ -14,7 +14,7 @@ from state.stores.fleet.database import migrate
 from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.registry import Places, Tenants
 from state.stores.generations.generations import Generations
-from tests.daemon.fleet.upkeep.kept import Kept, append, config_of
+from tests.daemon.fleet.upkeep.kept import Kept, append
 from tests.support.postgres import Postgres
 
 OTHER_MARK = "11111111-2a53-4f6a-9d0b-3d1f3a3cb0aa"
@@ -45,9 +45,9 @@ def fresh(fleet: Kept, postgres: Postgres) -> Iterator[Kept]:
     """The same store with a database that was lost, and made anew."""
     url = postgres.new_database()
     migrate(url, OTHER_MARK)
-    again = fleet.again(url)
+    again = Kept(url, fleet.folder)
     yield again
-    again.database.close()
+    again.close()
 
 
 def test_rows_of_an_older_backup_are_brought_up_and_current_ones_stay(fleet: Kept) -> None:
@@ -59,12 +59,12 @@ def test_rows_of_an_older_backup_are_brought_up_and_current_ones_stay(fleet: Kep
     last = fleet.commit(behind, "milk")
     kept = fleet.commit(current, "sugar")
     set_back(fleet, behind, first)
-    before = fleet.rows("SELECT * FROM workspaces ORDER BY id")
+    before = fleet.database.rows("SELECT * FROM workspaces ORDER BY id")
     shown = [*Survey(fleet.connections).found()]
     assert [
         (one.workspace, one.finding, one.row, one.store) for one in shown if one.finding is not Finding.CURRENT
     ] == [("behind", Finding.BEHIND, 1, 3)]
-    assert fleet.rows("SELECT * FROM workspaces ORDER BY id") == before
+    assert fleet.database.rows("SELECT * FROM workspaces ORDER BY id") == before
     done = {one.workspace: one for one in recovered(fleet)}
     assert (done["behind"].done, done["current"].done) == (True, False)
     assert (generation_of(fleet, behind), generation_of(fleet, current)) == (last, kept)
@@ -80,8 +80,8 @@ def test_a_generation_whose_owner_died_before_its_commit_is_taken_and_its_inbox_
     place = fleet.place(fleet.tenant("acme"), "notes")
     fleet.commit(place, "tea")
     at = datetime(2026, 4, 1, 12, 0, 30, 500, tzinfo=UTC)
-    fleet.arrive(place, "honey", at)
-    fleet.arrive(place, "salt", at)
+    fleet.note(place, "honey", at=at.isoformat())
+    fleet.note(place, "salt", at=at.isoformat())
     lease = fleet.lease(place)
     copies = fleet.folder / "copies" / place.handle
     append(contained(copies), "honey", at)
@@ -90,7 +90,7 @@ def test_a_generation_whose_owner_died_before_its_commit_is_taken_and_its_inbox_
     [found] = recovered(fleet)
     assert (found.finding, found.done, found.inbox) == (Finding.BEHIND, True, 1)
     assert generation_of(fleet, place) == Generation(2, key)
-    assert [row["body"] != "" for row in fleet.rows("SELECT body FROM inbox ORDER BY id")] == [False, True]
+    assert [row["body"] != "" for row in fleet.database.rows("SELECT body FROM inbox ORDER BY id")] == [False, True]
 
 
 def test_a_generation_that_is_not_whole_is_left_out(fleet: Kept) -> None:
@@ -128,12 +128,12 @@ def test_of_two_owners_of_one_number_the_later_one_counts(fleet: Kept) -> None:
     stopped = fleet.lease(place)
     fleet.die()
     fleet.live()
-    fleet.put(stopped, "never committed")
+    fleet.begin(stopped, "never committed")
     second = fleet.commit(place, "coffee")
     set_back(fleet, place, first)
     recovered(fleet)
     assert generation_of(fleet, place) == second
-    fleet.put(stopped, "by one who wakes up late")
+    fleet.begin(stopped, "by one who wakes up late")
     [found] = recovered(fleet)
     assert found.finding is Finding.CURRENT
 
@@ -144,7 +144,7 @@ def test_what_processes_did_after_a_restore_is_not_replaced_unless_it_is_insiste
     first = fleet.commit(place, "tea")
     lost_lease = fleet.lease(place)
     for text in ("coffee", "milk"):  # made long ago, before the restore
-        generation, size = fleet.put(lost_lease, text, at=datetime.now(UTC) - timedelta(days=1))
+        generation, size = fleet.begin(lost_lease, text, at=datetime.now(UTC) - timedelta(days=1))
         lost_lease = Leases(fleet.database).commit(lost_lease, Commit(generation, size))
     set_back(fleet, place, first)
     fleet.die()
@@ -164,7 +164,7 @@ def test_a_database_that_was_lost_is_made_anew_with_names_and_numbers(fleet: Kep
     fleet.tenant("nobody")
     places = [fleet.place(acme, "one"), fleet.place(other, "one"), fleet.place(acme, "two")]
     last = {place: fleet.commit(place, "tea") for place in places}
-    config = config_of(fresh.url, fleet.folder)
+    config = fresh.config()
     with pytest.raises(ConfigError, match="another fleet's"):
         connect(config, {})
     connect_to_recover(config, {}, adopt=True).close()
@@ -187,7 +187,7 @@ def test_numbers_of_another_name_are_left_alone(fleet: Kept, fresh: Kept) -> Non
     ]
     assert generation_of(fresh, mine) == Generation()
     with pytest.raises(ConfigError):
-        connect_to_recover(config_of(fresh.url, fleet.folder), {}, adopt=True)
+        connect_to_recover(fresh.config(), {}, adopt=True)
 
 
 def test_what_has_neither_row_nor_name_is_told_and_its_numbers_are_not_given_again(fleet: Kept, fresh: Kept) -> None:

@@ -23,14 +23,14 @@ def filled(fleet: Kept, name: str) -> None:
         fleet.commit(place, "tea", "coffee", spent=Spend(2, 300, 0.5))
         fleet.commit(place, "milk")
         fleet.commit(place, "honey")
-        fleet.arrive(place, "sugar")
+        fleet.note(place, "sugar")
         Schedule(fleet.database).queue(place.id)
 
 
 def everything(fleet: Kept, tenant: str) -> dict[str, object]:
     """All that there is of a tenant."""
     number = Tenants(fleet.database).find(tenant).id
-    counts = {table: len(fleet.rows(f"TABLE {table}")) for table in _TABLES}
+    counts = {table: len(fleet.database.rows(f"TABLE {table}")) for table in _TABLES}
     return {"objects": sorted((one.key, one.size) for one in fleet.objects.list(str(number))), **counts}
 
 
@@ -56,7 +56,7 @@ def test_what_an_owner_had_begun_when_its_tenant_was_removed_is_not_committed_an
     lease = fleet.lease(fleet.place(tenant, "notes"))
     receipt = remove_tenant(fleet.database, fleet.objects, "acme")
     assert receipt.objects == 0
-    generation, size = fleet.put(lease, "tea")  # it does not know yet
+    generation, size = fleet.begin(lease, "tea")  # it does not know yet
     with pytest.raises(FencedError):
         Leases(fleet.database).commit(lease, Commit(generation, size))
     assert [*fleet.objects.list(str(tenant.id))]
@@ -86,7 +86,7 @@ def test_a_process_finishes_what_was_closed(fleet: Kept) -> None:
     fleet.commit(fleet.place(other, "notes"), "tea")
     Tenants(fleet.database).close(other)
     with Fleet(fleet.url, fleet.folder).process() as process:
-        until(lambda: fleet.rows("SELECT name FROM tenants") == [], 60)
+        until(lambda: fleet.database.rows("SELECT name FROM tenants") == [], 60)
         assert [*fleet.objects.list(str(other.id))] == []
         until(lambda: "removal_finished" in process.log)
 

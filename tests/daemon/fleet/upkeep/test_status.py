@@ -26,7 +26,7 @@ def text_of(process: Metrics, accept: str = "") -> str:
 
 
 def status_of(fleet: Kept, oldest_minutes: float | None = None, **section: float) -> FleetStatus:
-    config = fleet.config
+    config = fleet.config()
     config = config.model_copy(update={"fleet": config.fleet.model_copy(update=section)})
     return fleet_status(fleet.database, config, oldest_minutes)
 
@@ -43,7 +43,7 @@ def test_it_counts_workspaces_by_how_they_stand_and_never_shows_a_word_of_theirs
     fleet.live()
     acme = fleet.tenant("acme")
     due, queued, owned, rests = (fleet.place(acme, name) for name in ("due", "queued", "owned", "rests"))
-    fleet.arrive(due, SECRET)
+    fleet.note(due, SECRET)
     Schedule(fleet.database).queue(queued.id)
     fleet.lease(owned)
     fleet.commit(rests, SECRET, spent=Spend(2, 300, 0.5))
@@ -62,7 +62,7 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
     fleet.live()
     acme = fleet.tenant("acme")
     place = fleet.place(acme, "notes")
-    fleet.arrive(place, "tea")
+    fleet.note(place, "tea")
     assert problems(status_of(fleet, 60)) == []
     age(fleet, "workspaces", "due_at", 5)
     age(fleet, "inbox", "at", 90)
@@ -98,7 +98,7 @@ def test_the_end_of_a_session_without_a_note_is_no_problem_while_it_waits(fleet:
     status = status_of(fleet)
     assert (status.inbox.waiting, status.inbox.oldest_seconds) == (1, 0.0)
     assert problems(status) == []
-    fleet.arrive(place, "coffee")
+    fleet.note(place, "coffee")
     age(fleet, "inbox", "at", 600)
     [problem] = problems(status_of(fleet))
     assert "acknowledged 600 minutes ago still waits" in problem
@@ -121,9 +121,9 @@ def test_the_metrics_are_read_by_prometheus_with_few_statements_and_few_labels(
     for number in range(metrics.MOST_TENANTS + 5):
         place = fleet.place(fleet.tenant(f"tenant-{number}"), "notes")
         fleet.commit(place, spent=Spend(1, 10, float(number)))
-        fleet.arrive(place, SECRET)
+        fleet.note(place, SECRET)
     process = Metrics("1.0", 0.0)
-    process.include(FleetMetrics(fleet.database, fleet.config))
+    process.include(FleetMetrics(fleet.database, fleet.config()))
     before = fleet.database.statements
     text = text_of(process)
     assert fleet.database.statements - before <= 6
@@ -152,7 +152,7 @@ def test_the_metrics_are_read_by_prometheus_with_few_statements_and_few_labels(
 
 def test_without_postgresql_the_metrics_say_that_it_is_away(fleet: Kept) -> None:
     process = Metrics("1.0", 0.0)
-    process.include(FleetMetrics(fleet.database, fleet.config))
+    process.include(FleetMetrics(fleet.database, fleet.config()))
     fleet.database.close()
     text = text_of(process)
     assert "dreamd_fleet_up 0.0\n" in text
