@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 SEED = 3
 SESSIONS = 3
 TURNS = 3  # that are written to a transcript at once
-MODEL = "tests.support.model_characters:good"
 CHATTY_EVERY = timedelta(minutes=3)
 MORNING, EVENING = 8.0, 21.0  # a session begins in between
 
@@ -269,7 +268,7 @@ def main() -> None:
     print(f"{given.workspaces} workspaces, {given.hours:g} hours; {machine()}")
     with ExitStack() as stack:
         place = stack.enter_context(home(given.folder))
-        url = stack.enter_context(scripted_model(MODEL, 0.0))
+        url = stack.enter_context(scripted_model(0.0))
         service, workspaces = opened(place, url, given.workspaces, time_)
         stack.callback(service.stop, 30.0)
         deeds = traffic(Workload(SEED, width=1), given.workspaces, given.hours)

@@ -30,7 +30,6 @@ from state.stores.fleet.registry import Places, Tenants
 SEED = 5
 NOTES = 8
 TENANTS = 10
-MODEL = "tests.support.model_characters:good"
 GROWTH_GOAL, STATEMENTS_GOAL = 1.9, 30
 _WARM_SECONDS = 20.0
 
@@ -158,7 +157,7 @@ def main() -> None:
     workload, names = Workload(SEED, width=1), count()
     with ExitStack() as stack:
         made = stack.enter_context(ground(stack.enter_context(home(given.folder))))
-        url = stack.enter_context(scripted_model(MODEL, given.answer_seconds))
+        url = stack.enter_context(scripted_model(given.answer_seconds))
         print(f"a model of {given.answer_seconds:g} s, {NOTES} notes a dream; {machine()}")
         made.fill(10, 10)
         made.execute("UPDATE dreamd.workspaces SET due_at = NULL")

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 SEED = 13
 NOTES = 8
-MODEL = "tests.support.model_characters:good"
 CPU_GOAL = 0.01
 MEMORY_GOAL, MOST_GOAL = 300.0, 500.0  # MiB
 _IDLE = {"DREAMD_EMBEDDINGS__IDLE_MINUTES": "1"}
@@ -140,7 +139,7 @@ def main() -> None:
             row("after a search in each", running, given.seconds, most)
             dreamt(running, workspaces, workload, 0)
             row("after a dream in each, extractive", running, given.seconds, most)
-        url = stack.enter_context(scripted_model(MODEL, 0.0))
+        url = stack.enter_context(scripted_model(0.0))
         with daemon(place, workspaces, **with_model(url), **_IDLE) as running, running.heaviest() as most:
             dreamt(running, workspaces, workload, 1_000)
             row("after a dream in each, with model", running, given.seconds, most)

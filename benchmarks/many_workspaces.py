@@ -54,7 +54,6 @@ SEED = 5
 NOTES = 8
 BUSY = 20  # workspaces with agents at work
 NOTES_A_SECOND = 2.0  # of each of the two
-MODEL = "tests.support.model_characters:good"
 WALL_GOAL = 3.0  # times what one answer for each would take
 WAIT_GOAL = 2.0  # times the median
 MEMORY_GOAL = 1536.0  # MiB
@@ -145,7 +144,7 @@ def round_of(place: Path, workload: Workload, count: int, answer: float, concurr
     place.mkdir()
     due, busy = prepared(place, workload, count)
     with ExitStack() as stack:
-        url = stack.enter_context(scripted_model(MODEL, answer))
+        url = stack.enter_context(scripted_model(answer))
         variables = {**with_model(url), "DREAMD_DAEMON__CONCURRENT_DREAMS": str(concurrency)}
         running = stack.enter_context(daemon(place, [*due, *busy], **variables))
         ways = {"over the socket": asked(running), "appended": appended, "bare append and fsync": bare}

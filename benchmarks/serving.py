@@ -1,6 +1,7 @@
 """A real daemon for benchmarks: in a home of its own, asked over its socket, weighed by /proc. Linux only."""
 
 import json
+import multiprocessing
 import os
 import platform
 import shutil
@@ -15,12 +16,15 @@ from datetime import datetime
 from pathlib import Path
 from statistics import quantiles
 from threading import Event, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daemon.api.client import Client
 from daemon.config.paths import data_folder
 from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 ROOT = Path(__file__).parents[1]
 _READY_SECONDS = 600.0
@@ -213,23 +217,26 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 
 
 @contextmanager
-def scripted_model(script: str, answer_seconds: float) -> Iterator[str]:
-    """Run an OpenAI-compatible server in another process that answers so late; give its address."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.support.scripted_model",
-        "--script",
-        script,
-        "--wait",
-        str(answer_seconds),
-    ]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.kill()
+def scripted_model(answer_seconds: float) -> Iterator[str]:
+    """Run a model whose answers are good, and so late, in another process; give its address."""
+    spawning = multiprocessing.get_context("spawn")
+    here, there = spawning.Pipe()
+    process = spawning.Process(target=_serve_model, args=[there, answer_seconds], daemon=True)
+    process.start()
+    try:
+        yield here.recv()
+    finally:
+        process.kill()
+        process.join()
+
+
+def _serve_model(address: "Connection", answer_seconds: float) -> None:
+    from tests.support.model_characters import good
+    from tests.support.scripted_model import ScriptedModel, slowly
+
+    with ScriptedModel(slowly(good, answer_seconds)) as model:
+        address.send(model.url)
+        Event().wait()
 
 
 def with_model(url: str) -> dict[str, str]:

@@ -276,5 +276,5 @@ def served(one: Tenancy) -> Iterator[Door]:
     """A process of its own, as the operator runs it at home."""
     environment, one.files = _furnished(one.folder)
     reached = f"{one.home.url}?application_name={canary('database')}"
-    with one.home.process(database=reached, **environment) as process:  # type: ignore[arg-type]
+    with one.home.process(database=reached, **environment) as process:
         yield process

@@ -45,11 +45,10 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """How an arrival was put: its row's id and time. `known`: it was there before, `same` with the same text."""
+    """How an arrival was put: its row's id and time. `same`: with this text, though it may have been there before."""
 
     id: int
     at: datetime
-    known: bool
     same: bool
 
 
@@ -83,7 +82,7 @@ counted AS (
     FROM put JOIN kept ON kept.id = put.workspace WHERE put.kind = 'note' GROUP BY kept.tenant ORDER BY kept.tenant
     ON CONFLICT (tenant, minute) DO UPDATE SET notes = a.notes + excluded.notes)
 SELECT g.place, coalesce(put.id, old.id) AS id, coalesce(put.at, old.at) AS at,
-    put.id IS NULL OR g.place <> g.first AS known, coalesce(put.digest, old.digest) = g.digest AS same
+    coalesce(put.digest, old.digest) = g.digest AS same
 FROM open g LEFT JOIN put ON put.workspace = g.workspace AND put.key = g.key
 LEFT JOIN inbox old ON put.id IS NULL AND old.workspace = g.workspace AND old.key = g.key
 ORDER BY g.place
@@ -120,7 +119,7 @@ class Inbox:
             if row["id"] is None:
                 unseen.append(row["place"] - 1)
             else:
-                answers[row["place"] - 1] = Arrived(row["id"], row["at"], row["known"], row["same"])
+                answers[row["place"] - 1] = Arrived(row["id"], row["at"], row["same"])
         # A row that another put while this waited is seen by neither: the next statement gives it.
         if unseen:
             for place, answer in zip(unseen, self.put([arrivals[place] for place in unseen]), strict=True):

@@ -207,9 +207,7 @@ class Fleet:
             connections.close()
 
     @contextmanager
-    def process(
-        self, *, before: tuple[str, list[Any]] | None = None, database: str = "", **environment: str
-    ) -> Iterator["Running"]:
+    def process(self, *, database: str = "", **environment: str) -> Iterator["Running"]:
         """`dreamd fleet serve` in a process of its own."""
         said = self.folder / f"said-{uuid4().hex[:8]}"
         config = self.config(database=database or self.url, port=0)
@@ -219,7 +217,6 @@ class Fleet:
         with said.open("wb") as out:
             process: Forked[bytes] = Forked(
                 ["fleet", "serve", "--config", path],
-                before=before,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

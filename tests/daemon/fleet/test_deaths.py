@@ -2,37 +2,17 @@
 
 import json
 import os
-import random
-import signal
-import threading
 import time
-from collections import Counter
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from daemon.fleet.work import LOOK_SECONDS
 from state.fleet import Place
-from state.stores.fleet import schedule
-from tests.daemon.fleet.running import PATIENCE_SECONDS, Door, Fleet, until
+from tests.daemon.fleet.running import Door, Fleet, until
 from tests.support import forked, lived
 from tests.support.model_characters import good
 from tests.support.scripted_model import Reply, ScriptedModel, slowly
-
-
-def hasten(alive: float) -> None:
-    """In a process: it counts as dead earlier than others do."""
-    from daemon.fleet import lifetime
-    from state.stores.fleet import leases as processes
-
-    vars(processes).update(ALIVE_SECONDS=alive)
-    vars(lifetime).update(HEARTBEAT_SECONDS=alive / 3)
-
-
-HASTY = (f"{__name__}:hasten", [3.0])
-# A job whose process died is taken for lost some time after it began, and its workspace is then looked at again.
-FOUND_SECONDS = schedule._BEGIN_SECONDS + LOOK_SECONDS
 
 
 def remember(door: Door, token: str, place: Place, text: str) -> int:
@@ -59,57 +39,6 @@ def test_what_a_killed_process_acknowledged_another_one_has(fleet: Fleet) -> Non
         assert second.search(token, "one", "tea coffee") == ["Ada prefers tea over coffee"]
     assert items(fleet, place) == ["passed on", "the first", "the last"]
     assert fleet.crystals(place) == ["Ada prefers tea over coffee"]
-
-
-@pytest.mark.full
-def test_a_process_that_was_stopped_for_long_commits_nothing(fleet: Fleet) -> None:
-    token, place = fleet.one()
-    with fleet.process(before=HASTY) as first, fleet.process(before=HASTY) as second:
-        assert remember(first, token, place, "before") == 200
-        answers: list[int] = []
-        asking = threading.Thread(target=lambda: answers.append(remember(first, token, place, "in the dark")))
-        first.process.send_signal(signal.SIGSTOP)
-        asking.start()
-        # Who only reads waits until the holder that hangs is none any more.
-        assert second.search(token, "one", "nothing") == []
-        assert remember(second, token, place, "meanwhile") == 200
-        first.process.send_signal(signal.SIGCONT)
-        asking.join(60)
-        texts = Counter(items(fleet, place))
-        assert texts["before"] == texts["meanwhile"] == 1
-        assert texts["in the dark"] == (1 if answers == [200] else 0), answers
-        until(lambda: first.row is not None)
-        assert remember(second, token, place, "after") == 200
-    assert items(fleet, place).count("after") == 1
-
-
-def nothing_waits(fleet: Fleet, places: list[Place]) -> bool:
-    """Where all three died of one workspace it is left alone for minutes: they have passed."""
-    fleet.database.rows(
-        "UPDATE workspaces SET due_at = clock_timestamp()"
-        " WHERE failures > 0 AND due_at > clock_timestamp() + interval '1 minute'"
-    )
-    return not any(fleet.waiting(place) for place in places)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("seed", range(1, 4))
-def test_each_note_becomes_one_memory_however_often_processes_are_killed(fleet: Fleet, seed: int) -> None:
-    rng, places = random.Random(seed), [fleet.place() for _ in range(3)]
-    fleet.settings = {"dream": {"interval_minutes": 1, "min_chunks": 1, "idle_minutes": 1}}
-    notes = [f"the number of invoice {number} is {number * 7919}" for number in range(30)]
-    for number, note in enumerate(notes):
-        fleet.note(places[number % 3], note)
-        if number % 10 == 9:
-            for one in places:
-                fleet.put(one, "session_end", "{}")
-            with fleet.process(before=HASTY):
-                time.sleep(rng.uniform(0.5, 3.5))
-    with fleet.process(before=HASTY) as last:
-        until(lambda: nothing_waits(fleet, places), FOUND_SECONDS + PATIENCE_SECONDS)
-        assert "Traceback" not in last.log
-    held = Counter(text for place in places for text in fleet.crystals(place))
-    assert {note: held[note] for note in notes} == dict.fromkeys(notes, 1)
 
 
 @pytest.mark.full

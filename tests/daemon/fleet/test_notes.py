@@ -1,16 +1,12 @@
 """A note is in the inbox when it is acknowledged, once, without its secrets, whoever holds its workspace."""
 
 import json
-import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from state.fleet import Quotas
 from tests.daemon.fleet.running import Fleet, Here
-from tests.support.fleet_tables import made
-from tests.support.postgres import Postgres
 
 AWS = "AKIAIOSFODNN7EXAMPLB"
 
@@ -122,23 +118,3 @@ def test_a_note_for_a_workspace_that_has_gone_is_refused_at_once(fleet: Fleet, d
     again = fleet.place(tenant, "one")
     assert door.note(token, "one", "tea").status == 200
     assert fleet.waiting(again) == 1
-
-
-@pytest.mark.full
-def test_a_note_outlives_a_postgresql_that_is_killed_and_comes_back(tmp_path: Path) -> None:
-    with Postgres() as server:
-        fleet = Fleet(server.new_database(made), tmp_path)
-        with fleet.here() as door:
-            token, place = fleet.one()
-            assert door.note(token, "one", "before").status == 200
-            server.kill()
-            restart = threading.Timer(2.0, server.start)
-            restart.start()
-            answers = [door.note(token, "one", f"n{number}", key=f"k{number}").status for number in range(5)]
-            restart.join()
-            for number in (number for number, status in enumerate(answers) if status != 200):
-                assert answers[number] == 503
-                assert door.note(token, "one", f"n{number}", key=f"k{number}").status == 200
-            texts = [json.loads(row.body)["text"] for row in fleet.inbox.waiting(place.id)]
-            assert sorted(texts) == ["before", "n0", "n1", "n2", "n3", "n4"]
-        fleet.close()
