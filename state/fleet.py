@@ -42,6 +42,11 @@ class Tenant:
     name: str
     quotas: Quotas = Quotas()
 
+    @property
+    def prefix(self) -> str:
+        """Under which the objects of all its workspaces lie in the store."""
+        return str(self.id)
+
 
 @dataclass(frozen=True, slots=True)
 class Token:

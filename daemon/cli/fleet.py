@@ -36,8 +36,8 @@ from state.fleet import Quotas, Right
 
 if TYPE_CHECKING:
     from daemon.fleet.upkeep.recovery import Found
-    from daemon.fleet.upkeep.removal import Receipt
     from daemon.fleet.upkeep.status import FleetStatus
+    from state.fleet import Place, Tenant
     from state.stores.fleet.registry import PlaceFacts, Registry, TokenFacts
 
 _LISTED = "'dreamd fleet --help' lists the acts; one comes first, its options behind it"
@@ -89,9 +89,6 @@ class Done:
     text: str = ""
     beside: str = ""
     status: int = 0
-
-
-_REFUSED = Done(None, "", "nothing was removed", 1)
 
 
 def _listing(found: object, columns: str, rows: Sequence[Sequence[object]], none: str) -> Done:
@@ -244,19 +241,21 @@ def set_quotas(operator: Operator, tenant: Whose, quotas: Given) -> Done:
 @operation("tenant remove")
 def remove_tenant(operator: Operator, tenant: Whose, yes: Yes = False) -> Done:  # noqa: FBT002 - an option
     """Delete a tenant with all that it has, with a receipt."""
-    from daemon.fleet.upkeep import removal
-
-    closed = next((at for one, at in operator.registry.tenants.closed() if one.name == tenant), None)
-    if closed is not None:
-        say(f"its removal began at {closed:%Y-%m-%d %H:%M:%S} UTC; going on")
-    else:
-        count = operator.registry.places.rows(operator.registry.tenants.find(tenant).id)["workspaces"]
-        if not _is_agreed(f"delete tenant {tenant} with {counted(count, 'workspace')} for good?", yes=yes):
-            return _REFUSED
-    return _removed(removal.remove_tenant(operator.fleet.database, operator.fleet.objects, tenant))
+    begun = next((one for one in operator.registry.tenants.closed() if one.name == tenant), None)
+    found = begun or operator.registry.tenants.find(tenant)
+    count = operator.registry.places.rows(found.id)["workspaces"]
+    about = f"tenant {tenant} with {counted(count, 'workspace')}"
+    return _removed(operator, found, about, begun=begun is not None, yes=yes)
 
 
-def _removed(receipt: "Receipt") -> Done:
+def _removed(operator: Operator, what: "Tenant | Place", about: str, *, begun: bool, yes: bool) -> Done:
+    from daemon.fleet.upkeep.removal import remove
+
+    if begun:
+        say("its removal was begun before; going on")
+    elif not _is_agreed(f"delete {about} for good?", yes=yes):
+        return Done(None, "", "nothing was removed", 1)
+    receipt = remove(operator.fleet.database, operator.fleet.objects, what)
     whose, is_left = f"tenant {receipt.tenant}", bool(receipt.objects_left or receipt.rows_left)
     rows = ", ".join(f"{name} {number:,}" for name, number in receipt.rows.items() if number)
     left = "nothing: the store was listed, the rows counted"
@@ -368,18 +367,20 @@ def list_workspaces(operator: Operator, tenant: Whose) -> Done:
 @operation("workspace remove")
 def remove_workspace(operator: Operator, tenant: Whose, name: OldName, yes: Yes = False) -> Done:  # noqa: FBT002
     """Delete a workspace, with a receipt."""
-    from daemon.fleet.upkeep import removal
-
-    whose = operator.registry.tenants.find(tenant)
+    whose, begun = operator.registry.tenants.find(tenant), None
     try:
-        operator.registry.places.find(whose.id, name)
-    except NotFoundError:
-        if any(one.name == name for one in operator.registry.places.closed(whose.id)):
-            say("its removal was begun before; going on")
-    else:
-        if not _is_agreed(f"delete workspace {name} of tenant {tenant} for good?", yes=yes):
-            return _REFUSED
-    return _removed(removal.remove_workspace(operator.fleet.database, operator.fleet.objects, whose, name))
+        found = operator.registry.places.find(whose.id, name).place
+    except NotFoundError as error:
+        begun = next((one for one in operator.registry.places.closed(whose.id) if one.name == name), None)
+        if begun is None:
+            raise _no_workspace(tenant, name) from error
+        found = begun
+    return _removed(operator, found, f"workspace {name} of tenant {tenant}", begun=begun is not None, yes=yes)
+
+
+def _no_workspace(tenant: str, name: str) -> NotFoundError:
+    advice = f"see 'dreamd fleet workspace list {tenant}'"
+    return NotFoundError(f"tenant {tenant} has no workspace {name[:60]!r}", advice)
 
 
 @operation("export")
@@ -395,13 +396,11 @@ def export(
     target = Path(os.path.realpath(file or f"{workspace}-{time.strftime('%Y%m%d-%H%M%S')}.dreamd.db"))
     require_new(target)
     with scratch_folder(operator.config, os.environ) as own, working("exporting…"):
+        whose = operator.registry.tenants.find(tenant)
         try:
-            place = operator.registry.places.find(operator.registry.tenants.find(tenant).id, workspace).place
+            place = operator.registry.places.find(whose.id, workspace).place
         except NotFoundError as error:
-            if "workspace" not in error.what:
-                raise
-            advice = f"see 'dreamd fleet workspace list {tenant}'"
-            raise NotFoundError(f"tenant {tenant} has no workspace {workspace[:60]!r}", advice) from error
+            raise _no_workspace(tenant, workspace) from error
         done = export_place(operator.fleet, operator.config, place, target, own)
     parts = [f"generation {done.generation}", *([f"{counted(done.inbox, 'note')} of the inbox"] * bool(done.inbox))]
     parts += [counted(done.archive.version, "version"), counted(done.archive.crystals, "crystal")]

@@ -2,8 +2,6 @@
 
 import http.client
 import json
-import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -53,11 +51,3 @@ class House:
         folder = self.fleet.folder / f"look-{uuid4().hex}"
         Generations(self.fleet.objects(), known.prefix).bring_up(folder, self.row(known)["key"])
         return contained(folder)
-
-
-def until(happened: Callable[[], object], seconds: float = 60.0) -> None:
-    """Wait for something, not for ever."""
-    deadline = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.1)

@@ -11,9 +11,10 @@ import pytest
 
 from state.fleet import Quotas
 from state.stores.fleet.registry import Tenants, Tokens
-from tests.fleet.house import House, until
+from tests.fleet.house import House
 from tests.fleet.machines import Fleet, Known
 from tests.support import forked, lived
+from tests.support.serving import until
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 
@@ -67,7 +68,7 @@ def test_a_machine_alone_dreams_as_usual_and_no_note_is_of_the_future(day: str) 
         home.fleet.start()
         for text in ("Ada prefers tea", "Grace likes green"):
             home.note(known, text)
-            until(lambda text=text: home.is_dreamt(known, text), _USUAL_SECONDS)  # type: ignore[misc]
+            until(lambda text=text: home.is_dreamt(known, text), seconds=_USUAL_SECONDS)  # type: ignore[misc]
         status, reply = home.ask(known, "/memory_state")
         assert status == 200, reply
         assert abs(datetime.fromisoformat(reply["read_at"]) - home.database.now()) < timedelta(minutes=5)
@@ -89,7 +90,7 @@ def test_the_ceilings_of_a_tenant_are_those_of_postgresqls_day(day: str) -> None
         home.limit(known, dreams_per_day=1)
         home.fleet.start()
         home.note(known, "Ada prefers tea")
-        until(lambda: home.is_dreamt(known, "Ada prefers tea"), _USUAL_SECONDS)
+        until(lambda: home.is_dreamt(known, "Ada prefers tea"), seconds=_USUAL_SECONDS)
         status, own = home.ask_at("/v1/status", known.token)
         assert (status, own["dreams_today"]) == (200, 1)
         for place in (known, other):
@@ -103,7 +104,7 @@ def test_the_ceilings_of_a_tenant_are_those_of_postgresqls_day(day: str) -> None
         home.database.rows("UPDATE spending SET day = day - 1")
         home.database.rows("UPDATE workspaces SET due_at = clock_timestamp() WHERE queued_at IS NULL")
         until(lambda: home.is_dreamt(known, "Grace likes green") or home.is_dreamt(other, "Grace likes green"),
-              _USUAL_SECONDS)  # fmt: skip
+              seconds=_USUAL_SECONDS)  # fmt: skip
 
 
 @pytest.mark.parametrize("day", ["today", "tomorrow", "yesterday"])
@@ -113,7 +114,7 @@ def test_the_ceilings_of_a_workspace_are_those_of_postgresqls_day(day: str) -> N
         known, [machine] = home.fleet.known[0], home.fleet.machines
         home.fleet.start()
         home.note(known, "Ada prefers tea")
-        until(lambda: home.is_dreamt(known, "Ada prefers tea"), _USUAL_SECONDS)
+        until(lambda: home.is_dreamt(known, "Ada prefers tea"), seconds=_USUAL_SECONDS)
         machine.end()
         [row] = home.database.rows("SELECT sum(tokens) AS tokens FROM spending")
         assert row["tokens"] > 0

@@ -11,11 +11,12 @@ from uuid import uuid4
 
 import pytest
 
-from tests.fleet.house import House, until
+from tests.fleet.house import House
 from tests.fleet.machines import Fleet, Known, Machine
 from tests.support import lived
 from tests.support.generation_folders import held_in
 from tests.support.partition import Partition
+from tests.support.serving import until
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 

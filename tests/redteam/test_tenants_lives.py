@@ -13,9 +13,9 @@ import pytest
 
 from state.stores.fleet.leases import Leases, Session
 from state.stores.fleet.registry import Tenants
-from tests.daemon.fleet.running import until
 from tests.redteam.tenancy import WORKSPACE, Occupant, Tenancy, canary, shown, tenancy
 from tests.support.generation_folders import held_in
+from tests.support.serving import until
 
 QUICK_SECONDS = 2.0
 
@@ -43,7 +43,7 @@ def swept(town: Tenancy) -> None:
     for place in town.home.places.closed():
         objects = town.door.process.objects
         objects.delete([one.key for one in objects.list(place.prefix)])
-        town.home.places.drop([place])
+        town.home.places.drop(place)
 
 
 def test_a_workspace_of_the_same_name_knows_nothing_of_the_one_before(town: Tenancy) -> None:
@@ -57,7 +57,7 @@ def test_a_workspace_of_the_same_name_knows_nothing_of_the_one_before(town: Tena
     _is_empty(town, acme.token, acme)
     town.told(acme.token, "POST", WORKSPACE, "working_memory_note", {"note": "A new life"})
     _is_empty(town, acme.token, acme)
-    until(lambda: not remains(town, acme.own), 10)
+    until(lambda: not remains(town, acme.own), seconds=10)
 
 
 def test_a_tenant_of_the_same_name_knows_nothing_of_the_one_before(town: Tenancy) -> None:
@@ -65,12 +65,12 @@ def test_a_tenant_of_the_same_name_knows_nothing_of_the_one_before(town: Tenancy
     tenants = Tenants(town.database)
     tenants.close(before.tenant)
     swept(town)
-    tenants.drop(before.tenant.id)
+    tenants.drop(before.tenant)
     again = town.home.tenant("acme")
     token = town.home.token(again)
     assert town.door.ask(token, "POST", "/v1/workspaces", {"name": WORKSPACE}).status == 200
     _is_empty(town, token, before)
-    until(lambda: not remains(town, before.own), 10)
+    until(lambda: not remains(town, before.own), seconds=10)
     # The old token is remembered for ten seconds, and opens nothing meanwhile.
     answer = town.door.ask(before.token, "GET", f"/v1/workspaces/{WORKSPACE}/memory_bootstrap")
     assert answer.status in (401, 404)

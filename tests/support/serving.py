@@ -46,9 +46,13 @@ THINGS = tuple("kettle bicycle garden window piano ladder carpet lamp fence cloc
 _QUIET: dict[str, dict[str, Any]] = {"http": {"port": 0}, "log": {"form": "json"}}
 
 
-def until(happened: Callable[[], object], otherwise: Callable[[], object] = lambda: "it did not happen") -> None:
+def until(
+    happened: Callable[[], object],
+    otherwise: Callable[[], object] = lambda: "it did not happen",
+    seconds: float = PATIENCE_SECONDS,
+) -> None:
     """Wait for something, not for ever; `otherwise` says what there was instead."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < deadline, otherwise()
         time.sleep(0.02)

@@ -13,10 +13,9 @@ from datetime import datetime, timedelta
 
 from daemon.observability import logs
 from daemon.workspace.stores import utc_now
-from state.errors import NotFoundError, StorageError, UnreachableError
+from state.errors import StorageError, UnreachableError
 from state.fleet import Place, Tenant
-from state.stores.fleet.database import FleetDatabase
-from state.stores.fleet.registry import Places, Tenants
+from state.stores.fleet.registry import Registry
 from state.stores.generations.objects import Objects
 from state.stores.generations.versions import made_by
 
@@ -45,60 +44,49 @@ class Receipt:
     rows_left: int
 
 
-def remove_tenant(database: FleetDatabase, objects: Objects, name: str) -> Receipt:
-    """Remove a tenant with all that it has, or go on with what was interrupted.
+def remove(registry: Registry, objects: Objects, what: Tenant | Place) -> Receipt:
+    """Remove a tenant with all that it has, or one workspace, or go on with what was interrupted.
 
     Raise NotFoundError; UnreachableError and StorageError when it has to be called again.
     """
-    tenants = Tenants(database)
-    if name not in (tenant.name for tenant, _ in tenants.closed()):
-        tenants.close(tenants.find(name))
-    [(tenant, at)] = [one for one in tenants.closed() if one[0].name == name]
-    return _removed(database, objects, tenant, at)
-
-
-def remove_workspace(database: FleetDatabase, objects: Objects, tenant: Tenant, name: str) -> Receipt:
-    """Remove one workspace, or go on with what was interrupted. Raise as `remove_tenant` does."""
-    places = Places(database)
-    try:
-        place = places.find(tenant.id, name).place
-    except NotFoundError:
-        found = next((one for one in places.closed(tenant.id) if one.name == name), None)
-        if found is None:
-            raise NotFoundError(
-                f"tenant {tenant.name} has no workspace {name[:60]!r}",
-                f"see 'dreamd fleet workspace list {tenant.name}'",
-            ) from None
-        place = found
+    places = registry.places
+    if isinstance(what, Tenant):
+        names, numbers, closed_at = (what.name, ""), (what.id, 0), registry.tenants.close(what)
     else:
-        places.close(place)
-    return _removed(database, objects, place, utc_now())
+        names, numbers, closed_at = (what.tenant_name, what.name), (what.tenant, what.id), places.close(what)
+    rows = places.rows(*numbers)
+    count, size = _erase(objects, what.prefix)
+    if isinstance(what, Tenant):
+        registry.tenants.drop(what)
+    else:
+        places.drop(what)
+    left, rows_left = sum(1 for _ in objects.list(what.prefix)), sum(places.rows(*numbers).values())
+    return Receipt(*names, closed_at, utc_now(), rows["workspaces"], count, size, rows, left, rows_left)
 
 
-def finish_removals(database: FleetDatabase, objects: Objects) -> list[Receipt]:
+def finish_removals(registry: Registry, objects: Objects) -> list[Receipt]:
     """Go on with every removal that was interrupted; return what was done.
 
     What was put after a removal or a forgetting is deleted too, in place of a holder that died, or did not know.
 
     Raise UnreachableError and StorageError; it may be called again, and by several at once.
     """
-    places = Places(database)
-    receipts = [_removed(database, objects, tenant, at) for tenant, at in Tenants(database).closed()]
-    receipts += [_removed(database, objects, place, utc_now()) for place in places.closed()]
-    for one in places.erased():
+    receipts = [remove(registry, objects, tenant) for tenant in registry.tenants.closed()]
+    receipts += [remove(registry, objects, place) for place in registry.places.closed()]
+    for one in registry.places.erased():
         _erase(objects, f"{one.tenant}/{one.workspace}" if one.workspace else str(one.tenant), one.kept)
         if utc_now() - one.at > _LOOKED_FOR:
-            places.forget_erased(one)
+            registry.places.forget_erased(one)
     return receipts
 
 
-def remover(database: FleetDatabase, objects: Objects, stopping: threading.Event) -> threading.Thread:
+def remover(registry: Registry, objects: Objects, stopping: threading.Event) -> threading.Thread:
     """Make a thread that goes on with removals now and then, until the process stops."""
 
     def run() -> None:
         while not stopping.wait(_LOOK_SECONDS):
             try:
-                for one in finish_removals(database, objects):
+                for one in finish_removals(registry, objects):
                     rows = sum(one.rows.values())
                     logs.get().info("removal_finished", workspaces=one.workspaces, objects=one.objects, rows=rows)
             except UnreachableError:
@@ -107,22 +95,6 @@ def remover(database: FleetDatabase, objects: Objects, stopping: threading.Event
                 logs.get().error("removal_failed", error=error)
 
     return threading.Thread(target=run, name="removals", daemon=True)
-
-
-def _removed(database: FleetDatabase, objects: Objects, what: Tenant | Place, closed_at: datetime) -> Receipt:
-    places = Places(database)
-    if isinstance(what, Place):
-        names, prefix, numbers = (what.tenant_name, what.name), what.prefix, (what.tenant, what.id)
-    else:
-        names, prefix, numbers = (what.name, ""), str(what.id), (what.id, 0)
-    rows = places.rows(*numbers)
-    count, size = _erase(objects, prefix)
-    if isinstance(what, Place):
-        places.drop([what])
-    else:
-        Tenants(database).drop(what.id)
-    left, rows_left = sum(1 for _ in objects.list(prefix)), sum(places.rows(*numbers).values())
-    return Receipt(*names, closed_at, utc_now(), rows["workspaces"], count, size, rows, left, rows_left)
 
 
 def _erase(objects: Objects, prefix: str, kept: str = "") -> tuple[int, int]:

@@ -51,7 +51,7 @@ GROUP BY t.id ORDER BY t.name
 """
 
 _CLOSE_TENANT = (
-    "UPDATE tenants SET removed_at = clock_timestamp() WHERE id = %(id)s",
+    "UPDATE tenants SET removed_at = coalesce(removed_at, clock_timestamp()) WHERE id = %(id)s",
     "UPDATE tokens SET revoked_at = coalesce(revoked_at, clock_timestamp()) WHERE tenant = %(id)s",
     """
     WITH kept AS MATERIALIZED (SELECT id FROM workspaces WHERE tenant = %(id)s AND removed_at IS NULL
@@ -59,7 +59,11 @@ _CLOSE_TENANT = (
     UPDATE workspaces w SET removed_at = clock_timestamp(), owner = NULL, due_at = NULL, queued_at = NULL
     FROM kept WHERE w.id = kept.id
     """,
-    "INSERT INTO erased (tenant, workspace) VALUES (%(id)s, 0)",
+    """
+    INSERT INTO erased (tenant, workspace) SELECT %(id)s, 0
+    WHERE NOT EXISTS (SELECT 1 FROM erased WHERE tenant = %(id)s AND workspace = 0)
+    """,
+    "SELECT removed_at FROM tenants WHERE id = %(id)s",
 )
 
 
@@ -108,32 +112,39 @@ class Tenants:
             for row in self._database.rows(_TENANTS)
         ]
 
-    def close(self, tenant: Tenant) -> None:
-        """Give out nothing of the tenant from now on; nobody holds its workspaces any more."""
+    def close(self, tenant: Tenant) -> datetime:
+        """Give out nothing of the tenant from now on, and return since when; nobody holds its workspaces any more.
+
+        Raise NotFoundError.
+        """
         with self._database.transaction() as cursor:
             for statement in _CLOSE_TENANT:
                 cursor.execute(statement, {"id": tenant.id})
+            return _closed_at(cursor.fetchone(), f"tenant {tenant.name}")
 
-    def closed(self) -> list[tuple[Tenant, datetime]]:
-        """Return the tenants that were closed and are still there, and when they were."""
-        rows = self._database.rows(
-            "SELECT id, name, removed_at FROM tenants WHERE removed_at IS NOT NULL ORDER BY id"
-        )
-        return [(Tenant(row["id"], row["name"]), row["removed_at"]) for row in rows]
+    def closed(self) -> list[Tenant]:
+        """Return the tenants that were closed and are still there."""
+        return self._database.all(Tenant, "SELECT id, name FROM tenants WHERE removed_at IS NOT NULL ORDER BY id")
 
-    def drop(self, tenant: int) -> int:
-        """Delete every row of a tenant that was closed; return how many workspaces it had."""
+    def drop(self, tenant: Tenant) -> None:
+        """Delete every row of a tenant that was closed."""
         with self._database.transaction() as cursor:
             cursor.execute(
                 "DELETE FROM workspaces WHERE tenant IN"
                 " (SELECT id FROM tenants WHERE id = %(id)s AND removed_at IS NOT NULL)"
                 " RETURNING 'ws-' || id AS lock",
-                {"id": tenant},
+                {"id": tenant.id},
             )
             locks = [row["lock"] for row in cursor.fetchall()]
             cursor.execute("DELETE FROM procrastinate_jobs WHERE queueing_lock = ANY(%(locks)s)", {"locks": locks})
-            cursor.execute("DELETE FROM tenants WHERE id = %(id)s AND removed_at IS NOT NULL", {"id": tenant})
-        return len(locks)
+            cursor.execute("DELETE FROM tenants WHERE id = %(id)s AND removed_at IS NOT NULL", {"id": tenant.id})
+
+
+def _closed_at(row: Mapping[str, Any] | None, what: str) -> datetime:
+    if row is None:
+        raise NotFoundError(f"there is no {what}", "it was removed meanwhile")
+    at: datetime = row["removed_at"]
+    return at
 
 
 # ------------------------------------------------------------------- tokens
@@ -370,14 +381,20 @@ class Places:
         [use] = self._database.all(TenantUse, _USE, {"tenant": tenant})
         return use
 
-    def close(self, place: Place) -> None:
-        """Give out nothing of the workspace from now on; its holder is fenced."""
-        self._database.rows(
-            "WITH gone AS (UPDATE workspaces SET removed_at = clock_timestamp(), owner = NULL,"
-            " due_at = NULL, queued_at = NULL WHERE id = %(id)s AND removed_at IS NULL RETURNING tenant, id)"
-            " INSERT INTO erased (tenant, workspace) SELECT tenant, id FROM gone",
+    def close(self, place: Place) -> datetime:
+        """Give out nothing of the workspace from now on, and return since when; its holder is fenced.
+
+        Raise NotFoundError.
+        """
+        row = self._database.row(
+            "WITH gone AS (UPDATE workspaces SET removed_at = coalesce(removed_at, clock_timestamp()), owner = NULL,"
+            " due_at = NULL, queued_at = NULL WHERE id = %(id)s RETURNING tenant, id, removed_at),"
+            " erased AS (INSERT INTO erased (tenant, workspace) SELECT tenant, id FROM gone WHERE NOT EXISTS"
+            " (SELECT 1 FROM erased e WHERE e.workspace = gone.id AND e.kept = ''))"
+            " SELECT removed_at FROM gone",
             {"id": place.id},
         )
+        return _closed_at(row, f"workspace {place.name}")
 
     def closed(self, tenant: int | None = None) -> list[Place]:
         """Return the workspaces that were closed and whose rows and objects are still there."""
@@ -389,12 +406,12 @@ class Places:
             {"tenant": tenant},
         )
 
-    def drop(self, places: Sequence[Place]) -> None:
-        """Delete the rows of workspaces that were closed and have no objects any more."""
+    def drop(self, place: Place) -> None:
+        """Delete the rows of a workspace that was closed and has no objects any more."""
         self._database.rows(
-            "WITH jobs AS (DELETE FROM procrastinate_jobs WHERE queueing_lock = ANY(%(locks)s))"
-            " DELETE FROM workspaces WHERE id = ANY(%(ids)s) AND removed_at IS NOT NULL",
-            {"ids": [one.id for one in places], "locks": [one.handle for one in places]},
+            "WITH jobs AS (DELETE FROM procrastinate_jobs WHERE queueing_lock = %(lock)s)"
+            " DELETE FROM workspaces WHERE id = %(id)s AND removed_at IS NOT NULL",
+            {"id": place.id, "lock": place.handle},
         )
 
     def rows(self, tenant: int, workspace: int = 0) -> dict[str, int]:

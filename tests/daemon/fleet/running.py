@@ -7,9 +7,8 @@ import os
 import sqlite3
 import subprocess
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -36,18 +35,10 @@ from tests.daemon.http.running import Answer, asked
 from tests.support.forked import Forked
 from tests.support.generation_folders import held_in
 from tests.support.notes import pending_notes
+from tests.support.serving import PATIENCE_SECONDS, until
 
 OPERATOR = "the-operators-token-0123456789"
 EVERY = frozenset(Right)
-PATIENCE_SECONDS = 30.0
-
-
-def until(happened: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
-    """Wait for something, not for ever."""
-    deadline = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 @dataclass(slots=True)

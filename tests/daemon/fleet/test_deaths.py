@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from state.fleet import Place
-from tests.daemon.fleet.running import Door, Fleet, until
+from tests.daemon.fleet.running import Door, Fleet
 from tests.support import forked, lived
 from tests.support.model_characters import good
 from tests.support.scripted_model import Reply, ScriptedModel, slowly
+from tests.support.serving import until
 
 
 def remember(door: Door, token: str, place: Place, text: str) -> int:
@@ -88,7 +89,7 @@ def test_a_signal_drains_a_process_whose_model_is_slow(fleet: Fleet, seconds: fl
                 assert fleet.row(place)["owner"] is None
         if not beside:
             second = later.enter_context(fleet.process(OPENAI_API_KEY="sk-none"))
-        until(lambda: any(one.get("event") == "workspace_taken" for one in second.events), 10)
+        until(lambda: any(one.get("event") == "workspace_taken" for one in second.events), seconds=10)
         until(lambda: any(one.get("event") == "dream_committed" for one in second.events))
         until(lambda: fleet.row(place)["queued_at"] is None)
         if lived.pending(fleet.last(place)) or fleet.waiting(place):  # the note that came last

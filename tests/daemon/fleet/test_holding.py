@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from state.errors import NotKeptError
-from tests.daemon.fleet.running import Fleet, Here, another_holder, until
+from tests.daemon.fleet.running import Fleet, Here, another_holder
+from tests.support.serving import until
 
 WRITES: dict[str, dict[str, Any]] = {
     "working_memory_note": {"note": "Ada prefers tea", "importance": 0.9},

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon.fleet.running import Door, Fleet, until
+from tests.daemon.fleet.running import Door, Fleet
 from tests.daemon.fleet.test_deaths import items, remember
 from tests.support.partition import Partition
 from tests.support.postgres import Postgres
 from tests.support.s3 import S3
+from tests.support.serving import until
 
 pytestmark = pytest.mark.full
 
@@ -29,7 +30,7 @@ def test_a_process_goes_on_by_itself_after_postgresql_was_away(
         door.refuse()
         began, burnt = time.monotonic(), _cpu(process.process.pid)
         if seconds > 15:
-            until(lambda: ready(process) == 503, seconds + 5)
+            until(lambda: ready(process) == 503, seconds=seconds + 5)
         while time.monotonic() < began + seconds:
             time.sleep(0.1)
         burnt = _cpu(process.process.pid) - burnt
@@ -62,7 +63,7 @@ def test_a_job_whose_end_could_not_be_told_holds_up_nobody(fleet: Fleet, postgre
         door.heal()
         fleet.note(place, "the second")
         fleet.put(place, "session_end", "{}")
-        until(lambda: not fleet.waiting(place), 75)
+        until(lambda: not fleet.waiting(place), seconds=75)
         assert fleet.row(place)["problem"] == ""
         assert process.process.poll() is None
     assert sorted(fleet.crystals(place)) == ["the first", "the second"]

@@ -2,7 +2,6 @@
 
 import itertools
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -18,6 +17,7 @@ from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Commit, Leases, Session, processes
 from state.stores.fleet.registry import Places, Tenants
 from state.stores.fleet.schedule import Schedule
+from tests.support.serving import until
 
 PATIENCE = 60.0
 
@@ -49,7 +49,7 @@ class Fleet:
     def dead(self, process: UUID) -> None:
         """From now on the process's session is over."""
         self.sessions[process].drop()
-        wait_for(lambda: process not in self.living())
+        until(lambda: process not in self.living())
 
     def living(self) -> list[UUID]:
         return [one.id for one in processes(self.database) if one.alive]
@@ -109,16 +109,9 @@ def session(url: str) -> Iterator["psycopg.Connection[DictRow]"]:
         yield connection
 
 
-def wait_for(what: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def waits(fleet: Fleet, number: int = 1) -> None:
     """Until so many statements of this database wait for a lock."""
-    wait_for(
+    until(
         lambda: (
             len(
                 fleet.database.rows(

@@ -12,7 +12,8 @@ from state.errors import FencedError
 from state.fleet import Lease
 from state.stores.fleet import leases as processes
 from state.stores.fleet.leases import HeldElsewhereError
-from tests.stores.fleet.fleet import Fleet, commit_of, session, together, wait_for, waits
+from tests.stores.fleet.fleet import Fleet, commit_of, session, together, waits
+from tests.support.serving import until
 
 LOCK = "SELECT 1 FROM workspaces WHERE id = %s FOR UPDATE"
 
@@ -79,7 +80,7 @@ def test_a_session_that_is_silent_for_too_long_ends_by_itself(fleet: Fleet, monk
     monkeypatch.setattr(processes, "ALIVE_SECONDS", 0.5)
     place, worker = fleet.place(), fleet.process()
     fleet.lease(place, worker)
-    wait_for(lambda: fleet.holder(place) is None)
+    until(lambda: fleet.holder(place) is None)
     assert fleet.sessions[worker].has_ended
     fleet.sessions[worker].beat()
     assert not fleet.sessions[worker].has_ended

@@ -9,7 +9,8 @@ from state.budget import Spend
 from state.fleet import Place, Quotas
 from state.stores.fleet import schedule
 from state.stores.fleet.schedule import ANYBODYS_QUEUE, Use
-from tests.stores.fleet.fleet import Fleet, commit_of, session, together, wait_for
+from tests.stores.fleet.fleet import Fleet, commit_of, session, together
+from tests.support.serving import until
 
 
 class Procrastinating:
@@ -150,7 +151,7 @@ def lost(fleet: Fleet, *places: Place) -> None:
 
 
 def test_an_outage_of_postgresql_is_no_fault_of_the_workspace(fleet: Fleet, place: Place) -> None:
-    wait_for(lambda: has_run_for_a_while(fleet))
+    until(lambda: has_run_for_a_while(fleet))
     for is_outage in (False, True):
         lost(fleet, place)
         if is_outage:
@@ -164,7 +165,7 @@ def test_who_is_lost_again_and_again_rests_and_with_others_later(fleet: Fleet, p
     """Perhaps a worker dies of it; of some that were lost together nobody knows of which."""
     every = [place, *(fleet.place() for _ in range(others))]
     rested = []
-    wait_for(lambda: has_run_for_a_while(fleet))
+    until(lambda: has_run_for_a_while(fleet))
     for number in range(7):
         lost(fleet, *every)
         assert len(fleet.schedule.clear_lost()) == len(every)
@@ -192,7 +193,7 @@ def test_of_two_that_queue_at_once_each_job_is_queued_once(fleet: Fleet) -> None
     for place in places:
         fleet.put(place)
     together(*[lambda: fleet.schedule.queue_due(3)] * 4)
-    wait_for(lambda: len(fleet.queued()) == len(places))
+    until(lambda: len(fleet.queued()) == len(places))
     assert sorted(fleet.queued()) == [place.id for place in places]
 
 

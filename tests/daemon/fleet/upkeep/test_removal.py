@@ -2,7 +2,7 @@
 
 import pytest
 
-from daemon.fleet.upkeep.removal import finish_removals, remove_tenant, remove_workspace
+from daemon.fleet.upkeep.removal import finish_removals, remove
 from state.budget import Spend
 from state.errors import FencedError, NotFoundError, StorageError
 from state.fleet import Right
@@ -11,6 +11,7 @@ from state.stores.fleet.registry import Places, Tenants, Tokens
 from state.stores.fleet.schedule import Schedule
 from state.stores.generations.objects import FolderObjects
 from tests.daemon.fleet.upkeep.kept import Kept
+from tests.support.serving import until
 
 _TABLES = ("tenants", "tokens", "workspaces", "inbox", "spending", "arrivals", "procrastinate_jobs")
 
@@ -39,7 +40,8 @@ def test_of_a_removed_tenant_nothing_is_left_and_of_another_nothing_is_gone(flee
     filled(fleet, "other")
     before = everything(fleet, "other")
     filled(fleet, "acme")
-    receipt = remove_tenant(fleet.database, fleet.objects, "acme")
+    acme = Tenants(fleet.database).find("acme")
+    receipt = remove(fleet.database, fleet.objects, acme)
     assert (receipt.objects_left, receipt.rows_left) == (0, 0)
     assert (receipt.workspaces, receipt.rows["inbox"], receipt.rows["tokens"]) == (2, 2, 1)
     assert (receipt.rows["jobs"], receipt.rows["spending"]) == (2, 2)
@@ -47,14 +49,14 @@ def test_of_a_removed_tenant_nothing_is_left_and_of_another_nothing_is_gone(flee
     assert receipt.bytes > 1_000
     assert everything(fleet, "other") == before
     with pytest.raises(NotFoundError):
-        remove_tenant(fleet.database, fleet.objects, "acme")
+        remove(fleet.database, fleet.objects, acme)
 
 
 def test_what_an_owner_had_begun_when_its_tenant_was_removed_is_not_committed_and_its_objects_go(fleet: Kept) -> None:
     fleet.live()
     tenant = fleet.tenant("acme")
     lease = fleet.lease(fleet.place(tenant, "notes"))
-    receipt = remove_tenant(fleet.database, fleet.objects, "acme")
+    receipt = remove(fleet.database, fleet.objects, tenant)
     assert receipt.objects == 0
     generation, size = fleet.begin(lease, "tea")  # it does not know yet
     with pytest.raises(FencedError):
@@ -79,14 +81,12 @@ class Failing(FolderObjects):
 
 @pytest.mark.full
 def test_a_process_finishes_what_was_closed(fleet: Kept) -> None:
-    from tests.daemon.fleet.running import Fleet, until
-
     other = fleet.tenant("other")
     fleet.live()
     fleet.commit(fleet.place(other, "notes"), "tea")
     Tenants(fleet.database).close(other)
-    with Fleet(fleet.url, fleet.folder).process() as process:
-        until(lambda: fleet.database.rows("SELECT name FROM tenants") == [], 60)
+    with fleet.process() as process:
+        until(lambda: fleet.database.rows("SELECT name FROM tenants") == [], seconds=60)
         assert [*fleet.objects.list(str(other.id))] == []
         until(lambda: "removal_finished" in process.log)
 
@@ -100,10 +100,10 @@ def test_a_removal_that_was_cut_off_goes_on(fleet: Kept, left: int) -> None:
     failing = Failing(fleet.folder / "objects")
     failing.left = left
     with pytest.raises(StorageError):
-        remove_tenant(fleet.database, failing, "acme")
+        remove(fleet.database, failing, Tenants(fleet.database).find("acme"))
     failing.left = left
     with pytest.raises(StorageError):
-        remove_workspace(fleet.database, failing, other, "one")
+        remove(fleet.database, failing, Places(fleet.database).find(other.id, "one").place)
     with pytest.raises(NotFoundError):
         Tenants(fleet.database).find("acme")
     with pytest.raises(NotFoundError):

@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 from daemon.fleet.upkeep.recovery import Finding, Survey
-from daemon.fleet.upkeep.removal import remove_tenant
+from daemon.fleet.upkeep.removal import remove
 from state.stores.fleet.registry import Places
 from tests.daemon.fleet.upkeep.kept import Kept
 from tests.support.s3 import S3
@@ -17,7 +17,7 @@ def test_removal_and_recovery_in_a_bucket(fleet: Kept, s3: S3, tmp_path: Path) -
         places = [there.place(tenant, "notes") for tenant in tenants]
         last = {place: there.commit(place, "tea") for place in places}
         there.commit(places[0], "coffee")
-        receipt = remove_tenant(there.database, there.objects, "tenant-0")
+        receipt = remove(there.database, there.objects, tenants[0])
         assert (receipt.objects, receipt.objects_left, receipt.rows_left) == (2, 0, 0)
         kept = {"/".join(one.key.split("/")[:2]) for one in there.objects.list("")}
         assert kept == {place.prefix for place in places[1:]}
