@@ -108,12 +108,10 @@ class Survey:
             place = Place(workspace, tenant, found.tenant, found.workspace)
             try:
                 if found.finding is Finding.MISSING:
-                    recovery.make(place, newer)
-                    yield replace(found, done=True)
-                else:
-                    taken = self._taken(place, newer, own)
-                    done = recovery.bring_up(place, newer, taken)
-                    yield replace(found, done=done, inbox=len(taken) if done else 0)
+                    recovery.make(place)
+                taken = self._taken(place, newer, own)
+                done = recovery.bring_up(place, newer, taken)
+                yield replace(found, done=done, inbox=len(taken) if done else 0)
             except (ConflictError, StorageError) as error:
                 yield replace(found, problem=str(error))
         recovery.pass_numbers((one for one, _ in seen), (one for _, one in seen))

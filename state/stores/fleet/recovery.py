@@ -6,7 +6,6 @@ No row is ever given a lower generation.
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
 
 from state.errors import ConflictError
 from state.fleet import Generation, Place
@@ -41,11 +40,11 @@ WITH raised AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s, committed_at = %(at)s,
         owner = NULL, dreaming_at = NULL, queued_at = NULL, failures = 0,
         problem = '', due_at = clock_timestamp()
-    WHERE w.id = %(id)s AND w.generation <= %(number)s AND w.removed_at IS NULL RETURNING w.id),
+    WHERE w.id = %(id)s AND w.generation <= %(number)s AND w.removed_at IS NULL RETURNING w.id, w.tenant),
 taken AS (
     UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM raised
     WHERE i.workspace = raised.id AND i.id = ANY(%(taken)s::bigint[])),
-erased AS (DELETE FROM erased e USING raised WHERE e.workspace = raised.id),
+erased AS (DELETE FROM erased e USING raised r WHERE e.tenant = r.tenant AND e.workspace IN (0, r.id)),
 jobs AS (
     DELETE FROM procrastinate_jobs WHERE queueing_lock IN (SELECT 'ws-' || raised.id FROM raised))
 SELECT 1 FROM raised
@@ -56,10 +55,7 @@ ON CONFLICT DO NOTHING
 """
 _SAME = "SELECT 1 FROM tenants WHERE id = %(tenant)s AND name = %(tenant_name)s AND removed_at IS NULL"
 _MAKE = """
-WITH erased AS (DELETE FROM erased WHERE tenant = %(tenant)s AND workspace IN (0, %(id)s))
-INSERT INTO workspaces (id, tenant, name, generation, key, bytes, committed_at, due_at)
-OVERRIDING SYSTEM VALUE VALUES (%(id)s, %(tenant)s, %(name)s, %(number)s, %(key)s, %(size)s, %(at)s,
-    clock_timestamp())
+INSERT INTO workspaces (id, tenant, name) OVERRIDING SYSTEM VALUE VALUES (%(id)s, %(tenant)s, %(name)s)
 ON CONFLICT DO NOTHING RETURNING id
 """
 
@@ -86,14 +82,15 @@ class Recovery:
 
         Return False when it has a higher one, or is gone.
         """
-        return self._database.row(_RAISE, {**_values(place, newer), "taken": list(taken)}) is not None
+        values = {"id": place.id, **asdict(newer), **asdict(newer.generation), "taken": list(taken)}
+        return self._database.row(_RAISE, values) is not None
 
-    def make(self, place: Place, newer: Newer) -> None:
-        """Make the row, and its tenant's if that is lost too.
+    def make(self, place: Place) -> None:
+        """Make the row, without a generation, and its tenant's if that is lost too.
 
         Raise ConflictError when another workspace or tenant has the number or the name.
         """
-        values = _values(place, newer)
+        values = asdict(place)
         with self._database.transaction() as cursor:
             cursor.execute(_TENANT, values)
             for statement, otherwise in (
@@ -112,7 +109,3 @@ class Recovery:
                 f" (SELECT coalesce(max(id), 1) FROM {table}), (SELECT last_value FROM dreamd.{table}_id_seq)))",
                 {"most": max(numbers, default=1)},
             )
-
-
-def _values(place: Place, newer: Newer) -> dict[str, Any]:
-    return {**asdict(place), **asdict(newer), **asdict(newer.generation)}
