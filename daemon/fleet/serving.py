@@ -88,7 +88,7 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
         closing.set()
         began = time.monotonic()
         ended = await asyncio.to_thread(process.stop, _STOP_SECONDS)
-        # A job that has ended is told to Procrastinate: its lock would hold up the workspace.
+        # A job that was fetched and is not begun is put off meanwhile: it would count as one that died.
         left = max(1.0, _STOP_SECONDS + 1.0 - (time.monotonic() - began))
         await asyncio.to_thread(queue.join, left)
     logs.get().info("stopped", left_behind=not ended)

@@ -2,7 +2,7 @@
 
     sweep: due_at <= now ─> job of Procrastinate ─> this process's queue ─> desk ─> dream or pass ─> commit
 
-Procrastinate fetches, locks and wakes; nothing is tried again by it: when a job is due again the schedule says, and
+Procrastinate fetches and wakes; nothing is tried again by it: when a job is due again the schedule says, and
 jobs that died with their process are found by the sweep.
 """
 

@@ -40,9 +40,3 @@ def test_what_can_be_no_name_is_found_nowhere(fleet: Fleet, tokens: Tokens, name
         with pytest.raises(UsageError):
             add()
     assert fleet.places.all(tenant.id, after=name) == []
-
-
-# ------------------------------------------------------------------- tokens
-
-
-# ------------------------------------------------------------------- removal
