@@ -21,7 +21,7 @@ from state.stores.generations.versions import made_by
 
 # A fenced holder may put what it had begun while we delete.
 _ROUNDS = 5
-_LOOK_SECONDS = 15.0
+_LOOK_SECONDS, _REMOVALS_EVERY = 15.0, 20
 _LOOKED_FOR = timedelta(days=1)
 
 
@@ -67,26 +67,34 @@ def remove(registry: Registry, objects: Objects, what: Tenant | Place) -> Receip
 def finish_removals(registry: Registry, objects: Objects) -> list[Receipt]:
     """Go on with every removal that was interrupted; return what was done.
 
-    What was put after a removal or a forgetting is deleted too, in place of a holder that died, or did not know.
-
     Raise UnreachableError and StorageError; it may be called again, and by several at once.
     """
     receipts = [remove(registry, objects, tenant) for tenant in registry.tenants.closed()]
-    receipts += [remove(registry, objects, place) for place in registry.places.closed()]
+    return receipts + [remove(registry, objects, place) for place in registry.places.closed()]
+
+
+def delete_late(registry: Registry, objects: Objects) -> None:
+    """Delete what was put after a removal or a forgetting, and what a holder that died left of one.
+
+    Raise UnreachableError and StorageError; it may be called again.
+    """
     for one in registry.places.erased():
         _erase(objects, f"{one.tenant}/{one.workspace}" if one.workspace else str(one.tenant), one.kept)
         if utc_now() - one.at > _LOOKED_FOR:
             registry.places.forget_erased(one)
-    return receipts
 
 
 def remover(registry: Registry, objects: Objects, stopping: threading.Event) -> threading.Thread:
     """Make a thread that goes on with removals now and then, until the process stops."""
 
     def run() -> None:
+        looks = 0
         while not stopping.wait(_LOOK_SECONDS):
+            looks += 1
             try:
-                for one in finish_removals(registry, objects):
+                delete_late(registry, objects)
+                # Seldom: whoever has begun a removal is to count what it deletes.
+                for one in finish_removals(registry, objects) if looks % _REMOVALS_EVERY == 1 else ():
                     rows = sum(one.rows.values())
                     logs.get().info("removal_finished", workspaces=one.workspaces, objects=one.objects, rows=rows)
             except UnreachableError:
@@ -107,7 +115,7 @@ def _erase(objects: Objects, prefix: str, kept: str = "") -> tuple[int, int]:
         found = {
             one.key: one.size
             for one in objects.list(prefix)
-            if last is None or (one.key != kept and (made_by(one.key) or 0) <= last)
+            if last is None or (one.key != kept and (made_by(one.key) or last + 1) <= last)
         }
         if not found:
             return len(sizes), sum(sizes.values())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from daemon.config.settings import Config
 from daemon.fleet.held import foreseen
-from daemon.fleet.upkeep.removal import finish_removals
+from daemon.fleet.upkeep.removal import delete_late
 from daemon.fleet.work import refusal
 from daemon.service.schedule import Action, History, Pending, Thresholds
 from state.errors import QuotaError, UnreachableError
@@ -153,7 +153,7 @@ def test_what_was_forgotten_is_deleted_again_for_whoever_dies_or_does_not_know(
             "UPDATE erased SET at = at - %(by)s::interval, due_at = due_at - %(by)s::interval",
             {"by": timedelta(seconds=seconds)},
         )
-        finish_removals(fleet.database, objects)
+        delete_late(fleet.database, objects)
 
     with monkeypatch.context() as patch:
         patch.setattr(Generations, "sweep", die)

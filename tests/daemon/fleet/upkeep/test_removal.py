@@ -2,7 +2,7 @@
 
 import pytest
 
-from daemon.fleet.upkeep.removal import finish_removals, remove
+from daemon.fleet.upkeep.removal import delete_late, finish_removals, remove
 from state.budget import Spend
 from state.errors import FencedError, NotFoundError, StorageError
 from state.fleet import Right
@@ -63,7 +63,7 @@ def test_what_an_owner_had_begun_when_its_tenant_was_removed_is_not_committed_an
         Leases(fleet.database).commit(lease, Commit(generation, size))
     assert [*fleet.objects.list(str(tenant.id))]
     fleet.database.rows("UPDATE erased SET due_at = clock_timestamp()")
-    finish_removals(fleet.database, fleet.objects)
+    delete_late(fleet.database, fleet.objects)
     assert [*fleet.objects.list(str(tenant.id))] == []
 
 
