@@ -362,7 +362,7 @@ def show(day: Day, made: Ground, sent: int, seconds: float, hours: float) -> Non
     right = once == left["notes"] and not left["waiting"] and not left["kept"] and not counts["lost"]
     row("notes taken exactly once", f"{once:,} of {left['notes']:,}; {left['waiting']} wait", "all", met=right)
     [ends] = made.execute("SELECT count(*) AS waiting FROM dreamd.inbox WHERE taken_at IS NULL AND kind <> 'note'")
-    row("ends of sessions without a new note", f"{ends['waiting']} wait for the next job")
+    row("ends without a new note", f"{ends['waiting']} wait for the next job")
     [due] = made.execute(
         "SELECT count(*) FILTER (WHERE queued_at IS NOT NULL) AS queued, count(*) FILTER (WHERE due_at IS NOT NULL)"
         " AS due, count(*) FILTER (WHERE failures > 0) AS failed FROM dreamd.workspaces"

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import pytest
 
+from daemon.fleet.upkeep.removal import finish_removals, remove
 from state.stores.fleet.leases import Leases, Session
-from state.stores.fleet.registry import Tenants
 from tests.redteam.tenancy import WORKSPACE, Occupant, Tenancy, canary, shown, tenancy
 from tests.support.generation_folders import held_in
 from tests.support.serving import until
@@ -38,21 +38,13 @@ def remains(town: Tenancy, text: str) -> list[str]:
     return found
 
 
-def swept(town: Tenancy) -> None:
-    """What a sweep does with closed workspaces: its part is tested elsewhere."""
-    for place in town.home.places.closed():
-        objects = town.door.process.objects
-        objects.delete([one.key for one in objects.list(place.prefix)])
-        town.home.places.drop(place)
-
-
 def test_a_workspace_of_the_same_name_knows_nothing_of_the_one_before(town: Tenancy) -> None:
     acme = town.settle("acme", "amethystcanary")
     assert acme.own in town.door.bootstrap(acme.token, WORKSPACE)
     assert remains(town, acme.own)
     for name in acme.names:
         assert town.door.ask(acme.token, "DELETE", f"/v1/workspaces/{name}").status == 200
-    swept(town)
+    finish_removals(town.home.database, town.door.process.objects)
     assert town.door.ask(acme.token, "POST", "/v1/workspaces", {"name": WORKSPACE}).status == 200
     _is_empty(town, acme.token, acme)
     town.told(acme.token, "POST", WORKSPACE, "working_memory_note", {"note": "A new life"})
@@ -62,10 +54,7 @@ def test_a_workspace_of_the_same_name_knows_nothing_of_the_one_before(town: Tena
 
 def test_a_tenant_of_the_same_name_knows_nothing_of_the_one_before(town: Tenancy) -> None:
     before = town.settle("acme", "amethystcanary")
-    tenants = Tenants(town.database)
-    tenants.close(before.tenant)
-    swept(town)
-    tenants.drop(before.tenant)
+    remove(town.home.database, town.door.process.objects, before.tenant)
     again = town.home.tenant("acme")
     token = town.home.token(again)
     assert town.door.ask(token, "POST", "/v1/workspaces", {"name": WORKSPACE}).status == 200
@@ -99,7 +88,7 @@ def test_a_note_under_a_name_that_was_given_anew_is_the_new_ones(town: Tenancy) 
     with town.home.here() as late:
         assert late.note(token, WORKSPACE, "first").status == 200
         assert town.door.ask(token, "DELETE", f"/v1/workspaces/{WORKSPACE}").status == 200
-        swept(town)
+        finish_removals(town.home.database, town.door.process.objects)
         assert town.door.ask(token, "POST", "/v1/workspaces", {"name": WORKSPACE}).status == 200
         assert late.note(token, WORKSPACE, "second").status == 200
         boot = late.bootstrap(token, WORKSPACE)
