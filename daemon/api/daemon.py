@@ -89,9 +89,6 @@ class DaemonApi(Protocol):
     def meant(self, given: str) -> str:
         """Return the workspace that a path of MCP names; the only one needs none. Raise UsageError, NotFoundError."""
 
-    def keeps(self, name: str) -> bool:
-        """Tell whether a workspace of this name is known."""
-
     def pulse(self, name: str) -> str:
         """Return a text that differs whenever something about this workspace (empty: about any) may have changed.
 

@@ -6,7 +6,6 @@ there. So a client asks the kernel who listens before it sends anything.
 
 import os
 import socket
-import stat
 import struct
 from contextlib import suppress
 from ipaddress import IPv6Address, ip_address
@@ -18,20 +17,15 @@ from state.errors import StorageError
 PEER = "dreamd.peer"
 _ROOT = 0
 _WRITABLE_BY_OTHERS = 0o022
-_LINUX = struct.Struct("3i")  # pid, uid, gid: struct ucred of unix(7)
-_BSD = struct.Struct("2I")  # version, uid: the head of struct xucred of unix(4), macOS's too
-_BSD_LEVEL = 0
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid: struct ucred of unix(7)
 
 
 def user_of(connection: socket.socket) -> int | None:
-    """Return the user at the other end, according to the kernel; None if it does not say, and for TCP."""
+    """Return the user at the other end, according to the kernel; None for TCP."""
     if connection.family != socket.AF_UNIX:
         return None
-    if option := getattr(socket, "SO_PEERCRED", None):
-        return int(_LINUX.unpack(connection.getsockopt(socket.SOL_SOCKET, option, _LINUX.size))[1])
-    if option := getattr(socket, "LOCAL_PEERCRED", None):
-        return int(_BSD.unpack(connection.getsockopt(_BSD_LEVEL, option, _BSD.size))[1])
-    return None
+    said = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(said)[1])
 
 
 def user_of_address(client: tuple[str, int], server: tuple[str, int]) -> int | None:
@@ -70,23 +64,12 @@ def require_trusted(connection: socket.socket, path: Path, *, named: bool) -> No
     created the folder that it listens in. Raise StorageError for any other listener.
     """
     listener, own = user_of(connection), os.geteuid()
-    if listener is None:
-        listener = _owner(path)
     if listener in (_ROOT, own) or (own == _ROOT and named and _was_placed_by_root(path, listener)):
         return
-    whose = "a user who is not known" if listener is None else f"user {listener}"
     raise StorageError(
-        f"{path}: {whose} listens there, not you (user {own}), so nothing was sent",
+        f"{path}: user {listener} listens there, not you (user {own}), so nothing was sent",
         "remove that socket and its folder, or set DREAMD_SOCKET to the path of your own daemon",
     )
-
-
-def _owner(path: Path) -> int | None:
-    """Return the owner of the socket's file; None if others might have put it there."""
-    folder = path.parent.stat()
-    if folder.st_mode & _WRITABLE_BY_OTHERS and not folder.st_mode & stat.S_ISVTX:
-        return None
-    return path.lstat().st_uid
 
 
 def _was_placed_by_root(path: Path, listener: int | None) -> bool:

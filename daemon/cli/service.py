@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 import re
-import sys
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -102,7 +101,7 @@ def open_(arguments: argparse.Namespace) -> int:
     import webbrowser
 
     # What opens here can show something: a text browser would take the terminal.
-    screen = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
+    screen = any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
     if arguments.json:
         show_json({"url": url})
     elif arguments.only_print or not screen or not webbrowser.open(url):

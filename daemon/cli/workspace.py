@@ -5,10 +5,8 @@ import os
 import shlex
 from contextlib import suppress
 from pathlib import Path
-from textwrap import indent
 
 from daemon.api.client import NoDaemonError, daemon
-from daemon.api.recipes import recipes
 from daemon.api.text import counted
 from daemon.cli.agents import connected, told_git
 from daemon.cli.dream import found_in
@@ -160,16 +158,17 @@ def show_next_steps(workspace: Workspace, *, kept: bool, wanted: bool) -> None:
     elif wanted:
         out("'dreamd install-service' makes a daemon that dreams in it by itself; until then: dreamd dream")
     out("")
-    found = installed(os.environ)
+    found, root, dreamd = installed(os.environ), str(workspace.root), program()
+    place = Place(Scope.PROJECT, workspace.root, workspace.root, dreamd, os.environ)
     titles = ", ".join(one.title for one in found)
     if found and can_ask() and agreed(f"{titles}: shall dreamd show how it would connect them here?"):
-        place = Place(Scope.PROJECT, workspace.root, workspace.root, program(), os.environ)
         said = argparse.Namespace(json=False, yes=False, dry_run=False, config=None)
         connected(found, place, read_record(os.environ), said)
         return
     here = f"here: {titles}" if found else f"it knows {', '.join(one.title for one in AGENTS)}"
-    out(f"Connect your agents ({here}):\n\n  dreamd connect -w {shlex.quote(str(workspace.root))}\n")
-    for one in recipes(workspace.root, program(), os.environ):
-        if not one.file:
-            out(f"{one.what}:\n{indent(one.text, '  ')}\n")
+    out(f"Connect your agents ({here}):\n\n  dreamd connect -w {shlex.quote(root)}\n")
+    out(f"Any other agent with MCP: the same server, over stdio:\n  {shlex.join(place.command())}\n")
+    out("Without MCP: put what the first command prints into the system prompt, and tell the agent of the second:")
+    out(f"  {shlex.join([*dreamd, 'bootstrap', root])}")
+    out(f"  {shlex.join([*dreamd, 'note', '-w', root, 'what is worth remembering'])}\n")
     out("docs/agents.md of dreamd has LangGraph, other frameworks and loops of your own.")

@@ -124,10 +124,6 @@ class FleetProcess:
         self.place(token, name)
         return given
 
-    def keeps(self, name: str) -> bool:
-        """Tell whether the bearer of this handle has been seen of late."""
-        return self.bearers.known(handle_parts(name)[0]) is not None
-
     def owner_of(self, name: str) -> str:
         """Return the tenant of this handle's bearer, which has its share of threads and no more."""
         token = self.bearers.known(handle_parts(name)[0])

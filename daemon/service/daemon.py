@@ -141,10 +141,6 @@ class Daemon:
         """Return the workspace that a path names."""
         return meant(given, [one.name for one in self.all()])
 
-    def keeps(self, name: str) -> bool:
-        """Tell whether it is in the roster."""
-        return name in self._managed
-
     def pulse(self, name: str) -> str:
         """Return what has changed, in numbers."""
         if not name:

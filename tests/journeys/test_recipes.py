@@ -22,8 +22,10 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from daemon.api.recipes import recipes
 from daemon.config.registry import name_of
+from daemon.connect.agent import Place, Scope
+from daemon.connect.agents import AGENTS
+from daemon.connect.plan import connected
 from daemon.workspace.vector_index import cache_folder
 from state.dream import Reason
 from state.stores.disk.workspace import Workspace
@@ -55,8 +57,10 @@ def cold(home: Home) -> Follower:
 
 def settings(me: Follower, name: str) -> Any:
     """The file that `dreamd connect` writes, as the agent reads it."""
-    every = recipes(me.workspace.root, (str(me.program),), me.environment())
-    (text,) = (one.text for one in every if one.file == name)
+    root = me.workspace.root
+    place = Place(Scope.PROJECT, root, root, (str(me.program),), me.environment())
+    every = (file for agent in AGENTS for file in agent.files(place, lambda *_: {}))
+    (text,) = (connected(file, None, None).after or "" for file in every if file.path == root / name)
     return tomllib.loads(text) if name == CODEX else json.loads(text)
 
 

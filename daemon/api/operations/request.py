@@ -34,7 +34,3 @@ class Request(BaseModel):
     def given(self) -> dict[str, Any]:
         """The arguments by name."""
         return {name: getattr(self, name) for name in type(self).model_fields}
-
-
-class Nothing(Request):
-    """No arguments."""

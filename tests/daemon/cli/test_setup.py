@@ -1,7 +1,8 @@
-"""What makes a workspace ready: `init` and the daemon, what was written down before, model, window, recipes."""
+"""What makes a workspace ready: `init` and the daemon, what was written down before, model, window, next steps."""
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,6 @@ import pytest
 
 from daemon.api.client import Client, LostError
 from daemon.api.operations.table import OPERATIONS
-from daemon.api.recipes import recipes
 from daemon.cli.service import link
 from daemon.config.paths import program
 from daemon.config.settings import Config
@@ -241,21 +241,12 @@ def test_nothing_else_is_opened(listening: Listening, reply: object) -> None:
         opened(listening, reply)
 
 
-# ------------------------------------------------------------ recipes
-
-
-RECIPES_ROOT, RECIPES_HOME = Path("/srv/Ada's memory"), {"HOME": "/home/ada"}
-
-
-def test_what_the_agent_s_server_could_not_know_is_among_it() -> None:
-    elsewhere = {**RECIPES_HOME, "DREAMD_SOCKET": "/run/dreamd.sock", "XDG_STATE_HOME": "/srv/state"}
-    server = json.loads(recipes(RECIPES_ROOT, ("dreamd",), elsewhere)[0].text)["mcpServers"]["dreamd"]
-    assert server["env"] == {"DREAMD_SOCKET": "/run/dreamd.sock", "XDG_STATE_HOME": "/srv/state"}
+# ------------------------------------------------------------ next steps
 
 
 def test_init_says_how_to_connect_and_what_is_left_to_do_by_hand(dreamd: Caller, tmp_path: Path) -> None:
     folder = init_workspace(tmp_path / "here").root
     printed = dreamd("init", folder).out
     assert f"  dreamd connect -w {folder}\n" in printed
-    for one in recipes(folder, program(), {"HOME": "/nonexistent"}):
-        assert (f"{one.what}:\n" in printed) is not bool(one.file)
+    by_hand = ("mcp -w", "bootstrap", "note -w")
+    assert all(f"  {shlex.join([*program(), *one.split(), str(folder)])}" in printed for one in by_hand)

@@ -91,6 +91,11 @@ def planned(file: AgentFile, text: str | None, last: Written | None = None) -> t
     return made.after, made.written
 
 
+def test_what_the_agent_s_server_could_not_know_is_among_it() -> None:
+    own = {"DREAMD_SOCKET": "/run/dreamd.sock", "XDG_STATE_HOME": "/srv/state"}
+    assert replace(HERE, environment={**HERE.environment, **own}).server()["env"] == own
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_what_was_there_stays_and_what_is_put_in_is_found(file: AgentFile) -> None:
     own = OWN[format_of(file.path)]

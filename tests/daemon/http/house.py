@@ -69,9 +69,6 @@ class OwnHouse:
     def meant(self, given: str) -> str:
         return meant(given, sorted(self.roots))
 
-    def keeps(self, name: str) -> bool:
-        return name in self.roots
-
     def pulse(self, name: str) -> str:
         roots = [self._root(name)] if name else [*self.roots.values()]
         places = [place for root in roots for place in (root / "MEMORY.md", root / ".dreamd" / "state.db-wal")]
