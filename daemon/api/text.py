@@ -110,7 +110,9 @@ def superseded_text(reply: "Superseded") -> str:
 def search_text(reply: "SearchReply") -> str:
     """Show what was found, best first, as far as it fits into one answer."""
     verb, those = ("is", "it") if reply.unlikely == 1 else ("are", "them")
-    unlikely = f"{reply.unlikely} more {verb} near and unlikely; all: true shows {those}" if reply.unlikely else ""
+    unlikely = (
+        f"{reply.unlikely} more {verb} near and unlikely; all: true (--all) shows {those}" if reply.unlikely else ""
+    )
     if not (reply.hits or reply.archived):
         nothing = "Nothing that is likely to answer was found" if unlikely else "Nothing was found"
         return "\n".join(

@@ -28,7 +28,7 @@ from daemon.cli.parsing import (
     workspace_of,
 )
 from daemon.cli.perform import arguments_of, show
-from daemon.cli.terminal import out, say, working
+from daemon.cli.terminal import out, say, show_json, working
 from daemon.config.layers import configured_here, redaction
 from daemon.config.paths import allow_path, allowed, make_private_folder
 from state.errors import DreamdError, NotFoundError, NothingToDoError, UsageError
@@ -179,7 +179,9 @@ def secrets(arguments: argparse.Namespace) -> int:
     if arguments.deed == "allow":
         if not (arguments.text or "").strip():
             raise UsageError("which one? give an id that 'dreamd secrets' lists, or a text that is no secret")
-        _allow(arguments, workspace)
+        noted = _allow(arguments, workspace)
+        if arguments.json:
+            show_json({"noted": noted})
         return 0
     if arguments.show and not sys.stdout.isatty():
         raise UsageError("--show writes secrets, and only to a terminal", "leave it out")
@@ -199,8 +201,11 @@ def _redacted_text(found: Redacted) -> str:
     )
 
 
-def _allow(arguments: argparse.Namespace, workspace: Workspace) -> None:
-    """Let the text stand from now on, note what it was taken out of anew, and have a daemon read the list again."""
+def _allow(arguments: argparse.Namespace, workspace: Workspace) -> list[str]:
+    """Let the text stand from now on, note what it was taken out of anew, and have a daemon read the list again.
+
+    Return the ids of what was noted.
+    """
     originals, now, given = Originals(workspace), datetime.now(UTC), arguments.text
     chosen = next((one for one in originals.all(now) if one.id == given), None)
     if chosen is None and re.fullmatch("[0-9a-f]{8}", given):
@@ -211,11 +216,12 @@ def _allow(arguments: argparse.Namespace, workspace: Workspace) -> None:
     with disk.locked(path, b"[]"):
         texts = dict.fromkeys((*allowed(os.environ), chosen.text if chosen else given))
         disk.write_atomic(path, json.dumps(list(texts), ensure_ascii=False, indent=0).encode())
-    rules = redaction(arguments.config, os.environ)
+    rules, noted = redaction(arguments.config, os.environ), list[str]()
     for one in [chosen] if chosen else [one for one in originals.all(now) if given in one.text]:
         if rules.of(one.text) == one.text:
             NoteInbox(workspace).append(Note(one.text, datetime.fromisoformat(one.at)), rules)
             originals.drop(one.id)
+            noted.append(one.id)
             say(f"noted anew as it was given: {one.id}")
     told = ""
     if (client := daemon()) is not None:
@@ -225,6 +231,7 @@ def _allow(arguments: argparse.Namespace, workspace: Workspace) -> None:
         except (DreamdError, OSError) as error:
             told = f", but by the daemon only when it starts again ({error})"
     say(f"it is allowed from now on{told}")
+    return noted
 
 
 # ------------------------------------------------------------------- completion
@@ -237,32 +244,37 @@ def _allow(arguments: argparse.Namespace, workspace: Workspace) -> None:
     )
 )  # fmt: skip
 def completion(arguments: argparse.Namespace) -> int:
-    """Print a script by which a shell completes commands and options: source <(dreamd completion bash)."""
-    options = {name: _options(name) for name in COMMANDS}
+    """Print a script by which a shell completes commands, options and words: source <(dreamd completion bash)."""
+    words = {name: _words(name) for name in COMMANDS}
     if arguments.shell == "fish":
         rows = [
-            f"complete -c dreamd -n __fish_use_subcommand -f -a {_option(name, about)}"
+            f"complete -c dreamd -n __fish_use_subcommand {_option(name, about)}"
             for name, (_, about) in COMMANDS.items()
         ]
         rows += [
-            f"complete -c dreamd -n '__fish_seen_subcommand_from {name}' -l {_option(option[2:], about)}"
-            for name, some in options.items()
-            for option, about in some.items()
+            f"complete -c dreamd -n '__fish_seen_subcommand_from {name}' {_option(word, about)}"
+            for name, some in words.items()
+            for word, about in some.items()
         ]
         sys.stdout.write("\n".join(rows) + "\n")
         return 0
-    cases = "\n".join(f'        *:{name}) words="{" ".join(some)}" ;;' for name, some in options.items())
+    cases = "\n".join(f'        *:{name}) words="{" ".join(some)}" ;;' for name, some in words.items())
     sys.stdout.write(_BEFORE[arguments.shell] + _BASH.format(commands=" ".join(COMMANDS), cases=cases))
     return 0
 
 
-def _options(name: str) -> dict[str, str]:
-    """Return the long options of a command, and what each is for."""
+def _words(name: str) -> dict[str, str]:
+    """Return the long options of a command, the words that its arguments are chosen from, and what each is for."""
     actions = command_called(name)[0]._actions  # noqa: SLF001 - there is no other way
-    shown = (one for one in actions if one.help != argparse.SUPPRESS)
-    return {option: one.help or "" for one in shown for option in one.option_strings if option.startswith("--")}
+    return {
+        word: one.help or ""
+        for one in actions
+        for word in (one.option_strings or one.choices or ())
+        if one.help != argparse.SUPPRESS and (word.startswith("--") or not one.option_strings)
+    }
 
 
-def _option(name: str, about: str) -> str:
+def _option(word: str, about: str) -> str:
+    """Return how fish is told of a word, and what it is for."""
     about = " ".join(about.split()).replace("\\", "\\\\").replace("'", "\\'").replace("%%", "%")
-    return f"{name} -d '{about}'"
+    return f"{f'-l {word[2:]}' if word.startswith('--') else f'-f -a {word}'} -d '{about}'"

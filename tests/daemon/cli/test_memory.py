@@ -1,7 +1,9 @@
 """What is noted is found, dreamt, told of, corrected, compared and brought back, and what of it is printed."""
 
 import json
+import shutil
 import stat
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -148,7 +150,7 @@ def test_a_search_finds_by_meaning_filters_and_counts(told: Transcript, here: Pa
         $ dreamd search lattice quantum chromodynamics
         1. …
         …unlikely, scratch, …
-        5 more are near and unlikely; all: true shows them
+        5 more are near and unlikely; all: true (--all) shows them
         ! …Nothing answers this well…
         $ dreamd search lattice quantum chromodynamics --all
         1. …
@@ -298,10 +300,27 @@ def test_a_folder_becomes_a_workspace_by_init_or_by_a_memory_in_it(
     assert stat.S_IMODE(open_workspace(tmp_path / "my agent").state.stat().st_mode) == 0o700
 
 
+_COMPLETING = {
+    "bash": 'COMP_WORDS=($1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _dreamd; printf "%s\n" "${COMPREPLY[@]}"',
+    "fish": "complete -C $argv[1] | string split --fields 1 \\t; true",
+}
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_completes_every_command(told: Transcript, shell: str) -> None:
+def test_a_shell_completes_every_command(told: Transcript, tmp_path: Path, shell: str) -> None:
     from daemon.cli import COMMANDS
 
     script = told(f"$ dreamd completion {shell}\n…").out
     assert all(f" {name} " in script or f":{name})" in script for name in COMMANDS)
     assert "importance" in script
+    if shell not in _COMPLETING or shutil.which(shell) is None:
+        return  # zsh completes in a terminal alone, and has bash's words
+    (file := tmp_path / "script").write_text(script)
+    name = ["dreamd"] if shell == "bash" else []
+    for line, words in (
+        ("dreamd his", ["history"]),
+        ("dreamd note --imp", ["--importance"]),
+        ("dreamd feel re", ["reward"]),
+    ):
+        asked = [shell, "-c", f"source '{file}'; {_COMPLETING[shell]}", *name, line]
+        assert subprocess.run(asked, check=True, capture_output=True, text=True).stdout.split() == words
