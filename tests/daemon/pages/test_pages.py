@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
@@ -26,6 +27,7 @@ from tests.daemon.http.running import Running
 from tests.daemon.pages.browser import HTMX, Browser, text_of, windowed
 from tests.daemon.pages.conftest import Asking
 from tests.daemon.pages.lives import ASKING, CAT, NEW, NOW, OLD, PREFACE, SHORT, TEA, changed_by_a_model, live
+from tests.daemon.pages.parsed import Parsed
 
 QUESTIONS = {"Who approves refunds?": "miss", "Why <script>alert(1)</script>?": "question"}
 # What a page of an empty workspace says, with what fills it.
@@ -174,6 +176,18 @@ def test_every_operation_that_may_be_asked_from_afar_has_a_page(browser: Browser
             page = browser.get(f"/w/{full.name}/{name}")
             assert page.status in {200, 400}, (name, text_of(page))
             assert operation.summary[:40] in text_of(page) or page.status == 400
+
+
+def test_every_link_leads_to_a_page(browser: Browser, full: Asking) -> None:
+    left, seen = [f"/w/{full.name}/now"], Counter[str]()
+    while left:
+        address = left.pop()
+        if seen[address.partition("?")[0]] < 2:
+            seen[address.partition("?")[0]] += 1
+            page = browser.get(address)
+            assert page.status != 404, address
+            left += Parsed(page.body.decode()).addresses
+    assert {f"/w/{full.name}/{one}" for one in ("dream", "line", "crystal", "session", "hormones")} <= set(seen)
 
 
 def test_looking_leaves_no_trace(browser: Browser, full: Asking) -> None:
