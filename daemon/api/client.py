@@ -32,6 +32,10 @@ ReplyT = TypeVar("ReplyT")
 _CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 _GONE = ("the daemon went while it worked", "see 'dreamd status', and try again")
+SILENT = (
+    "the daemon does not answer: it is stopped, or overrun",
+    "'kill -CONT' lets a stopped one go on, 'systemctl --user restart dreamd' starts it anew",
+)
 # A dream says nothing while a model thinks, which may take model.timeout_seconds and tries.
 LONG_SECONDS = 3_600.0
 
@@ -233,9 +237,6 @@ def _sent(
         connection.request(method, path, body if method == "POST" else None, headers)
         return connection.getresponse()
     except TimeoutError as error:
-        raise LostError(
-            "the daemon does not answer: it is stopped, or overrun",
-            "'kill -CONT' lets a stopped one go on, 'systemctl --user restart dreamd' starts it anew",
-        ) from error
+        raise LostError(*SILENT) from error
     except (OSError, http.client.HTTPException) as error:
         raise LostError(*_GONE) from error

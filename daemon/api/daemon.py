@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import AnyOperation, Arg, operation, operations_in
+from daemon.api.text import daemon_text
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.workspace.status import Problem, Status
@@ -132,7 +133,7 @@ def workspaces(call: DaemonCall) -> DaemonInfo:
     return call.api.info()
 
 
-@operation("status", reads=True)
+@operation("status", reads=True, text=daemon_text)
 def status(call: DaemonCall) -> DaemonStatus:
     """Return how the daemon and every workspace is."""
     return call.api.status()

@@ -9,7 +9,7 @@ import argparse
 import json
 import os
 import socket
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
@@ -25,6 +25,7 @@ from daemon.config.paths import socket_path
 from daemon.config.registry import name_of
 from state.errors import DreamdError
 from state.stores.disk.lock import is_stopped, present_holder
+from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
     from daemon.api.operations.operation import AnyOperation, Parameter
@@ -54,8 +55,7 @@ def ask_daemon(name: str, words: Sequence[str]) -> int | None:
 
     Raise UsageError for wrong arguments.
     """
-    path = socket_path(os.environ)
-    if not {"-h", "--help", "--config"}.isdisjoint(words) or not path.exists():
+    if not {"-h", "--help", "--config"}.isdisjoint(words) or not socket_path(os.environ).exists():
         return None
     command = json.loads(TABLE.read_text(encoding="utf-8"))[name]
     parser = parser_of(f"dreamd {name}", None, [*command["arguments"], *WORKSPACE])
@@ -63,40 +63,44 @@ def ask_daemon(name: str, words: Sequence[str]) -> int | None:
     workspace = workspace_of(arguments)
     if is_stopped(present_holder(workspace)):
         return None
-    form = "json" if arguments.json else "text"
-    target = f"/v1/workspaces/{name_of(workspace.root)}/{command['operation']}?as={form}"
-    fields = json.dumps(fields_of(command["arguments"], arguments), default=datetime.isoformat)
-    answer = _answer(path, target, workspace.root, fields.encode())
-    if answer is None:
-        return None
-    notices, reply = answer
-    show_notices(notices)
-    if arguments.json:
+    fields = fields_of(command["arguments"], arguments)
+    with suppress(OSError, DreamdError, ValueError):
+        if show_answer(command["operation"], workspace, fields, _ANSWER_SECONDS, as_json=arguments.json):
+            return 0
+    return None
+
+
+def show_answer(
+    operation: str, workspace: Workspace | None, fields: Mapping[str, Any], seconds: float, *, as_json: bool
+) -> bool:
+    """Print the daemon's reply, or return False without one. `workspace` None: the daemon itself is asked.
+
+    Raise OSError for a daemon that is not there or not in time, StorageError for a listener that is not trusted.
+    """
+    path, root = socket_path(os.environ), workspace.root if workspace else None
+    target = f"/v1/workspaces/{name_of(root)}/{operation}" if root else f"/v1/{operation}"
+    body = json.dumps(fields, default=datetime.isoformat).encode()
+    head = f"POST {target}?as={'json' if as_json else 'text'} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    head += f"{ROOT_HEADER}: {quote(os.fsencode(root))}\r\n" if root else ""
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(min(_CONNECT_SECONDS, seconds))
+        connection.connect(str(path))
+        require_trusted(connection, path, named=bool(os.environ.get("DREAMD_SOCKET")))
+        connection.settimeout(seconds)
+        connection.sendall(head.encode("ascii") + body)
+        said = b"".join(iter(lambda: connection.recv(65_536), b""))
+    head, _, reply = said.decode().partition("\r\n\r\n")
+    status, *rows = head.split("\r\n")
+    headers = {name.lower(): value for name, _, value in (row.partition(": ") for row in rows)}
+    if not status.startswith(_OK) or headers.get("content-length") != str(len(reply.encode())):
+        return False
+    show_notices(json.loads(headers.get(NOTICES_HEADER.lower(), "[]")))
+    if as_json:
         write_json(json.loads(reply))
     else:
         show_reply(reply)
-    return 0
-
-
-def _answer(path: Path, target: str, root: Path, body: bytes) -> tuple[list[str], str] | None:
-    """Return the notices and the reply of the daemon at this socket; None without a reply."""
-    head = (
-        f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        f"{ROOT_HEADER}: {quote(os.fsencode(root))}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    )
-    with suppress(OSError, DreamdError, ValueError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(_CONNECT_SECONDS)
-        connection.connect(str(path))
-        require_trusted(connection, path, named=bool(os.environ.get("DREAMD_SOCKET")))
-        connection.settimeout(_ANSWER_SECONDS)
-        connection.sendall(head.encode("ascii") + body)
-        said = b"".join(iter(lambda: connection.recv(65_536), b""))
-        head, _, reply = said.decode().partition("\r\n\r\n")
-        status, *rows = head.split("\r\n")
-        headers = {name.lower(): value for name, _, value in (row.partition(": ") for row in rows)}
-        if status.startswith(_OK) and headers.get("content-length") == str(len(reply.encode())):
-            return json.loads(headers.get(NOTICES_HEADER.lower(), "[]")), reply
-    return None
+    return True
 
 
 def fields_of(arguments: Iterable[Argument], given: argparse.Namespace) -> dict[str, Any]:

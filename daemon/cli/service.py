@@ -1,27 +1,23 @@
 """Service: the daemon in the foreground, its window in a browser, its status and that of a workspace."""
 
 import argparse
-import json
 import os
 import re
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.api.client import Client, LostError, NoDaemonError, daemon
-from daemon.api.text import daemon_text, status_text
+from daemon.api.text import status_text
 from daemon.cli.parsing import CONFIG, FOLDER, arg, command, config_of, workspace_if_any, workspace_of
-from daemon.cli.perform import show
+from daemon.cli.perform import show, show_answer
 from daemon.cli.terminal import out, say, show_json
 from daemon.config.registry import name_of
-from state.errors import ConfigError, NotKeptError, UnknownWorkspaceError
+from state.errors import ConfigError
 from state.stores.disk.lock import is_stopped, present_holder
-from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
-    from daemon.workspace.status import Status
+    from daemon.api.client import Client
 
 _START = "'dreamd install-service --now' makes one that stays, 'dreamd serve' runs one here"
 # A stopped daemon would not answer in thirty seconds either.
@@ -88,6 +84,8 @@ def open_(arguments: argparse.Namespace) -> int:
     printed. Pages are served by the daemon, at its port, which keeps the workspace from then on; outside of every
     workspace it is the first page.
     """
+    from daemon.api.client import Client, NoDaemonError
+
     client, name = Client.at(os.environ), ""
     try:
         kept = {one["root"] for one in client.get("/v1/workspaces")["workspaces"]}
@@ -112,8 +110,10 @@ def open_(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def link(client: Client, workspace: str) -> str:
+def link(client: "Client", workspace: str) -> str:
     """Return a link of the daemon that logs a browser in, once. Raise LostError for what no daemon says."""
+    from daemon.api.client import LostError
+
     reply = client.post("/v1/login", {"workspace": workspace})
     url = str(reply.get("url")) if isinstance(reply, dict) else ""
     if not _LINK.fullmatch(url):  # a browser opens files too, and takes options
@@ -130,36 +130,24 @@ def status(arguments: argparse.Namespace) -> int:
 
     Also while a dream runs; outside a workspace that of the daemon and all it keeps.
     """
-    from daemon.api.daemon import DaemonStatus
-    from state.codec import decode
-
-    workspace = workspace_if_any(arguments)
-    if workspace is None and (client := daemon()) is not None:
-        with suppress(NoDaemonError):
-            answer = json.dumps(client.get("/v1/status", _STATUS_SECONDS))
-            show(daemon_text, decode(DaemonStatus, answer, "the daemon's answer"), as_json=arguments.json)
-            return 0
-    show(status_text, _status(workspace or workspace_of(arguments), arguments), as_json=arguments.json)
-    return 0
-
-
-def _status(workspace: Workspace, arguments: argparse.Namespace) -> "Status":
-    """Return the daemon's status, which says when the next dream is; else the one that the files give.
-
-    A daemon that does not answer within two seconds is a problem of the status that the files give.
-    """
-    from daemon.workspace.status import Problem, Status, status
-    from state.codec import decode
-
-    client = None if is_stopped(present_holder(workspace)) else daemon()
-    silent: tuple[Problem, ...] = ()
-    if client is not None:
+    workspace, is_silent = workspace_if_any(arguments), False
+    if workspace is None or not is_stopped(present_holder(workspace)):
+        # It says when the next dream is; of a workspace that it does not keep the files say all there is.
+        operation = "dream_status" if workspace else "status"
         try:
-            answer = client.status(workspace.root, _STATUS_SECONDS)
-            return decode(Status, json.dumps(answer), "the daemon's answer")
-        except LostError as error:
-            silent = (Problem.of(error),)
-        except (NoDaemonError, UnknownWorkspaceError, NotKeptError):
-            pass  # the daemon does not keep it: the files say all there is
-    value = status(workspace, config_of(arguments), datetime.now(UTC))
-    return replace(value, problems=(*silent, *value.problems))
+            if show_answer(operation, workspace, {}, _STATUS_SECONDS, as_json=arguments.json):
+                return 0
+        except TimeoutError:
+            is_silent = True
+        except (OSError, ValueError):
+            pass  # no daemon runs
+    from daemon.api.client import SILENT, LostError
+    from daemon.workspace.status import Problem
+    from daemon.workspace.status import status as status_of
+
+    if is_silent and workspace is None:
+        raise LostError(*SILENT)
+    value = status_of(workspace or workspace_of(arguments), config_of(arguments), datetime.now(UTC))
+    silent = (Problem(*SILENT),) if is_silent else ()
+    show(status_text, replace(value, problems=(*silent, *value.problems)), as_json=arguments.json)
+    return 0

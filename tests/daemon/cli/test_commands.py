@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -338,6 +339,22 @@ def test_without_a_daemon_and_for_help_the_command_runs_in_full(
         perform.ask_daemon(name, [*words, "--tea"])
 
 
-def test_nothing_heavy_is_loaded(workspace: Path, listening: Listening) -> None:
+@pytest.mark.parametrize("words", [["search", "ledger"], ["status"]])
+def test_nothing_heavy_is_loaded(workspace: Path, listening: Listening, words: list[str]) -> None:
     listening(answer(REPLY))
-    assert loaded(RUNNING, "search", "ledger", "-w", str(workspace)).isdisjoint(HEAVY)
+    assert loaded(RUNNING, *words, "-w", str(workspace)).isdisjoint(HEAVY)
+
+
+def test_a_daemon_that_is_silent_is_a_problem_of_the_status(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = workspace / "silent"
+    monkeypatch.setenv("DREAMD_SOCKET", str(path))
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(path))
+        silent.listen()
+        assert main(["status", str(workspace)]) == 0
+        assert "problem      the daemon does not answer" in capsys.readouterr().out
+        monkeypatch.chdir("/")
+        assert main(["status"]) == 1
+        assert "the daemon does not answer" in capsys.readouterr().err
