@@ -90,25 +90,19 @@ class Client:
         path = f"/v1/workspaces/{name_of(root)}"
         return reply_over(connection, path, headers, operation, request, on_step, on_notice)
 
-    def status(self, root: Path, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
-        """Return the JSON of this workspace's status. Raise as `get` does, and UnknownWorkspaceError."""
-        return self._json("POST", f"/v1/workspaces/{name_of(root)}/dream_status", {}, seconds, root)
-
-    def dream_soon(self, root: Path, seconds: float) -> None:
-        """Have the daemon dream at the end of a session; what is imported for `call` is not needed.
-
-        Raise as `status` does, and NothingToDoError.
-        """
-        fields = {"reason": "session-end", "wait": False}
-        self._json("POST", f"/v1/workspaces/{name_of(root)}/dream_now", fields, seconds, root)
-
-    def get(self, path: str, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401
+    def get(self, path: str, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """Return the JSON at this path. Raise NoDaemonError, the daemon's error; LostError after these seconds."""
-        return self._json("GET", path, None, seconds)
+        return self._json("GET", path, None, {}, seconds)
 
-    def post(self, path: str, fields: dict[str, object]) -> Any:  # noqa: ANN401
-        """Return the daemon's reply to these fields. Raise NoDaemonError, or the daemon's error."""
-        return self._json("POST", path, fields, ANSWER_SECONDS)
+    def post(
+        self, path: str, fields: dict[str, object], root: Path | None = None, seconds: float = ANSWER_SECONDS
+    ) -> Any:  # noqa: ANN401
+        """Return the daemon's reply to these fields, of the workspace at this root, if one is named; else as `get`.
+
+        What is imported for `call` is not needed. Raise UnknownWorkspaceError too.
+        """
+        place = f"/v1/workspaces/{name_of(root)}" if root else ""
+        return self._json("POST", f"{place}{path}", fields, _root_header(root) if root else {}, seconds)
 
     def lines(self, path: str, headers: Mapping[str, str], body: bytes) -> Iterator[bytes]:
         """Yield the lines of the answer to MCP's message. Raise NoDaemonError, and LostError.
@@ -120,9 +114,8 @@ class Client:
             yield line
 
     def _json(
-        self, method: str, path: str, fields: dict[str, object] | None, seconds: float, root: Path | None = None
+        self, method: str, path: str, fields: dict[str, object] | None, headers: Mapping[str, str], seconds: float
     ) -> Any:  # noqa: ANN401
-        headers = {} if root is None else _root_header(root)
         replies = [*_answered(_Connection(self, seconds), method, path, fields, headers)]
         if len(replies) != 1:  # it was cut off
             raise LostError(*_GONE)

@@ -158,9 +158,10 @@ def _left_to_daemon(workspace: "Workspace", hook: "Hook") -> bool:
         return False
     try:
         if hook.ends_session:
-            client.dream_soon(workspace.root, _ASKING_SECONDS)
+            fields = {"reason": "session-end", "wait": False}
+            client.post("/dream_now", fields, workspace.root, _ASKING_SECONDS)
         else:
-            client.status(workspace.root, _ASKING_SECONDS)
+            client.post("/dream_status", {}, workspace.root, _ASKING_SECONDS)
     except (NoDaemonError, UnknownWorkspaceError, NotKeptError, NotFoundError):
         return False
     except (NothingToDoError, BusyError, StoppedError, StorageError):

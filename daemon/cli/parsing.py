@@ -3,7 +3,7 @@
 import argparse
 import os
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
@@ -117,7 +117,8 @@ def _moment(text: str) -> datetime:
 def _day_over(text: str) -> datetime:
     """Return the end of a day, at which what was known on it was known; of a time, that time."""
     moment = _moment(text)
-    return moment + timedelta(days=1) if len(text) == len("2026-03-12") else moment
+    is_day = len(text) == len("2026-03-12") and moment.date() < date.max  # after which Python has no day
+    return moment + timedelta(days=1) if is_day else moment
 
 
 _READERS: Mapping[str, Callable[[str], object]] = {

@@ -179,6 +179,10 @@ def secrets(arguments: argparse.Namespace) -> int:
     if arguments.deed == "allow":
         if not (arguments.text or "").strip():
             raise UsageError("which one? give an id that 'dreamd secrets' lists, or a text that is no secret")
+        try:
+            arguments.text.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError("the text is not UTF-8", "give the id that 'dreamd secrets' lists") from error
         noted = _allow(arguments, workspace)
         if arguments.json:
             show_json({"noted": noted})

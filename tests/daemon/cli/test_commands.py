@@ -73,6 +73,7 @@ WRONG = """
 2 forget LONG --yes                | TEXT: string should have at most
 2 secrets 0                        | invalid choice: '0'
 2 secrets allow ''                 | which one?
+2 secrets allow \udcff             | is not UTF-8
 3 secrets                          | nothing was redacted that may be no secret
 3 review                           | nothing waits for you
 1 review 2026                      | no change '2026' waits
@@ -108,6 +109,10 @@ def test_what_cannot_be_done_is_one_line_and_a_status(told: Transcript) -> None:
         assert (ended.out, ended.err.count("\n"), "a defect" in ended.err) == ("", 1, False), words
     named = {row[2].split()[0] for row in rows if row}
     assert COMMANDS.keys() - named <= {"serve", "mcp", "migrate", "fleet", "install-service"}
+
+
+def test_the_last_day_that_there_is_needs_no_end(told: Transcript) -> None:
+    told("$ dreamd search tea --as-of 9999-12-31\nNothing was found…")
 
 
 @pytest.mark.parametrize("command", ["bootstrap", "status", "doctor", "dream", "history", "mood"])
