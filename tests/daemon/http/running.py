@@ -8,7 +8,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,15 +116,21 @@ class Running:
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(serve(self.house, self.entrances, self._stop, self._mcp, self._limits, self._window))
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        async with self._mcp.running() if self._mcp else nullcontext():
+            await serve(self.house, self.entrances, self._stop, self._mcp, self._limits, self._window)
 
 
 @contextmanager
-def running(house: OwnHouse, limits: Limits | None = None, mcp: Any = None, window: Any = None) -> Iterator[Running]:
+def running(
+    house: OwnHouse, limits: Limits | None = None, mcp: Any = None, window: Any = None, port: int = 0
+) -> Iterator[Running]:
     """A server over this house at both doors, stopped at the end."""
     folder = Path(tempfile.mkdtemp(prefix="dreamd-http-", dir=PLACE))
     try:
-        entrances = [open_socket(folder / "run" / "dreamd.sock"), open_port("127.0.0.1", 0, TOKEN)]
+        entrances = [open_socket(folder / "run" / "dreamd.sock"), open_port("127.0.0.1", port, TOKEN)]
         house.http = entrances[1].address
         server = Running(house, entrances, limits, mcp, window)
         try:

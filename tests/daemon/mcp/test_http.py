@@ -2,22 +2,29 @@
 
 import http.client
 import json
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx2
 import pytest
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from daemon.api.workers import Limits
 from daemon.config.registry import name_of
+from daemon.config.settings import Config, HttpSection
+from daemon.mcp.http import Endpoint
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.vector_index import Embedding
 from state.stores.disk.workspace import Workspace
 from tests.daemon.http.house import GatedHouse, OwnHouse
+from tests.daemon.http.running import BEARER, running
 from tests.daemon.mcp.agents import MODES, PORT, TEA, notes, refused, run, shown
-from tests.daemon.mcp.serving import served
 
 CALL = {
     "jsonrpc": "2.0",
@@ -26,7 +33,7 @@ CALL = {
     "params": {"name": "working_memory_note", "arguments": {"note": TEA}},
 }
 RIO = "Ada has a parrot named Rio"
-HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+HEADERS = {**BEARER, "Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
 
 @pytest.fixture
@@ -42,6 +49,23 @@ def there(tmp_path: Path) -> Workspace:
 def house(*workspaces: Workspace) -> OwnHouse:
     roots = {name_of(one.root): one.root for one in workspaces}
     return OwnHouse(roots=roots, embedding=Embedding())
+
+
+@contextmanager
+def served(own: OwnHouse, port: int = 0, limits: Limits | None = None) -> Iterator[str]:
+    """The address of /mcp at a port over this house."""
+    with running(own, limits, Endpoint.of(own, limits), port=port) as server:
+        yield f"http://127.0.0.1:{server.port}/mcp"
+
+
+@asynccontextmanager
+async def agent(url: str, mode: str = "auto") -> AsyncIterator[Client]:
+    """A client with the token."""
+    async with (
+        httpx2.AsyncClient(headers=BEARER, timeout=300) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+    ):
+        yield client
 
 
 def request(url: str, method: str = "POST", body: Any = CALL, **headers: str) -> tuple[int, bytes]:
@@ -66,8 +90,8 @@ def test_each_workspace_has_its_own_address(here: Workspace, there: Workspace, m
     async def body() -> None:
         with served(house(here, there)) as url:
             async with (
-                Client(f"{url}/{name_of(here.root)}", mode=mode) as one,
-                Client(f"{url}/{name_of(there.root)}", mode=mode) as other,
+                agent(f"{url}/{name_of(here.root)}", mode) as one,
+                agent(f"{url}/{name_of(there.root)}", mode) as other,
             ):
                 assert len((await one.list_tools()).tools) == 6
                 await shown(one, "working_memory_note", note=TEA)
@@ -90,16 +114,12 @@ def test_each_workspace_has_its_own_address(here: Workspace, there: Workspace, m
 @pytest.mark.parametrize("mode", MODES)
 def test_the_only_workspace_needs_no_name_and_a_restart_is_not_noticed(here: Workspace, mode: str) -> None:
     async def body() -> None:
-        with served(house(here)) as url:
-            port = urlsplit(url).port or 0
-            client = Client(url, mode=mode)
-            await client.__aenter__()
-            await shown(client, "working_memory_note", note=TEA)
-        try:
-            with served(house(here), port):
+        async with AsyncExitStack() as connected:
+            with served(house(here)) as url:
+                client = await connected.enter_async_context(agent(url, mode))
+                await shown(client, "working_memory_note", note=TEA)
+            with served(house(here), urlsplit(url).port or 0):
                 assert TEA in await shown(client, "memory_search", query="tea")
-        finally:
-            await client.__aexit__(None, None, None)
 
     run(body)
 
@@ -133,7 +153,8 @@ def test_requests_that_are_no_mcp(here: Workspace) -> None:
 
 
 def test_a_name_that_the_guard_outside_lets_pass_is_not_refused_here(here: Workspace) -> None:
-    with served(house(here)) as url:
+    config = Config(http=HttpSection(allowed_hosts=("memory.example",)))
+    with served(replace(house(here), config=config)) as url:
         assert request(url, Host="memory.example", Origin="https://memory.example")[0] == 200
     assert notes(here) == [TEA]
 
@@ -143,7 +164,7 @@ def test_answers_are_counted(here: Workspace) -> None:
 
     async def body() -> None:
         with served(counted) as url:
-            async with Client(url) as client:
+            async with agent(url) as client:
                 await shown(client, "working_memory_note", note=TEA)
                 await refused(client, "memory_why", text="never said")
 
