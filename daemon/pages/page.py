@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from functools import cached_property
-from inspect import Parameter, signature
-from typing import Annotated, Any, ParamSpec, TypeVar, get_type_hints
+from typing import Annotated, ParamSpec, TypeVar
 
-from pydantic import Field, create_model
+from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.dreams import dream_status
@@ -132,13 +131,8 @@ class Page:
 
 
 def form_of(function: Callable[..., object]) -> type[Request]:
-    """Return the parameters after the first one as a model."""
-    _, *parameters = signature(function).parameters.values()
-    hints = get_type_hints(function, include_extras=True)
-    fields: dict[str, Any] = {
-        one.name: (hints[one.name], ... if one.default is Parameter.empty else one.default) for one in parameters
-    }
-    return create_model(function.__name__, __base__=Request, **fields)
+    """Return the parameters after the first one as a model, as an operation's are."""
+    return Operation(function.__name__, function).request
 
 
 def request_of(model: type[RequestT], fields: Iterable[tuple[str, str]]) -> RequestT:
