@@ -76,20 +76,15 @@ class Workers:
             raise
 
     async def _run(self, workspace: str, work: Callable[[], Made], *, long: bool) -> Made:
-        owner = self._owner_of(workspace)
-        async with self._share("workspace", workspace, long=long), self._share("owner", owner, long=long):
+        owner, limits = self._owner_of(workspace), self.limits
+        most = limits.threads_of_an_owner if owner else limits.short_threads + limits.long_threads
+        of_workspace = self._share("workspace", workspace, limits.threads_of_a_workspace, long=long)
+        async with of_workspace, self._share("owner", owner, most, long=long):
             return await asyncio.get_running_loop().run_in_executor(self._long if long else self._short, work)
 
-    def _share(self, kind: Literal["workspace", "owner"], name: str, *, long: bool) -> asyncio.Semaphore:
+    def _share(self, kind: Literal["workspace", "owner"], name: str, most: int, *, long: bool) -> asyncio.Semaphore:
         """Return what lets so many in at once; it is kept as long as somebody waits for it."""
-        slots = self._slots.get((kind, name, long))
-        if slots is None:
-            limits = self.limits
-            most = limits.threads_of_a_workspace if kind == "workspace" else limits.threads_of_an_owner
-            if kind == "owner" and not name:
-                most = limits.short_threads + limits.long_threads
-            slots = self._slots[kind, name, long] = asyncio.Semaphore(most)
-        return slots
+        return self._slots.setdefault((kind, name, long), asyncio.Semaphore(most))
 
     async def close(self) -> None:
         """Begin nothing more, and do not wait for running work: the daemon ends it, or the process."""
