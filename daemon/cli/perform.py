@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from urllib.parse import quote
 
 from daemon.api.headers import NOTICES_HEADER, ROOT_HEADER
@@ -120,7 +120,7 @@ def arguments_of(operation: "AnyOperation", without: Collection[str] = ()) -> li
     Text in one place may be several words.
     """
     required = [one for one in operation.parameters if one.required]
-    words = required[0].name if len(required) == 1 and _kind(required[0]) is str else ""
+    words = required[0].name if len(required) == 1 and required[0].type is str else ""
     own = (one for one in operation.parameters if one.name not in without)
     return [{**argument_of(one), **({"nargs": "+"} if one.name == words else {})} for one in own]
 
@@ -130,7 +130,7 @@ def argument_of(one: "Parameter") -> Argument:
     if one.required:
         return {"flags": [one.name], "help": one.about, "metavar": one.name.upper(), **_reader(one)}
     if one.place:
-        many = get_origin(_kind(one)) is tuple
+        many = get_origin(one.type) is tuple
         kind: dict[str, Any] = {"nargs": "*", "type": "int", "metavar": "N"} if many else {"nargs": "?"}
         return {"flags": [one.name], "help": one.about, "metavar": one.name.upper(), **kind}
     is_plain = one.default in (None, "", False, ())
@@ -139,18 +139,11 @@ def argument_of(one: "Parameter") -> Argument:
     return {"flags": [f"--{option}"], "dest": one.name, "help": about or None, **_reader(one)}
 
 
-def _kind(one: "Parameter") -> Any:  # noqa: ANN401 - any type there is
-    """Return its type without None, and without what pydantic is told beside it."""
-    kinds = [kind for kind in get_args(one.kind) if kind is not type(None)]
-    kind = kinds[0] if type(None) in get_args(one.kind) else one.kind
-    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
-
-
 def _reader(one: "Parameter") -> dict[str, Any]:
     """Return how argparse reads it."""
     from pydantic import AwareDatetime
 
-    kind = _kind(one)
+    kind = one.type
     if kind is bool:
         return {"action": "store_true"}
     if get_origin(kind) is tuple:

@@ -171,11 +171,10 @@ class _Lists:
     store: Store
     more: dict[str, int] = field(default_factory=dict)
 
-    def first(self, name: str, found: tuple[Sequence[RowT], int]) -> Sequence[RowT]:
-        """Return the rows of a list that has so many."""
-        rows, count = found
-        if count > MOST:
-            self.more[name] = count - MOST
+    def first(self, name: str, rows: Sequence[RowT], count: int = 0) -> Sequence[RowT]:
+        """Return the first rows of a list, which has `count` where these are not all."""
+        if (left := max(count, len(rows)) - MOST) > 0:
+            self.more[name] = left
         return rows[:MOST]
 
     def of(self, keys: Iterable[int]) -> tuple[Evidence, ...]:
@@ -193,7 +192,7 @@ def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
     key, survivor = row.keys
     superseded, by, over = _values(store.crystals, key, survivor, lists)
     before, after = said_around(store.connection, key, NEIGHBOURS)
-    parents = lists.first("parents", _counted(crystal.parents))
+    parents = lists.first("parents", crystal.parents)
     return CrystalDetails(
         crystal=replace(
             crystal,
@@ -210,30 +209,26 @@ def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
         superseded=superseded,
         occurrences=tuple(
             replace(one, session=shown(one.session))
-            for one in lists.first("occurrences", _counted(store.crystals.sources(row.id)))
+            for one in lists.first("occurrences", store.crystals.sources(row.id))
         ),
         parents=picked(evidence_in(store, store.crystals.get(parents), _CUT), parents),
-        children=lists.of(lists.first("children", _counted(listing.children(row.id)))),
+        children=lists.of(lists.first("children", listing.children(row.id))),
         superseded_by=by,
         supersedes=over,
         merged_into=next(iter(lists.of([survivor])), None) if survivor != key else None,
-        merged_from=lists.of(lists.first("merged_from", _counted(listing.duplicates(key)))),
+        merged_from=lists.of(lists.first("merged_from", listing.duplicates(key))),
         lines=tuple(
             replace(one, text=shown(one.text)[:_CUT])
-            for one in lists.first("lines", store.lineage.resting_on(row.id, MOST))
+            for one in lists.first("lines", *store.lineage.resting_on(row.id, MOST))
         ),
         pointers=tuple(
             Pointing(replace(one, topic=shown(one.topic), keywords=shown(one.keywords)), standing)
-            for one, standing in lists.first("pointers", store.lineage.pointers_to(row.id, MOST))
+            for one, standing in lists.first("pointers", *store.lineage.pointers_to(row.id, MOST))
         ),
         before=lists.of(before),
         after=lists.of(after),
         more=lists.more,
     )
-
-
-def _counted(rows: Sequence[RowT]) -> tuple[Sequence[RowT], int]:
-    return rows, len(rows)
 
 
 def _whole(crystals: Crystals, listing: CrystalList, id_: str) -> Crystal:
@@ -258,5 +253,8 @@ def _values(
             if end in mine and other not in mine:
                 rest = (pair.cause.value, pair.trust.value, pair.at, pair.version, undone_at)
                 found += [OtherValue(one, *rest) for one in lists.of([other])]
-    first = (lists.first(name, _counted(found)) for name, found in (("superseded_by", by), ("supersedes", over)))
-    return survivor in values.current, tuple(next(first)), tuple(next(first))
+    return (
+        survivor in values.current,
+        tuple(lists.first("superseded_by", by)),
+        tuple(lists.first("supersedes", over)),
+    )

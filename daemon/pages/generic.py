@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import create_model
 
@@ -90,7 +90,7 @@ def _controls(operation: AnyOperation) -> Iterator[Control]:
 
 
 def _control_of(one: Parameter) -> tuple[str, tuple[str, ...]] | None:
-    kind = _kind(one.kind)
+    kind = one.type
     if get_origin(kind) is Literal:
         return "select", tuple(str(each) for each in get_args(kind) if each != "")
     if not isinstance(kind, type):
@@ -101,11 +101,3 @@ def _control_of(one: Parameter) -> tuple[str, tuple[str, ...]] | None:
         return "number", ()
     is_long = issubclass(kind, str) and one.bounds.get("max_length", 0) > _LONG
     return ("area" if is_long else "text", ()) if issubclass(kind, str | date) else None
-
-
-def _kind(kind: Any) -> Any:  # noqa: ANN401 - any annotation
-    """Return the type that a value has, without None and what is said beside it."""
-    if get_origin(kind) is Annotated:
-        return _kind(get_args(kind)[0])
-    given = [one for one in get_args(kind) if one is not type(None)]
-    return _kind(given[0]) if len(given) < len(get_args(kind)) else kind

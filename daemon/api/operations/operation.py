@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import NoneType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -68,6 +69,13 @@ class Parameter:
     def required(self) -> bool:
         """Whether a caller has to give it."""
         return self.default is inspect.Parameter.empty
+
+    @property
+    def type(self) -> Any:  # noqa: ANN401 - any type there is
+        """Its type without None, and without what pydantic is told beside it."""
+        kinds = [kind for kind in get_args(self.kind) if kind is not NoneType]
+        kind = kinds[0] if NoneType in get_args(self.kind) else self.kind
+        return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
 @dataclass(frozen=True)
