@@ -482,6 +482,10 @@ OF_A_BOOTSTRAP_TOO = (b"- dream\n- limits\n", b"dream: \xff\n", b"secrets: {allo
         (b"sources: {transcripts: ['/etc/*']}\n", ("sources.transcripts", "'/etc/*'", "inside the workspace")),
         (b"sources: {transcripts: ['../*']}\n", ("sources.transcripts", "'../*'", "inside the workspace")),
         (b"sources: {transcripts: ['']}\n", ("sources.transcripts", "inside the workspace")),
+        (b"dreams:\n  mode: auto\n", ("there is no key 'dreams'",)),
+        (b"dream:\n  moode: auto\n", ("there is no key 'dream.moode'",)),
+        (b"dream: " + b"[" * 5_000 + b"]" * 5_000, ("nested too deep",)),
+        (b"dream: {mode: 2026-13-45}\n", ("month",)),
     ],
 )
 def test_a_configuration_that_cannot_be_meant_is_a_usage_error(
@@ -490,7 +494,7 @@ def test_a_configuration_that_cannot_be_meant_is_a_usage_error(
     file = tmp_path / "config.yaml"
     file.write_bytes(content)
     for command in ("dream", "bootstrap") if content in OF_A_BOOTSTRAP_TOO else ("dream",):
-        one_line(dreamd(command, here, "--config", file), 2, *words)
+        one_line(dreamd(command, here, "--config", file), 2, str(file), *words)
     assert pending(here) == [PENDING]
 
 

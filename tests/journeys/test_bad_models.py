@@ -16,7 +16,7 @@ from tests.support.gallery.replies import paid_back
 from tests.support.long_variants import spread, variants
 from tests.support.planted import LINES, NEWS, lost
 from tests.support.running import Caller
-from tests.support.scripted_model import Reply, Script, ScriptedModel, error, in_turn
+from tests.support.scripted_model import Script, ScriptedModel, error, in_turn
 
 Serve = Callable[[Script], ScriptedModel]
 
@@ -148,20 +148,6 @@ def test_a_provider_that_fails_for_ever_is_given_up(
     assert server.count == 4
     assert "500" in ended.err
     assert_ended(workspace, before, status=status, news=status == 0)
-
-
-@pytest.mark.full
-def test_a_model_that_is_too_slow_is_given_up_and_what_it_may_have_cost_is_counted(
-    workspace: Workspace, dreamd: Caller, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DREAMD_MODEL__TIMEOUT_SECONDS", "0.5")
-    monkeypatch.setenv("DREAMD_LIMITS__CALLS_PER_DREAM", "2")
-    server, before = serve(in_turn(Reply("late", wait_seconds=60))), lived.document(workspace)
-    ended = dreamd("dream", workspace.root)
-    assert ended.status == 1, ended.err
-    assert "limits.calls_per_dream" in ended.err
-    assert server.count == 2 == lived.calls(workspace)
-    assert_ended(workspace, before, status=1, news=False)
 
 
 @pytest.mark.full

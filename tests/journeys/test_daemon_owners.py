@@ -3,7 +3,6 @@
 import json
 import signal
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -15,9 +14,8 @@ from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.long_variants import variants
 from tests.support.model_characters import good_when
-from tests.support.running import Ended
 from tests.support.scripted_model import ScriptedModel
-from tests.support.serving import Home, noted, repairs, until
+from tests.support.serving import Home, noted, until
 
 DAEMON = "dreamd serve"
 
@@ -55,55 +53,6 @@ def test_a_second_daemon_says_so_and_the_first_one_goes_on(home: Home, asked: bo
         finally:
             third.kill()
     assert owner(workspace) == ""
-
-
-@pytest.mark.full
-def test_with_a_daemon_the_command_line_is_a_client_in_everything(home: Home) -> None:
-    workspace = home.workspace()
-    root = workspace.root
-    transcript = home.folder / "chat.md"
-    transcript.write_text("## User\n\nMy sister plays the bandoneon.\n\n## Assistant\n\nNoted.\n")
-    with home.serving() as daemon:
-        pid = daemon.process.pid
-
-        def did(*words: str | Path, status: int = 0) -> Ended:
-            ended = home.dreamd(*words, "-w", root)
-            assert ended.status == status, ended
-            who = holder(workspace)
-            assert who is not None
-            assert who.pid == pid  # never let go
-            assert who.fence == 1
-            return ended
-
-        noted(workspace, repairs(3))
-        assert "kettle" in did("search", "kettle", "house").out
-        assert json.loads(did("feel", "reward", "--json").out)["now"]["dopamine"] > 0.4
-        assert "plays the bandoneon" not in did("search", "bandoneon").out
-        did("ingest", transcript)
-        assert "plays the bandoneon" in did("search", "bandoneon").out
-        dream = did("dream")
-        assert "version 1" in dream.out
-        steps = [row.split()[0] for row in dream.err.splitlines()]
-        assert steps[-4:] == ["gather", "synthesize", "evict", "commit"]
-        did("dream", status=3)
-        noted(workspace, ["The cat is called Miez"])
-        assert "version 2" in did("dream").out
-        assert [one["number"] for one in json.loads(did("history", "--json").out)["versions"]] == [2, 1]
-        assert "+- The cat is called Miez" in did("diff").out
-        assert "The cat is called Miez" in did("why", "cat").out
-        did("restore", "1")
-        assert "Miez" not in lived.document(workspace)
-        assert lived.pending(workspace) == ["The cat is called Miez"]
-        home.configure(dream={"mode": "propose"})
-        daemon.send(signal.SIGHUP)
-        daemon.until(lambda: daemon.events("config_reloaded"))
-        assert "1 change waits for you" in did("dream").out
-        assert "Miez" in did("review").out
-        did("review", "--approve")
-        assert "Miez" in lived.document(workspace)
-        assert f"process {pid}" in did("status").out
-        assert [one["reason"] for one in daemon.events("dream_committed")] == ["manual", "manual", "manual"]
-    lived.assert_valid(workspace)
 
 
 @pytest.mark.full

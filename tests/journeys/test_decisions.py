@@ -4,7 +4,6 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -70,14 +69,6 @@ def test_what_is_declined_is_not_asked_for_again_and_stays_found(proposing: Call
     assert lost(workspace) == []
 
 
-def test_a_dry_run_writes_nothing_at_all(dreamd: Caller, workspace: Workspace) -> None:
-    before = lived.everything(workspace.root)
-    ended = dreamd("dream", workspace.root, "--dry-run")
-    assert ended.status == 0
-    assert all(f"+- {note}" in ended.out for note in NEWS)
-    assert lived.everything(workspace.root) == before
-
-
 def test_a_dry_run_with_a_model_writes_down_what_it_cost_and_nothing_else(
     dreamd: Caller, workspace: Workspace, serve: Serve
 ) -> None:
@@ -120,54 +111,11 @@ def test_a_restore_brings_the_older_text_back_and_makes_what_came_since_pending(
     lived.assert_valid(workspace)
 
 
-def test_a_restore_of_a_restore_takes_the_notes_in_again_only_once(dreamd: Caller, workspace: Workspace) -> None:
-    assert dreamd("dream", workspace.root).status == 0
-    second = lived.document(workspace)
-    assert dreamd("restore", 1, "-w", workspace.root).status == 0
-    assert dreamd("dream", workspace.root).status == 0
-    assert dreamd("restore", 2, "-w", workspace.root).status == 0
-    assert lived.document(workspace) == second
-    # Version 2 had taken the news in.
-    assert lived.pending(workspace) == []
-    assert dreamd("dream", workspace.root).status == 3
-    lived.assert_once(workspace, [*LINES, *NEWS])
-
-
 DELETED = LINES[7]
-IN_OTHER_WORDS = "Under flowerpot 8 Radia always keeps the spare key of the temple"
 
 
 def tombstones(workspace: Workspace) -> list[str]:
     return [row["text"] for row in lived.rows(workspace, "SELECT text FROM tombstones")]
-
-
-@pytest.mark.full
-def test_a_deleted_line_is_not_written_again_even_in_other_words(
-    workspace: Workspace, dreamd: Caller, serve: Serve
-) -> None:
-    write(workspace, lambda text: without(text, DELETED))
-
-    def stubborn(request: dict[str, Any], _number: int) -> dict[str, Any]:
-        """Says the deleted line once word for word and once in other words, besides what is new."""
-        notes = [(name, text) for name, _, text in model_characters.inputs_of(request) if name.startswith("N")]
-        said = [*(text for _, text in notes), DELETED, IN_OTHER_WORDS]
-        cites = [name for name, _ in notes]
-        return {
-            "operations": [{"op": "add", "section": "Active Context", "text": text, "cites": cites} for text in said],
-            "consumed": cites,
-        }
-
-    serve(stubborn)
-    for turn in range(3):
-        noted(workspace, [f"In turn {turn} somebody repeats: {IN_OTHER_WORDS}", DELETED])
-        assert dreamd("dream", workspace.root).status == 0
-        found = lived.lines(workspace)
-        assert DELETED not in found
-        assert IN_OTHER_WORDS not in found
-        assert set(NEWS) <= set(found)
-    assert tombstones(workspace) == [DELETED]
-    assert "human veto" in [row["guard"] for row in lived.rows(workspace, "SELECT guard FROM rejections")]
-    assert lost(workspace, [line for line in LINES if line != DELETED]) == []
 
 
 def test_a_deleted_line_that_the_owner_writes_again_is_welcome(workspace: Workspace, dreamd: Caller) -> None:

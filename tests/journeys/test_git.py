@@ -37,23 +37,6 @@ def project(tmp_path: Path, dreamd: Caller, *, tracked: bool) -> Repository:
     return Repository.begun(tmp_path / "project", dreamd, tracked=tracked)
 
 
-def test_a_switch_to_an_older_branch_and_back(project: Repository) -> None:
-    project.git("switch", "-q", "-c", "later")
-    project.note("Releases are built on Thursdays")
-    project.write(HAND)
-    project.dream()
-    project.commit("later")
-    project.git("switch", "-q", "main")
-    assert HAND in project.told()
-    project.note("The staging server listens on port 8080")
-    project.dream()
-    project.require_whole(HAND)
-    project.commit("on main")
-    project.git("switch", "-q", "later")
-    project.dream_of("Mira wants one page")
-    project.require_whole(HAND)
-
-
 def test_an_edit_that_is_committed_before_a_pull_stays_an_edit(tmp_path: Path, dreamd: Caller) -> None:
     project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
     git(tmp_path, "clone", "-q", project.root, tmp_path / "clone")
@@ -103,24 +86,6 @@ def test_a_conflict_is_told_and_left_alone_until_a_person_has_resolved_it(tmp_pa
     project.git("commit", "-q", "-a", "--no-edit")
     project.dream_of("Mira wants one page")
     project.require_whole(THEIRS)
-
-
-@pytest.mark.parametrize("end", ["merged", "merge given up", "rebased"])
-def test_a_conflict_ends(tmp_path: Path, dreamd: Caller, end: str) -> None:
-    project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
-    with_conflict(project)
-    project.git("rebase" if end == "rebased" else "merge", "theirs", fails=True)
-    if end != "merged":  # else dreamd never saw it
-        project.dream_of("The staging server listens on port 8080")
-        assert b"<<<<<<<" in project.document.read_bytes()
-    if end == "merge given up":
-        project.git("merge", "--abort")
-    else:
-        resolve(project)
-        project.git("add", "MEMORY.md")
-        project.git(*(("rebase", "--continue") if end == "rebased" else ("commit", "-q", "--no-edit")))
-    project.dream_of("Mira wants one page")
-    project.require_whole(*([] if end == "merge given up" else [THEIRS]))
 
 
 @pytest.mark.parametrize("how", ["switch", "merge"])

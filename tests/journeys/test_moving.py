@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from daemon.workspace.adoption import open_workspace
 from tests.support.repository import git
 from tests.support.running import Caller, process
 
@@ -41,18 +40,6 @@ def commit(folder: Path) -> None:
 
 def knows(dreamd: Caller, folder: Path, text: str = KNOWN) -> bool:
     return text in dreamd("bootstrap", folder).out and text in dreamd("search", "-w", folder, text).out
-
-
-def test_a_project_that_is_moved_and_renamed_goes_on(dreamd: Caller, here: Path, tmp_path: Path) -> None:
-    (tmp_path / "deep").mkdir()
-    for place in (tmp_path / "renamed", tmp_path / "deep" / "moved"):
-        here = here.rename(place)
-        noted = dreamd("note", "-w", here, f"The project is called {place.name}")
-        assert (noted.status, noted.err) == (0, "")
-        assert dreamd("dream", here).status == 0
-        assert knows(dreamd, here)
-        assert knows(dreamd, here, f"The project is called {place.name}")
-    assert len(dreamd("history", "-w", here, "--json").json["versions"]) == 3
 
 
 def test_git_clean_deletes_no_memory(dreamd: Caller, here: Path) -> None:
@@ -140,12 +127,3 @@ def test_many_who_make_one_at_once_make_one(tmp_path: Path) -> None:
     ended = [(one.communicate()[1], one.returncode) for one in started]
     assert {status for _, status in ended} <= {0, 5}, ended  # whoever finds it held says so
     assert len(list((tmp_path / "data" / "dreamd").glob("*/place"))) == 1
-
-
-def test_a_lost_row_is_written_again(dreamd: Caller, here: Path) -> None:
-    (open_workspace(here).state / "place").unlink()
-    ended = dreamd("note", "-w", here, "x")
-    assert ended.status == 1
-    assert "is lost, so it is not known which folder is meant; 'dreamd init --resume DIR'" in ended.err
-    assert dreamd("init", "--resume", here, "--no-daemon").status == 0
-    assert knows(dreamd, here)

@@ -31,7 +31,7 @@ from state.dream import Reason
 from state.stores.disk.workspace import Workspace
 from tests.daemon.mcp.agents import notes, run, shown
 from tests.support.recipes import Follower, blocks, commands, follower, function_call, transcript
-from tests.support.running import ROOT, Ended, until_dreamt_apart
+from tests.support.running import ROOT, Ended
 from tests.support.scripted_model import ScriptedModel, in_turn
 from tests.support.serving import PATIENCE_SECONDS, Daemon, Home, noted
 
@@ -131,19 +131,6 @@ def test_at_the_end_of_a_session_its_transcript_is_read_and_dreamt_of(me: Follow
     assert links(me.workspace) == [spoken(me)]
 
 
-@pytest.mark.full
-def test_without_a_daemon_the_hook_dreams(cold: Follower) -> None:
-    spoken(cold, TEA)
-    noted(cold.workspace, [NOTE])
-    assert hook(cold, "SessionEnd", reason="prompt_input_exit") == Ended(0, "", "")
-    until_dreamt_apart(cold.workspace)
-    assert NOTE in cold.workspace.document.read_text()
-    assert TEA in cold.shell("dreamd search 'tea or coffee'").out
-    # Nothing new: nothing to do, and nothing wrong.
-    assert hook(cold, "SessionEnd", reason="clear") == Ended(0, "", "")
-    until_dreamt_apart(cold.workspace)
-
-
 def test_before_a_compaction_the_transcript_is_read_and_nothing_is_dreamt(me: Follower) -> None:
     spoken(me, TEA)
     with me.served() as daemon:
@@ -152,17 +139,6 @@ def test_before_a_compaction_the_transcript_is_read_and_nothing_is_dreamt(me: Fo
         daemon.until(lambda: TEA in daemon.found(me.workspace, "tea or coffee"))
         assert daemon.status(me.workspace).last_dream is None
     assert links(me.workspace) == [spoken(me)]
-
-
-@pytest.mark.full
-def test_a_session_without_a_transcript_may_end(me: Follower) -> None:
-    noted(me.workspace, [NOTE])
-    for path in (None, "/nowhere/at/all.jsonl"):
-        ended = hook(me, "SessionEnd", CODEX, transcript_path=path, reason="other")
-        assert ended == Ended(0, "", "")
-        until_dreamt_apart(me.workspace)
-    assert NOTE in me.workspace.document.read_text()
-    assert links(me.workspace) == []
 
 
 # ---------------------------------------------------------------- MCP servers

@@ -16,7 +16,6 @@ from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
 from tests.support.running import Caller
-from tests.support.transcript import Transcript
 
 pytestmark = pytest.mark.usefixtures("only_loopback")
 Found = Callable[..., dict[str, Finding]]
@@ -106,18 +105,6 @@ def test_a_model_is_checked_by_name_and_key(
     assert (finding.level, said in finding.what) == (level, True), finding
 
 
-def test_a_damaged_page_is_found(here: Workspace, found: Found) -> None:
-    with open_exclusive(here, Config(), "test") as store:
-        store.crystals.upsert([Crystal(f"note {n} " * 50, Origin.SCRATCH, utc_now()) for n in range(200)])
-        store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    with here.database.open("r+b") as file:
-        for page in range(40, 60):
-            file.seek(page * 4096)
-            file.write(b"\xff" * 4096)
-    findings = found()
-    assert any(findings[name].level is Level.PROBLEM for name in ("state.db", "stores") if name in findings)
-
-
 def test_an_interrupted_dream_is_a_warning(here: Workspace, found: Found) -> None:
     with open_exclusive(here, Config(), "test") as store:
         store.ledger.begin("d1", "manual", utc_now())
@@ -145,27 +132,3 @@ def test_a_busy_workspace_is_examined_as_far_as_it_goes(here: Workspace, found: 
     assert findings["permissions"].level is Level.OK
     assert "a long dream" in findings["stores"].what
     assert findings["stores"].level is Level.WARNING
-
-
-def test_the_command_ends_with_1_only_for_a_problem(
-    here: Workspace, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = Transcript(dreamd, here.root, monkeypatch)
-    told("$ dreamd doctor\nok       config …\n$ dreamd doctor --repair --dry-run\n…nothing was changed\n[3]")
-    here.state.chmod(0o755)
-    told("""
-        $ dreamd doctor
-        …problem  permissions …
-        [1]
-        $ dreamd doctor --json
-        {
-        "findings": [
-        {
-        "about": "config",…"level": "problem",…
-        [1]
-        $ dreamd doctor --repair
-        mended   permissions …
-        $ dreamd doctor --repair
-        …nothing that can be mended is broken; nothing was changed
-        [3]
-    """)

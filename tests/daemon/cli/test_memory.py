@@ -190,6 +190,9 @@ def test_one_of_two_memories_holds(told: Transcript) -> None:
         $ dreamd supersede --undo "Marta drinks coffee." "Marta drinks green tea."
         holds again: Marta drinks coffee.
         holds: Marta drinks green tea.
+        $ dreamd supersede --undo "Marta drinks coffee." "Marta drinks green tea."
+        ! dreamd: neither supersedes the other…
+        [3]
         $ dreamd supersede "Marta drinks" "green tea"
         ! dreamd: 'Marta drinks' means several memories: … ('Marta drinks coffee.')…; name one by its id
         [2]
@@ -210,6 +213,11 @@ def test_one_of_two_memories_holds(told: Transcript) -> None:
         $ dreamd supersede <coffee> <tea>
         superseded: Marta drinks coffee.
         holds: Marta drinks green tea.
+        $ dreamd why <coffee>
+        …found by owner: Marta drinks green tea.…dreamd supersede --undo …
+        $ dreamd supersede <tea> <coffee>
+        superseded: Marta drinks green tea.
+        holds: Marta drinks coffee.
     """)
 
 

@@ -1,31 +1,23 @@
 """`dreamd review`: what waits is shown and decided by number, by section, or in an editor."""
 
-import json
 import shlex
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.api.access import LocalAccess
 from daemon.api.operations.review import ChangeToReview
-from daemon.api.operations.table import OPERATIONS
 from daemon.cli.review import read_todo as read
-from daemon.config.settings import load
 from daemon.explain.crystal import Evidence
 from daemon.workspace.adoption import open_workspace
 from state.document.document import SectionName
 from state.document.operations import Action
 from state.dream import Decision
 from state.errors import NothingToDoError, UsageError
-from tests.support.model_characters import inputs_of, lines_of
 from tests.support.revising import revises
 from tests.support.running import Caller, Ended, process
-from tests.support.scripted_model import Reply, ScriptedModel
 from tests.support.transcript import Transcript
 
 AT = datetime(2026, 3, 12, tzinfo=UTC)
@@ -211,42 +203,6 @@ def test_what_applied_is_shown_and_undone_or_accepted(applied: Transcript, here:
     assert bond(here) == {TEA, SHORT}
 
 
-def test_with_mode_propose_every_line_waits_for_its_owner(
-    told: Transcript, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DREAMD_DREAM__MODE", "propose")
-    told("""
-        $ dreamd note Ada prefers tea
-        noted
-        $ dreamd note Bob drinks water
-        noted
-        $ dreamd dream
-        version 1, …
-          2 changes wait for you: 'dreamd review'…
-        $ dreamd dream
-        ! dreamd: …
-        [3]
-        $ dreamd review
-        1  add · …
-        …+ Ada prefers tea…
-        2  add · …
-        …+ Bob drinks water…
-        $ dreamd review --approve --decline
-        ! dreamd: …not allowed with…
-        [2]
-        $ dreamd review --undo 1
-        ! dreamd: change 1 waits, so you cannot undo it; approve or decline it
-        [2]
-        $ dreamd review --decline 2
-        change 2 is declined
-        $ dreamd review --approve
-        change 1 is approved: version 2
-    """)
-    text = (here / "MEMORY.md").read_text()
-    assert "Ada prefers tea" in text
-    assert "Bob drinks water" not in text
-
-
 # ------------------------------------------------------------ the editor, in a real process
 
 
@@ -305,98 +261,3 @@ def test_a_text_that_cannot_be_read_changes_nothing_and_is_kept(dreamd: Caller, 
     file.write_text(file.read_text(encoding="utf-8").replace("aprove", "approve"), encoding="utf-8")
     assert process("review", "--from", file, "-w", here).status == 0
     assert (here / "MEMORY.md").read_text(encoding="utf-8").count("Oh, Ada") == 2
-
-
-# ------------------------------------------------------------ what the owner corrects meanwhile
-
-
-OLD, NEW, MINE = (f"The staging port is {port}" for port in (8080, 9090, 7070))
-WALL = "The harbour wall is of granite"
-
-
-def updating(request: dict[str, Any], _number: int) -> Reply:
-    """Writes each input into the place of the line with the same beginning, or adds it."""
-    lines = {text.partition(" is ")[0]: name for name, _, text in lines_of(request)}
-    inputs = [one for one in inputs_of(request) if one[0].startswith("N")]
-    operations: list[dict[str, Any]] = [
-        {"op": "revise", "line": line} if (line := lines.get(text.partition(" is ")[0])) else {"op": "add"}
-        for _, _, text in inputs
-    ]
-    for operation, (name, _, text) in zip(operations, inputs, strict=True):
-        operation |= {"section": "Active Context", "text": text, "cites": [name]}
-    return Reply(json.dumps({"operations": operations, "consumed": [name for name, *_ in inputs]}))
-
-
-@pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A model that updates lines, each of which its owner is asked about."""
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    with ScriptedModel(updating) as model:
-        file = tmp_path / "config.yaml"
-        file.write_text(
-            f"model: {{name: openai/scripted, api_base: '{model.url}'}}\n"
-            "dream: {approve: {revise: ask}}\nembeddings: {idle_minutes: 5}\n"
-        )
-        yield file
-
-
-def dreamt(dreamd: Caller, here: Path, config: Path, *notes: str) -> str:
-    for note in notes:
-        assert dreamd("note", note, "-w", here).status == 0
-    ended = dreamd("dream", here, "--config", config)
-    assert ended.status == 0, ended.err
-    return (here / "MEMORY.md").read_text(encoding="utf-8")
-
-
-def corrected(here: Path, config: Path, action: str, text: str) -> None:
-    """By the operation of the window, or in the file."""
-    if action == "file":
-        file = here / "MEMORY.md"
-        file.write_text(file.read_text(encoding="utf-8").replace(OLD, text), encoding="utf-8")
-        return
-    change, asked = OPERATIONS["change_lines"], OPERATIONS["lines"]
-    with LocalAccess(open_workspace(here), load(config), "test") as access:
-        sections = access.run(asked, asked.bind()).sections
-        (line,) = [one.id for section in sections for one in section.lines if one.text == OLD]
-        one = {"action": action, "line": line, "expected": OLD, "text": text}
-        access.run(change, change.bind(changes=(one,)))
-
-
-@pytest.mark.parametrize(
-    ("action", "text"), [("wrong", MINE), ("wrong", ""), ("edit", MINE), ("delete", ""), ("file", MINE)]
-)
-def test_a_change_that_waits_for_a_line_its_owner_corrects_never_applies(
-    dreamd: Caller, here: Path, config: Path, action: str, text: str
-) -> None:
-    dreamt(dreamd, here, config, OLD)
-    assert OLD in dreamt(dreamd, here, config, NEW)
-    assert NEW in dreamd("review", "-w", here, "--config", config, "--json").json["changes"][0]["new"]
-    corrected(here, config, action, text)
-    after = dreamt(dreamd, here, config, TEA)
-    assert TEA in after
-    assert NEW not in after
-    assert OLD not in after.replace(f"not true that: {OLD}", "")
-    assert text in after
-    assert dreamd("review", "-w", here, "--config", config).status == 3
-    dreamt(dreamd, here, config, WALL)
-    assert dreamd("review", "-w", here, "--config", config).status == 3
-
-
-def test_a_restore_to_before_the_correction_brings_the_change_back(dreamd: Caller, here: Path, config: Path) -> None:
-    dreamt(dreamd, here, config, OLD)
-    dreamt(dreamd, here, config, NEW)
-    corrected(here, config, "edit", MINE)
-    assert dreamd("restore", 2, "-w", here, "--config", config).status == 0
-    (change,) = dreamd("review", "-w", here, "--config", config, "--json").json["changes"]
-    assert (change["old"], change["new"]) == ([OLD], NEW)
-
-
-def test_a_change_whose_text_was_forgotten_stops_no_dream(dreamd: Caller, here: Path, config: Path) -> None:
-    dreamt(dreamd, here, config, OLD)
-    dreamt(dreamd, here, config, NEW)
-    assert dreamd("review", "1", "--approve", "-w", here, "--config", config).status == 0
-    assert dreamd("forget", NEW, "--yes", "-w", here, "--config", config).status == 0
-    assert dreamd("restore", "2", "-w", here, "--config", config).status == 0
-    assert TEA in dreamt(dreamd, here, config, TEA)
-    assert WALL in dreamt(dreamd, here, config, WALL)
-    assert dreamd("review", "-w", here, "--config", config).status == 3

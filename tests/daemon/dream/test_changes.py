@@ -11,6 +11,8 @@ import pytest
 from daemon.config.settings import ApproveSection, Config, DreamSection, load
 from daemon.dream.restore import restore
 from daemon.dream.review import decide_changes, open_changes, settle
+from daemon.upkeep.forget import forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.status import status
 from daemon.workspace.stores import Store, utc_now
 from state.document.document import parse
@@ -277,6 +279,17 @@ def test_nothing_is_decided_when_one_of_them_cannot_be(store: Store) -> None:
     with pytest.raises(NotFoundError):
         decide_changes(store, {1: Decision.DECLINED, 9: Decision.APPROVED}, {})
     assert decided(store) == [(1, "waiting")]
+
+
+def test_a_change_whose_text_was_forgotten_stops_no_dream(store: Store) -> None:
+    dreamt(store, COFFEE)
+    assert approve(store, 1) is not None
+    forget(store, ForgetRequest(COFFEE), utc_now())
+    restore(store, 2)
+    for note in ("The harbour wall is of granite", "Grace plays chess"):
+        dreamt(store, note)
+        assert note in lines(store)
+    assert open_changes(store) == []
 
 
 def test_decided_changes_are_swept_with_the_ledger(store: Store) -> None:

@@ -37,11 +37,6 @@ HEADERS = {**BEARER, "Content-Type": "application/json", "Accept": "application/
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Workspace:
-    return init_workspace(tmp_path / "here")
-
-
-@pytest.fixture
 def there(tmp_path: Path) -> Workspace:
     return init_workspace(tmp_path / "there")
 
@@ -157,21 +152,6 @@ def test_a_name_that_the_guard_outside_lets_pass_is_not_refused_here(here: Works
     with served(replace(house(here), config=config)) as url:
         assert request(url, Host="memory.example", Origin="https://memory.example")[0] == 200
     assert notes(here) == [TEA]
-
-
-def test_answers_are_counted(here: Workspace) -> None:
-    counted = house(here)
-
-    async def body() -> None:
-        with served(counted) as url:
-            async with agent(url) as client:
-                await shown(client, "working_memory_note", note=TEA)
-                await refused(client, "memory_why", text="never said")
-
-    run(body)
-    figures = counted.metrics.render()[0].decode()
-    assert 'operation="working_memory_note"' in figures
-    assert 'code="NOT_FOUND"' in figures
 
 
 def call_of(tool: str, **arguments: object) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from mcp import MCPError
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config, McpSection, Toolset
 from daemon.mcp.tools import TOOLSETS
-from daemon.workspace.adoption import init_workspace
 from state.errors import KINDS, StorageError
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import receipts
@@ -36,11 +34,6 @@ READING = {
 }
 ERRORS = (*((kind, kind.code) for kind in KINDS), (ZeroDivisionError, "FAILED"), (PermissionError, "STORAGE_ERROR"))
 BOTH = Config(mcp=McpSection(toolsets=("memory", "sessions")))
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Workspace:
-    return init_workspace(tmp_path / "here")
 
 
 def failing(error: Exception) -> Callable[..., Any]:
@@ -182,14 +175,3 @@ def test_hostile_texts_are_only_texts(here: Workspace, text: str) -> None:
             if result.is_error:
                 assert json.loads(result.content[0].text)["code"] in ("NOT_FOUND", "VALIDATION_ERROR")
         assert re.search("(no notes|1 note) pending", agent.says("dream_status"))
-
-
-def test_what_a_person_should_know_stands_beside_the_answer(here: Workspace) -> None:
-    ask = asking(here)
-
-    def noticing(*asked: Any) -> Any:
-        asked[-1]("the word index was rebuilt")
-        return ask(*asked)
-
-    with talking(noticing) as agent:
-        assert agent.says("memory_bootstrap").endswith("\nnotice: the word index was rebuilt")

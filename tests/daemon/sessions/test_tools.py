@@ -373,14 +373,3 @@ def test_two_processes_with_a_thousand_adds_each(tmp_path: Path, policy: str) ->
         tokens = sum(item.token_count for item in held)
         found = sessions.capacity(store, "shared")
         assert (found.items, found.tokens) == (len(held), tokens)
-        match policy:
-            case "ttl":
-                assert len(held) == 2 * EACH
-            case "budget":
-                assert len(held) < 35
-                assert store.crystals.count() == 2 * EACH - len(held)
-            case "hybrid":
-                assert 95 < tokens <= 100
-            case "bounded":
-                assert len(held) <= 20
-                assert tokens <= 100

@@ -117,11 +117,13 @@ class Life:
         path = self.workspace.document
         return [block.text for _, block in parse(path.read_text()).lines()] if path.exists() else []
 
-    def ruin(self) -> None:
-        """Destroy state.db, and perhaps copies of it too."""
+    def ruin(self, *, keeps_copies: bool) -> None:
+        """Destroy state.db, and perhaps copies of it too, or certainly all."""
         self.chance.choice(RUINS)(self.workspace.database, self.chance)
         for copy in copies_of(self.workspace.database):
-            if self.chance.random() < 0.25:
+            if not keeps_copies:
+                copy.unlink()
+            elif self.chance.random() < 0.25:
                 self.chance.choice(RUINS)(copy, self.chance)
 
 
@@ -130,19 +132,22 @@ def dream(store: Store) -> None:
         dream_now(store, Reason.MANUAL, Mode.AUTO)
 
 
-@pytest.mark.parametrize("seeds", [8, pytest.param(240, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "lives", [(8, True), pytest.param((240, True), marks=pytest.mark.full), *variants((3, False), (100, False))]
+)
 def test_no_note_and_no_line_is_lost_or_doubled_by_a_destroyed_database(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], seeds: int
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lives: tuple[int, bool]
 ) -> None:
-    dreamd, destroyed = Caller(capsys), 0
+    """Whether copies of it are left or not."""
+    (seeds, keeps_copies), dreamd, destroyed = lives, Caller(capsys), 0
     for seed in range(seeds):
-        life = Life(init_workspace(tmp_path / str(seed)), random.Random(seed))
+        life = Life(init_workspace(tmp_path / str(seed)), random.Random(f"{keeps_copies} {seed}"))
         life.live()
         if not life.workspace.database.exists():
             continue
         pending = [note.text for note in pending_notes(life.workspace)]
         memory = life.workspace.document.read_bytes() if life.workspace.document.exists() else None
-        life.ruin()
+        life.ruin(keeps_copies=keeps_copies)
         repaired = dreamd("doctor", life.workspace.root, "--repair")
         assert repaired.status in (0, 3), (seed, repaired)
         destroyed += "mended   state.db" in repaired.out
@@ -244,27 +249,3 @@ def test_after_a_forgetting_no_copy_holds_the_text(tmp_path: Path, capsys: pytes
     breaking.emptied(workspace.database, random.Random(1))
     assert Caller(capsys)("doctor", workspace.root, "--repair").status == 0
     assert SECRET.lower() not in Caller(capsys)("search", SECRET, "-w", workspace.root).out.lower()
-
-
-# ------------------------------------------------------------------------- without copies
-
-
-@pytest.mark.parametrize("seeds", variants(3, 100))
-def test_without_any_copy_memory_and_notes_are_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], seeds: int
-) -> None:
-    for seed in range(seeds):
-        life = Life(init_workspace(tmp_path / str(seed)), random.Random(f"bare {seed}"))
-        life.live()
-        pending = [note.text for note in pending_notes(life.workspace)]
-        life.chance.choice(RUINS)(life.workspace.database, life.chance)
-        for copy in copies_of(life.workspace.database):
-            copy.unlink()
-        memory = life.workspace.document.read_bytes() if life.workspace.document.exists() else None
-        assert Caller(capsys)("doctor", life.workspace.root, "--repair").status in (0, 3), seed
-        assert [note.text for note in pending_notes(life.workspace)] == pending, seed
-        assert (life.workspace.document.read_bytes() if memory is not None else None) == memory, seed
-        assert_works(life.workspace)
-        lines = life.lines()
-        assert len(lines) == len(set(lines)), seed
-        assert set(life.written) - set(life.deleted) <= set(lines), seed

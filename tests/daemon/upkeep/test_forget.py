@@ -35,6 +35,7 @@ from state.stores.database.table import packed, unpacked
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.plan import Erasure
+from state.stores.erasing.tables import planned
 from state.stores.history.ledger import Call
 from tests.support.copies import all_files
 from tests.support.faults import PowerCut
@@ -211,10 +212,6 @@ def test_what_the_owner_keeps_is_named_and_never_touched(plain_one: Workspace, t
 
 def test_a_page_of_the_database_that_keeps_it_is_found(plain_one: Workspace, tmp_path: Path) -> None:
     """The search does not rest on what was done before it: bytes behind the last page are found as well."""
-    from daemon.upkeep.forget_proof import searched
-    from state.forgetting.known import Target
-    from state.stores.erasing.tables import planned
-
     workspace = copied(plain_one, tmp_path / "w")
     forget_quickly(workspace, SECRET)
     with quick(workspace) as store:
