@@ -11,7 +11,7 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive
 from tests.support.running import RUNNING, loaded
 
-SLOW = {"litellm", "chromadb", "langgraph", "onnxruntime", "numpy", "mcp"}
+SLOW = {"litellm", "openai", "httpx", "tenacity", "chromadb", "langgraph", "onnxruntime", "numpy", "mcp"}
 HEAVY = SLOW | {"pydantic", "starlette", "rich", "cryptography", "yaml", "sqlite3", "json", "shutil"}
 
 
@@ -44,6 +44,7 @@ def test_a_command(
         ("daemon.mcp.pump, daemon.cli.mcp", sys.stdlib_module_names | {"daemon", "state"}),
         ("daemon.mcp.http", HEAVY - {"mcp"}),
         ("daemon.mcp.server, daemon.mcp.alone", HEAVY - SLOW | {"mcp"}),
+        ("daemon.models.litellm_model, daemon.models.metered", HEAVY - SLOW - {"pydantic"}),
         ("daemon.client", HEAVY - SLOW - {"pydantic", "starlette"}),
     ],
 )

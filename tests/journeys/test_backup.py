@@ -1,7 +1,6 @@
 """Backups that are taken while everybody writes, importers that are killed, and disks that run full."""
 
 import hashlib
-import os
 import random
 import re
 import resource
@@ -32,7 +31,6 @@ from tests.support.keeping import copied, one_line
 from tests.support.long_variants import variants
 from tests.support.running import Caller, Ended
 from tests.support.serving import THINGS, Home
-from tests.support.stepping import EVERY_STATEMENT, killed
 
 
 @pytest.mark.full
@@ -152,34 +150,6 @@ _TIMES = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?|\d+ (s|min|h|d) (old|
 
 def _timeless(ended: Ended) -> tuple[int, str, str]:
     return ended.status, _TIMES.sub("", ended.out), ended.err
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("lives", variants(10, 600))
-def test_a_killed_importer_leaves_nothing_or_a_whole_workspace(archive: Path, tmp_path: Path, lives: int) -> None:
-    import_archive(archive, tmp_path / "honest")
-    whole, folder = lived.everything(tmp_path / "honest"), tmp_path / "alone"
-    folder.mkdir()
-
-    def live() -> None:
-        import_archive(archive, folder / "there")
-
-    steps = killed(live, steps=EVERY_STATEMENT)
-    assert steps is not None
-    shutil.rmtree(folder / "there")
-    rng = random.Random(int(os.environ.get("DREAMD_SEED", "20260312")))
-    for _ in range(lives):
-        assert killed(live, rng.randrange(steps), steps=EVERY_STATEMENT) is None
-        if (folder / "there").exists():
-            assert lived.everything(folder / "there") == whole
-            shutil.rmtree(folder / "there")
-        # What a killed one leaves is beside the workspace, open to its owner alone, and goes with the next import.
-        left = [path for path in folder.iterdir() if path.name != "there"]
-        assert len(left) <= 1
-        assert all(path.name.startswith(".dreamd-import-") for path in left)
-    import_archive(archive, folder / "there")
-    assert list(folder.iterdir()) == [folder / "there"]
-    assert lived.everything(folder / "there") == whole
 
 
 def test_a_limit_on_the_size_of_files_leaves_nothing_either(archive: Path, tmp_path: Path) -> None:

@@ -212,37 +212,6 @@ def names(workspaces: list[Workspace]) -> set[str]:
     return {name_of(one.root) for one in workspaces}
 
 
-@pytest.mark.full
-def test_what_cannot_be_taken_up_yet_holds_up_no_other_and_is_waited_for(home: Home) -> None:
-    fine, (slow, slower) = several(home, 8), (home.workspace("a-slow"), home.workspace("b-slow"))
-    bad = home.workspace("c-bad")
-    bad.database.write_bytes(b"this is no database, " * 500)
-    noted(slow, NOTES)
-    with occupied(slower) as held, occupied(slow) as holding, home.serving() as daemon:
-        for one in (slow, slower):  # it is ready without them, and says so
-            assert not daemon.kept(one)["kept"]
-        house = home.client.get("/v1/status")
-        assert str(slow.root) not in {one["workspace"] for one in house["workspaces"]}
-        assert len(house["daemon"]["workspaces"]) == 11
-        shown = home.dreamd("status").out
-        assert "yet to be taken up" in shown or "another process is writing" in shown
-        with fine[0].scratch.open("a", encoding="utf-8") as log:
-            log.write(f"- {LATER}\n")
-        daemon.ask(fine[1], working_memory_note, note=LATER)
-        daemon.until(lambda: names(fine) <= committed(daemon))
-        assert all(daemon.kept(one)["kept"] for one in fine)
-        assert not daemon.kept(slow)["kept"]
-        held.close()
-        holding.close()
-        daemon.until(lambda: name_of(slow.root) in committed(daemon))
-        for workspace in (*fine[2:], slow):
-            lived.assert_once(workspace, NOTES)
-            lived.assert_valid(workspace)
-        for workspace in fine[:2]:  # what came later was in time for the first dream, or waits for the next one
-            lived.assert_once(workspace, [*NOTES, LATER], consumed=False)
-        assert "file is not a database" in daemon.kept(bad)["problem"]["what"]
-
-
 def test_who_asks_for_one_that_is_being_taken_up_is_answered_when_it_is(home: Home) -> None:
     workspace, answers = home.workspace(), list[list[str]]()
     with occupied(workspace) as connection, home.serving() as daemon:

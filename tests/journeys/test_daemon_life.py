@@ -16,7 +16,7 @@ import pytest
 
 from daemon.api.operations.sessions import add, list_memories
 from daemon.api.operations.upkeep import forget_text
-from daemon.config.registry import exclude, name_of
+from daemon.config.registry import exclude
 from daemon.workspace.adoption import open_workspace
 from state.errors import ConfirmRequiredError
 from state.stores.disk.lock import acquire, holder
@@ -271,10 +271,10 @@ KEPT = "The kettle of house 9 was repaired by Ada"
 
 
 def test_the_daemon_forgets_and_goes_on(home: Home) -> None:
-    """By the command, at its socket; then over HTTP, at its port; its index, its sessions and its watch go on."""
-    workspace, port = home.workspace(), home.with_port()
+    """Its index, its sessions and its watch go on."""
+    workspace = home.workspace()
     with home.serving() as daemon:
-        noted(workspace, [f"{KEPT}. And {SECRET}.", "The piano of house 4 is out of tune"])
+        noted(workspace, [f"{KEPT}. And {SECRET}."])
         assert home.dreamd("dream", workspace.root).status == 0
         daemon.ask(workspace, add, session_id="s", content=f"{KEPT}. Then {SECRET}.", priority="high")
         noted(workspace, [f"It waits: {SECRET}"])
@@ -293,13 +293,6 @@ def test_the_daemon_forgets_and_goes_on(home: Home) -> None:
         assert home.dreamd("dream", workspace.root).status == 0
         assert "The fence of house 8 was painted" in lived.document(workspace)
         assert_gone(workspace, SECRET)
-        token = home.token.read_text(encoding="utf-8").strip()
-        path = f"/v1/workspaces/{name_of(workspace.root)}/forget"
-        fields = {"text": "piano", "confirm": True}
-        assert over_tcp(port, path, "wrong", fields=fields)[0] == 401
-        status, receipt, _ = over_tcp(port, path, token, fields=fields)
-        assert (status, json.loads(receipt)["clean"]) == (200, True)
-        assert_gone(workspace, "piano")
         assert home.dreamd("doctor", workspace.root).status == 0
     lived.assert_valid(workspace)
     assert_gone(workspace, SECRET)

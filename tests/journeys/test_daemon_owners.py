@@ -2,7 +2,6 @@
 
 import json
 import signal
-import threading
 
 import pytest
 
@@ -13,8 +12,6 @@ from state.stores.disk.lock import acquire, holder
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.long_variants import variants
-from tests.support.model_characters import good_when
-from tests.support.scripted_model import ScriptedModel
 from tests.support.serving import Home, noted, until
 
 DAEMON = "dreamd serve"
@@ -53,39 +50,6 @@ def test_a_second_daemon_says_so_and_the_first_one_goes_on(home: Home, asked: bo
         finally:
             third.kill()
     assert owner(workspace) == ""
-
-
-@pytest.mark.full
-def test_a_workspace_that_the_command_line_holds_is_named_and_taken_up_when_it_is_free(home: Home) -> None:
-    """A dream by hand waits for its model while the daemon starts."""
-    done = threading.Event()
-    workspace, other = home.workspace(), home.workspace("other")
-    noted(workspace, ["The cat is called Miez"])
-    with ScriptedModel(good_when(done)) as model:
-        home.asks(model)
-        with home.beginning("dream", workspace.root) as person:
-            until(lambda: model.count == 1 or person.poll() is not None)
-            with home.serving() as daemon:
-                assert daemon.kept(other)["problem"] is None
-                daemon.until(lambda: daemon.kept(workspace)["problem"] is not None)
-                problem = daemon.kept(workspace)["problem"]
-                assert f"is held by process {person.pid} ('dreamd dream'" in problem["what"]
-                assert f"process {person.pid}" in home.dreamd("status").out
-                for command in ("status", "search kettle"):
-                    ended = home.dreamd(*command.split(), "-w", workspace.root)
-                    assert ended.status == 0, ended
-                    assert f"process {person.pid}" in ended.out + ended.err
-                refused = home.dreamd("dream", workspace.root)
-                assert refused.status == 5
-                assert f"process {person.pid}" in refused.err
-                done.set()
-                assert person.wait(300) == 0
-                # Whoever asks for it has it taken up; else it is at the daemon's next round.
-                daemon.until(lambda: daemon.status(workspace).problems == ())
-                assert owner(workspace) == DAEMON
-        assert model.count == 1
-    lived.assert_valid(workspace)
-    assert lived.outcomes(workspace) == ["committed"]
 
 
 @pytest.mark.full

@@ -88,6 +88,24 @@ def test_a_conflict_is_told_and_left_alone_until_a_person_has_resolved_it(tmp_pa
     project.require_whole(THEIRS)
 
 
+@pytest.mark.parametrize("end", ["merged", "merge given up", "rebased"])
+def test_a_conflict_ends(tmp_path: Path, dreamd: Caller, end: str) -> None:
+    project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
+    with_conflict(project)
+    project.git("rebase" if end == "rebased" else "merge", "theirs", fails=True)
+    if end != "merged":  # else dreamd never saw it
+        project.dream_of("The staging server listens on port 8080")
+        assert b"<<<<<<<" in project.document.read_bytes()
+    if end == "merge given up":
+        project.git("merge", "--abort")
+    else:
+        resolve(project)
+        project.git("add", "MEMORY.md")
+        project.git(*(("rebase", "--continue") if end == "rebased" else ("commit", "-q", "--no-edit")))
+    project.dream_of("Mira wants one page")
+    project.require_whole(*([] if end == "merge given up" else [THEIRS]))
+
+
 @pytest.mark.parametrize("how", ["switch", "merge"])
 def test_git_at_work_while_a_model_is_asked(tmp_path: Path, dreamd: Caller, how: str) -> None:
     project = Repository.begun(tmp_path / "project", dreamd, tracked=True)

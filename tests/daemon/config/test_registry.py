@@ -26,17 +26,6 @@ def folder(path: Path) -> Path:
     return path
 
 
-def test_what_is_added_is_known_once_until_it_is_excluded(registry: Path, tmp_path: Path) -> None:
-    one, other = folder(tmp_path / "one"), folder(tmp_path / "two words")
-    assert [add(registry, root) for root in (one, other, one)] == [True, True, False]
-    assert known(registry) == (one, other)
-    assert registry.stat().st_mode & 0o777 == 0o600
-    assert [exclude(registry, one), exclude(registry, one)] == [True, False]
-    assert (known(registry), excluded(registry)) == ((other,), frozenset({one}))
-    assert add(registry, one)
-    assert (known(registry), excluded(registry)) == ((other, one), frozenset())
-
-
 def test_what_is_excluded_stays_out_whoever_names_it(registry: Path, tmp_path: Path) -> None:
     one, two = folder(tmp_path / "one"), folder(tmp_path / "two")
     for root in (one, two):
@@ -44,6 +33,9 @@ def test_what_is_excluded_stays_out_whoever_names_it(registry: Path, tmp_path: P
     (tmp_path / "link").symlink_to(one)
     assert exclude(registry, tmp_path / "link")
     assert found(registry, ("~/*",), tmp_path) == ([two], ())
+    assert registry.stat().st_mode & 0o777 == 0o600
+    assert add(registry, one)
+    assert (known(registry), excluded(registry)) == ((one,), frozenset())
 
 
 def test_what_a_person_wrote_stays(registry: Path, tmp_path: Path) -> None:
@@ -66,11 +58,11 @@ def test_any_text_before_survives_adding_and_excluding(names: list[str], text: s
         registry.write_text(text)
         before = known(registry)
         roots = [Path(name).resolve() / one for one in names]
-        for root in roots:
-            add(registry, root)
+        for at, root in enumerate(roots):
+            assert add(registry, root) is (root not in roots[:at])
         assert known(registry)[-len(set(roots)) :] == tuple(dict.fromkeys(roots)) or not roots
-        for root in roots:
-            exclude(registry, root)
+        for at, root in enumerate(roots):
+            assert exclude(registry, root) is (root not in roots[:at])
         assert (known(registry), excluded(registry)) == (before, frozenset(roots))
         after = "".join(row for row in registry.read_text().splitlines(keepends=True) if f"!{name}/" not in row)
         assert after == text or (after == f"{text}\n" and not text.endswith("\n"))

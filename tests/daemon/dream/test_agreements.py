@@ -25,6 +25,8 @@ from tests.support.working import working
 
 TEA, SHORT, SHORTLY = "Ada prefers tea over coffee", "Ada wants short answers", "ada wants  SHORT answers"
 
+SECRET = "Ada's token is ghp_" + "a1B2" * 9
+
 
 @pytest.fixture(autouse=True)
 def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,12 +120,14 @@ def test_what_nobody_decides_becomes_no_note_and_is_not_asked_again(tmp_path: Pa
     assert proposed(everywhere) == []
 
 
-@pytest.mark.parametrize("section", [SectionName.CONTEXT, SectionName.NICHE])
-def test_other_sections_are_of_their_workspace_alone(
-    tmp_path: Path, everywhere: Workspace, section: SectionName
+@pytest.mark.parametrize(
+    ("line", "section"), [(SHORT, SectionName.CONTEXT), (SHORT, SectionName.NICHE), (SECRET, SectionName.BOND)]
+)
+def test_other_sections_and_secrets_are_of_their_workspace_alone(
+    tmp_path: Path, everywhere: Workspace, line: str, section: SectionName
 ) -> None:
     for name in ("one", "two"):
-        project(tmp_path / name, SHORT, section=section)
+        project(tmp_path / name, line, section=section)
     assert proposed(everywhere) == []
 
 
@@ -150,13 +154,6 @@ def test_what_is_forgotten_in_any_workspace_is_not_proposed(tmp_path: Path, ever
     found |= {"three": project(tmp_path / "three", "Ada lives in Berlin"), "global": everywhere}
     with opened(found[name]) as store:
         TombstoneStore(store.connection).block_texts([SHORT], utc_now())
-    assert proposed(everywhere) == []
-
-
-def test_a_secret_is_not_spread(tmp_path: Path, everywhere: Workspace) -> None:
-    secret = "Ada's token is ghp_" + "a1B2" * 9
-    for name in ("one", "two"):
-        project(tmp_path / name, secret)
     assert proposed(everywhere) == []
 
 

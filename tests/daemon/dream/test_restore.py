@@ -45,6 +45,8 @@ def test_a_version_is_restored_although_a_later_one_is_lost(tmp_path: Path) -> N
         lived(store)
         first = store.memory.text(1)
         lost(store, 2)
+        with pytest.raises(NotFoundError, match="no version 2"):
+            restore(store, 2)
         done = restore(store, 1)
         assert store.workspace.document.read_text() == first
         assert [problem for problem in done.problems if problem.startswith("version 2 has no record")]
@@ -52,14 +54,6 @@ def test_a_version_is_restored_although_a_later_one_is_lost(tmp_path: Path) -> N
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         text = store.workspace.document.read_text()
         assert all(note in text for note in NOTES)
-
-
-def test_a_version_that_is_lost_cannot_be_restored(tmp_path: Path) -> None:
-    with working(tmp_path / "agent") as store:
-        lived(store)
-        lost(store, 2)
-        with pytest.raises(NotFoundError, match="no version 2"):
-            restore(store, 2)
 
 
 # What is about a person waits for its owner, the rest applies.

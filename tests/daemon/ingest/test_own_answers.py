@@ -15,7 +15,7 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.scratch import Note
 from state.stores.history.inbox import NoteInbox
-from tests.daemon.mcp.agents import asking, in_process, run, shown
+from tests.daemon.mcp.agents import asking, talking
 from tests.support.transcripts import turns
 
 FACT = "The harbour crane in Trondheim is serviced by Ada every third Tuesday"
@@ -101,17 +101,10 @@ def test_what_others_say_is_read(tmp_path: Path, tool: str, given: dict[str, Any
 def test_an_answer_is_known_by_its_mark_wherever_it_stands(tmp_path: Path) -> None:
     workspace = init_workspace(tmp_path / "w")
     NoteInbox(workspace).append(Note(FACT, utc_now(), 0.8))
-    answers = list[str]()
-
-    async def talk() -> None:
-        async with in_process(asking(workspace)) as client:
-            answers.append(await shown(client, "memory_search", query=QUESTION))
-            answers.append(await shown(client, "memory_bootstrap"))
-            answers.append(json.dumps(answers[0]))
-
-    run(talk)
-    answers.append(json.dumps([{"type": "text", "text": answers[0]}]))
-    answers.append(json.dumps({"wrapped": answers[0]})[5:])
+    with talking(asking(workspace)) as agent:
+        answer, bootstrap = agent.says("memory_search", query=QUESTION), agent.says("memory_bootstrap")
+    forms: tuple[object, ...] = (answer, [{"type": "text", "text": answer}])
+    answers = [answer, bootstrap, *map(json.dumps, forms), json.dumps({"wrapped": answer})[5:]]
     assert [answer for answer in answers if not is_own_answer(answer)] == []
     for answer in answers:
         assert texts(tmp_path / "a.jsonl", {"role": "tool", "content": answer}) == []
@@ -122,16 +115,11 @@ def test_a_fact_stays_first_however_often_an_agent_asks_for_it(tmp_path: Path) -
     for text in (FACT, *(f"Crane number {n} in Bergen was painted by Bo" for n in range(9))):
         NoteInbox(workspace).append(Note(text, utc_now(), 0.6))
     for session in range(8):
-        answers = list[Any]()
-
-        async def asked(answers: list[Any] = answers) -> None:
-            async with in_process(asking(workspace)) as client:
-                answers.append(await shown(client, "memory_search", query=QUESTION))
-
-        run(asked)
-        assert answers[0].splitlines()[1] == f"1. {FACT}"
+        with talking(asking(workspace)) as agent:
+            answer = agent.says("memory_search", query=QUESTION)
+        assert answer.splitlines()[1] == f"1. {FACT}"
         path = workspace.root / f"{session}.jsonl"
-        texts(path, *claude("t1", "mcp__dreamd__memory_search", {"query": QUESTION}, json.dumps(answers[0])))
+        texts(path, *claude("t1", "mcp__dreamd__memory_search", {"query": QUESTION}, json.dumps(answer)))
         with open_exclusive(workspace, Config(), "a test") as store:
             absorb_transcripts(store, [path], utc_now())
 

@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from signal import SIGINT, SIGTERM
 from typing import Any
@@ -36,7 +36,7 @@ from tests.daemon.mcp.agents import (
 )
 from tests.support import forked
 from tests.support.scripted_model import ScriptedModel
-from tests.support.serving import Home, at_home, until
+from tests.support.serving import Daemon, Home, at_home, until
 from tests.support.users import NOBODY, as_root, as_user, living_as
 
 CALL = b'{"jsonrpc":"2.0","id":900006,"method":"tools/call","params":{"name":"working_memory_note","arguments":%s}}'
@@ -184,62 +184,55 @@ def test_a_client_of_the_newer_protocol_may_go_back_to_the_older_one(home: Home)
             assert len(agent.ask("tools/list", params)["result"]["tools"]) == 6
 
 
+@contextmanager
+def dreaming(home: Home) -> Iterator[tuple[Workspace, Daemon, Raw, threading.Event]]:
+    """An agent whose dream, the request 7001, waits for its model until the event is set."""
+    workspace, asked, may_answer = home.workspace(), threading.Event(), threading.Event()
+
+    def think(_: dict[str, Any], __: int) -> str:
+        asked.set()
+        may_answer.wait(60)
+        return "{}"
+
+    with ScriptedModel(think) as model:
+        home.asks(model)
+        with home.serving() as daemon, agent_at(home, workspace.root) as agent:
+            agent.greet()
+            for text in (TEA, PORT):
+                assert not agent.call("working_memory_note", note=text).get("isError")
+            agent.send(request(7_001, "dream_now"))
+            assert asked.wait(60)
+            yield workspace, daemon, agent, may_answer
+
+
 @pytest.mark.full
 def test_without_its_daemon_it_goes_on_alone_until_one_is_back(home: Home) -> None:
     """A call that was under way is told; nothing else is noticed."""
-    workspace, asked, may_answer = home.workspace(), threading.Event(), threading.Event()
-
-    def think(_: dict[str, Any], __: int) -> str:
-        asked.set()
-        may_answer.wait(60)
-        return "{}"
-
-    with ScriptedModel(think) as model:
-        home.asks(model)
-        with home.serving() as daemon, agent_at(home, workspace.root) as agent:
-            agent.greet()
-            for text in (TEA, PORT):
-                assert not agent.call("working_memory_note", note=text).get("isError")
-            agent.send(request(7_001, "dream_now"))
-            assert asked.wait(60)
-            daemon.kill()
-            until(lambda: (answer := agent.line()).get("id") == 7_001 and answer["result"]["isError"])
-            may_answer.set()
-            assert is_thin(agent)
-            assert TEA in text_of(agent.call("memory_search", query="tea"))
-            assert not agent.call("working_memory_note", note="Nobody listens").get("isError")
-            assert len(agent.ask("tools/list")["result"]["tools"]) == 6
-            with home.serving() as back:
-                back.until_kept(workspace)
-                until(lambda: "3 notes pending" in text_of(agent.call("dream_status")))
-            assert agent.end() == 0
-            assert "Traceback" not in agent.said()
+    with dreaming(home) as (workspace, daemon, agent, may_answer):
+        daemon.kill()
+        until(lambda: (answer := agent.line()).get("id") == 7_001 and answer["result"]["isError"])
+        may_answer.set()
+        assert is_thin(agent)
+        assert TEA in text_of(agent.call("memory_search", query="tea"))
+        assert not agent.call("working_memory_note", note="Nobody listens").get("isError")
+        assert len(agent.ask("tools/list")["result"]["tools"]) == 6
+        with home.serving() as back:
+            back.until_kept(workspace)
+            until(lambda: "3 notes pending" in text_of(agent.call("dream_status")))
+        assert agent.end() == 0
+        assert "Traceback" not in agent.said()
 
 
 def test_a_call_that_is_cancelled_is_not_answered_and_the_dream_goes_on(home: Home) -> None:
-    workspace, asked, may_answer = home.workspace(), threading.Event(), threading.Event()
-
-    def think(_: dict[str, Any], __: int) -> str:
-        asked.set()
-        may_answer.wait(60)
-        return "{}"
-
-    with ScriptedModel(think) as model:
-        home.asks(model)
-        with home.serving() as daemon, agent_at(home, workspace.root) as agent:
-            agent.greet()
-            for text in (TEA, PORT):
-                assert not agent.call("working_memory_note", note=text).get("isError")
-            agent.send(request(7_001, "dream_now"))
-            assert asked.wait(60)
-            cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7_001}}
-            agent.send(json.dumps(cancelled).encode())
-            assert "version 0," in text_of(agent.call("dream_status"))
-            may_answer.set()
-            daemon.until(lambda: daemon.status(workspace).last_dream)
-            agent.send(request(7_002, "dream_status"))
-            assert agent.line()["id"] == 7_002
-            assert is_thin(agent)
+    with dreaming(home) as (workspace, daemon, agent, may_answer):
+        cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7_001}}
+        agent.send(json.dumps(cancelled).encode())
+        assert "version 0," in text_of(agent.call("dream_status"))
+        may_answer.set()
+        daemon.until(lambda: daemon.status(workspace).last_dream)
+        agent.send(request(7_002, "dream_status"))
+        assert agent.line()["id"] == 7_002
+        assert is_thin(agent)
 
 
 @as_root

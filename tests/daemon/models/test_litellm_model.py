@@ -93,14 +93,6 @@ def test_a_refused_schema_is_left_out_once_and_from_then_on(serve: Serve) -> Non
     assert server.count == 3
 
 
-def test_importing_the_model_imports_nothing_heavy() -> None:
-    code = (
-        "import sys, daemon.models.litellm_model, daemon.models.metered\n"
-        "print(sorted({'litellm', 'openai', 'httpx', 'tenacity', 'pydantic', 'numpy'} & set(sys.modules)))"
-    )
-    assert _python("-c", code, cwd=REPOSITORY) == ("[]\n", "")
-
-
 @pytest.mark.full
 def test_loading_litellm_opens_no_socket_reads_no_stray_env_file_and_prints_nothing(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("STRAY=1\n")

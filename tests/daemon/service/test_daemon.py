@@ -227,11 +227,13 @@ def test_a_pass_that_meets_somebody_at_work_is_made_up_for(quiet: House) -> None
     name, workspace = quiet.workspace()
     quiet.service.start()
     until(lambda: quiet.passed(name) == 1)  # it has no copy of state.db
-    before = quiet.managed().changed
+    managed = quiet.managed()
+    until(lambda: managed.next is not None and managed.next.action == "wait")
+    before = managed.changed
     with at_work(quiet, name):
         (workspace.root / "transcripts").mkdir()
         (workspace.root / "transcripts" / "chat.jsonl").write_text(TALK, encoding="utf-8")
-        until(lambda: quiet.managed().changed > before)  # the pass is tried at once
+        until(lambda: managed.facts_of[0] == managed.changed > before)  # it is taken in, and the pass is tried
         time.sleep(0.5)
         assert quiet.passed(name) == 1
     until(lambda: quiet.passed(name) == 2)

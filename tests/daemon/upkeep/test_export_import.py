@@ -50,8 +50,10 @@ def rows(root: Path) -> dict[str, list[tuple[object, ...]]]:
 
 
 def test_a_workspace_comes_back_exactly(dreamd: Caller, archive: Path, origin: Path, tmp_path: Path) -> None:
-    there = tmp_path / "there"
+    there, left = tmp_path / "there", tmp_path / ".dreamd-import-of-a-kill"
+    left.mkdir()
     assert dreamd("import", archive, there, "--no-daemon").status == 0
+    assert not left.exists()
     assert members(exported(there, tmp_path / "again.db")) == members(archive)
     assert files_of(tmp_path / "again.db") == files_of(archive)
     assert rows(there) == rows(origin)

@@ -351,15 +351,6 @@ def test_a_worktree_has_also_what_is_above_the_main_checkout(main: Path, tmp_pat
     assert find_workspace(tmp_path / "away" / "tree") == above
 
 
-def test_a_submodule_is_a_folder_like_any_other(main: Path, tmp_path: Path) -> None:
-    git(main, "submodule", "add", repository(tmp_path / "other"), "part")
-    whole, other = init_workspace(main), init_workspace(tmp_path / "other")
-    assert find_workspace(main / "part") == whole
-    assert shared_folder(main / "part") is None
-    own = init_workspace(main / "part")
-    assert find_workspace(main / "part") == own != other
-
-
 def test_a_worktree_shares_nothing_that_this_user_has_not_adopted(main: Path, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     shutil.copytree(init_workspace(tmp_path / "elsewhere").state, main / ".dreamd")
@@ -380,16 +371,6 @@ def test_a_link_in_the_main_checkout_leads_to_no_other_workspace(main: Path, tmp
         assert shared_folder(tmp_path / "tree" / name) == main
         with pytest.raises(UsageError):
             find_workspace(tmp_path / "tree" / name)
-
-
-def test_a_folder_that_claims_to_be_a_worktree_gets_no_workspace(main: Path, tmp_path: Path) -> None:
-    init_workspace(main)
-    hostile = tmp_path / "hostile"
-    hostile.mkdir()
-    for pointer in ("main/.git/worktrees/tree", "main/.git"):
-        (hostile / ".git").write_text(f"gitdir: {tmp_path}/{pointer}\n", encoding="utf-8")
-        with pytest.raises(UsageError):
-            find_workspace(hostile)
 
 
 def test_a_worktree_whose_main_checkout_is_the_home_folder_has_its_own(main: Path, tmp_path: Path) -> None:
