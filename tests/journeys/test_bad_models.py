@@ -5,7 +5,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
@@ -118,23 +117,6 @@ def test_when_the_configuration_says_so_a_bad_answer_ends_in_a_dream_without_the
     assert_ended(workspace, before, status=0, news=True)
 
 
-def test_a_good_answer_after_two_bad_ones_is_told_what_was_wrong_with_them(
-    workspace: Workspace, dreamd: Caller, serve: Serve
-) -> None:
-    def improving(request: dict[str, Any], number: int) -> str | dict[str, Any]:
-        scripts: tuple[Callable[[dict[str, Any], int], str | dict[str, Any]], ...]
-        scripts = (model_characters.wrong_ids, model_characters.one_word, model_characters.good)
-        return scripts[number - 1](request, number)
-
-    server, before = serve(improving), lived.document(workspace)
-    assert dreamd("dream", workspace.root).status == 0
-    first, second, third = (str(request["messages"]) for request in server.requests)
-    assert "there is no N900" not in first
-    assert "there is no N900" in second
-    assert "holds no JSON object" in third
-    assert_ended(workspace, before, status=0, news=True)
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("on_failure", ["keep", "extractive"])
 def test_a_provider_that_fails_for_ever_is_given_up(
@@ -164,17 +146,6 @@ def test_a_model_that_is_never_right_stops_at_the_ceiling_of_the_day(
     assert "limits.tokens_per_day" in dreamd("dream", workspace.root).err
     assert server.count == asked
     assert_ended(workspace, before, status=1, news=False)
-
-
-def test_a_second_dream_with_nothing_new_asks_nobody(workspace: Workspace, dreamd: Caller, serve: Serve) -> None:
-    server = serve(model_characters.good)
-    assert dreamd("dream", workspace.root).status == 0
-    text = lived.document(workspace)
-    for _ in range(3):
-        assert dreamd("dream", workspace.root).status == 3
-    assert server.count == 1
-    assert lived.document(workspace) == text
-    assert lived.outcomes(workspace)[-1] == "skipped"
 
 
 def test_a_cost_of_less_than_nothing_is_no_credit(workspace: Workspace, dreamd: Caller, serve: Serve) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from state.stores.disk.workspace import Workspace
 from tests.support import lived, model_characters
-from tests.support.committing import added, without, write
+from tests.support.committing import added, write
 from tests.support.planted import LINES, NEWS, lost, noted
 from tests.support.running import Caller
 from tests.support.scripted_model import Script, ScriptedModel
@@ -111,24 +111,6 @@ def test_a_restore_brings_the_older_text_back_and_makes_what_came_since_pending(
     lived.assert_valid(workspace)
 
 
-DELETED = LINES[7]
-
-
-def tombstones(workspace: Workspace) -> list[str]:
-    return [row["text"] for row in lived.rows(workspace, "SELECT text FROM tombstones")]
-
-
-def test_a_deleted_line_that_the_owner_writes_again_is_welcome(workspace: Workspace, dreamd: Caller) -> None:
-    write(workspace, lambda text: without(text, DELETED))
-    assert dreamd("dream", workspace.root).status == 0
-    assert tombstones(workspace) == [DELETED]
-    write(workspace, lambda text: added(text, DELETED))
-    noted(workspace, ["The weather was fine on Monday"])
-    assert dreamd("dream", workspace.root).status == 0
-    assert DELETED in lived.lines(workspace)
-    assert tombstones(workspace) == []
-
-
 def test_an_edited_line_and_a_section_of_the_owners_stay(workspace: Workspace, dreamd: Caller) -> None:
     old = LINES[3]
     mine = f"{old.split(', says')[0]}, as I have seen myself"
@@ -157,7 +139,7 @@ def test_a_file_that_is_gone_is_read_from_the_last_version_and_a_notice_says_so(
     assert ended.status == 0
     assert "MEMORY.md was not version 1, and is written again" in ended.err
     assert set(LINES) | set(NEWS) <= set(lived.lines(workspace))
-    assert tombstones(workspace) == []
+    assert lived.rows(workspace, "SELECT * FROM tombstones") == []
     lived.assert_valid(workspace)
 
 

@@ -16,9 +16,10 @@ from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Lifecycle, Origin
 from state.dream import Kind as EvidenceKind
 from state.dream import Reason
-from state.scratch import Note
 from state.stores.disk.workspace import Workspace
 from state.trust import Trust
+from tests.support.forgettable import finds
+from tests.support.working import noted
 
 NOTHING = Consolidation()
 
@@ -35,11 +36,6 @@ def store(here: Workspace, embedding: Embedding) -> Iterator[Store]:
         yield store
 
 
-def _note(store: Store, *texts: str, importance: float = 0.7) -> None:
-    for text in texts:
-        store.notes.inbox.append(Note(text, utc_now(), importance))
-
-
 def _chat(store: Store, name: str, *turns: str, at: datetime | None = None, role: str = "user") -> None:
     path = store.workspace.root / "chats" / f"{name}.jsonl"
     path.parent.mkdir(exist_ok=True)
@@ -49,33 +45,29 @@ def _chat(store: Store, name: str, *turns: str, at: datetime | None = None, role
             file.write(json.dumps({"role": role, "content": turn, "timestamp": stamp}) + "\n")
 
 
-def _found(store: Store, query: str) -> list[str]:
-    return [hit.crystal.text for hit in store.searcher().search(query, utc_now()).hits]
-
-
 def _stages(store: Store) -> dict[str, Lifecycle]:
     rows = store.connection.execute("SELECT text, lifecycle FROM crystals")
     return {row["text"]: Lifecycle(row["lifecycle"]) for row in rows}
 
 
 def test_what_is_new_is_taken_in_and_the_second_pass_finds_nothing(store: Store) -> None:
-    _note(store, "The canary release goes out on Tuesdays")
+    noted(store, "The canary release goes out on Tuesdays")
     _chat(store, "monday", "My parrot is called Admiral", "Grace keeps the boathouse key")
     first = consolidate(store, utc_now())
     assert (first.notes, first.turns, first.vectors, first.compared) == (1, 2, 3, 3)
     assert first.changed
-    assert _found(store, "name of the bird")[0] == "My parrot is called Admiral"
+    assert finds(store, "name of the bird")[0] == "My parrot is called Admiral"
     assert consolidate(store, utc_now()) == NOTHING
     assert not NOTHING.changed
 
 
 def test_an_equal_text_is_shown_once_and_nothing_is_lost(store: Store) -> None:
     said, again = "Ada prefers tea over coffee in the morning", "ada prefers TEA over coffee in the morning"
-    _note(store, said, "The harbour is closed on Mondays")
+    noted(store, said, "The harbour is closed on Mondays")
     consolidate(store, utc_now())
-    _note(store, again, importance=0.6)
+    noted(store, again, importance=0.6)
     assert consolidate(store, utc_now()).merged == 1
-    assert [text for text in _found(store, "what does Ada drink in the morning?") if "Ada" in text] == [said]
+    assert [text for text in finds(store, "what does Ada drink in the morning?") if "Ada" in text] == [said]
     by_text = {one.text: one for one in store.crystals.by_keys(range(1, 9)).values()}
     survivor, twin = by_text[said], by_text[again]
     assert survivor.parents == (twin.id,)
@@ -91,7 +83,7 @@ def test_a_page_that_repeats_the_owners_word_neither_lifts_nor_lowers_it(store: 
     store.crystals.upsert([word, echo])
     assert consolidate(store, utc_now()).merged == 1
     assert store.crystals.get([word.id]) == [word]
-    assert _found(store, "where do payments go?") == [word.text]
+    assert finds(store, "where do payments go?") == [word.text]
 
 
 def test_what_a_pointer_leads_to_still_resolves_when_its_text_is_said_again(store: Store) -> None:
@@ -100,7 +92,7 @@ def test_what_a_pointer_leads_to_still_resolves_when_its_text_is_said_again(stor
     store.connection.execute(
         "INSERT INTO pointers (keywords, topic, crystal, made_in) VALUES ('lighthouse lamp', 'x', ?, 1)", (left.id,)
     )
-    _note(store, "The lighthouse lamp was paid twice!", importance=1.0)
+    noted(store, "The lighthouse lamp was paid twice!", importance=1.0)
     done = consolidate(store, utc_now())
     assert (done.merged, done.archived, done.frozen) == (0, 0, 1)
     assert left.id in {hit.crystal.id for hit in store.searcher().search("lighthouse lamp", utc_now(), limit=5).hits}
@@ -114,7 +106,7 @@ def test_lives_move_on_and_back(store: Store) -> None:
     )
     assert consolidate(store, now).archived == 1
     assert _stages(store) == {old: Lifecycle.ARCHIVED, fresh: Lifecycle.GENERATED}
-    assert old in _found(store, "old ferry timetable in the hall")
+    assert old in finds(store, "old ferry timetable in the hall")
     recall(store, old)
     assert _stages(store)[old] is Lifecycle.ACTIVATED
     assert consolidate(store, now).archived == 0
@@ -149,14 +141,14 @@ def test_a_transcript_that_cannot_be_read_and_a_glob_that_leads_out_are_named(st
     assert done.turns == 1
     assert "bad.jsonl" in done.problems[0]
     store.config = Config.model_validate({"sources": {"transcripts": ["../*.md"]}})
-    _note(store, "The harbour is closed on Mondays")
+    noted(store, "The harbour is closed on Mondays")
     done = consolidate(store, utc_now())
     assert done.notes == 1
     assert "no glob inside the workspace" in done.problems[0]
 
 
 def test_a_pass_that_is_stopped_goes_on_with_the_next_one(store: Store) -> None:
-    _note(store, *(f"Ship number {number} lies at pier {number}" for number in range(150)))
+    noted(store, *(f"Ship number {number} lies at pier {number}" for number in range(150)))
     asked = iter(range(99))
 
     def soon() -> bool:

@@ -21,6 +21,7 @@ from state.scratch import Note
 from state.signals.curiosity import Cause
 from state.signals.hormones import Feeling
 from state.stores.database.table import layouts_of
+from tests.support.faults import PowerCut
 from tests.support.forgettable import quick
 from tests.support.model_characters import good
 from tests.support.scripted_model import ScriptedModel
@@ -93,10 +94,6 @@ AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 NODES = ["gather", "synthesize", "evict", "commit"]
 
 
-class Killed(BaseException):
-    """What nothing but the end of the process answers."""
-
-
 def noted(store: Store) -> None:
     store.notes.inbox.append(Note("Ada prefers tea over coffee", AT, 0.8))
 
@@ -122,11 +119,11 @@ def deny(store: Store, times: int) -> None:
 def test_a_dream_without_a_model_that_is_killed_after_a_step_is_run_again(tmp_path: Path, at: str) -> None:
     def kill(step: Step) -> None:
         if step.node == at:
-            raise Killed
+            raise PowerCut
 
     with working(tmp_path / "agent") as store:
         noted(store)
-        with suppress(Killed):
+        with suppress(PowerCut):
             dream_now(store, Reason.MANUAL, Mode.AUTO, kill)
         with suppress(NothingToDoError):
             dream_now(store, Reason.MANUAL, Mode.AUTO)

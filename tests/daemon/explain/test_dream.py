@@ -25,13 +25,12 @@ from state.codec import encode
 from state.dream import Reason
 from state.errors import NotFoundError, NothingToDoError, RejectedError, UsageError
 from state.forgetting.cutting import Cut
-from state.scratch import Note
 from state.stores.database.tables import Act
 from state.stores.history.ledger import Call, Finished
 from state.stores.vectors.embedder import Unavailable
 from tests.support.model_characters import good, inputs_of
 from tests.support.scripted_model import Script, ScriptedModel
-from tests.support.working import SECRET
+from tests.support.working import SECRET, noted
 
 TEA, HERON = "Ada prefers tea over coffee in the morning", "The staging database is called heron"
 
@@ -46,11 +45,6 @@ def opened(root: Path, script: Script = good, answers_days: int = 14) -> Iterato
         with open_exclusive(init_workspace(root), config, "test") as store:
             store.embedding = Embedding.given(Unavailable("left out of this test"))
             yield store
-
-
-def noted(store: Store, *texts: str) -> None:
-    for text in texts:
-        store.notes.inbox.append(Note(text, utc_now(), 0.8))
 
 
 def dreamt(store: Store, *texts: str, mode: Mode = Mode.AUTO) -> str:

@@ -32,6 +32,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
 from state.trust import Trust
 from tests.support.existing_memory import CLAUDE_MD, HANDBOOK, SUMMARY, Home
+from tests.support.faults import PowerCut
 from tests.support.repository import git
 from tests.support.working import working
 
@@ -136,10 +137,6 @@ def test_links_out_of_the_workspace_and_what_is_no_file_are_refused(store: Store
     assert absorbed(store, written(store, "a real file\n", "real.md").with_name("NOTES.md")) == 1
 
 
-class Cut(BaseException):
-    """The process is gone."""
-
-
 def test_an_end_at_any_file_costs_a_repetition_and_nothing_twice(tmp_path: Path) -> None:
     root, home = tmp_path / "here", Home(tmp_path)
     workspace = init_workspace(root)
@@ -158,14 +155,14 @@ def test_an_end_at_any_file_costs_a_repetition_and_nothing_twice(tmp_path: Path)
     def cut(step: Step) -> None:
         told.append(step.figures)
         if len(told) <= len(files):
-            raise Cut
+            raise PowerCut
 
     def once() -> int:
         with LocalAccess(workspace, Config(), "a test", cut, there) as access:
             return ingest.run(access, files=files).crystals
 
     for _ in files:
-        with pytest.raises(Cut):
+        with pytest.raises(PowerCut):
             once()
     assert (once(), once()) == (0, 0)
     with working(root) as store:
