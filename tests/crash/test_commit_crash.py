@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from state.document.operations import Action
 from state.errors import FencedError, StorageError
 from state.scratch import Note
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import open_database
+from state.stores.database.connection import open_database, open_unmigrated
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace, contained
@@ -479,6 +480,36 @@ def test_an_owner_that_is_displaced_before_any_call_of_its_commit_changes_nothin
     runs = every_fault((Fault.CRASH,), scenario)
     assert runs > share(15)
     assert fenced > (runs / 2 if is_whole() else share(15))
+
+
+def test_an_owner_that_is_displaced_before_any_transaction_of_its_commit_changes_nothing(
+    edited: Prepared, tmp_path: Path
+) -> None:
+    """Nobody does anything meanwhile: what is in its way is that it asks whether it is the owner."""
+
+    def found(workspace: Workspace) -> list[object]:
+        with open_unmigrated(workspace.database) as connection:
+            rows = [tuple(row) for row in connection.execute("SELECT * FROM versions")]
+            return [*rows, *map(tuple, connection.execute("SELECT * FROM document")), workspace.document.read_text()]
+
+    for nth in count():
+        workspace, begun, before = edited.copy(tmp_path / str(nth)), count(), list[list[object]]()
+        write(workspace, ADDS.change)
+
+        def begins(statement: str, workspace: Workspace = workspace, nth: int = nth) -> None:
+            if statement.startswith("BEGIN") and next(begun) == nth:  # noqa: B023
+                displace(workspace)
+                before.append(found(workspace))  # noqa: B023
+
+        with opened(workspace) as store:
+            store.crystals.connection.set_trace_callback(begins)
+            with suppress(FencedError):
+                store.memory.commit(edited.dream)
+            store.crystals.connection.set_trace_callback(None)
+        if not before:
+            break
+        assert [found(workspace)] == before
+    assert nth > 2
 
 
 def test_a_version_that_was_made_in_the_meantime_is_not_overwritten_and_the_next_dream_works(

@@ -4,7 +4,6 @@ The operation that was under way is done (its COMMIT was the last thing that hap
 """
 
 import random
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,14 +14,16 @@ from pathlib import Path
 import pytest
 
 from daemon import sessions
+from daemon.dream.consolidation import merge_duplicates
 from daemon.workspace.stores import Store
-from state.errors import DreamdError
+from state.crystals.crystal import Crystal, Origin
+from state.errors import DreamdError, StorageError
+from tests.support.in_memory import BagOfWords
 from tests.support.long_variants import variants
 from tests.support.stepping import EVERY_STATEMENT, killed
 from tests.support.working import AT, HOUR, add, everything, working, written
 
-TEXT = "worth keeping"
-WRITTEN = ("sessions items item_events forgotten meta crystals occurrences to_embed").split()
+WRITTEN = "sessions items item_events forgotten meta crystals occurrences to_embed to_compare".split()
 POLICIES: dict[str, dict[str, object]] = {
     "ttl": {},
     "budget": {"soft_limit": 6, "hard_limit": 9, "batch_size": 3},
@@ -144,47 +145,6 @@ def killed_and_opened(folder: Path, seed: int, kill_at: int) -> None:
             perform(left, number, rng)
 
 
-def promoted(store: Store) -> None:
-    sessions.promote(store, "s", everything(store)[0].id, AT)
-
-
-def got(store: Store) -> None:
-    """A critical one that was asked for becomes a crystal."""
-    sessions.get(store, "s", everything(store)[0].id, AT)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("every", variants(3, 1))
-@pytest.mark.parametrize(("act", "priority"), [(got, "critical"), (promoted, "medium")], ids=["got", "promoted"])
-def test_a_kill_leaves_an_item_and_its_crystal_or_neither_promoted(
-    tmp_path: Path, act: Callable[[Store], None], priority: str, every: int
-) -> None:
-    with working(tmp_path / "w") as store:
-        add(store, TEXT, priority=priority)
-        store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    shutil.copytree(root := store.workspace.state, before := tmp_path / "before")
-
-    def live() -> None:
-        with working(tmp_path / "w") as store:
-            act(store)
-
-    for kill_at in count(0, every):
-        shutil.rmtree(root)
-        shutil.copytree(before, root)
-        is_killed = killed(live, kill_at, steps=EVERY_STATEMENT) is None
-        with working(tmp_path / "w") as store:
-            assert store.crystals.count() == sessions.list_promoted(store, "s").count
-            act(store)
-            (crystal,) = store.crystals.by_keys([1]).values()
-            assert store.crystals.count() == 1
-            assert (crystal.text, len(store.crystals.sources(crystal.id))) == (TEXT, 1)
-            (memory,) = sessions.list_promoted(store, "s").memories
-            assert memory.promoted_to_id is not None
-        if not is_killed:
-            break
-    assert kill_at > 20
-
-
 @contextmanager
 def failing(store: Store, nth: int) -> Iterator[None]:
     """The write of this number (from 0) to any table of working memory or of the crystals fails."""
@@ -246,7 +206,19 @@ def _cleaning(store: Store) -> Callable[[], object]:
     return lambda: sessions.maintain(store, AT + 5 * HOUR)
 
 
-SCENES = (_evicting, _forgetting, _clearing, _restoring, _relating, _opening, _cleaning)
+def _promoting(store: Store) -> Callable[[], object]:
+    id_ = add(store, "one")
+    return lambda: sessions.promote(store, "s", id_, AT)
+
+
+def _merging(store: Store) -> Callable[[], object]:
+    """Two crystals that say the same."""
+    store.crystals.upsert(Crystal(text, Origin.SCRATCH, AT) for text in ("Ada prefers tea", "ADA prefers  tea"))
+    store.crystals.vectors.embed_pending(BagOfWords())
+    return lambda: merge_duplicates(store)
+
+
+SCENES = (_evicting, _forgetting, _clearing, _restoring, _relating, _opening, _cleaning, _promoting, _merging)
 
 
 @pytest.mark.parametrize("scene", SCENES)
@@ -260,7 +232,7 @@ def test_a_call_whose_nth_write_fails_changes_nothing(
             with failing(store, nth):
                 try:
                     call()
-                except sqlite3.OperationalError:
+                except (sqlite3.OperationalError, StorageError):
                     failed = True
                 else:
                     failed = False

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from daemon import sessions as working_memory
 from state.sessions.item import Item, Related, State
 from state.stores.database.connection import open_database
 from state.stores.sessions.sessions import Session, Sessions
 from tests.state.sessions.items import DAY, START, item
+from tests.support.working import AT, HOUR, contents, everything, working
+from tests.support.working import add as add_said
 
 
 @pytest.fixture
@@ -77,3 +80,14 @@ def test_what_was_purged_stands_nowhere_in_the_tables(sessions: Sessions) -> Non
     for word in words.split():
         assert [row for row in dump if word in row or word[:4] in row] == [], word
     assert [one.state for one in sessions.items(session)] == [State.PURGED] * 2
+
+
+def test_what_was_hidden_is_remembered_again_as_it_was(tmp_path: Path) -> None:
+    with working(tmp_path / "w") as store:
+        hidden, _ = (add_said(store, text) for text in ("one", "two"))
+        before, _ = everything(store)
+        working_memory.forget(store, "s", f"id:{hidden}", AT)
+        assert contents(working_memory.remember(store, "s", AT)) == ["two"]
+        back = working_memory.restore(store, "s", hidden, AT + HOUR)
+        assert (back.restored, back.evicted, everything(store)[0]) == (True, (), before)
+        assert contents(working_memory.remember(store, "s", AT)) == ["two", "one"]
