@@ -20,7 +20,7 @@ _LOOKING = {"look": True, "receipt": "none"}
 _FILLED_BY = {
     "gaps": "A search that finds nothing good leaves a question here, and so does a question in a note.",
     "skills": "A task that is asked for in several sessions shows here, once a pass over the memory has looked.",
-    "hormones": "Errors and thanks in transcripts raise the levels, and so do 'dreamd feel' and the agent's tool.",
+    "mood": "Errors and thanks in transcripts raise the levels, and so does 'dreamd feel'.",
 }
 # These names are of pages.
 _OWN = {"crystal", "dreams", "forget"}

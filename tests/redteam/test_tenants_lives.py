@@ -72,7 +72,7 @@ def _is_empty(town: Tenancy, token: str, before: Occupant) -> None:
         ("POST", "memory_search", {"query": "tea coffee green"}),
         ("GET", "crystals", None),
         ("GET", "session_list", None),
-        ("GET", "hormones", None),
+        ("GET", "mood?hours=24", None),
         ("GET", "gaps", None),
         ("GET", "dream_status", None),
     ):

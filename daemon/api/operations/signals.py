@@ -28,8 +28,8 @@ Limit = Annotated[int, Arg(ge=1, le=MOST)]
 class Mood:
     """The hormone levels now, each in [0, 1], what they make of the mood, and what they fall back to.
 
-    `curve` is how they were, `events` what raised them, the latest first, with the levels right after; `more` events
-    are not among these.
+    `curve` is how they were over the hours that were asked for, `events` what raised them, the latest first, with the
+    levels right after; `more` events are not among these.
     """
 
     now: Hormones
@@ -59,22 +59,17 @@ def feel_event(
 
 
 @operation("mood", reads=True, text=mood_text)
-def current_mood(access: WorkspaceAccess) -> Mood:
-    """Return the hormone levels now."""
-    with access.read() as store:
-        return _mood_of(store.feelings, utc_now())
-
-
-@operation("hormones", reads=True)
-def hormones(
+def current_mood(
     access: WorkspaceAccess,
-    hours: Annotated[int, Arg("How far back the curve and the events go", ge=1, le=168)] = 24,
+    hours: Annotated[int, Arg("How far back the curve and the events go; 0: without them", ge=0, le=168)] = 0,
     samples: Annotated[int, Arg("Moments of the curve, from then to now", ge=2, le=MOST)] = 96,
 ) -> Mood:
-    """Return the hormone levels now and over the last hours, with the events that raised them."""
+    """Return the hormone levels now, and over the last hours with the events that raised them."""
     now, span, last = utc_now(), timedelta(hours=hours), samples - 1
     moments = [now - span * (last - number) / last for number in range(samples)]
     with access.read() as store:
+        if not hours:
+            return _mood_of(store.feelings, now)
         shown = shown_of(store.crystals, store.redaction)
         events, count = store.feelings.events(now - span, now, MOST_EVENTS)
         return replace(

@@ -119,7 +119,7 @@ def test_hormones_tell_the_latest_events_and_how_many_more(access: LocalAccess, 
         cause = f"event {number}" if number else f"my key is {KEY}"
         store.feelings.feel([Feeling.REWARD], cause, now - timedelta(minutes=103 - number))
     store.feelings.feel([Feeling.ERROR], "long ago", now - timedelta(hours=30))
-    told = ask(access, "hormones", hours=2, samples=5)
+    told = ask(access, "mood", hours=2, samples=5)
     assert (len(told.events), told.more) == (100, 3)
     assert told.events[0].cause == "event 102"
     assert told.events[0].after.dopamine == 1.0
@@ -128,7 +128,7 @@ def test_hormones_tell_the_latest_events_and_how_many_more(access: LocalAccess, 
     assert (told.curve[-1].at - told.curve[0].at, len(told.curve)) == (timedelta(hours=2), 5)
     assert told.baselines.dopamine == BASELINES.dopamine
     store.connection.execute("DELETE FROM feelings WHERE cause LIKE 'event%'")
-    (last,) = ask(access, "hormones", hours=2).events
+    (last,) = ask(access, "mood", hours=2).events
     assert "[redacted" in last.cause
     assert KEY not in repr(last)
 
@@ -173,7 +173,13 @@ def test_a_forgotten_text_is_in_no_table(access: LocalAccess, store: Store) -> N
     with transaction(store.connection) as connection:
         connection.execute("INSERT INTO skills VALUES (0, 'falcon nests in the old tower', .5, 3, 2)")
         connection.execute("INSERT INTO tombstones VALUES ('the falcon nests in the old tower', ?)", (to_text(NOW),))
-    tables = ("crystals", "gaps", "skills", "hormones", "forgotten")
-    assert all("falcon" in repr(ask(access, table)) for table in tables)
+    tables: dict[str, dict[str, int]] = {
+        "crystals": {},
+        "gaps": {},
+        "skills": {},
+        "mood": {"hours": 1},
+        "forgotten": {},
+    }
+    assert all("falcon" in repr(ask(access, table, **fields)) for table, fields in tables.items())
     forget(store, ForgetRequest("falcon"), utc_now())
-    assert [table for table in tables if "falcon" in repr(ask(access, table))] == []
+    assert [table for table, fields in tables.items() if "falcon" in repr(ask(access, table, **fields))] == []

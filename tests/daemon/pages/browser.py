@@ -30,7 +30,7 @@ _MOST_SORTED = 6
 GENERIC = (
     "gaps",
     "skills",
-    "hormones",
+    "mood",
     "crystals",
     "history",
     "memory_bootstrap",

@@ -45,7 +45,7 @@ EMPTY = {
     "settings": "Every value is the default.",
     "gaps": "A search that finds nothing good leaves a question here",
     "skills": "A task that is asked for in several sessions",
-    "hormones": "Errors and thanks in transcripts raise the levels",
+    "mood": "Errors and thanks in transcripts raise the levels",
 }
 # What the pages of a full one say.
 FULL = {
@@ -77,7 +77,7 @@ FULL = {
     "gaps": [*QUESTIONS, "miss"],
     "gaps?cause=miss": ["Who approves refunds?"],
     "skills": ["rotate the <i>certificates</i>", "0.55"],
-    "hormones": ["the <b>build</b> broke", "baselines"],
+    "mood?hours=24": ["the <b>build</b> broke", "baselines"],
     "memory_state": [TEA],
     "history": ["version"],
     "memory_bootstrap": [TEA],
@@ -95,7 +95,7 @@ REFUSED = {
     422: """
         crystal line?id=12 session search?since=yesterday search?as_of=9999-12-31 search?limit=51
         search?origin=moon search?query=a&query=b search?other=1 forget?text=Falconer forget?text=L12%0A
-        memory?start=-1 gaps?cause=moon gaps?limit=0 hormones?hours=500
+        memory?start=-1 gaps?cause=moon gaps?limit=0 mood?hours=500
         """,
 }
 
@@ -187,7 +187,7 @@ def test_every_link_leads_to_a_page(browser: Browser, full: Asking) -> None:
             page = browser.get(address)
             assert page.status != 404, address
             left += Parsed(page.body.decode()).addresses
-    assert {f"/w/{full.name}/{one}" for one in ("dream", "line", "crystal", "session", "hormones")} <= set(seen)
+    assert {f"/w/{full.name}/{one}" for one in ("dream", "line", "crystal", "session", "mood")} <= set(seen)
 
 
 def test_looking_leaves_no_trace(browser: Browser, full: Asking) -> None:
