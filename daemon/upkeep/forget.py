@@ -9,13 +9,12 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from sqlite3 import Connection
 
 from daemon.dream.progress import Step
 from daemon.ingest.notes import absorb_notes
 from daemon.upkeep.forget_plan import ForgetRequest, Plan, Said, plan_of, said_in
-from daemon.upkeep.forget_proof import left_in_file, lines_with, name_of, notes_with, of_the_owner, searched
+from daemon.upkeep.forget_proof import left_in_file, name_of, notes_with, of_the_owner, searched
 from daemon.workspace.adoption import unvouch
 from daemon.workspace.agent_files import write_agent_files
 from daemon.workspace.document import settle_document
@@ -25,8 +24,7 @@ from state.forgetting.known import RECOGNISED, Target
 from state.stores.database.connection import transaction
 from state.stores.database.copies import delete_copies
 from state.stores.database.tombstones import TombstoneStore
-from state.stores.disk.disk import LONGEST_LOG, Disk
-from state.stores.disk.workspace import Workspace
+from state.stores.disk.disk import LONGEST_LOG
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue
 from state.stores.erasing.intent import digest, finish, intend, intended, keep_receipt
@@ -97,14 +95,16 @@ def forget(
         intend(connection, plan.erasure)
         for target in plan.unlearnt:
             TombstoneStore(connection).block(target, now)
-    traces: Counter[str] = Counter()
-    _erase_documents(store.workspace, store.disk, plan.erasure, traces)
+    traces = _in_files(store, plan.erasure, now)
+    for path in (store.workspace.document, store.workspace.backup):
+        if path.exists():
+            files.erase_document(store.disk, path, plan.erasure)
     on_step(Step("files", "MEMORY.md"))
     plan = replace(plan, erasure=_erase_database(store, plan.erasure, traces, now))
     if store.notes.wipe():
         absorb_notes(store, now, most=None)  # what was filed again is known: the copy of state.db covers it
         store.memory.show_notes(anew=True)
-    _erase_others(store, plan.erasure, traces)
+    _erase_others(store, plan.erasure)
     write_agent_files(store)
     note_git(store.workspace, connection)
     on_step(Step("history", "state.db, checkpoints, the vector index"))
@@ -127,15 +127,7 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
     connection = store.connection
     plan = plan_of(store, request, intended(connection))
     erasure = plan.erasure
-    traces: Counter[str] = Counter()
-    patterns = Patterns(erasure.sought)
-    stored = files.database_files(store.workspace)
-    for path in files.all_files(store.workspace, store.notes.inbox):
-        if path not in stored and not path.is_relative_to(store.workspace.copies):
-            traces[_place(store.workspace, path)] += left_in_file(store, path, erasure, patterns)
-    originals = Originals(store.workspace).all(now)
-    traces["originals"] += sum(erasure.holds(one.text) for one in originals)
-    traces["copies"] += _files_holding(store.workspace.copies, patterns)
+    traces = _in_files(store, erasure, now)
     connection.execute("BEGIN IMMEDIATE")
     try:
         _count_tables(erase(connection, erasure, now), traces)
@@ -148,7 +140,7 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
         dry_run=True,
         crystals=len(erasure.crystals) + len(waiting),
         texts=said_in(store, plan),
-        left=tuple(of_the_owner(store, patterns)),
+        left=tuple(of_the_owner(store, Patterns(erasure.sought))),
     )
 
 
@@ -181,12 +173,17 @@ def _end_interrupted(memory: Memory, ledger: Ledger, now: datetime) -> None:
         ledger.end(run.id, "failed", "interrupted, and ended by a forgetting", now)
 
 
-def _erase_documents(workspace: Workspace, disk: Disk, erasure: Erasure, traces: Counter[str]) -> None:
-    """Erase the targets in MEMORY.md, and in the backup of the first one."""
-    for path in (workspace.document, workspace.backup):
-        if path.exists():
-            lines = lines_with(disk.read_bytes(path), erasure)
-            traces[path.name] += max(lines, int(files.erase_document(disk, path, erasure)))
+def _in_files(store: Store, erasure: Erasure, now: datetime) -> Counter[str]:
+    """Count the lines, notes and values with a target in files but state.db and the index; of copies, the files."""
+    workspace, patterns, traces = store.workspace, Patterns(erasure.sought), Counter[str]()
+    stored = files.database_files(workspace)
+    for path in files.all_files(workspace, store.notes.inbox):
+        if path.parent in (workspace.checkpoints, workspace.copies):
+            traces[path.parent.name] += patterns.count_file(path, most=1)[0]
+        elif path not in stored and not path.is_relative_to(workspace.index):
+            traces[name_of(store.workspace, path)] += left_in_file(store, path, erasure, patterns)
+    traces["originals"] += sum(erasure.holds(one.text) for one in Originals(workspace).all(now))
+    return +traces
 
 
 def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: datetime) -> Erasure:
@@ -195,14 +192,10 @@ def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: d
     Return the erasure that includes those rows.
     """
     connection = store.connection
-    noted = {
-        name_of(store.workspace, path): notes_with(store.disk.read_bytes(path, LONGEST_LOG), erasure)
-        for path in store.notes.inbox.files()
-    }
-    traces.update(noted)
+    logs = [store.disk.read_bytes(path, LONGEST_LOG) for path in store.notes.inbox.files()]
     with transaction(connection):
         store.check()  # a process that was stopped until now, and displaced, writes nothing more
-        store.notes.plan_wipe() if any(noted.values()) else store.notes.forget_marks()
+        store.notes.plan_wipe() if any(notes_with(log, erasure) for log in logs) else store.notes.forget_marks()
         erasure |= planned(connection, erasure.targets, erasure.cut)
         intend(connection, erasure)
         counts = erase(connection, erasure, now)
@@ -210,16 +203,13 @@ def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: d
     return erasure
 
 
-def _erase_others(store: Store, erasure: Erasure, traces: Counter[str]) -> None:
+def _erase_others(store: Store, erasure: Erasure) -> None:
     """Erase the targets in the other files of the state folder; drop checkpoints and index."""
-    workspace, disk = store.workspace, store.disk
-    patterns = Patterns(erasure.sought)
-    traces["transcripts"] += unvouch(workspace, erasure.holds)  # whole names, before words are taken out of files
+    workspace, disk, patterns = store.workspace, store.disk, Patterns(erasure.sought)
+    unvouch(workspace, erasure.holds)  # whole names, before words are taken out of files
     for path in files.others(workspace, disk):
-        traces[_place(store.workspace, path)] += files.erase_other(disk, path, erasure, patterns)
-    traces["originals"] += Originals(workspace).erase(lambda one: erasure.holds(one.text))
-    for folder in (workspace.checkpoints, workspace.copies):
-        traces[folder.name] += _files_holding(folder, patterns)
+        files.erase_other(disk, path, erasure, patterns)
+    Originals(workspace).erase(lambda one: erasure.holds(one.text))
     files.empty_folder(disk, workspace.checkpoints)
     delete_copies(workspace.database, disk)  # made anew when nothing of the text is left, not even the plan
     store.indexing.drop(store.crystals)  # what ChromaDB deletes stays in its files
@@ -244,17 +234,6 @@ def _finish(store: Store, receipt: Receipt, *, embeds: bool) -> None:
     finish(connection)
     empty_log(connection)
     store.copy_if_due(receipt.at, timedelta())
-
-
-def _files_holding(folder: Path, patterns: Patterns) -> int:
-    return sum(patterns.count_file(path, most=1)[0] for path in folder.rglob("*") if path.is_file())
-
-
-def _place(workspace: Workspace, path: Path) -> str:
-    """Return the name of a file in the receipt."""
-    if path.is_relative_to(workspace.checkpoints):
-        return workspace.checkpoints.name
-    return name_of(workspace, path)
 
 
 def _count_tables(counts: Counter[str], traces: Counter[str]) -> None:

@@ -31,7 +31,7 @@ from state.stores.backup.former_archive import is_former
 from state.stores.backup.reading import open_archive
 from state.stores.database.table import Kind, layouts_of
 from state.stores.database.tables import content_of
-from state.stores.disk.disk import below
+from state.stores.disk.disk import LONGEST_LOG, below
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue, live_count
@@ -110,7 +110,7 @@ def left_in_file(store: Store, path: Path, erasure: Erasure, patterns: Patterns)
     """
     if files.has_receipts_alone(store.disk, path):
         return 0
-    content = store.disk.read_bytes(path)
+    content = store.disk.read_bytes(path, LONGEST_LOG)
     text = content.decode("utf-8", "replace")
     if path in (store.workspace.document, store.workspace.backup):
         return max(lines_with(content, erasure), 1) if erased_document(text, erasure) != text else 0

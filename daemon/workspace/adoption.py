@@ -219,14 +219,13 @@ def vouch(workspace: Workspace, transcript: Path) -> None:
         workspace.disk().append_locked(workspace.state / _TRANSCRIPTS, os.fsencode(real) + b"\n", b"")
 
 
-def unvouch(workspace: Workspace, holds: Callable[[str], bool]) -> int:
-    """Remove the files from the list whose names `holds` accepts; return how many."""
+def unvouch(workspace: Workspace, holds: Callable[[str], bool]) -> None:
+    """Remove the files from the list whose names `holds` accepts."""
     known = vouched(workspace)
     kept = sorted(name for name in known if not holds(name))
     if len(kept) < len(known):
         rows = b"".join(os.fsencode(name) + b"\n" for name in kept)
         workspace.disk().write_atomic(workspace.state / _TRANSCRIPTS, rows)
-    return len(known) - len(kept)
 
 
 # ------------------------------------------------------------ whose a folder is

@@ -432,25 +432,23 @@ def _aside(path: Path) -> Path:
 
 def change_text(
     disk: Disk, path: Path, change: Callable[[bytes], bytes], join: Callable[[bytes, bytes], bytes], again: str
-) -> bool:
-    """Replace the file by what `change` makes of it; whether that changed it. A missing file stays missing.
+) -> None:
+    """Replace the file by what `change` makes of it. A missing file stays missing.
 
     A person may save it at any moment. A save at the moment of the swap is the newer text, and is changed likewise.
     What a swap left that was cut off may be such a save: `join` says what is to stand of what is there and of that,
     both changed. `change` may be done twice. Raises DocumentError for a file that never holds still; `again` says
     what to do then.
     """
-    changed = False
     if (aside := disk.displaced(path)) is not None:
-        changed, current = True, change(disk.read_optional(path) or b"")
+        current = change(disk.read_optional(path) or b"")
         if (joined := join(current, change(aside))) != current:
             disk.write_atomic(path, joined)
         disk.settle(path)
     for _ in range(_SAVES):
         found = disk.read_optional(path)
         if found is None or (new := change(found)) == found:
-            return changed
-        changed = True
+            return
         displaced_text = disk.exchange(path, new, mode=0o644)
         if displaced_text not in (None, found):  # saved between reading and swapping: that is the newer one
             disk.write_atomic(path, change(displaced_text))

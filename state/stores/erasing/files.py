@@ -25,12 +25,12 @@ _DATABASE = re.compile(r"state\.db|.*-(?:wal|shm|journal)$")
 SQLITE = b"SQLite format 3\0"
 
 
-def erase_document(disk: Disk, path: Path, erasure: Erasure) -> bool:
-    """Erase the targets from MEMORY.md (or its backup); whether that changed the file.
+def erase_document(disk: Disk, path: Path, erasure: Erasure) -> None:
+    """Erase the targets from MEMORY.md (or its backup).
 
     A save at the moment of the swap is kept, erased. Raises DocumentError for a file that is no text.
     """
-    return change_text(disk, path, lambda content: _erased(content, path, erasure), _joined, "forget again")
+    change_text(disk, path, lambda content: _erased(content, path, erasure), _joined, "forget again")
 
 
 def _erased(content: bytes, path: Path, erasure: Erasure) -> bytes:
@@ -87,24 +87,17 @@ def others(workspace: Workspace, disk: Disk) -> list[Path]:
     ]
 
 
-def erase_other(disk: Disk, path: Path, erasure: Erasure, patterns: Patterns) -> bool:
-    """Erase the targets from any other file; whether that changed it. A database that holds them is deleted.
+def erase_other(disk: Disk, path: Path, erasure: Erasure, patterns: Patterns) -> None:
+    """Erase the targets from any other file. A database that holds them is deleted.
 
-    So is a temporary file of a process that ended, whatever it holds.
+    So is a temporary file of a process that ended, whatever it holds: nobody waits for it, dreamd is alone here.
     """
-    if TEMPORARY in path.name:  # half written, or packed: nobody waits for it, dreamd is alone here
-        disk.remove(path)
-        return False
     content = disk.read_bytes(path)
-    if content.startswith(SQLITE) or _DATABASE.match(path.name):
-        if patterns.count(content, loose=True, most=1):
-            disk.remove(path)
-            return True
-        return False
-    new = blank_text(content, erasure)
-    if new != content:
+    is_database = content.startswith(SQLITE) or _DATABASE.match(path.name)
+    if TEMPORARY in path.name or (is_database and patterns.count(content, loose=True, most=1)):
+        disk.remove(path)
+    elif not is_database and (new := blank_text(content, erasure)) != content:
         disk.write_atomic(path, new)
-    return new != content
 
 
 def blank_text(content: bytes, erasure: Erasure) -> bytes:
@@ -121,15 +114,12 @@ def blank_text(content: bytes, erasure: Erasure) -> bytes:
     return new.encode("utf-8", "surrogateescape")
 
 
-def empty_folder(disk: Disk, folder: Path) -> int:
-    """Delete everything in the folder (of a link, the link); how many files that were."""
-    removed = 0
+def empty_folder(disk: Disk, folder: Path) -> None:
+    """Delete everything in the folder (of a link, the link)."""
     with storage_errors(folder):
         for path in sorted(below(folder), reverse=True):
             if path.is_dir() and not path.is_symlink():
                 path.rmdir()
             else:
                 disk.system.unlink(path)
-                removed += 1
         disk.fsync_folder(folder)
-    return removed

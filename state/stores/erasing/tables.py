@@ -1,8 +1,8 @@
 """Table erasure: finds what goes from state.db (`planned`), takes it out of every table, then off the disk.
 
-Tables whose rows have a meaning are treated by it: a crystal of which something remains gets its new id, a line keeps
-its place in the ledger and no word, an item leaves its session. After that every text in every table is looked at,
-whatever table it is; only names that are dreamd's own, and those of the owner's files, are not.
+Every text in every table is looked at, whatever table it is; only names that are dreamd's own, and those of the
+owner's files, are not. What else is in a row may follow from its text: a crystal of which something remains has
+another digest, a line keeps its place in the ledger and no word. Items come first: their ids begin with their words.
 """
 
 import json
@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -23,7 +22,7 @@ from state.dream import Decision
 from state.errors import BusyError, StorageError
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target, spans, without
-from state.sessions.item import Item, Related, State, promoted_id, tokens_of, working_id
+from state.sessions.item import Item, State, promoted_id, tokens_of, working_id
 from state.stores.crystals import full_text, skills
 from state.stores.database.connection import to_text
 from state.stores.database.table import Kind, Layout, layouts_of, packed, unpacked
@@ -86,14 +85,14 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     changed: Counter[str] = Counter()
     connection.create_function("packed", 1, packed, deterministic=True)
     connection.create_function("unpacked", 1, unpacked, deterministic=True)
-    changed["crystals"] += _crystals(connection, erasure)
     changed["sessions"] += _sessions(connection, erasure)
     leading_nowhere = json.dumps(sorted(erasure.keywords))
     statement = "DELETE FROM pointers WHERE keywords IN (SELECT value FROM json_each(?))"
     changed["pointers"] += connection.execute(statement, (leading_nowhere,)).rowcount
     changed["items"] += _items(connection, erasure, now)
-    for name, table in layouts_of(connection).items():
-        changed[name] += _swept(connection, table, erasure, now)
+    layouts = layouts_of(connection)
+    for name in sorted(layouts, key=lambda name: name != "crystals"):  # whose ids stand in the others
+        changed[name] += _swept(connection, layouts[name], erasure, now)
     if changed["crystals"]:
         skills.expect_more(connection)
     if changed["items"]:
@@ -130,25 +129,6 @@ def empty_log(connection: sqlite3.Connection) -> None:
             )
 
 
-def _crystals(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    rows = connection.execute("SELECT key, id, digest, origin, text, context, speaker FROM crystals").fetchall()
-    changed = 0
-    for row in rows:
-        context = "" if erasure.holds(row["context"]) else row["context"]
-        speaker = "" if erasure.holds(row["speaker"]) else row["speaker"]
-        text = erasure.prose(row["text"]) if row["id"] in erasure.crystals else row["text"]
-        if (text, context, speaker) == (row["text"], row["context"], row["speaker"]):
-            continue
-        changed += 1
-        if row["id"] == row["digest"]:
-            _give_new_id(connection, row["id"])
-        if text:
-            _rewrite(connection, row, text, context, speaker)
-        else:
-            _remove(connection, row["key"])
-    return changed
-
-
 def _give_new_id(connection: sqlite3.Connection, old: str) -> None:
     """Replace the id of a crystal of an older dreamd, which is a digest of its text, wherever it stands."""
     new = new_id()
@@ -157,38 +137,6 @@ def _give_new_id(connection: sqlite3.Connection, old: str) -> None:
         value, kept = (f"unpacked({column})", "packed") if is_packed else (column, "")
         statement = f"UPDATE {table} SET {column} = {kept}(replace({value}, ?1, ?2)) WHERE instr({value}, ?1)"
         connection.execute(statement, (old, new))
-
-
-def _rewrite(connection: sqlite3.Connection, row: sqlite3.Row, text: str, context: str, speaker: str) -> None:
-    """Replace the text of the crystal in this row, which has no vector then."""
-    key, origin = row["key"], Origin(row["origin"])
-    is_distinct = row["speaker"] and row["digest"] == crystal_digest(origin, row["text"], row["speaker"])
-    digest = crystal_digest(origin, text, speaker if is_distinct else "")
-    query = "SELECT 1 FROM crystals WHERE digest = ? AND key <> ?"
-    if connection.execute(query, (digest, key)).fetchone():
-        digest = REST + new_id()  # both are compared, as any two that say the same
-    full_text.remove(connection, key)
-    pairs = full_text.pairs(f"{context}: {text}" if context else text)
-    connection.execute(
-        "UPDATE crystals SET digest = ?, text = ?, context = ?, speaker = ?, pairs = ? WHERE key = ?",
-        (digest, text, context, speaker, pairs, key),
-    )
-    full_text.add(connection, key)
-    connection.execute("UPDATE occurrences SET digest = '' WHERE crystal = ?", (key,))
-    # A digest of what was noted would tell whoever guesses it; filed again, it is known by what it says then.
-    connection.execute("UPDATE notes SET digest = hex(randomblob(32)) WHERE crystal = ?", (key,))
-    connection.execute("DELETE FROM supersessions WHERE ?1 IN (older, newer)", (key,))
-    for queue in ("to_embed", "to_compare"):
-        connection.execute(f"INSERT OR IGNORE INTO {queue} (crystal) VALUES (?)", (key,))
-
-
-def _remove(connection: sqlite3.Connection, key: int) -> None:
-    """Delete the row. Its hidden duplicates are visible again."""
-    connection.execute(
-        "UPDATE crystals SET merged_into = NULL, lifecycle = 'activated' WHERE merged_into = ?", (key,)
-    )
-    full_text.remove(connection, key)
-    connection.execute("DELETE FROM crystals WHERE key = ?", (key,))
 
 
 def _sessions(connection: sqlite3.Connection, erasure: Erasure) -> int:
@@ -205,27 +153,24 @@ def _sessions(connection: sqlite3.Connection, erasure: Erasure) -> int:
 
 
 def _items(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> int:
-    """Erase the targets from every item's content and relations; return how many contents held them.
+    """Erase the targets from what items say; return how many said them. One of which nothing is left is purged.
 
-    An item that changes gets a new id, and so does the record that it became: both begin with its content. An item of
-    which nothing is left is purged.
+    Each gets a new id, in relations too, and so does the record that it became: both begin with its content.
     """
-    store = Sessions(connection)
-    every = [(session, item) for session in store.all() for item in store.items(session, "content <> ''")]
-    named: dict[str, str] = {}
-    for session, item in every:
-        if not (erasure.holds(item.content) or erasure.holds(item.id)):
-            continue
-        if content := erasure.prose(item.content):
-            named[item.id] = _rewrite_item(store, session, item, content, erasure)
-        else:
-            store.purge(session, [item], "forgotten", now)
-            named[item.id] = ""
-    for session, item in every:
-        relations = _related(item, erasure, named)
-        if relations != item.relations and named.get(item.id, item.id):
-            store.change(session, item, relations=relations)
-    return len(named)
+    store, count = Sessions(connection), 0
+    for session in store.all():
+        for item in store.items(session, "content <> ''"):
+            if not (erasure.holds(item.content) or erasure.holds(item.id)):
+                continue
+            count += 1
+            new = f"purged-{key_of(session, item)}"
+            if content := erasure.prose(item.content):
+                new = _rewrite_item(store, session, item, content, erasure)
+            else:
+                store.purge(session, [item], "forgotten", now)
+            statement = "UPDATE items SET relations = replace(relations, ?1, ?2), record = replace(record, ?1, ?2)"
+            connection.execute(statement, (json.dumps(item.id), json.dumps(new)))
+    return count
 
 
 def _rewrite_item(store: Sessions, session: Session, item: Item, content: str, erasure: Erasure) -> str:
@@ -234,8 +179,6 @@ def _rewrite_item(store: Sessions, session: Session, item: Item, content: str, e
     if erasure.holds(new):  # in the name of its session
         new = f"forgotten-{key_of(session, item)}"
     id_ = item.id if new == item.id else store.free_id(new)
-    record = {name: id_ if value == item.id else value for name, value in store.record(session, item).items()}
-    promoted = promoted_id(id_, item.promoted_at) if item.promoted_to_id and item.promoted_at else None
     store.change(
         session,
         item,
@@ -243,25 +186,9 @@ def _rewrite_item(store: Sessions, session: Session, item: Item, content: str, e
         token_count=tokens_of(content),
         pairs=full_text.pairs(content) if item.state == State.ARCHIVED else "",
         id=id_,
-        promoted_to_id=promoted,
-        record=record,
+        promoted_to_id=promoted_id(id_, item.promoted_at) if item.promoted_to_id and item.promoted_at else None,
     )
     return id_
-
-
-def _related(item: Item, erasure: Erasure, named: Mapping[str, str]) -> tuple[Related, ...]:
-    """Return the relations without the targets: with new ids, and none to an item that is gone."""
-    return tuple(
-        replace(
-            one,
-            target_element_id=named.get(one.target_element_id, one.target_element_id),
-            metadata=json.loads(erasure.json(json.dumps(one.metadata))),
-        )
-        for one in item.relations
-        if not erasure.holds(one.relation_type)
-        and (one.target_element_id in named or not erasure.holds(one.target_element_id))
-        and named.get(one.target_element_id, one.target_element_id)
-    )
 
 
 def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure, now: datetime) -> int:
@@ -290,10 +217,13 @@ def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure, now:
             if any(not value and (name in keys or kinds[name] is Kind.WHOLE) for name, value in new.items()):
                 connection.execute(f'DELETE FROM "{table.name}" WHERE {where}', place)
                 continue
-            values = new | (follow(connection, place, old, new, now) if follow else {})
-            values |= {name: packed(new[name]) for name in packing if name in new}
             if is_searched:
                 full_text.remove(connection, *place)
+            values = new | (follow(connection, place, old, new, now) if follow else {})
+            values |= {name: packed(new[name]) for name in packing if name in new}
+            if is_searched and not values.get("text", True):
+                connection.execute("DELETE FROM crystals WHERE key = ?", place)
+                continue
             setting = ", ".join(f'"{name}" = ?' for name in values)
             update = f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}'
             connection.execute(update, (*values.values(), *place))
@@ -308,8 +238,8 @@ def _erased(kind: Kind, value: Any, erasure: Erasure) -> Any:  # noqa: ANN401 - 
         return value
     if kind is Kind.DOCUMENT:
         return erased_document(value, erasure)
-    if kind is Kind.LINE:
-        return erasure.line(value)
+    if kind in (Kind.PROSE, Kind.LINE):
+        return erasure.line(value) if kind is Kind.LINE else erasure.prose(value)
     if kind is Kind.WHOLE:
         return "" if erasure.holds(value) else value
     if kind not in (Kind.JSON, Kind.RECORD) or value[:1] not in ("{", "["):
@@ -317,6 +247,34 @@ def _erased(kind: Kind, value: Any, erasure: Erasure) -> Any:  # noqa: ANN401 - 
     old = json.loads(value)
     new = erasure.record(old, lines=kind is Kind.RECORD)
     return value if new == old else json.dumps(new, ensure_ascii=False, separators=(",", ":"))
+
+
+def _crystal(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, new: Row, _: datetime) -> Row:
+    """Give a crystal that has changed its new digest, and no vector; show the duplicates of one that goes."""
+    left = old | new
+    if (left["text"], left["context"], left["speaker"]) == (old["text"], old["context"], old["speaker"]):
+        return {}
+    id_, digest, origin = connection.execute(
+        "SELECT id, digest, origin FROM crystals WHERE key = ?", place
+    ).fetchone()
+    if id_ == digest:
+        _give_new_id(connection, id_)
+    if not left["text"]:
+        statement = "UPDATE crystals SET merged_into = NULL, lifecycle = 'activated' WHERE merged_into = ?"
+        connection.execute(statement, place)
+        return {}
+    is_distinct = old["speaker"] and digest == crystal_digest(Origin(origin), old["text"], old["speaker"])
+    digest = crystal_digest(Origin(origin), left["text"], left["speaker"] if is_distinct else "")
+    if connection.execute("SELECT 1 FROM crystals WHERE digest = ? AND key <> ?", (digest, *place)).fetchone():
+        digest = REST + new_id()  # both are compared, as any two that say the same
+    connection.execute("UPDATE occurrences SET digest = '' WHERE crystal = ?", place)
+    # A digest of what was noted would tell whoever guesses it; filed again, it is known by what it says then.
+    connection.execute("UPDATE notes SET digest = hex(randomblob(32)) WHERE crystal = ?", place)
+    connection.execute("DELETE FROM supersessions WHERE ?1 IN (older, newer)", place)
+    for queue in ("to_embed", "to_compare"):
+        connection.execute(f"INSERT OR IGNORE INTO {queue} (crystal) VALUES (?)", place)
+    said = f"{left['context']}: {left['text']}" if left["context"] else left["text"]
+    return {"digest": digest, "pairs": full_text.pairs(said)}
 
 
 def _line(connection: sqlite3.Connection, place: tuple[Any, ...], _: Row, new: Row, __: datetime) -> Row:
@@ -347,7 +305,7 @@ def _change(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, ne
 
 # What else changes in a row that changes.
 _FOLLOWING: Mapping[str, Callable[[sqlite3.Connection, tuple[Any, ...], Row, Row, datetime], Row]] = {
-    "lines": _line, "versions": _version, "changes": _change,
+    "crystals": _crystal, "lines": _line, "versions": _version, "changes": _change,
 }  # fmt: skip
 
 

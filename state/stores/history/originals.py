@@ -84,16 +84,15 @@ class Originals:
         """Delete the original of this id."""
         self.erase(lambda one: one.id == number)
 
-    def erase(self, is_meant: Callable[[Original], bool]) -> int:
-        """Delete the originals that are meant, and return how many they were."""
+    def erase(self, is_meant: Callable[[Original], bool]) -> None:
+        """Delete the originals that are meant."""
         if not self._path.exists():
-            return 0
+            return
         with self._disk.locked(self._path, b""):
             before = self._read()
             kept = [one for one in before if not is_meant(one)]
             if len(kept) < len(before):
                 self._write(kept)
-        return len(before) - len(kept)
 
     def sweep(self, now: datetime) -> None:
         """Delete what is older than a week, of every workspace."""
