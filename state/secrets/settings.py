@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from itertools import chain
 
 from state.secrets.languages import Noun, key_of, vocabulary
-from state.secrets.told.assigned import BARE_KEYS
 from state.secrets.value import UNUSUAL, is_placeholder, is_template, looks_drawn, strength
 from state.text.patterns import late_pattern
 
@@ -56,7 +55,6 @@ _OPEN = late_pattern(
 _PATH = late_pattern(
     r"(?:~|\.{0,2})/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}://|sha\d{3}[:-]|data:|arn:|[$%&*@!?#]|ssh-|.*[\[\]\\].*|.*\w\("
 )
-_HEX = late_pattern(r"[0-9a-fA-F-]+")
 _SECRET_FILE = late_pattern(
     r"(?im)^[ \t]*kind:[ \t]*[\"']?(?:Sealed)?Secret\b|^[ \t]*#[^\n]{0,80}\bsecrets?\b[^\n]{0,80}\bbase64"
 )
@@ -114,10 +112,7 @@ def _is_value(text: str, match: re.Match[str], noun: Noun) -> bool:
     value = match["quoted"] if match["quote"] else match["bare"].rstrip(".,)")
     if len(value) < 4 or is_placeholder(value) or is_template(value) or text[match.end() : match.end() + 1] == "(":
         return False
-    is_public = noun is Noun.KEY and (
-        bool(_OPEN.search(text, max(0, match.start() - _BACK), match.start()))
-        or (key_of(name) in BARE_KEYS and bool(_HEX.fullmatch(value)))  # a hash stands behind too many of them
-    )
+    is_public = noun is Noun.KEY and bool(_OPEN.search(text, max(0, match.start() - _BACK), match.start()))
     if is_public or (_PATH.match(value) and not _PADDED.fullmatch(value)):
         return False
     is_tied = tie.strip() or match["flag"] or match["quote"] or not name.isascii()
@@ -149,11 +144,8 @@ def is_random(value: str) -> bool:
     bare = value.rstrip("=")
     if len(bare) < 10 or any(character.isspace() for character in bare) or not bare.isascii():
         return False
-    digits = sum(map(str.isdigit, bare))
-    if looks_drawn(bare) or (_PADDED.fullmatch(value) and digits and looks_drawn(bare + "00")):
-        return True
     changes = len(re.findall(r"[A-Z][0-9]|[0-9][A-Z]", bare))
-    return len(bare) >= 16 and bare.isalnum() and bare.isupper() and digits >= 2 and changes >= 3
+    return looks_drawn(bare) or (len(bare) >= 16 and bare.isalnum() and bare.isupper() and changes >= 3)
 
 
 def _is_label(value: str) -> bool:

@@ -143,7 +143,6 @@ def is_placeholder(value: str) -> bool:
     if not word or len(set(word.lower())) == 1 or _TEMPLATE.fullmatch(word) or _TEMPLATE.fullmatch(value):
         return True
     parts = [part for part in _PARTS.split(word) if part]
-    words = vocabulary()
     known = [_is_stock(part.lower()) for part in parts]
     if all(known) or (any(known) and _is_wish(parts)) or (not word.isascii() and _is_wide_stock(word)):
         return True
@@ -154,10 +153,8 @@ def is_placeholder(value: str) -> bool:
     heads = _TEMPLATE_HEADS & set(bare)
     strange = [part for part in bare if part and not _is_stock(part)]
     # xoxb-your-token
-    is_prefix = (
-        len(strange) == 1 and len(bare) > 2 and len(strange[0]) < 6 and strange[0].islower() and strange[0].isalpha()
-    )
-    return bool(heads) and (not strange or is_prefix) and key_of(word) not in words.small
+    is_prefix = len(strange) == 1 and len(bare) > 2 and len(strange[0]) < 6 and strange[0].islower()
+    return bool(heads) and (not strange or is_prefix)
 
 
 def _is_wish(parts: list[str]) -> bool:
@@ -271,13 +268,11 @@ def _are_odd(parts: list[str]) -> bool:
     return sum(map(len, parts)) >= 7 and (2 * stock < len(parts) or (2 * stock == len(parts) > 2))
 
 
-def _with_digits(word: str, symbols: int) -> int:  # noqa: PLR0911 - one look after the other
+def _with_digits(word: str, symbols: int) -> int:
     if len(word) >= 6 and symbols and not word.startswith(("#", "@", "$", "=", "+")):
         return EVIDENT
     if looks_drawn(word):
         return EVIDENT
-    if len(word) >= 6 and symbols:
-        return CHOSEN
     tail = _TRAILING_DIGITS.search(word)
     digits = len(tail[0]) if tail else 0
     stem = word[: len(word) - digits]

@@ -70,14 +70,11 @@ _TRAILING = ".,;:?)]}*\\"
 
 _CALLS = late_pattern(r"[\w.$!]*[^\W\d]\w*\??[.(\[]\w*[(\[\"']|[\w.$]*[^\W\d]\w*[(\[]|\[\w")
 _DOTTED = late_pattern(r"[A-Za-z_$][\w$]*(?:(?:\?\.|\.|->|::)[A-Za-z_$][\w$]*)+!?")
-_NUMBERED = late_pattern(r"[A-Za-z]+\d{1,2}")
 # "velvet.quartz34" was typed as a password; `self.password2` is a field.
 _TYPED = late_pattern(r"\d{2,4}$")
 _PATH = late_pattern(
     r"(?:~|\.{0,2})/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}://|sha\d{3}[:-]|data:|arn:|\$\{?[A-Za-z_]|\{\{"
 )
-# How forms are checked: required|string|min:8.
-_RULES = late_pattern(r"[a-z]{2,}(?:\|[a-z]{2,}(?::[\w,]+)?)+")
 _ABOUT_ITSELF = late_pattern(r"[a-z]+(?:[_.-][a-z]+)+")
 _HEX = late_pattern(r"[0-9a-fA-F-]+")
 _SYMBOL = late_pattern(r"[!@#$%^&*+=?~|{}§€£]")
@@ -201,7 +198,7 @@ def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:  # noqa: P
 def _is_reference(value: Value, *, shouted: bool) -> bool:
     """Return whether the value only says where the secret is: a path, an address, a call, a field, a type."""
     text = value.text
-    if _RULES.fullmatch(text) or is_reference(text):
+    if is_reference(text):
         return True
     if _PATH.match(text):
         return not any(looks_drawn(part) for part in text.split("/")) or "://" in text
@@ -227,7 +224,7 @@ def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look a
         return len(text) >= (6 if plain else 4)
     if value.form == "assigned" and value.tight and _is_lone(text):
         return True
-    return not is_technical(text) and _looks_chosen(text, value.form)
+    return not is_technical(text) and _looks_chosen(text)
 
 
 def _is_word(text: str) -> bool:
@@ -258,12 +255,10 @@ def _is_lone(text: str) -> bool:
     return len(text) >= 5 and not known and not _CODE.search(text) and any(map(str.isalpha, text))
 
 
-def _looks_chosen(text: str, form: str) -> bool:
+def _looks_chosen(text: str) -> bool:
     """Return whether nothing but its look tells that a bare word is a password."""
     digit = any(character.isdigit() for character in text)
     letter = any(character.isalpha() for character in text)
-    if form == "listed":  # ("password", "Tr0ub4dor&3")
-        return len(text) >= 8 and letter and digit and not _NUMBERED.fullmatch(text)
     symbol = bool(_SYMBOL.search(text[1:]))
     return len(text) >= 5 and (
         (letter and digit) or (digit and len(text) >= 6) or (symbol and strength(text) >= CHOSEN)

@@ -42,8 +42,6 @@ def pairs(text: str, found: Sequence[Mention]) -> Iterator[tuple[int, int]]:
         near = bisect_left(ends, match.start() - _AFTER)
         if near == len(nouns) or nouns[near].start > match.end() + _BEFORE:
             continue
-        if match["user"].count(".") > 1 and match.start() <= nouns[near].start < match.end("user"):
-            continue  # com.shop.passwords:core, the name of a package
         between = text[min(match.start(), nouns[near].start) : max(match.end(), nouns[near].end)]
         if "\n" not in between and key_of(match["user"]) not in vocabulary().nouns:
             yield from _secret(match, UNUSUAL if " / " in match[0] else CHOSEN)
