@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import islice
 from sqlite3 import Connection
 
 from daemon.workspace.stores import Store
@@ -125,7 +126,7 @@ def _planned(
         erasure = replace(begun, targets=begun.sought) | erasure
     blocked = (one for one in (*unlearnt, *derived) if not any(spans(text, (one,)) for text in kept))
     # The targets of an interrupted forgetting are blocked already.
-    surfaces = (*wanted, *_spellings(store.connection, tuple(targets)))
+    surfaces = (*wanted, *_spellings(store, tuple(targets)))
     return Plan(erasure, derived, surfaces, tuple(dict.fromkeys(blocked)))
 
 
@@ -197,13 +198,7 @@ def _texts_of(store: Store, text: str) -> tuple[str, ...]:
     return (text,)
 
 
-def _spellings(connection: Connection, targets: tuple[Target, ...]) -> Iterator[str]:
+def _spellings(store: Store, targets: tuple[Target, ...]) -> Iterator[str]:
     """Yield spellings of the targets in remembered texts: only a few, since most words are spelt in one way."""
-    shown = 0
-    for statement in ("SELECT text FROM crystals", "SELECT text FROM lines", "SELECT content FROM items"):
-        for row in connection.execute(statement):
-            for start, end in spans(row[0], targets):
-                yield row[0][start:end]
-                shown += 1
-            if shown > _SHOWN:
-                return
+    found = (text[start:end] for _, text in _remembered(store) for start, end in spans(text, targets))
+    return islice(found, _SHOWN)

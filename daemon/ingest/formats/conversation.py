@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -165,9 +166,10 @@ class Conversation:
         Of a call of dreamd's own nothing is said, neither here nor of what it gave.
         """
         tool = one_line(clean(name), 80) if isinstance(name, str) and name.strip() else "tool"
-        argument = telling(arguments)
+        given = _given(arguments)
+        argument = telling(given)
         line = f"{tool}: {one_line(argument, _CALL_CHARACTERS)}" if argument else tool
-        if is_own_call(tool, arguments):
+        if is_own_call(tool, given):
             tool = line = _OWN
         if isinstance(call, str):
             self._calls[call] = (tool, Trust.WEB if is_web(tool, argument) else Trust.TOOL)
@@ -222,17 +224,18 @@ def moment(value: object) -> datetime | None:
     return at if _EARLIEST <= at <= _LATEST else None
 
 
-def telling(arguments: object) -> str:
-    """Return the argument that tells what a call does: a command, a path, a query, else the first text.
+def _given(arguments: object) -> object:
+    """Return the arguments of a call, read where they are JSON in a string, as OpenAI's formats have them."""
+    with suppress(ValueError, RecursionError):
+        if isinstance(arguments, str) and arguments.lstrip().startswith("{"):
+            return json.loads(arguments)
+    return arguments
 
-    Arguments may be JSON in a string, as OpenAI's formats have them.
-    """
+
+def telling(arguments: object) -> str:
+    """Return the argument that tells what a call does: a command, a path, a query, else the first text."""
     if isinstance(arguments, str):
-        try:
-            value = json.loads(arguments) if arguments.lstrip().startswith("{") else None
-        except (ValueError, RecursionError):
-            value = None
-        return telling(value) if isinstance(value, dict) else clean(arguments)
+        return clean(arguments)
     if isinstance(arguments, Sequence):
         return clean(" ".join(part for part in arguments if isinstance(part, str)))
     if not isinstance(arguments, Mapping):

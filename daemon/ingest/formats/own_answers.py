@@ -4,7 +4,6 @@ An answer of a search holds the question and so answers it best: learnt, it woul
 repeats, and the next answer would hold it too. Calls are known by their names, answers by their calls or their mark.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -55,17 +54,9 @@ def is_own_answer(text: str) -> bool:
 
 
 def _texts(arguments: object, depth: int = 0) -> Iterator[str]:
-    """Yield every text among the arguments of a call; those that are JSON in a string are read."""
+    """Yield every text among the arguments of a call."""
     if isinstance(arguments, str):
         yield arguments
-        if depth == 0 and arguments.lstrip().startswith("{"):
-            try:
-                yield from _texts(json.loads(arguments), 1)
-            except (ValueError, RecursionError):
-                return
-    elif isinstance(arguments, Mapping) and depth < 4:
-        for value in arguments.values():
-            yield from _texts(value, depth + 1)
-    elif isinstance(arguments, Sequence) and depth < 4:
-        for value in arguments:
+    elif isinstance(arguments, Mapping | Sequence) and depth < 4:
+        for value in arguments.values() if isinstance(arguments, Mapping) else arguments:
             yield from _texts(value, depth + 1)

@@ -133,17 +133,15 @@ def is_conversation(lines: Sequence[str]) -> bool:
 
 def _parts(lines: Iterator[tuple[Line, str]], *, is_markdown: bool) -> Iterator[_Block]:
     """Yield the blocks of Markdown under their headings, or the paragraphs of a text."""
-    path, fence = list[tuple[int, str]](), ""
-    floor, block = Floor(), _Block()
+    path, floor, block = list[tuple[int, str]](), Floor(), _Block()
     for line, text in lines:
+        is_fenced = is_markdown and bool(floor.fence)
         is_given = floor.heard(text) and floor.trust is not block.trust
-        begins = not fence and (not text.strip() or (is_markdown and _begins(text)))
+        begins = not is_fenced and (not text.strip() or (is_markdown and _begins(text)))
         if begins or is_given or block.size >= _BLOCK_CHARACTERS:
             yield block
             block = _Block(_under(path), trust=floor.trust)
-        opening = _FENCE.match(text) if is_markdown else None
         if begins:
-            fence = opening[1] if opening else ""
             if is_markdown and (heading := _HEADING.match(text[:400])):
                 level = len(heading[1])
                 path = [*(above for above in path if above[0] < level), (level, heading[2])]
@@ -152,8 +150,7 @@ def _parts(lines: Iterator[tuple[Line, str]], *, is_markdown: bool) -> Iterator[
                 block.add(line, first)
             continue
         block.add(line, text if is_markdown else text.strip())
-        if fence and opening and opening[1].startswith(fence) and text.strip() == opening[1]:
-            fence = ""
+        if is_fenced and not floor.fence:
             yield block
             block = _Block(_under(path), trust=floor.trust)
     yield block

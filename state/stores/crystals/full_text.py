@@ -1,4 +1,4 @@
-"""Full-text index `words`: FTS5 over the crystals' text and context, stemmed, in the same file as they are.
+"""Full-text indexes: FTS5 over the crystals' text and context (`words`), and over what left sessions, stemmed.
 
 It holds no text of its own (external content), so it can always be rebuilt from the crystals. Words come from
 `state.text.words.terms`, which cuts scripts without spaces into pairs of characters; FTS5's tokenizer does not, so a
@@ -18,6 +18,8 @@ from state.text.words import search_form, terms
 MAX_POSTINGS = 8_000
 # The format of FTS5's index without 'secure-delete' (fts5Int.h: FTS5_CURRENT_VERSION).
 _FORMAT = 4
+# Of each index its columns, and the table or view that has the rows.
+_INDEXED = {"words": ("text, context, pairs", "crystals"), "cold_words": ("content, tags, pairs", "cold_items")}
 _WHOLE_WORD = re.compile(r"[^\W_]+")
 
 
@@ -29,9 +31,10 @@ def pairs(text: str) -> str:
     return " ".join(term for term in terms(text) if not term.isascii() and term not in whole)
 
 
-def add(connection: sqlite3.Connection, key: int) -> None:
-    """Index a crystal that was just written, in the caller's transaction."""
-    statement = "INSERT INTO words (rowid, text, context, pairs) SELECT key, text, context, pairs FROM crystals"
+def add(connection: sqlite3.Connection, key: int, index: str = "words") -> None:
+    """Index a row that was just written, in the caller's transaction."""
+    columns, table = _INDEXED[index]
+    statement = f"INSERT INTO {index} (rowid, {columns}) SELECT key, {columns} FROM {table}"
     connection.execute(f"{statement} WHERE key = ?", (key,))
 
 
@@ -119,10 +122,11 @@ def is_torn(connection: sqlite3.Connection, index: str = "words") -> bool:
     return False
 
 
-def remove(connection: sqlite3.Connection, key: int) -> None:
-    """Take a crystal that is about to change or to go out of the index, in the caller's transaction."""
-    statement = "INSERT INTO words (words, rowid, text, context, pairs) SELECT 'delete', key, text, context, pairs"
-    connection.execute(f"{statement} FROM crystals WHERE key = ?", (key,))
+def remove(connection: sqlite3.Connection, key: int, index: str = "words") -> None:
+    """Take a row that is about to change or to go out of the index, if it is in it, in the caller's transaction."""
+    columns, table = _INDEXED[index]
+    statement = f"INSERT INTO {index} ({index}, rowid, {columns}) SELECT 'delete', key, {columns} FROM {table}"
+    connection.execute(f"{statement} WHERE key = ?", (key,))
 
 
 def compact(connection: sqlite3.Connection) -> None:

@@ -22,7 +22,7 @@ from state.dream import Decision
 from state.errors import BusyError, StorageError
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target, spans, without
-from state.sessions.item import Item, State, promoted_id, tokens_of, working_id
+from state.sessions.item import State, working_id
 from state.stores.crystals import full_text, skills
 from state.stores.database.connection import to_text
 from state.stores.database.table import Kind, Layout, layouts_of, packed, unpacked
@@ -30,7 +30,7 @@ from state.stores.database.tables import REST, Change, content_of
 from state.stores.erasing.plan import INTENTION, Erasure, erased_document
 from state.stores.history.changes import OPEN
 from state.stores.history.lineage import digest_of
-from state.stores.sessions.sessions import Session, Sessions, key_of
+from state.stores.sessions.sessions import Sessions, key_of
 from state.text.words import terms
 
 Row = dict[str, Any]
@@ -153,42 +153,21 @@ def _sessions(connection: sqlite3.Connection, erasure: Erasure) -> int:
 
 
 def _items(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> int:
-    """Erase the targets from what items say; return how many said them. One of which nothing is left is purged.
-
-    Each gets a new id, in relations too, and so does the record that it became: both begin with its content.
-    """
+    """Erase the targets from what items say; return how many said them. One of which nothing is left is purged."""
     store, count = Sessions(connection), 0
     for session in store.all():
         for item in store.items(session, "content <> ''"):
             if not (erasure.holds(item.content) or erasure.holds(item.id)):
                 continue
             count += 1
-            new = f"purged-{key_of(session, item)}"
             if content := erasure.prose(item.content):
-                new = _rewrite_item(store, session, item, content, erasure)
+                id_ = working_id(item.session_id, content, item.created_at)
+                id_ = f"forgotten-{key_of(session, item)}" if erasure.holds(id_) else ""  # in the name of its session
+                pairs = full_text.pairs(content) if item.state == State.ARCHIVED else ""
+                store.reword(session, item, content, id_, pairs=pairs)
             else:
                 store.purge(session, [item], "forgotten", now)
-            statement = "UPDATE items SET relations = replace(relations, ?1, ?2), record = replace(record, ?1, ?2)"
-            connection.execute(statement, (json.dumps(item.id), json.dumps(new)))
     return count
-
-
-def _rewrite_item(store: Sessions, session: Session, item: Item, content: str, erasure: Erasure) -> str:
-    """Replace the item's content; return its new id."""
-    new = working_id(item.session_id, content, item.created_at)
-    if erasure.holds(new):  # in the name of its session
-        new = f"forgotten-{key_of(session, item)}"
-    id_ = item.id if new == item.id else store.free_id(new)
-    store.change(
-        session,
-        item,
-        content=content,
-        token_count=tokens_of(content),
-        pairs=full_text.pairs(content) if item.state == State.ARCHIVED else "",
-        id=id_,
-        promoted_to_id=promoted_id(id_, item.promoted_at) if item.promoted_to_id and item.promoted_at else None,
-    )
-    return id_
 
 
 def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure, now: datetime) -> int:

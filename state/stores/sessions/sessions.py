@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from state.sessions.item import Item, Related, State, hash_of, working_id
+from state.sessions.item import Item, Related, State, hash_of, promoted_id, tokens_of, working_id
 from state.sessions.policies import DEFAULT, Policy, View, policy_of, settings_of
 from state.stores.crystals import full_text
 from state.stores.database.connection import to_text
@@ -216,7 +216,7 @@ class Sessions:
             session, left, state=State.ARCHIVED, state_reason=reason, rescue=rescue,
             pairs=full_text.pairs(left.content), dreamt_in=None if awaits_dream else 0,
         )  # fmt: skip
-        self._index(key_of(session, left))
+        full_text.add(self.connection, key_of(session, left), "cold_words")
         self.log(session, action, now, left, reason, **({"rescue": 1} if rescue else {}))
 
     def _without_forgotten(self, session: Session, item: Item) -> Item:
@@ -236,13 +236,33 @@ class Sessions:
         self.forgotten.count()
         if not left.content and item.content:
             return left  # it is purged
-        new = self.free_id(working_id(session.id, left.content, item.created_at))
-        return self.change(session, item, id=new, **words)
+        return self.reword(session, item, **words)
+
+    def reword(self, session: Session, item: Item, content: str, id_: str = "", **words: Any) -> Item:  # noqa: ANN401
+        """Replace what an item says, and what is said beside it; returns the item.
+
+        It gets a new id (`id_` if that is given), in relations too, and so does the record that it became: both begin
+        with its content.
+        """
+        new = id_ or working_id(item.session_id, content, item.created_at)
+        new = item.id if new == item.id else self.free_id(new)
+        promoted = promoted_id(new, item.promoted_at) if item.promoted_to_id and item.promoted_at else None
+        tokens = tokens_of(content)
+        words |= {"content": content, "id": new, "promoted_to_id": promoted, "token_count": tokens}
+        left = self.change(session, item, **words)
+        self._rename(item.id, new)
+        return left
+
+    def _rename(self, old: str, new: str) -> None:
+        """Replace the id of an item in the relations of all others, and in what promotion noted of it."""
+        statement = "UPDATE items SET relations = replace(relations, ?1, ?2), record = replace(record, ?1, ?2)"
+        where = "WHERE instr(relations, ?1) OR instr(record, ?1)"
+        self.connection.execute(f"{statement} {where}", (json.dumps(old), json.dumps(new)))
 
     def restore(self, session: Session, item: Item, now: datetime, **values: object) -> Item:
         """Return an archived or hidden item to the set, with these columns changed."""
         self.log(session, "restored", now, item, item.state_reason)
-        self._unindex([key_of(session, item)])
+        full_text.remove(self.connection, key_of(session, item), "cold_words")
         return self.change(
             session, item, state=State.LIVE, state_reason="", rescue=False, pairs="", dreamt_in=None, **values
         )
@@ -250,7 +270,8 @@ class Sessions:
     def purge(self, session: Session, items: Sequence[Item], reason: str, now: datetime) -> None:
         """Erase what was said in these items. The rows keep their numbers."""
         keys = [key_of(session, item) for item in items]
-        self._unindex(keys)
+        for key in keys:
+            full_text.remove(self.connection, key, "cold_words")
         # The id begins with the content, and so does that of the long-term record.
         self.connection.execute(
             "UPDATE items SET state = 'purged', state_reason = ?, id = 'purged-' || key, promoted_to_id = NULL,"
@@ -261,6 +282,7 @@ class Sessions:
         if any(item.state == State.ARCHIVED for item in items):
             full_text.rebuild(self.connection, "cold_words")
         for item in items:
+            self._rename(item.id, f"purged-{key_of(session, item)}")
             self.log(session, "purged", now, item, reason)
 
     # ------------------------------------------------------------------------------------------------ what left
@@ -304,22 +326,6 @@ class Sessions:
         """Return how many items wait for the next dream; counting stops at `most`."""
         statement = f"SELECT count(*) FROM (SELECT 1 FROM items WHERE {_UNDREAMT} LIMIT ?)"
         return int(self.connection.execute(statement, (most,)).fetchone()[0])
-
-    def _index(self, key: int) -> None:
-        """Take an archived item into the full-text index, which keeps no copy of it."""
-        self.connection.execute(
-            "INSERT INTO cold_words (rowid, content, tags, pairs)"
-            " SELECT key, content, tags, pairs FROM cold_items WHERE key = ?",
-            (key,),
-        )
-
-    def _unindex(self, keys: Sequence[int]) -> None:
-        """Take items that are about to change out of the full-text index, as far as they are in it."""
-        self.connection.execute(
-            "INSERT INTO cold_words (cold_words, rowid, content, tags, pairs)"
-            f" SELECT 'delete', key, content, tags, pairs FROM cold_items WHERE key IN ({_LISTED})",
-            (json.dumps(keys),),
-        )
 
     # ------------------------------------------------------------------------------------------------ events
 

@@ -316,6 +316,14 @@ def test_forgetting_hard_purges_and_renumbers(store: Store, instruction: str, le
     assert again.count == len(left) - 1
 
 
+def test_no_relation_says_what_a_purged_memory_said(store: Store) -> None:
+    gone, other = (add(store, text) for text in ("Zebulon rides at night", "The door is new"))
+    sessions.relation_add(store, "s", other, "about", gone, AT)
+    sessions.forget(store, "s", f"id:{gone}", AT, "hard", confirm=True)
+    (relation,) = sessions.get(store, "s", other, AT).relations
+    assert "Zebulon" not in relation.target_element_id
+
+
 def test_a_policy_without_a_time_to_live_neither_expires_nor_extends(store: Store) -> None:
     sessions.session_open(store, "s", AT, "hybrid")
     id_ = add(store, "stays")
