@@ -130,7 +130,7 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
     traces = _in_files(store, erasure, now)
     connection.execute("BEGIN IMMEDIATE")
     try:
-        _count_tables(erase(connection, erasure, now), traces)
+        traces += erase(connection, erasure, now)
     finally:
         connection.execute("ROLLBACK")
     waiting = {one.text for one in store.notes.each_unread() if erasure.holds(one.text)}
@@ -198,8 +198,7 @@ def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: d
         store.notes.plan_wipe() if any(notes_with(log, erasure) for log in logs) else store.notes.forget_marks()
         erasure |= planned(connection, erasure.targets, erasure.cut)
         intend(connection, erasure)
-        counts = erase(connection, erasure, now)
-    _count_tables(counts, traces)
+        traces.update(erase(connection, erasure, now))
     return erasure
 
 
@@ -234,8 +233,3 @@ def _finish(store: Store, receipt: Receipt, *, embeds: bool) -> None:
     finish(connection)
     empty_log(connection)
     store.copy_if_due(receipt.at, timedelta())
-
-
-def _count_tables(counts: Counter[str], traces: Counter[str]) -> None:
-    for table, count in counts.items():
-        traces[f"state.db: {table}"] += count

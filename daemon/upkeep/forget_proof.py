@@ -29,12 +29,13 @@ from state.scratch import decode as scratch_text
 from state.scratch import parse_notes
 from state.stores.backup.former_archive import is_former
 from state.stores.backup.reading import open_archive
+from state.stores.database.copies import write_copy
 from state.stores.database.table import Kind, layouts_of
 from state.stores.database.tables import content_of
-from state.stores.disk.disk import LONGEST_LOG, below
+from state.stores.disk.disk import LONGEST_LOG, TEMPORARY, below
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing import files
-from state.stores.erasing.byte_search import Patterns, Residue, live_count
+from state.stores.erasing.byte_search import Patterns, Residue
 from state.stores.erasing.plan import Erasure, erased_document
 from state.stores.erasing.tables import texts
 
@@ -81,11 +82,21 @@ def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searche
             stored[name_of(store.workspace, path) if is_copy else store.workspace.database.name] += found
         elif found and (more := left_in_file(store, path, erasure, patterns)):
             left.append(Residue(name_of(store.workspace, path), more, "it could not be taken out; look at the file"))
-    live = live_count(connection, patterns) if any(stored.values()) else 0
+    live = _live_count(store.workspace, patterns) if any(stored.values()) else 0
     for name, found in stored.items():
         if found > live:
             left.append(Residue(name, found, "in a page that no table holds; run 'dreamd forget' again"))
     return Searched(count, size, (*left, *of_the_owner(store, patterns)))
+
+
+def _live_count(workspace: Workspace, patterns: Patterns) -> int:
+    """Return how often the targets occur in the rows of state.db: in a copy of it, which has no other pages."""
+    path = workspace.state / f".proof-{os.urandom(4).hex()}.db{TEMPORARY}"
+    try:
+        write_copy(workspace.database, path)
+        return patterns.count_file(path, loose=True)[0]
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterator[Residue]:

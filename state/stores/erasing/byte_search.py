@@ -2,12 +2,10 @@
 
 A file is read as text, in UTF-8 and in UTF-16 and with its escapes read, and searched as every text is. In SQLite's
 files nothing says where a value ends: there the words are looked for as bytes, whatever stands between them, also as
-a part of longer ones. That is compared with what the tables are known to hold; what is more than that is left over
-in some page.
+a part of longer ones. What is more in such a file than in a copy of its rows is left over in some page.
 """
 
 import re
-import sqlite3
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -81,29 +79,6 @@ class Patterns:
             return sum(map(spaced.count, self._needles))
         words, size = spaced.split(b" "), RUN_WORDS - 2
         return sum(tuple(words[at : at + size]) in self._middles for at in range(len(words) - size + 1))
-
-
-def live_count(connection: sqlite3.Connection, patterns: Patterns) -> int:
-    """Return how often the patterns occur, loosely, in the current values, indexes and names of all tables."""
-    found = sum(
-        patterns.count(row["sql"].encode(), loose=True)
-        for row in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
-    )
-    listed = "SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'shadow')"
-    for table in connection.execute(listed).fetchall():
-        columns: dict[str, int] = {}
-        for row in connection.execute(f'SELECT * FROM "{table["name"]}"'):
-            for column in row.keys():  # noqa: SIM118 - a Row is no mapping
-                value = row[column]
-                if isinstance(value, str | bytes):
-                    piece = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-                    columns[column] = columns.get(column, 0) + patterns.count(piece, loose=True)
-        found += sum(columns.values())
-        for index in connection.execute("SELECT name, origin FROM pragma_index_list(?)", (table["name"],)).fetchall():
-            if not (table["wr"] and index["origin"] == "pk"):
-                rows = connection.execute("SELECT name FROM pragma_index_xinfo(?)", (index["name"],)).fetchall()
-                found += sum(columns.get(row["name"], 0) for row in rows)
-    return found
 
 
 def _texts(content: bytes) -> Iterator[str]:

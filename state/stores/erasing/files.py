@@ -57,19 +57,17 @@ def database_files(workspace: Workspace) -> tuple[Path, ...]:
     return tuple(workspace.database.with_name(f"state.db{end}") for end in ("", "-wal", "-shm", "-journal"))
 
 
-def of_state(workspace: Workspace) -> Iterator[Path]:
-    """Yield the files of the state folder, but for the one that says where the workspace's folder is."""
-    for path in sorted(below(workspace.state)):
-        if path.is_file() and not path.is_symlink() and path != workspace.state / PLACE:
-            yield path
-
-
 def all_files(workspace: Workspace, inbox: NoteInbox) -> Iterator[Path]:
-    """Yield every file in which dreamd writes, and those that it was writing beside MEMORY.md and scratch.md."""
+    """Yield every file in which dreamd writes, and those that it was writing beside MEMORY.md and scratch.md.
+
+    Of the state folder all but the one that says where the workspace's folder is.
+    """
     for path in (workspace.document, workspace.backup, workspace.scratch, *inbox.displaced().values()):
         if path.is_file():
             yield path
-    yield from of_state(workspace)
+    for path in sorted(below(workspace.state)):
+        if path.is_file() and not path.is_symlink() and path != workspace.state / PLACE:
+            yield path
     for folder in (workspace.root, workspace.scratch.parent):
         yield from (path for path in folder.glob(f".*{TEMPORARY}*") if path.is_file())
 

@@ -81,7 +81,7 @@ def made_from(connection: sqlite3.Connection, erasure: Erasure) -> list[str]:
 
 
 def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Counter[str]:
-    """Erase the targets from every table; returns how many rows changed, by table. In the caller's transaction."""
+    """Erase the targets from every table; returns how many rows changed, by place. In the caller's transaction."""
     changed: Counter[str] = Counter()
     connection.create_function("packed", 1, packed, deterministic=True)
     connection.create_function("unpacked", 1, unpacked, deterministic=True)
@@ -97,7 +97,7 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
         skills.expect_more(connection)
     if changed["items"]:
         full_text.rebuild(connection, "cold_words")
-    return +changed
+    return Counter({f"state.db: {name}": count for name, count in changed.items() if count})
 
 
 def texts(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str]]:
