@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from state.secrets.languages import Noun, key_of, vocabulary
-from state.secrets.value import UNUSUAL, is_placeholder, is_template, looks_drawn, strength
+from state.secrets.value import UNUSUAL, is_about_secrets, is_placeholder, is_template, looks_drawn, strength
 from state.text.patterns import late_pattern
 
 _NAME = r"(?P<name>[^\W\d][\w.-]{1,80}+)"
@@ -118,7 +118,7 @@ def _is_value(text: str, match: re.Match[str], noun: Noun) -> bool:
     is_tied = tie.strip() or match["flag"] or match["quote"] or not name.isascii()
     if is_random(value) and (is_tied or len(_WORDS.findall(name)) > 1):
         return True
-    if noun is Noun.KEY or match["quote"] or _is_label(value):
+    if noun is Noun.KEY or match["quote"] or is_about_secrets(value):
         is_bound = noun is not Noun.KEY and bool(match["quote"]) and key_of(name).endswith(_BOUND)
         return is_bound and strength(value) >= UNUSUAL
     first, stop = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
@@ -148,25 +148,16 @@ def is_random(value: str) -> bool:
     return looks_drawn(bare) or (len(bare) >= 16 and bare.isalnum() and bare.isupper() and changes >= 3)
 
 
-def _is_label(value: str) -> bool:
-    """Return whether a value only names a secret, or says whether there is one."""
-    words = vocabulary()
-    parts = [key_of(part) for part in _WORDS.findall(value)]
-    if not parts:
-        return not any(map(str.isdigit, value))
-    return 2 * sum(part in words.about for part in parts) > len(parts) or any(part in words.named for part in parts)
-
-
 def _elements(text: str) -> Iterator[tuple[str, int, int]]:
     for match in _ELEMENT.finditer(text):
-        if match["next"] and noun_of(match["value"]) and not _is_label(match["next"]):
+        if match["next"] and noun_of(match["value"]) and not is_about_secrets(match["next"]):
             yield "password", *match.span("next")
             continue
         noun, value = noun_of(match["name"]), match["value"]
         if noun is None or is_placeholder(value) or is_template(value) or _PATH.match(value):
             continue
         spoken = len(value.split()) > 1 or match["name"] == "string"  # the words of a program
-        if is_random(value) or (noun is Noun.PASSWORD and not spoken and not _is_label(value)):
+        if is_random(value) or (noun is Noun.PASSWORD and not spoken and not is_about_secrets(value)):
             yield _KINDS[noun], *match.span("value")
 
 

@@ -50,6 +50,7 @@ _TEMPLATE = late_pattern(
     r"|[A-Z0-9/+]{6,60}EXAMPLE(?:KEY)?|.{1,40}EXAMPLEKEY|[*]{0,3}(?:REDACTED|REMOVED).{0,3}|.{1,80}[xX]{12,}",
     re.DOTALL,
 )
+_SPOKEN = late_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
 _PARTS = late_pattern(r"[\s_.:/-]+|(?<=[a-z])(?=[A-Z])")
 _PLAIN_WORDS = """
 password passwd passphrase pass secret token apikey api key credential credentials none null nil undefined user
@@ -292,6 +293,13 @@ def are_drawn(words: list[str]) -> bool:
     commonplace = sum(word in commonplace_in_english() or word in known.about for word in lowered)
     is_named = any(key_of(word) in known.named for word in words)
     return not is_named and 3 * commonplace <= len(words) and known.small.isdisjoint(lowered)
+
+
+def is_about_secrets(text: str) -> bool:
+    """Return whether a text speaks about secrets, or names one: most of its words do, or one is a noun for them."""
+    words, parts = vocabulary(), [part.lower() for part in _SPOKEN.findall(text)]
+    about = sum(part in words.about for part in parts)
+    return 2 * about > len(parts) or any(key_of(part) in words.named for part in parts)
 
 
 def forget() -> None:

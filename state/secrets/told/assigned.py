@@ -13,6 +13,7 @@ from state.secrets.value import (
     EVIDENT,
     UNUSUAL,
     are_drawn,
+    is_about_secrets,
     is_call,
     is_name,
     is_placeholder,
@@ -212,7 +213,7 @@ def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look a
     """Return whether someone chose this as a password. Names in capitals stand in a file of settings."""
     text, shouted = value.text, name.isupper()
     if 2 <= len(text.split()) <= 10 and value.quote and (value.form == "flag" or shouted):
-        return not _speaks(text)
+        return not is_about_secrets(text)
     if _WORDS.fullmatch(text) and (value.quote or text.count("-") >= 3):
         return are_drawn(re.split("[ -]", text))
     if any(character.isspace() for character in text):
@@ -234,25 +235,13 @@ def _is_word(text: str) -> bool:
         text[-1] in "?？)）" or any(word > "\u3000" and word in text for word in words.named)
     ):
         return True  # the label of a form: 忘记密码？
-    parts = [key_of(part) for part in re.split(r"[_.\s-]", text)]
-    about = sum(part in words.about for part in parts)
-    known = 2 * about > len(parts) or any(part in words.named for part in (*parts, key_of(text)))
+    known = is_about_secrets(text) or key_of(text) in words.named
     return known and (bool(_ABOUT_ITSELF.fullmatch(text)) or key_of(text).isalpha())
-
-
-def _speaks(text: str) -> bool:
-    """Return whether a sentence is about a secret rather than one."""
-    words, spoken = vocabulary(), re.findall(r"[^\W\d_]+", text.lower())
-    about = sum(word in words.about or word in words.yours for word in spoken)
-    return 3 * about > len(spoken) or any(key_of(word) in words.named for word in spoken)
 
 
 def _is_lone(text: str) -> bool:
     """Return whether a plain word behind `password=` is no name of a variable."""
-    words = vocabulary()
-    parts = [key_of(part) for part in re.split(r"[_.-]", text)]
-    known = any(part in words.named or part in words.about or part in words.yours for part in parts)
-    return len(text) >= 5 and not known and not _CODE.search(text) and any(map(str.isalpha, text))
+    return len(text) >= 5 and not is_about_secrets(text) and not _CODE.search(text) and any(map(str.isalpha, text))
 
 
 def _looks_chosen(text: str) -> bool:
