@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from state.sessions.item import Item, Related, State, hash_of, promoted_id, tokens_of, working_id
@@ -250,14 +250,19 @@ class Sessions:
         tokens = tokens_of(content)
         words |= {"content": content, "id": new, "promoted_to_id": promoted, "token_count": tokens}
         left = self.change(session, item, **words)
-        self._rename(item.id, new)
+        self._rename({item.id: new})
         return left
 
-    def _rename(self, old: str, new: str) -> None:
-        """Replace the id of an item in the relations of all others, and in what promotion noted of it."""
-        statement = "UPDATE items SET relations = replace(relations, ?1, ?2), record = replace(record, ?1, ?2)"
-        where = "WHERE instr(relations, ?1) OR instr(record, ?1)"
-        self.connection.execute(f"{statement} {where}", (json.dumps(old), json.dumps(new)))
+    def _rename(self, names: Mapping[str, str]) -> None:
+        """Replace ids of items in the relations of all others, and in what promotion noted of them."""
+        quoted = [(json.dumps(old), json.dumps(new)) for old, new in names.items()]
+
+        def renamed(text: str) -> str:
+            return reduce(lambda left, pair: left.replace(*pair), quoted, text)
+
+        self.connection.create_function("renamed", 1, renamed)
+        statement = "UPDATE items SET relations = renamed(relations), record = renamed(record)"
+        self.connection.execute(f"{statement} WHERE relations <> '[]' OR record <> '{{}}'")
 
     def restore(self, session: Session, item: Item, now: datetime, **values: object) -> Item:
         """Return an archived or hidden item to the set, with these columns changed."""
@@ -281,8 +286,8 @@ class Sessions:
         )
         if any(item.state == State.ARCHIVED for item in items):
             full_text.rebuild(self.connection, "cold_words")
+        self._rename({item.id: f"purged-{key_of(session, item)}" for item in items})
         for item in items:
-            self._rename(item.id, f"purged-{key_of(session, item)}")
             self.log(session, "purged", now, item, reason)
 
     # ------------------------------------------------------------------------------------------------ what left
