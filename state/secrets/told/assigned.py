@@ -78,7 +78,6 @@ _PATH = late_pattern(
 )
 _ABOUT_ITSELF = late_pattern(r"[a-z]+(?:[_.-][a-z]+)+")
 _HEX = late_pattern(r"[0-9a-fA-F-]+")
-_SYMBOL = late_pattern(r"[!@#$%^&*+=?~|{}§€£]")
 _CODE = late_pattern(r"[(){}\[\]<>$|]")
 _WORDS = late_pattern(r"[^\W\d_]{3,14}(?:[ -][^\W_]{2,14}){2,11}")
 _SOURCE_FILE = late_pattern(r"\.(?:go|py|js|ts|tsx|java|rb|rs|c|h|cpp|cs|php|kt|swift|scala|html|md)$")
@@ -225,7 +224,7 @@ def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look a
         return len(text) >= (6 if plain else 4)
     if value.form == "assigned" and value.tight and _is_lone(text):
         return True
-    return not is_technical(text) and _looks_chosen(text)
+    return strength(text) >= (UNUSUAL if any(map(str.isdigit, text)) else CHOSEN)
 
 
 def _is_word(text: str) -> bool:
@@ -242,13 +241,3 @@ def _is_word(text: str) -> bool:
 def _is_lone(text: str) -> bool:
     """Return whether a plain word behind `password=` is no name of a variable."""
     return len(text) >= 5 and not is_about_secrets(text) and not _CODE.search(text) and any(map(str.isalpha, text))
-
-
-def _looks_chosen(text: str) -> bool:
-    """Return whether nothing but its look tells that a bare word is a password."""
-    digit = any(character.isdigit() for character in text)
-    letter = any(character.isalpha() for character in text)
-    symbol = bool(_SYMBOL.search(text[1:]))
-    return len(text) >= 5 and (
-        (letter and digit) or (digit and len(text) >= 6) or (symbol and strength(text) >= CHOSEN)
-    )
