@@ -323,7 +323,7 @@ def test_without_a_daemon_and_for_help_the_command_runs_in_full(
 @pytest.mark.parametrize("words", [["search", "ledger"], ["status"]])
 def test_nothing_heavy_is_loaded(here: Path, listening: Listening, words: list[str]) -> None:
     listening(answer(REPLY))
-    assert loaded(RUNNING, *words, "-w", str(workspace)).isdisjoint(HEAVY)
+    assert loaded(RUNNING, *words, "-w", str(here)).isdisjoint(HEAVY)
 
 
 def test_a_daemon_that_is_silent_is_a_problem_of_the_status(
@@ -334,7 +334,7 @@ def test_a_daemon_that_is_silent_is_a_problem_of_the_status(
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(path))
         silent.listen()
-        assert main(["status", str(here)]) == 0
+        assert main(["status", str(workspace)]) == 0
         assert "problem      the daemon does not answer" in capsys.readouterr().out
         monkeypatch.chdir("/")
         assert main(["status"]) == 1
