@@ -5,7 +5,8 @@
 Each conversation is a workspace of its own, each turn a crystal with its speaker and date, each note one without;
 each question a search on the day after the last session. recall@k is the share of a question's evidence among the
 first k hits, averaged over the questions. Below each table stands how often something good is said to be found: where
-it was, where only another conversation answers, and where the question merely sounds as if. Measured are the corpora
+it was, where only another conversation answers, and where the question merely sounds as if; what an agent gets; and
+for how many of two questions that are asked as one both find evidence among the first eight. Measured are the corpora
 of tests/state/search/corpora, on whose first half the weights are fitted too (see `benchmarks.fit_search`); LoCoMo's
 conversations (CC BY-NC 4.0), from DREAMD_LOCOMO; and BEAM's, in LoCoMo's form, from DREAMD_BEAM. These two are no
 part of this project, and are looked for in ../shared/data beside the repository too.
@@ -42,6 +43,9 @@ CATEGORIES = {1: "several", 2: "time", 3: "open", 4: "single"}
 FIRST = 10
 # So many questions of another conversation are asked of each.
 FOREIGN = 40
+# So many pairs of its questions are asked as one, joined in these ways.
+JOINED = 24
+JOINTS = ("{}? {}", "{}, {}", "{} and {}")
 
 Search = Callable[[str], list[str]]  # a question -> ids of crystals, best first
 
@@ -263,6 +267,7 @@ def report(
         yield _line(name, measure(workspaces, system))
     yield _said_good(workspaces, foreign)
     yield _returned(workspaces, foreign)
+    yield _joined(workspaces)
     yield ""
 
 
@@ -308,6 +313,23 @@ def _returned(workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[st
         f", anything for {_mean([float(one) for one in elsewhere]):.2f} of another's questions" if elsewhere else ""
     )
     return f"{said} of the evidence among the first eight{something}"
+
+
+def _joined(workspaces: Sequence[Workspace]) -> str:
+    """Tell for how many of two questions of a conversation that are asked as one both find evidence."""
+    found = list[bool]()
+    for workspace in workspaces:
+        asked, now = workspace.conversation.questions, workspace.conversation.now
+        searcher = Searcher(workspace.crystals, workspace.embedder, workspace.index)
+        others = asked[len(asked) // 2 + 1 :] + asked[: len(asked) // 2 + 1]
+        pairs = [pair for pair in zip(asked, others, strict=True) if not {*pair[0].evidence} & {*pair[1].evidence}]
+        for number, (one, other) in enumerate(pairs[:: max(1, len(pairs) // JOINED)][:JOINED]):
+            question = JOINTS[number % len(JOINTS)].format(one.text.rstrip(" ?？"), other.text)
+            first = {hit.crystal.id for hit in searcher.search(question, now, everything=True).hits}
+            found.append(all(first.intersection(each.evidence) for each in (one, other)))
+    return (
+        f"asked as one: {len(found)} pairs of questions, {_mean([float(both) for both in found]):.2f} both answered"
+    )
 
 
 def foreign_questions(known: Mapping[str, Sequence[Conversation]]) -> dict[str, dict[str, tuple[str, ...]]]:

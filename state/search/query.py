@@ -4,15 +4,18 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 from state.search.dates import Period, periods_in
-from state.text.languages.loader import inside, words
+from state.text.languages.loader import alternatives, inside, words
 from state.text.words import content_terms, ends_as_question, search_form, stop_words, terms
 from state.trust import AGENT_NAMES
 
 _NAME = re.compile(r"\b[^\W\d_a-z][^\W\d_]+\b")
 # Of the words of a question that is asked again, so many stand in it: "Tell me: " may stand before it.
 _SHARED = 2 / 3
+# Of a longer text no parts are looked for: it is a page rather than a question.
+_LONGEST = 400
 # A pasted page is a query too; its first words say what it is about.
 _MAX_WORDS = 64
 
@@ -35,7 +38,7 @@ class Question:
 
 def read_question(text: str, speakers: Collection[str], now: datetime) -> Question:
     """Return the question in a text; `speakers` are those of `names_in(text)` that are the name of a speaker."""
-    text = text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate can be neither looked up nor embedded
+    text = _encodable(text)
     pattern = rf"\b(?:{'|'.join(map(re.escape, speakers))})\b(?:['’]s\b)?"
     without_names = " ".join(re.sub(pattern, " ", text).split()) if speakers else text
     topic = without_names if content_words(without_names) else text
@@ -46,6 +49,25 @@ def read_question(text: str, speakers: Collection[str], now: datetime) -> Questi
         periods=periods_in(text, now),
         asks_reply=_is_to_agent(text),
     )
+
+
+def cuts_of(text: str) -> list[tuple[str, str]]:
+    """Return the two parts of a text for each mark, or word such as "and", at which it may turn to another thing.
+
+    Each part has two content words at least: "which one, and why?" asks one thing.
+    """
+    if len(text) > _LONGEST:
+        return []
+    text = _encodable(text)
+    cuts = [(text[: there.start()], text[there.end() :]) for there in _between().finditer(text)]
+    return [cut for cut in cuts if all(len(content_words(part)) > 1 for part in cut)]
+
+
+@cache
+def _between() -> re.Pattern[str]:
+    """Return an expression for what stands between the parts of a question."""
+    spaced, unspaced = alternatives("and")
+    return re.compile(rf"[.?!;,؟،](?=[^!-~])|[。？！；，、;\n]|(?<=\s)(?:[/&+]|{spaced})(?=\s)|{unspaced}")
 
 
 def content_words(text: str) -> tuple[str, ...]:
@@ -64,6 +86,11 @@ def asks_again(query: str, text: str) -> bool:
 def names_in(text: str) -> tuple[str, ...]:
     """Return the capitalised words of a text: what may be names."""
     return tuple(dict.fromkeys(_NAME.findall(text)))
+
+
+def _encodable(text: str) -> str:
+    """Return the text without lone surrogates, which can be neither looked up nor embedded."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _is_to_agent(text: str) -> bool:

@@ -4,8 +4,8 @@ Meaning and words count most; what stands beside a text, who said it and when de
 weights are fitted over several corpora, each of which is left out in turn: `benchmarks/fit_search.py` prints them,
 and what each signal is worth on each corpus. Refused, since they transfer to no other corpus: rank fusion (it loses
 how much better the better one is), recency as a factor on everything (it buries the right answer about the past),
-BM25 beside the nearness of words, pseudo-relevance feedback, parts of a question searched apart, dates, identifiers
-and quoted words as signals of their own, and windows of a long text.
+BM25 beside the nearness of words, pseudo-relevance feedback, parts of a question in the order of the whole (they only
+bring in what is missing), dates, identifiers and quoted words as signals of their own, and windows of a long text.
 """
 
 import math
@@ -306,3 +306,18 @@ def order(
         (crystal, min(1.0, match * lift(crystal, hormones, now) * fading(crystal, now))) for crystal, match in matches
     ]
     return sorted(scored, key=lambda pair: (-pair[1], -pair[0].created_at.timestamp(), pair[0].id))
+
+
+def with_parts(whole: Sequence[Hit], parts: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:
+    """Return what a question found, the best first, with the best results of each of its parts.
+
+    Up to three quarters of `limit` are the parts'. What the whole found stays where it is; what is brought in stands
+    last, in the place of the last results that are not among a part's best.
+    """
+    each = limit * 3 // 4 // max(1, len(parts))
+    wanted = {hit.crystal.id: hit for part in parts for hit in part[:each]}
+    there = {hit.crystal.id for hit in whole}
+    missing = [hit for id_, hit in wanted.items() if id_ not in there]
+    others = [hit for hit in whole if hit.crystal.id not in wanted]
+    gone = others[len(others) - max(0, len(whole) + len(missing) - limit) :]
+    return [*(hit for hit in whole if hit not in gone), *missing]

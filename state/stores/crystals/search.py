@@ -8,14 +8,14 @@ not follow the size of the store. Nothing is written.
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import combinations
-from typing import TYPE_CHECKING
+from itertools import accumulate, combinations
+from typing import TYPE_CHECKING, NamedTuple
 
 from state.crystals.crystal import Crystal
 from state.crystals.duplicates import asked_word_for_word
-from state.search.query import Question, asks_again, names_in, read_question
+from state.search.query import Question, asks_again, cuts_of, names_in, read_question
 from state.search.ranking import (
     ALONE,
     ANSWERED,
@@ -38,6 +38,7 @@ from state.search.ranking import (
     score,
     shares,
     unrelated,
+    with_parts,
     word_weight,
 )
 from state.search.updates import Wanted, in_order, wanted_by
@@ -64,6 +65,8 @@ EVERYTHING = Filters()
 LOOKED_AT = 16
 NEAR = 0.6
 NEARLY = 0.6
+# Parts of a question whose cosine is less than this speak of two things.
+APART = 0.2
 _LISTED = "IN (SELECT value FROM json_each(?))"
 _Found = dict[str, tuple[Crystal, Signals, float]]
 
@@ -122,6 +125,19 @@ class _Asked:
         )
 
 
+class _Answers(NamedTuple):
+    """What one question found, the best first, each with the chance that it answers.
+
+    `usual` is the cosine of unrelated texts, None without an embedder; `closest` the best `score`; `few`: see
+    `Looked`.
+    """
+
+    hits: list[Hit]
+    usual: float | None
+    closest: float
+    few: bool
+
+
 class Searcher:
     """Searches one workspace. Reads only: the access count of a hit is raised by `Crystals.touch`.
 
@@ -154,12 +170,31 @@ class Searcher:
     ) -> Findings:
         """Return the crystals that are likely to answer the query, at most `limit`; any string is a query.
 
-        With `everything` the near and unlikely ones too.
+        With `everything` the near and unlikely ones too. Of a query with two parts what answers each is among them.
 
         With `by_value` what holds now, or was said later about the same, stands before an older one; what holds is
         brought in if the query's words do not find it. But whoever asks for a text in its own words wants that one.
         Events of hormones are then found by a query that names these alone.
         """
+        whole, *parts = (
+            self._answers(one, now, limit, filters, hormones, by_value=by_value)
+            for one in (query, *self._parts(query))
+        )
+        hits = with_parts(whole.hits, [part.hits for part in parts], limit)
+        # Who stands before another is at least as likely an answer.
+        chances = [*accumulate((hit.score for hit in reversed(hits)), max)]
+        hits = [replace(hit, score=chance) for hit, chance in zip(hits, reversed(chances), strict=True)]
+        # Whether there is an answer the whole question tells: the few words of a part stand close to many a text.
+        by_meaning = whole.usual is not None
+        is_answered = whole.few or whole.closest >= ANSWERED[by_meaning]
+        count = len(hits) if everything else _likely(hits, is_answered=is_answered, few=whole.few)
+        arms = ("lexical", "dense") if by_meaning else ("lexical",)
+        return Findings(tuple(hits[:count]), whole.closest >= GOOD, arms, whole.usual, len(hits) - count)
+
+    def _answers(
+        self, query: str, now: datetime, limit: int, filters: Filters, hormones: Hormones | None, *, by_value: bool
+    ) -> "_Answers":
+        """Return what answers a question, or a part of one."""
         asked = self._asked(query, now)
         crystals, signals, usual, looked = self._read(asked, limit, filters)
         shown = self._without_duplicates(query, crystals, {key: relevance(one) for key, one in signals.items()})
@@ -177,17 +212,12 @@ class Searcher:
             wanted = wanted_by(query, asked.question.periods)
             best, current = self._by_value(ranked[:limit], keys, wanted, filters)
         hits: list[Hit] = []
-        chance = 0.0
-        for crystal in reversed(best[:limit]):  # who stands before another is at least as likely an answer
+        for crystal in best[:limit]:
             known, match = found[crystal.id][1:] if crystal.id in found else (None, 0.0)
-            chance = max(chance, looked.chance(match, known, by_meaning=usual is not None) if known else 0.0)
+            chance = looked.chance(match, known, by_meaning=usual is not None) if known else 0.0
             hits.append(Hit(crystal, chance, age_days(crystal, now), current.get(crystal.id), known, match))
-        hits.reverse()
         closest = max((score(hit.signals, usual) for hit in hits if hit.signals), default=0.0)
-        is_answered = looked.few or closest >= ANSWERED[usual is not None]
-        count = len(hits) if everything else _likely(hits, is_answered=is_answered, few=looked.few)
-        arms = ("lexical",) if asked.vector is None else ("lexical", "dense")
-        return Findings(tuple(hits[:count]), closest >= GOOD, arms, usual, len(hits) - count)
+        return _Answers(hits, usual, closest, looked.few)
 
     def candidates(self, query: str, now: datetime) -> list[tuple[Crystal, Signals]]:
         """Return what a search looks at, each with its signals, without duplicates being hidden."""
@@ -205,14 +235,29 @@ class Searcher:
         more = full_text.frequency(self._beside.connection, words) if self._beside else {}
         return {word: count + more.get(word, 0) for word, count in counts.items()}
 
+    def _parts(self, query: str) -> tuple[str, ...]:
+        """Return the two parts of a query that mean the least alike, if they speak of two things; else nothing."""
+        cuts = cuts_of(query)
+        if not cuts or (embedder := self._usable()) is None:
+            return ()
+        vectors = embedder.embed([part for cut in cuts for part in cut], questions=True)
+        alike = [float(one @ other) for one, other in zip(vectors[::2], vectors[1::2], strict=True)]
+        return cuts[alike.index(min(alike))] if min(alike) < APART else ()
+
+    def _usable(self) -> Embedder | None:
+        """Return the embedder, if the store has the vectors of it."""
+        known = self._crystals.vectors
+        is_usable = self._embedder is not None and known.model() == self._embedder.name and not known.are_few()
+        return self._embedder if is_usable else None
+
     def _asked(self, query: str, now: datetime) -> _Asked:
         # Of the words that may be names, those of a speaker. "!" follows the blank, so only names that go on with a
         # blank lie between.
         statement = "SELECT 1 FROM crystals WHERE speaker <> '' AND speaker BETWEEN ?1 AND ?1 || '!' LIMIT 1"
         speakers = [name for name in names_in(query) if self._connection.execute(statement, (name,)).fetchone()]
         question = read_question(query, speakers, now)
-        embedder, known, vector = self._embedder, self._crystals.vectors, None
-        if embedder is not None and question.words and known.model() == embedder.name and not known.are_few():
+        vector = None
+        if question.words and (embedder := self._usable()) is not None:
             vector = embedder.embed([question.topic], questions=True).reshape(-1)
         counts = self.frequency(question.words)
         sought = full_text.within_budget(counts)

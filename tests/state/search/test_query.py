@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.search.dates import FURTHEST, Period, last_day_named, periods_in
-from state.search.query import asks_again, names_in, read_question
+from state.search.query import asks_again, cuts_of, names_in, read_question
 from tests.support.cases import cases
 
 CASES = cases(__file__)
@@ -108,3 +108,43 @@ def test_what_merely_asks_the_same_is_told_from_what_says_something(text: str, *
 @pytest.mark.parametrize(("text", "speaks"), CASES["a_question_that_speaks_to_the_agent_asks_for_its_replies"])
 def test_a_question_that_speaks_to_the_agent_asks_for_its_replies(text: str, *, speaks: bool) -> None:
     assert read_question(text, (), NOW).asks_reply is speaks
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "second"),
+    [
+        ("who is Ana and when is the deploy?", "who is Ana", "when is the deploy?"),
+        ("Where are old backups? Who pays the rent?", "Where are old backups", "Who pays the rent?"),
+        ("the port of Postgres, the policy for Redis", "the port of Postgres", "the policy for Redis"),
+        ("Wer ist diese Ana und wann ist das Deployment?", "Wer ist diese Ana", "wann ist das Deployment?"),
+        ("¿Quién es Ana y cuándo es la entrega?", "¿Quién es Ana", "cuándo es la entrega?"),
+        (
+            "Qui est notre Ana Silva et quand partent les colis ?",
+            "Qui est notre Ana Silva",
+            "quand partent les colis ?",
+        ),
+        ("Chi sarebbe questa Ana e quando si consegna?", "Chi sarebbe questa Ana", "quando si consegna?"),
+        ("Quem é essa Ana e quando é a entrega?", "Quem é essa Ana", "quando é a entrega?"),
+        ("Кто такая Анна и когда будет выпуск?", "Кто такая Анна", "когда будет выпуск?"),
+        ("谁负责部署？数据库端口是多少？", "谁负责部署", "数据库端口是多少？"),
+        ("バックアップはどこですか。そしてデプロイはいつ", "バックアップはどこですか", "そしてデプロイはいつ"),
+    ],
+)
+def test_a_question_can_be_cut_where_another_thing_may_begin(text: str, first: str, second: str) -> None:
+    assert (first, second) in [tuple(part.strip() for part in cut) for cut in cuts_of(text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "where do the backups of the north cluster go?",
+        "what is the e-mail address of Ana?",
+        "which pool size did we choose, and why?",
+        "pgbouncer, postgres, redis",
+        "quartz gate passphrase",
+        "",
+        "A page of a wiki is pasted here. It has many sentences. " * 20,
+    ],
+)
+def test_what_asks_one_thing_is_not_cut(text: str) -> None:
+    assert not cuts_of(text)

@@ -11,6 +11,7 @@ from state.search.ranking import (
     CONTEXT_WEIGHTS,
     GOOD,
     WEIGHTS,
+    Hit,
     Signals,
     coverage,
     order,
@@ -18,6 +19,7 @@ from state.search.ranking import (
     score,
     shares,
     unrelated,
+    with_parts,
     word_weight,
 )
 from state.signals.hormones import Hormones
@@ -131,3 +133,20 @@ def test_hormones_never_bury_a_clearly_better_match(
     better, worse = _crystal("better", age=900, importance=importance), _crystal("worse", age=0, importance=other)
     ranked = order([(worse, match / 1.2), (better, match)], NOW, _hormones(dopamine, cortisol))
     assert _texts(ranked) == ["better", "worse"]
+
+
+RANKED = [Hit(_crystal(f"text {number}"), score=0.5, age_days=1.0) for number in range(40)]
+rankings = st.lists(st.sampled_from(RANKED), max_size=20, unique_by=lambda hit: hit.crystal.id)
+
+
+@given(rankings, st.lists(rankings, min_size=2, max_size=2), st.integers(4, 20))
+def test_the_best_of_each_part_is_among_the_results_and_the_first_places_stay(
+    whole: list[Hit], parts: list[list[Hit]], limit: int
+) -> None:
+    found = with_parts(whole[:limit], parts, limit)
+    assert len({hit.crystal.id for hit in found}) == len(found) <= limit
+    assert all(part[0] in found for part in parts if part)
+    assert found[: min(limit // 4, len(whole))] == whole[: limit // 4]
+    kept = [hit for hit in whole[:limit] if hit in found]
+    assert found[: len(kept)] == kept
+    assert with_parts(whole[:limit], [], limit) == with_parts(whole[:limit], [whole], limit) == whole[:limit]

@@ -250,3 +250,32 @@ def test_where_nothing_is_near_nothing_is_returned(crystals: Crystals) -> None:
     found = Searcher(crystals, embedder).search("quarks and gluons", NOW)
     assert not found.hits
     assert found.unlikely
+
+
+# --- questions that name several things
+
+CROWD = [f"The canary cluster was drained at the north gate by person {number}" for number in range(30)]
+DEPLOYS = [f"The {word} of service {number} is over" for word in ("deploy", "week") for number in range(30)]
+ANSWER = "The deploy of the week is on Thursday"
+BOTH = "Who drained the canary cluster at the north gate, and when is the deploy of the week?"
+
+
+@pytest.mark.parametrize("limit", [4, 8, 10])
+def test_of_two_things_that_are_asked_for_each_is_answered(crystals: Crystals, limit: int) -> None:
+    crystals.upsert(_note(text) for text in (*CROWD, *DEPLOYS, ANSWER))
+    searcher = _searcher(crystals)
+    alone = searcher.search(BOTH.partition(", and ")[0], NOW, limit=limit)
+    found = searcher.search(BOTH, NOW, limit=limit)
+    assert ANSWER not in _texts(alone)
+    assert _texts(found)[0] in CROWD
+    assert ANSWER in _texts(found)
+    assert len(found.hits) == limit
+    assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
+
+
+def test_whether_there_is_an_answer_the_whole_question_tells(crystals: Crystals) -> None:
+    crystals.upsert(_note(text) for text in (*CROWD, *DEPLOYS))
+    searcher = _searcher(crystals)
+    assert searcher.search("person at the north gate", NOW).good
+    asked = "Which violin concerto did Ada rehearse for Vienna last spring, and person at the north gate?"
+    assert not searcher.search(asked, NOW).good
