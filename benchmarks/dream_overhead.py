@@ -114,8 +114,8 @@ def dreamt(workspace: "Workspace", workload: Workload, batch: int, profile: cPro
     from daemon.dream.run import Mode, dream_now
     from daemon.ingest.notes import absorb_notes
     from daemon.workspace.stores import open_exclusive, utc_now
-    from state.document.document import SectionName
     from state.document.operations import Why
+    from state.document.sections import SectionName
     from state.dream import Reason
 
     began = time.perf_counter()

@@ -15,7 +15,6 @@ import argparse
 import os
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -71,7 +70,7 @@ def dreamt(running: Daemon, workspaces: "list[Workspace]", workload: Workload, b
     for number, workspace in enumerate(workspaces):
         log = NoteInbox(workspace)
         for note in workload.notes(batch + number, NOTES, datetime.now(UTC)):
-            log.append(replace(note, at=datetime.now(UTC)))
+            log.append(note._replace(at=datetime.now(UTC)))
         _dreamt(partial(running.client.call, workspace.root, dream_now, dream_now.bind()))
 
 

@@ -33,7 +33,7 @@ from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.session_start import session
 from daemon.workspace.stores import Store, follow_clock
-from state.document.document import SectionName
+from state.document.sections import SectionName
 from state.dream import Reason
 from state.errors import DreamdError
 from state.signals.hormones import Feeling

@@ -37,7 +37,8 @@ from graphs import talk
 from graphs.ports import Answer as Said
 from graphs.sheet import SAID_ALREADY
 from state.codec import decode
-from state.document.document import SectionName, parse
+from state.document.document import parse
+from state.document.sections import SectionName
 from state.text.words import normalise
 from tests.support.scripted_model import ScriptedModel
 

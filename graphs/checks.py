@@ -12,8 +12,8 @@ import re
 from functools import lru_cache
 
 from graphs.sheet import EVICTIONS, PER_INPUT, SAID_ALREADY, WRITTEN_BY_CODE, Check, Sheet
-from state.document.document import SectionName, is_placeholder
 from state.document.operations import Action, Operation, Refusal, Why
+from state.document.sections import SectionName, is_placeholder
 from state.text.line import LINE_CHARACTERS
 from state.text.words import content_terms, jaccard, normalise, numbers, repeat_key
 

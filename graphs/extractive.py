@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from graphs.checks import OF_CODE
 from graphs.sheet import Sheet
-from state.document.document import SectionName
 from state.document.operations import Action, Operation
+from state.document.sections import SectionName
 from state.dream import Evidence, Kind, Snapshot
 from state.search.dates import last_day_named
 from state.text.line import LINE_CHARACTERS, as_line

@@ -24,9 +24,10 @@ from graphs.sheet import SAID_ALREADY, Sheet
 from state.changes.change import Change, CurrentLine
 from state.changes.page import Page, owners_words
 from state.crystals.crystal import Crystal
-from state.document.document import SectionName, parse
+from state.document.document import parse
 from state.document.operations import Action, Operation, Refusal, Why
 from state.document.pointer import parse_pointer
+from state.document.sections import SectionName
 from state.dream import EDIT, REVIEW, Correction, Dream, Evidence, Kind, Snapshot, StagedChange, Usage
 from state.text.words import normalise, numbers
 from state.trust import Trust

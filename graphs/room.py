@@ -21,7 +21,7 @@ from graphs.ports import Trial
 from graphs.sheet import MAX_OLD_LINES, Sheet
 from state.changes.change import Change, CurrentLine
 from state.crystals.crystal import Crystal
-from state.document.document import SectionName, render
+from state.document.document import render
 from state.document.operations import Action, Operation, Refusal, Why
 from state.document.pointer import (
     FIRST,
@@ -33,6 +33,7 @@ from state.document.pointer import (
     render_pointer,
     topic_of,
 )
+from state.document.sections import SectionName
 from state.document.seed import split_seed
 from state.search.query import content_words
 from state.text.words import terms

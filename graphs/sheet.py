@@ -18,8 +18,8 @@ from state.changes.page import Page, kept_crystal
 from state.crystals.crystal import Crystal, Lifecycle, Origin, id_in
 from state.crystals.crystal import Kind as CrystalKind
 from state.document.approval import Approval, Heard
-from state.document.document import SectionName
 from state.document.operations import Action, Operation, Refusal, Why
+from state.document.sections import SectionName
 from state.dream import Decision, Dream, EarlierChange, Evidence, Kind, Snapshot, StagedChange, Usage
 from state.signals.hormones import mood, valence
 from state.text.line import LINE_CHARACTERS, as_line, without_count

@@ -12,8 +12,8 @@ from graphs.sheet import Sheet, Told
 from prompts import Prompt, load, quoted, render
 from prompts.replies import read_reply
 from state.changes.change import Change, CurrentLine
-from state.document.document import SectionName
 from state.document.operations import Refusal, Why
+from state.document.sections import SectionName
 from state.dream import Evidence, Kind, Snapshot
 from state.errors import ReplyError
 from state.signals.hormones import Feeling, mood

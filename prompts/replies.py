@@ -16,8 +16,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from prompts import quoted
 from state.codec import first_problem
-from state.document.document import SectionName, parse
+from state.document.document import parse
 from state.document.operations import Action, Operation, Refusal
+from state.document.sections import SectionName
 from state.errors import ReplyError
 
 MAX_ANSWER_CHARACTERS = 200_000

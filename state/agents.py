@@ -1,6 +1,6 @@
 """Agents: the names of the programs that read the memory, and how much each takes of what a hook gives it."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # Of what a hook answers, Claude Code gives the model a preview alone when it is longer than 10,000 characters.
 HOOK_CHARACTERS = 9_500
@@ -9,8 +9,7 @@ OTHER = "other"
 TRIED = "DREAMD_TRIED"
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(NamedTuple):
     """How an agent reads: for which context window it is written, in tokens, and how much its hook may answer.
 
     `size`: in bytes of UTF-8. Of its own file it takes so many lines and bytes, as its makers have published it.

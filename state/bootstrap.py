@@ -2,10 +2,11 @@
 
 import heapq
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
 
 from state.reading import GREETING, as_given, left_out
 from state.scratch import Note
@@ -34,32 +35,13 @@ _AROUND_NOTES = len(NOTES_HEADING) + 60
 _BETWEEN = "\n\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """What was not given, and why: rows of MEMORY.md, and of the global one, that are neither blank nor headings.
-
-    `budget`: rows of MEMORY.md for which there was no room; `host` and `host_notes`: rows, and notes, for which there
-    would have been some, had whoever carries the text not its own limit; `everywhere`: lines of the global workspace
-    beyond its share; `same`: those that the project says itself; `forgotten`: notes and lines that hold what was
-    forgotten.
-    """
-
-    budget: int = 0
-    host: int = 0
-    host_notes: int = 0
-    everywhere: int = 0
-    same: int = 0
-    forgotten: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Bootstrap:
+class Bootstrap(NamedTuple):
     """Its parts and what they leave out. `truncated`: MEMORY.md was longer than its budget. A greeting comes first.
 
     `more`: there are more than `left_out` older notes, which were not read. `everywhere` is what the global workspace
     says, `attention` the one line for a person, `lines` how many rows and notes are given, headings apart,
     and `most` how many characters it may have altogether (0: no limit). `digest`: of all of MEMORY.md, `digest_of`,
-    `version` the last one that was committed then.
+    `version` the last one that was committed then, `cut` how much was not given and why, by the fields of a receipt.
     """
 
     memory: str
@@ -71,7 +53,7 @@ class Bootstrap:
     attention: str = ""
     lines: int = 0
     most: int = 0
-    cut: Cut = field(default_factory=Cut)
+    cut: Mapping[str, int] = MappingProxyType({})
     digest: str = ""
     version: int = 0
 
@@ -147,17 +129,16 @@ def bootstrap(
     return _fitting(sources, (most_bytes or 0) // _LONGEST_CHARACTER)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sources:
+class _Sources(NamedTuple):
     """What a bootstrap is made of: MEMORY.md as far as it is looked at, and how many rows stand below (None: all is).
 
-    `newest` are the pending notes, the newest first, of `count`.
+    `newest` are the pending notes, the newest first, of as many as are `pending`.
     """
 
     whole: str
     rest: int | None
     newest: Sequence[Note]
-    count: int
+    pending: int
     more: bool
     everywhere: str
     attention: str
@@ -186,20 +167,20 @@ def _fitting(sources: _Sources, host: int | None) -> Bootstrap:
     return Bootstrap(
         shown,
         notes,
-        sources.count - withheld - len(notes),
+        sources.pending - withheld - len(notes),
         truncated=truncated or sources.rest is not None,
         more=sources.more,
         everywhere=everywhere,
         attention=sources.attention,
         lines=shared + _rows(kept) + len(notes),
         most=host or 0,
-        cut=replace(
-            unshared,
-            budget=_rows(whole) + (sources.rest or 0) - fitting,
-            host=fitting - _rows(kept),
-            host_notes=kept_out,
-            forgotten=unshared.forgotten + withheld,
-        ),
+        cut={
+            **unshared,
+            "budget": _rows(whole) + (sources.rest or 0) - fitting,
+            "host": fitting - _rows(kept),
+            "host_notes": kept_out,
+            "forgotten": unshared["forgotten"] + withheld,
+        },
     )
 
 
@@ -208,16 +189,16 @@ def room_taken(ready: Bootstrap) -> int:
     return sum(len(_BETWEEN) + len(part) for part in (ready.everywhere, ready.attention) if part)
 
 
-def rows_given(memory: str, cut: Cut, budget: int) -> int:
+def rows_given(memory: str, cut: int, budget: int) -> int:
     """Count the rows of this MEMORY.md that were given from the top, those too that none is given, where it was cut.
 
-    A receipt of an earlier dreamd says nothing of rows: its budget tells then.
+    `cut`: how many rows were not given. A receipt of an earlier dreamd says nothing of rows: its budget tells then.
     """
     rows = memory.split("\n")
-    if not cut.budget + cut.host:
+    if not cut:
         return _cut(memory, budget)[0].count("\n") + 1
     omitted = left_out(memory)
-    left = sum(_counts(row) for at, row in enumerate(rows) if at not in omitted) - cut.budget - cut.host
+    left = sum(_counts(row) for at, row in enumerate(rows) if at not in omitted) - cut
     for at, row in enumerate(rows):
         left -= _counts(row) and at not in omitted
         if left < 0:
@@ -225,12 +206,13 @@ def rows_given(memory: str, cut: Cut, budget: int) -> int:
     return len(rows)
 
 
-def _of_everywhere(sources: _Sources, project: str, room: int) -> tuple[str, int, Cut]:
+def _of_everywhere(sources: _Sources, project: str, room: int) -> tuple[str, int, dict[str, int]]:
     """Return the lines of The Bond and The Phenotype that have room, from the top; how many, and what is left out."""
     if not sources.everywhere.strip():
-        return "", 0, Cut()
+        return "", 0, {"everywhere": 0, "same": 0, "forgotten": 0}
     # A session start without a global workspace does not wait for it.
-    from state.document.document import SectionName, parse
+    from state.document.document import parse
+    from state.document.sections import SectionName
 
     document = parse(sources.everywhere[:_LONGEST_EVERYWHERE])
     found = [document.section(name) for name in (SectionName.BOND, SectionName.PHENOTYPE)]
@@ -254,7 +236,7 @@ def _of_everywhere(sources: _Sources, project: str, room: int) -> tuple[str, int
                     new.pop()
                     continue
                 rows, size, lines, new = [*rows, *new], size + needed, lines + 1, []
-    return "\n".join(rows) if lines else "", lines, Cut(everywhere=cut, same=same, forgotten=forgotten)
+    return "\n".join(rows) if lines else "", lines, {"everywhere": cut, "same": same, "forgotten": forgotten}
 
 
 def _newest(notes: Iterable[Note]) -> tuple[list[Note], int]:
@@ -283,7 +265,7 @@ def _of_notes(sources: _Sources, room: int, beside: int) -> tuple[tuple[str, ...
         if not text:
             withheld += 1
             continue
-        row = _row(replace(note, text=text))
+        row = _row(note._replace(text=text))
         used += len(row) + 1
         if used > beside:
             break

@@ -15,8 +15,9 @@ from state.changes.change import Change, CurrentLine
 from state.codec import decode, encode
 from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.document.approval import Policy
-from state.document.document import Edit, SectionName
+from state.document.document import Edit
 from state.document.operations import Operation, Refusal, Why
+from state.document.sections import SectionName
 from state.errors import StorageError
 from state.forgetting.known import NOTHING, Known
 from state.secrets.policy import DEFAULT, Redaction

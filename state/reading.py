@@ -7,8 +7,9 @@ sections in which nothing stands, when the last dream was and in which mood, and
 import re
 from itertools import pairwise
 
-from state.document.document import TITLE, SectionName, is_placeholder
 from state.document.markdown import is_stamp
+from state.document.sections import TITLE, SectionName, is_placeholder
+from state.text.patterns import late_pattern
 
 GREETING = (
     "_Your memory of earlier sessions, kept by dreamd. What is not here: memory_search (or `dreamd search`). "
@@ -16,7 +17,7 @@ GREETING = (
 )
 
 _TOP = re.compile(r"#{1,2}(?:[ \t]|$)")
-_COUNTED = re.compile(r"[-*+] .* → Confidence: \d+% \| Occurrences: \d+")
+_COUNTED = late_pattern(r"[-*+] .* → Confidence: \d+% \| Occurrences: \d+")
 _SECTIONS = frozenset(f"## {name}".casefold() for name in SectionName)
 _SKILLS, _TITLE = f"## {SectionName.SKILLS}".casefold(), TITLE.casefold()
 

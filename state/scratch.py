@@ -14,15 +14,13 @@ Whatever cannot be read as a stamp or as a mark after it stays text; only the he
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import NamedTuple
 
 from state.errors import UsageError
 
-Found = TypeVar("Found")
 HEADER = "# Scratch Buffer (Working Memory WAL)"
 MAX_NOTE_BYTES = 16 * 1024
 MAX_REPLACES = 1_000
@@ -44,8 +42,7 @@ _REPLACES = re.compile(
 _AUTO = re.compile(r"\[AUTO\](?=\s|$)")
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """One entry of the write-ahead log.
 
     `replaces` names the line or memory that the note replaces: an id, or words of it (empty: none).
@@ -68,49 +65,14 @@ class Note:
         return (self.text, self.replaces) if self.replaces else (self.text,)
 
 
-@dataclass(frozen=True, slots=True)
-class PendingCount:
-    """How much is pending: notes, their characters and bytes, and the earliest of their stamps.
-
-    `more`: there are more notes than these, which are not counted; the figures are those of the oldest ones.
-    """
-
-    notes: int = 0
-    characters: int = 0
-    bytes: int = 0
-    oldest: datetime | None = None
-    more: bool = False
-
-    def __str__(self) -> str:
-        """Write the number of notes, `1,000+` where more were not counted."""
-        return f"{self.notes:,}{'+' if self.more else ''}"
-
-
-@dataclass(frozen=True, slots=True)
-class Bite:
-    """How much a dream takes in: so many notes, which need no more room together than `room`, as `size` has it."""
-
-    notes: int
-    room: int
-    size: Callable[[Note], int]
-
-    def of(self, found: Iterable[Found], note_of: Callable[[Found], Note]) -> list[Found]:
-        """Return the first of these, as many as it holds; the first one always is among them."""
-        taken, room = list[Found](), 0
-        for one in found:
-            room += self.size(note_of(one))
-            if taken and (len(taken) == self.notes or room > self.room):
-                break
-            taken.append(one)
-        return taken
-
-
 def plain_text(text: str) -> str:
     r"""Return the text as a note can hold it; applying it twice changes nothing.
 
     White space at both ends goes, `\r\n` and `\r` are newlines, a line of white space only is empty. NUL and
     lone surrogates, which neither UTF-8 nor SQLite can hold, are written as the escapes `\x00` and `\udcff`.
     """
+    if text.isascii() and text.isprintable():
+        return text.strip()
     sound = text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", r"\x00")
     lines = sound.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return "\n".join(line if line.strip() else "" for line in lines).strip()

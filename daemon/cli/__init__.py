@@ -8,14 +8,15 @@ go to stdout, everything else to stderr.
 
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
 from state.errors import UsageError
 
 TYPE_CHECKING = False  # `typing` would take a fifth of --help
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Callable
+
+    from daemon.cli.parsing import Parser
 
 # Where each command is, and what it does.
 COMMANDS = {
@@ -115,8 +116,7 @@ def _run(words: Sequence[str]) -> int:
         if (status := perform.ask_daemon(name, rest)) is not None:
             return status
     parser, run = command(name)
-    # Options may stand between arguments, also between those that may be left out.
-    arguments = parser.parse_intermixed_args(rest)
+    arguments = parser.read(rest)
     try:
         return run(arguments)
     except UsageError as error:
@@ -127,12 +127,13 @@ def _run(words: Sequence[str]) -> int:
         raise as_arguments(error, parser) from error
 
 
-def command(name: str) -> "tuple[ArgumentParser, Callable[[Namespace], int]]":
+def command(name: str) -> "tuple[Parser, Callable[[Namespace], int]]":
     """Return the parser of a command, and what runs it."""
     from daemon.cli.parsing import WORKSPACE, Command, parser_of
 
     module, _, attribute = COMMANDS[name][0].partition(":")
-    found = import_module(f"daemon.{module}")
+    __import__(f"daemon.{module}")  # importlib's own function would take longer to import than it takes
+    found = sys.modules[f"daemon.{module}"]
     if not attribute:  # a module that makes its parser by itself
         parser = parser_of(f"dreamd {name}", found.__doc__)
         found.add(parser)

@@ -13,7 +13,7 @@ from state.agents import TRIED, agent_called, reader_of
 from state.bootstrap import Bootstrap, budget_for
 from state.errors import DreamdError, ForeignError, UsageError
 from state.stores.disk.workspace import Workspace
-from state.stores.history.bootstraps import leave_receipt
+from state.stores.history.leave_receipt import leave_receipt
 
 DEFAULT_WINDOW = 200_000
 # An agent that is busy may write its message after it has started the hook; what it is given is out by then.
@@ -111,11 +111,10 @@ def _formatted(ready: Bootstrap, form: str, agent: str = "") -> str:
     if form == "md":
         return safe(ready.text) if sys.stdout.isatty() else ready.text
     import json
-    from dataclasses import asdict
 
     if form == "hook" and agent == "cursor":
         return json.dumps({"additional_context": ready.text}, ensure_ascii=False) + "\n"
     if form == "hook":
         answer = {"hookEventName": "SessionStart", "additionalContext": ready.text}
         return json.dumps({"hookSpecificOutput": answer}, ensure_ascii=False) + "\n"
-    return json.dumps({"text": ready.text, **asdict(ready)}, ensure_ascii=False) + "\n"
+    return json.dumps({"text": ready.text, **ready._asdict(), "cut": dict(ready.cut)}, ensure_ascii=False) + "\n"

@@ -59,7 +59,7 @@ def ask_daemon(name: str, words: Sequence[str]) -> int | None:
         return None
     command = json.loads(TABLE.read_text(encoding="utf-8"))[name]
     parser = parser_of(f"dreamd {name}", None, [*command["arguments"], *WORKSPACE])
-    arguments = parser.parse_intermixed_args(words)
+    arguments = parser.read(words)
     workspace = workspace_of(arguments)
     if is_stopped(present_holder(workspace)):
         return None

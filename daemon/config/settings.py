@@ -20,7 +20,7 @@ from daemon.config.paths import allow_path, allowed
 from state.budget import DayLimits, Limits
 from state.codec import problems_of
 from state.document.approval import RULED, Approval, Heard, Policy, SectionRule
-from state.document.document import SectionName
+from state.document.sections import SectionName
 from state.errors import ConfigError
 from state.secrets.policy import Redaction
 

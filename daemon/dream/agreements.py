@@ -22,9 +22,10 @@ from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store
 from graphs.input_budget import numbered
 from state.changes.owner import IMPORTANCE, match
-from state.document.document import SectionName, parse
+from state.document.document import parse
 from state.document.merge import working
 from state.document.operations import Action, Operation
+from state.document.sections import SectionName
 from state.dream import Decision, Evidence, Kind, StagedChange
 from state.errors import DreamdError
 from state.forgetting.known import Known

@@ -15,7 +15,7 @@ from graphs.input_budget import room_of, room_of_notes
 from graphs.ports import Trial
 from state.crystals.crystal import Crystal
 from state.dream import Dream, Reason, Snapshot
-from state.scratch import Bite
+from state.pending import Bite
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.disk.looked_through import LookedThrough
 from state.stores.git.reading import note_git

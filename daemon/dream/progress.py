@@ -7,8 +7,8 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from state.document.document import SectionName
 from state.document.operations import Why
+from state.document.sections import SectionName
 
 if TYPE_CHECKING:
     from graphs.sheet import Sheet

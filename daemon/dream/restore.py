@@ -10,8 +10,9 @@ from daemon.workspace.document import read_document, settle_document
 from daemon.workspace.stores import Store, utc_now
 from state.changes.change import Change, CurrentLine, numbered
 from state.changes.owner import restored_text
-from state.document.document import SectionName, parse
+from state.document.document import parse
 from state.document.pointer import parse_pointer
+from state.document.sections import SectionName
 from state.dream import RESTORE, Decided, Decision, Dream, Remark
 from state.errors import NotFoundError, StorageError
 from state.signals.hormones import mood

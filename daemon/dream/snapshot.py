@@ -21,9 +21,10 @@ from state.changes.change import CurrentLine
 from state.changes.owner import lines_in
 from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.document.approval import Heard
-from state.document.document import Document, SectionName
+from state.document.document import Document
 from state.document.merge import working
 from state.document.pointer import parse_pointer
+from state.document.sections import SectionName
 from state.document.seed import split_seed
 from state.dream import Evidence, Kind, PointerLine, Reason, Snapshot
 from state.errors import DreamdError, NotFoundError

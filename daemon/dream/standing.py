@@ -14,8 +14,9 @@ from graphs.review import AUTHOR as OWNER
 from graphs.review import stands
 from state.changes.change import CurrentLine
 from state.changes.owner import IMPORTANCE, match
-from state.document.document import Block, Part, SectionName, parse
+from state.document.document import Block, Part, parse
 from state.document.pointer import parse_pointer
+from state.document.sections import SectionName
 from state.document.seed import split_seed
 from state.dream import RESTORE, Decision
 from state.text.words import normalise

@@ -7,8 +7,9 @@ from datetime import datetime
 from daemon.explain.crystal import Evidence, evidence_of
 from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store
-from state.document.document import SectionName, parse
+from state.document.document import parse
 from state.document.operations import Why
+from state.document.sections import SectionName
 from state.dream import Dream
 from state.errors import NotFoundError
 from state.secrets.policy import Redaction

@@ -24,8 +24,9 @@ from daemon.workspace.session_start import global_memory, session
 from daemon.workspace.stores import Store, utc_now
 from state.agents import Reader
 from state.bootstrap import BUDGETS, LEAST_BUDGET, budget_for, rows_given
-from state.document.document import SectionName, parse
+from state.document.document import parse
 from state.document.operations import Why
+from state.document.sections import SectionName
 from state.dream import Decision
 from state.errors import DreamdError, NotFoundError, StorageError
 from state.reading import left_out
@@ -167,7 +168,8 @@ class _Asked:
         redaction, omitted = self.store.redaction, left_out(then)
         last = then.count("\n") + 1
         if receipt.truncated:
-            last = rows_given(redaction.of(then[: 4 * BUDGETS[0][1]]), receipt.cut, receipt.budget)
+            cut = receipt.cut.budget + receipt.cut.host
+            last = rows_given(redaction.of(then[: 4 * BUDGETS[0][1]]), cut, receipt.budget)
         for text, at in lines_with(then, self.wanted):
             left = "" if text in now else ", which has left since"
             stood = f"it stood in line {at} of MEMORY.md{left}"

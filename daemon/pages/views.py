@@ -30,7 +30,7 @@ from daemon.upkeep.examine import Level
 from daemon.upkeep.forget import Receipt
 from graphs.review import LineAction
 from state.crystals.crystal import Kind, Origin
-from state.document.document import SectionName
+from state.document.sections import SectionName
 from state.dream import Decision
 from state.errors import NotFoundError, UsageError
 from state.stores.crystals.listing import Sort

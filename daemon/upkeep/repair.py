@@ -24,8 +24,9 @@ from daemon.workspace.stores import folders, open_owned, recover, utc_now
 from daemon.workspace.vector_index import Embedding, Index
 from state.crystals.crystal import Crystal, Origin
 from state.crystals.salience import salience
-from state.document.document import Block, Edit, SectionName, complete, parse, render
+from state.document.document import Block, Edit, complete, parse, render
 from state.document.editing import edited
+from state.document.sections import SectionName
 from state.dream import FOUND
 from state.errors import DocumentError, DreamdError
 from state.scratch import Note

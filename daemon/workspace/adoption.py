@@ -8,7 +8,6 @@ or renamed is known again, what `git clean` took is written again, and what came
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -306,7 +305,7 @@ class _Lookup:
         from state.stores.git.exclude import keep_out_again
 
         with suppress(StorageError):
-            write_place(self._data, replace(place, path=root))
+            write_place(self._data, place._replace(path=root))
             rename(registry_path(self._environment), place.path, root)
             keep_out_again(Workspace(root, self._data / place.id), place.path)
 

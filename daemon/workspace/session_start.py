@@ -7,11 +7,10 @@ whatever cannot be read beside the workspace's own memory is a notice.
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from daemon.config.paths import is_global
 from daemon.workspace.adoption import has_global_workspace, open_global_workspace
@@ -31,16 +30,14 @@ OLD = timedelta(days=1)
 _BUSY_MS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(NamedTuple):
     """What an agent is given at the start of its session, and what a person should know of how it was read."""
 
     ready: Bootstrap
     notices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
+class _Facts(NamedTuple):
     """Of state.db: how the last dream ended and when, how much waits for the owner, whether anything is forgotten.
 
     `memory` is what is to be read: MEMORY.md, or what stands in for it; `torn` says that a conflict is in the file.
@@ -86,7 +83,7 @@ def session(
         attention=_attention(facts, _facts(beside) if beside else _Facts(), newest, now),
     )
     looked.keep()
-    return Session(replace(ready, digest=digest_of(facts.memory), version=facts.version), tuple(notices))
+    return Session(ready._replace(digest=digest_of(facts.memory), version=facts.version), tuple(notices))
 
 
 def lasting(

@@ -18,7 +18,7 @@ from state.budget import Spend
 from state.document.merge import is_conflicted
 from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError, StorageError
-from state.scratch import PendingCount
+from state.pending import PendingCount
 from state.stores.database.connection import explained, open_unmigrated
 from state.stores.database.copies import found_damaged
 from state.stores.database.schema import SCHEMA_VERSION

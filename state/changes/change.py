@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from state.document.document import Edit, SectionName
+from state.document.document import Edit
 from state.document.operations import Why
+from state.document.sections import SectionName
 from state.trust import Trust
 
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from state.changes.change import Change, CurrentLine
-from state.document.document import Document, SectionName, parse
+from state.document.document import Document, parse
 from state.document.merge import removed_lines
 from state.document.operations import Why
+from state.document.sections import SectionName
 from state.text.words import content_terms, jaccard, normalise, numbers
 from state.trust import Trust
 

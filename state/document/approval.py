@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from state.document.document import SectionName
 from state.document.operations import Action
+from state.document.sections import SectionName
 
 # The kinds of operations that have rules of their own.
 RULED = (Action.ADD, Action.REVISE, Action.MERGE, Action.EVICT)

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
 
@@ -24,33 +23,13 @@ from state.document.markdown import (
     opens_fence,
     part_starts,
     rows_of,
-    says_nothing,
     units,
     without_marker,
 )
+from state.document.sections import GUIDES, TITLE, SectionName, is_placeholder, placeholder_of
 from state.text.words import normalise
 
-TITLE = "# Working Memory State"
-POINTER_GUIDE = "_Use memory_search if one of these topics comes up:_"
-SKILL_GUIDE = "_Patterns detected from repeated tasks, before they are skills:_"
-NO_FEED = "_No economics feed yet (memory/economics.json)._"
-PLACEHOLDER = "_Nothing yet._"
-
-
-class SectionName(StrEnum):
-    """The seven sections, in their order."""
-
-    PHENOTYPE = "The Phenotype"
-    BOND = "The Bond"
-    NICHE = "The Niche"
-    CONTEXT = "Active Context"
-    POINTERS = "Crystal Pointers"
-    GAPS = "Curiosity Gaps"
-    SKILLS = "Emerging Skills"
-
-
 _BY_NAME = {name.value.casefold(): name for name in SectionName}
-_GUIDES = {SectionName.POINTERS: POINTER_GUIDE, SectionName.SKILLS: SKILL_GUIDE, SectionName.NICHE: NO_FEED}
 
 PIN = "📌"
 _PIN = re.compile(rf"{PIN}|<!--\s*pin(?:ned)?\s*-->", re.IGNORECASE)
@@ -260,16 +239,6 @@ def stamped(document: Document, at: datetime, mood: str) -> Document:
     return replace(document, parts=tuple(parts))
 
 
-def placeholder_of(name: SectionName) -> str:
-    """Return what stands in a section that has no lines yet."""
-    return _GUIDES.get(name, PLACEHOLDER)
-
-
-def is_placeholder(text: str) -> bool:
-    """Tell whether this is a template's placeholder or guide rather than content."""
-    return text.strip() in _GUIDES.values() or says_nothing(text)
-
-
 def closed(part: Part, newline: str) -> Part:
     """Return the part, ending in a newline."""
     if part.raw.endswith("\n") or not part.raw:
@@ -306,7 +275,7 @@ def _section_name(heading: str) -> SectionName | None:
 
 def _blocks(name: SectionName | None, rows: Sequence[str]) -> tuple[Block, ...]:
     """Return the rows of one part as lines and filler."""
-    blocks = (Block(raw, content=True) for raw in units(rows, _GUIDES.values()))
+    blocks = (Block(raw, content=True) for raw in units(rows, GUIDES.values()))
     return tuple(block if _is_line(name, block) else Block(block.raw, content=False) for block in blocks)
 
 

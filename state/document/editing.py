@@ -3,20 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from state.document.document import (
-    POINTER_GUIDE,
-    SKILL_GUIDE,
-    Block,
-    Document,
-    Edit,
-    Part,
-    closed,
-    is_placeholder,
-    is_title,
-    parse,
-    placeholder_of,
-)
+from state.document.document import Block, Document, Edit, Part, closed, is_title, parse
 from state.document.markdown import heading_of, is_stamp, marker_of
+from state.document.sections import POINTER_GUIDE, SKILL_GUIDE, is_placeholder, placeholder_of
 from state.text.words import normalise
 
 _CLEAR_ABOVE_TITLE = Edit(None)

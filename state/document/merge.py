@@ -7,11 +7,15 @@ that the human changed or removed does not apply, everything that the human wrot
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from state.document.document import Document, Edit, SectionName, blank, complete, parse, render, stamped
+from state.document.document import Document, Edit, blank, complete, parse, render, stamped
 from state.document.editing import edited
 from state.document.seed import appended
 from state.text.words import normalise
+
+if TYPE_CHECKING:
+    from state.document.sections import SectionName
 
 _MARKERS = ("<<<<<<<", "=======", ">>>>>>>")
 

@@ -7,7 +7,7 @@ justify it. Code applies them; nothing else changes a document.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from state.document.document import SectionName
+from state.document.sections import SectionName
 
 
 class Why(StrEnum):

@@ -3,24 +3,24 @@
 Apart from `state.secrets.redaction`, whose patterns take a while to compile: a dream's snapshot carries this one.
 """
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from state.text.patterns import late_pattern
 
 if TYPE_CHECKING:
     from state.secrets.redaction import Finding
 
 # Words, small numbers, times of day: no key or token is written so, and nothing looks chosen.
-_PLAIN = re.compile(
+_PLAIN = late_pattern(
     r"\s*(?:(?:[A-Z]?[a-z]+(?:['-][a-z]+)*|[A-Z]{1,5}|\d{1,5}(?:[:.]\d{1,2})?(?! ?\d))[,.!?]?(?:[ \n]+|$))*+"
 )
-_WORD = re.compile(r"[a-z]+")
+_WORD = late_pattern(r"[a-z]+")
 # As many words as the shortest phrase of one has; each begins where no letter is before it.
-_WALLET = re.compile(r"(?<![a-z])(?:[a-z]{3,}+[^a-z]++){11}[a-z]{3}")
+_WALLET = late_pattern(r"(?<![a-z])(?:[a-z]{3,}+[^a-z]++){11}[a-z]{3}")
 # A noun of so few characters counts only where it is a word, or two.
 SHORT = 5
 # So a name of one word may end of which a value follows without any sign: mypw …
@@ -30,8 +30,7 @@ _TOLD = frozenset({"password", "pin", "secret", "recovery code"})
 NOUNS = Path(__file__).with_name("plain_nouns.txt")
 
 
-@dataclass(frozen=True, slots=True)
-class Redaction:
+class Redaction(NamedTuple):
     """Whether secrets go, and which texts only look like one."""
 
     on: bool = True

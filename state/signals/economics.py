@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from state.codec import first_problem
-from state.document.document import NO_FEED
+from state.document.sections import NO_FEED
 from state.errors import DocumentError
 from state.text.line import as_line
 

@@ -1,7 +1,5 @@
 """Chunks: cuts long text into overlapping chunks that can be embedded and found."""
 
-import re
-
 from state.text.patterns import late_pattern
 from state.text.words import UNSPACED
 
@@ -12,21 +10,18 @@ OVERLAP_TOKENS = 80
 # many characters take 40 ms to compile, for which a session start has no time.
 _UNIT = late_pattern(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+|[^\w\s]|_+")
 _SPACELESS = late_pattern(rf"[{UNSPACED}]")
-_RUN = re.compile(r"[^\W_]+|[^\w\s]|_+")
-_FIRST_SPACELESS = "\u0e00"
 _CHARACTERS_PER_TOKEN = 4
-_BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"\n"), re.compile(r"[.!?。！？…][\"')\]]*\s"), re.compile(r"\s"))
+# In a text without letters of the first script without spaces, or later ones, the units' tokens.
+_LATER_LETTER = late_pattern(r"[^\W_\u0000-\u0dff]")
+_TOKEN = late_pattern(rf"[^\W_]{{1,{_CHARACTERS_PER_TOKEN}}}|[^\w\s]|_{{1,{_CHARACTERS_PER_TOKEN}}}")
+_BREAKS = tuple(late_pattern(end) for end in (r"\n\s*\n", r"\n", r"[.!?。！？…][\"')\]]*\s", r"\s"))
 
 
 def tokens(text: str) -> int:
     """About how many tokens a model counts: one for every four characters of a word, one for every sign."""
-    return sum(map(_tokens, _RUN.findall(text)))
-
-
-def _tokens(run: str) -> int:
-    if len(run) == 1 or max(run) < _FIRST_SPACELESS:
-        return -(-len(run) // _CHARACTERS_PER_TOKEN)
-    return sum(_cost(unit.group()) for unit in _UNIT.finditer(run))
+    if _LATER_LETTER.search(text):
+        return sum(_cost(unit.group()) for unit in _UNIT.finditer(text))
+    return len(_TOKEN.findall(text))
 
 
 def chunk(text: str) -> tuple[str, ...]:

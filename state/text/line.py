@@ -18,6 +18,8 @@ SELECTORS = "\ufe0e\ufe0f"
 # Tag characters spell flags after a black flag only.
 FLAG = late_pattern("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{2,6}\U000e007f")
 
+# A sentence without what makes a block, a link, a tag, an entry or code.
+_ORDINARY = late_pattern(r"(?!last dream)[a-z][a-z0-9 ,.;:!?%/'+-]*", re.IGNORECASE | re.ASCII)
 _BULLETS = late_pattern(r"^(?:[-*+]\s+)+")
 _BLOCK_START = late_pattern(
     r"^(?=((?:\d{1,9}[.)]\s+|[-*+]\s+)*))\1(?=#{1,6}(?:\s|$)|~{3,}|>|(?:[-=*_]\s*){3,}$|\[[^\]]{1,200}\]:|"
@@ -80,6 +82,8 @@ def without_count(text: str) -> str:
 
 def apart(text: str) -> str:
     """Return the text on one line that can be nothing but a line, its backticks not yet balanced."""
+    if _ORDINARY.fullmatch(text):  # nothing below would change it, and the patterns take a while to compile
+        return text.rstrip(" ")
     rows = _filled(text)
     bare = {row: _BLOCK_START.sub(r"\1\\", _BULLETS.sub("", _printable(row).strip())) for row in set(rows)}
     line = _TABLE_RULE.sub("", " ".join(row for row in map(bare.__getitem__, rows) if row))

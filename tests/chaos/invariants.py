@@ -11,7 +11,8 @@ from typing import Any
 
 from daemon.config.settings import Config
 from daemon.workspace.stores import open_exclusive
-from state.document.document import SectionName, parse
+from state.document.document import parse
+from state.document.sections import SectionName
 from state.stores.disk.workspace import DISPLACED
 from tests.chaos.harm import Harm
 from tests.chaos.trial import HORMONAL, Life, Trial, demand

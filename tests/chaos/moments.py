@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from state.document.document import SectionName
+from state.document.sections import SectionName
 from tests.chaos.harm import Blow, Harm
 from tests.chaos.trial import Trial, demand
 from tests.support import lived, model_characters

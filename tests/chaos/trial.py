@@ -12,7 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from state.document.document import SectionName, parse
+from state.document.document import parse
+from state.document.sections import SectionName
 from state.stores.disk.workspace import Workspace
 from tests.chaos.harm import NONE, Blow, Harm
 from tests.support import lived

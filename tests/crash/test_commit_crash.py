@@ -21,8 +21,8 @@ from daemon.dream.review import change
 from daemon.dream.standing import standing_lines
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction, Wish
-from state.document.document import SectionName
 from state.document.operations import Action
+from state.document.sections import SectionName
 from state.errors import FencedError, StorageError
 from state.scratch import Note
 from state.stores.crystals.crystals import Crystals

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from state.document.document import SectionName, parse
+from state.document.document import parse
+from state.document.sections import SectionName
 from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace, contained
 from state.stores.fleet.database import FleetDatabase

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from state.changes.change import CurrentLine
 from state.crystals.crystal import Crystal, Origin
 from state.document.approval import Approval, Policy
-from state.document.document import SectionName, parse, render
+from state.document.document import parse, render
 from state.document.merge import working
 from state.document.operations import Action
+from state.document.sections import SectionName
 from state.document.seed import appended
 from state.dream import Decision, EarlierChange, Evidence, Kind, Snapshot
 from state.forgetting.known import Known, Target, rows_of

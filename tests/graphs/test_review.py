@@ -19,8 +19,9 @@ from graphs.review import (
 )
 from graphs.room import fit
 from state.document.approval import Approval, Policy
-from state.document.document import SectionName, parse
+from state.document.document import parse
 from state.document.operations import Operation, Why
+from state.document.sections import SectionName
 from state.dream import EDIT, REVIEW, Dream, Snapshot, StagedChange, Usage
 from state.text.words import normalise
 from state.trust import Trust

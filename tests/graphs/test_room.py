@@ -11,9 +11,9 @@ from graphs.room import LASTING_SHARE, OLD_TEXT_SHARE, fit, leaving, length_of
 from graphs.sheet import Sheet
 from state.changes.change import CurrentLine
 from state.crystals.crystal import Crystal, Origin
-from state.document.document import SectionName
 from state.document.operations import Operation, Why
 from state.document.pointer import FIRST, MAX_POINTERS, parse_pointer
+from state.document.sections import SectionName
 from state.document.seed import appended
 from state.dream import Dream, PointerLine, Snapshot, Usage
 from state.signals.felt import Felt

@@ -12,10 +12,11 @@ from graphs.dream import Dreamer, Ended, graph_of, has_news
 from graphs.ports import Answer, Ports, Request, Trial
 from state.changes.change import CurrentLine
 from state.crystals.crystal import Crystal, Origin
-from state.document.document import Document, Edit, SectionName, blank, parse, render
+from state.document.document import Document, Edit, blank, parse, render
 from state.document.editing import edited
 from state.document.merge import working
 from state.document.operations import Action, Operation
+from state.document.sections import SectionName
 from state.dream import Dream, Evidence, Kind, Reason, Snapshot
 from state.signals.felt import Felt
 from state.signals.hormones import resting

@@ -19,7 +19,7 @@ from daemon.api.operations.dreams import dream_now
 from daemon.api.operations.sessions import add, open_, stats
 from daemon.api.operations.signals import feel_event
 from daemon.workspace.stores import utc_now
-from state.document.document import SectionName
+from state.document.sections import SectionName
 from state.signals.hormones import Feeling
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace

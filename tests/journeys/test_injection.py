@@ -14,7 +14,7 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_readonly, utc_now
 from graphs import talk
 from state.changes.change import CurrentLine
-from state.document.document import SectionName
+from state.document.sections import SectionName
 from state.dream import Usage
 from state.stores.disk.workspace import Workspace
 from state.trust import Trust

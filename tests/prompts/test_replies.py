@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from prompts.replies import MAX_ANSWER_CHARACTERS, MAX_OPERATIONS, REPLY_SCHEMA, Reply, read_reply
 from state.codec import encode
-from state.document.document import SectionName
 from state.document.operations import Action, Operation
+from state.document.sections import SectionName
 from state.errors import ReplyError
 from tests.support.documents import any_text, memories
 from tests.support.long_variants import examples

@@ -6,7 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from state.bootstrap import EVERYWHERE_HEADING, EVERYWHERE_SHARE, TRUNCATED, Bootstrap, bootstrap, budget_for
-from state.document.document import SectionName, parse
+from state.document.document import parse
+from state.document.sections import SectionName
 from state.reading import GREETING
 from state.scratch import Note
 from state.secrets.policy import DEFAULT
@@ -101,7 +102,7 @@ def test_of_the_global_workspace_the_bond_and_the_phenotype_stand_first() -> Non
         f"{GREETING}\n\n{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada prefers tea.\n\n## The Phenotype\n\n"
         "- The agent answers briefly.\n\n## The Bond\n\n- Ada lives in Bonn.\n"
     )
-    assert ready.cut.same == 1
+    assert ready.cut["same"] == 1
 
 
 def test_what_the_global_workspace_does_not_use_the_project_has() -> None:
@@ -112,7 +113,7 @@ def test_what_the_global_workspace_does_not_use_the_project_has() -> None:
     assert 7_900 < len(beside.text) - len(GREETING) - 2 <= 8_000
     full = bootstrap(memory, (), 200_000, everywhere=of_bond(*(f"Ada likes tea of sort {n}." for n in range(500))))
     assert 2_600 < len(full.everywhere) <= 8_000 / 3
-    assert full.cut.everywhere == 500 - (full.lines - rows_of(full.memory.replace(TRUNCATED, "")))
+    assert full.cut["everywhere"] == 500 - (full.lines - rows_of(full.memory.replace(TRUNCATED, "")))
 
 
 def test_what_is_forgotten_here_is_not_said_by_the_global_workspace() -> None:
@@ -120,7 +121,7 @@ def test_what_is_forgotten_here_is_not_said_by_the_global_workspace() -> None:
     ready = bootstrap("", (), 200_000, shown_of=lambda text: text.replace("tea", ""), everywhere=everywhere)
     assert "tea" not in ready.text
     assert "Bonn" in ready.text
-    assert ready.cut.forgotten == 1
+    assert ready.cut["forgotten"] == 1
 
 
 def test_a_global_secret_is_not_given() -> None:

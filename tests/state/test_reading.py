@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.document.document import SKILL_GUIDE, TITLE, blank, parse, render
+from state.document.document import blank, parse, render
+from state.document.sections import SKILL_GUIDE, TITLE
 from state.reading import as_given, left_out
 
 LINES = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=80), max_size=12)

@@ -19,7 +19,8 @@ from daemon.upkeep.repair import Repair, repair
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, open_readonly, utc_now
 from daemon.workspace.vector_index import Embedding
-from state.document.document import SectionName, parse
+from state.document.document import parse
+from state.document.sections import SectionName
 from state.dream import Reason
 from state.stores.database.connection import open_database
 from state.stores.disk.disk import Disk

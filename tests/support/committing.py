@@ -17,7 +17,7 @@ from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
-from state.document.document import SectionName
+from state.document.sections import SectionName
 from state.dream import HUMAN, Dream, Reason
 from state.scratch import Note
 from state.stores.database.connection import open_unmigrated

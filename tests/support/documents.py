@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from state.document.document import NO_FEED, PLACEHOLDER, POINTER_GUIDE, SKILL_GUIDE, TITLE, SectionName
+from state.document.sections import NO_FEED, PLACEHOLDER, POINTER_GUIDE, SKILL_GUIDE, TITLE, SectionName
 from state.text.line import as_line
 
 NEWLINES = ("\n", "\r\n")

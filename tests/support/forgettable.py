@@ -19,7 +19,8 @@ from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
-from state.document.document import SectionName, parse
+from state.document.document import parse
+from state.document.sections import SectionName
 from state.dream import Decision, Reason
 from state.errors import NothingToDoError
 from state.forgetting.cutting import Cut

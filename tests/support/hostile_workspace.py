@@ -23,8 +23,8 @@ from graphs.ports import Answer
 from state.changes.change import CurrentLine
 from state.codec import encode
 from state.crystals.crystal import Crystal, Origin, Source
-from state.document.document import SectionName
 from state.document.operations import Action, Operation, Refusal
+from state.document.sections import SectionName
 from state.dream import Decision, Dream, Evidence, Kind, Reason, StagedChange, decode_record, encode_record
 from state.errors import UsageError
 from state.scratch import Note, plain_text

@@ -8,7 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 from daemon.workspace.adoption import open_workspace
-from state.document.document import SectionName, parse
+from state.document.document import parse
+from state.document.sections import SectionName
 from state.stores.database.table import unpacked
 from state.stores.disk.workspace import Workspace
 from tests.support.copies import all_files

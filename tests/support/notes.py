@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from state.changes.change import Change, CurrentLine
 from state.changes.owner import lines_in
 from state.changes.page import Page
-from state.document.document import SectionName, parse, render
+from state.document.document import parse, render
 from state.document.operations import Why
+from state.document.sections import SectionName
 from state.dream import Dream
 from state.scratch import Note, parse_notes
 from state.stores.database.connection import open_unmigrated

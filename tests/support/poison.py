@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from state.document.document import Document, SectionName, parse
+from state.document.document import Document, parse
 from state.document.markdown import heading_of, is_rule, is_stamp, opens_fence, rows_of
 from state.document.pointer import parse_pointer
+from state.document.sections import SectionName
 from state.trust import Trust
 
 

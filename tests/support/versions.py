@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 
 from state.changes.change import Change, CurrentLine
-from state.document.document import SectionName
 from state.document.operations import Why
 from state.document.pointer import render_pointer
+from state.document.sections import SectionName
 from state.trust import Trust
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)

@@ -18,7 +18,7 @@ from daemon.explain.dream import unified_diff
 from daemon.workspace.document import read_document
 from daemon.workspace.stores import utc_now
 from graphs.review import LineAction, Wish
-from state.document.document import SectionName
+from state.document.sections import SectionName
 from state.dream import Dream
 from state.errors import NotFoundError, UsageError
 from state.stores.history.lineage import Version

@@ -13,8 +13,8 @@ from daemon.api.text import decided_text, review_text
 from daemon.config.settings import Config
 from daemon.dream.review import RefusedChange, decide_changes, open_changes
 from daemon.explain.crystal import Evidence
-from state.document.document import SectionName
 from state.document.operations import Action
+from state.document.sections import SectionName
 from state.dream import Decision
 from state.errors import UsageError
 from state.stores.crystals.crystals import Crystals

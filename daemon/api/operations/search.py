@@ -24,7 +24,7 @@ from state.crystals.crystal import Kind, Origin
 from state.errors import BusyError, DreamdError, ReadOnlyError
 from state.search.ranking import Filters, Findings, Hit
 from state.signals.curiosity import Cause, gap_of_search
-from state.stores.history.bootstraps import leave_receipt
+from state.stores.history.leave_receipt import leave_receipt
 from state.trust import Trust
 
 MAX_LIMIT = 1_000

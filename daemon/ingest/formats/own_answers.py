@@ -7,7 +7,7 @@ repeats, and the next answer would hold it too. Calls are known by their names, 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from state.document.document import SectionName
+from state.document.sections import SectionName
 
 # How agents name the tools of a server: mcp__dreamd__NAME, mcp_dreamd_NAME, dreamd_NAME.
 _SERVER = re.compile(r"(?i)mcp_{1,2}[\w-]*dreamd|dreamd_")

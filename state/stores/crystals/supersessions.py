@@ -13,8 +13,8 @@ from itertools import product
 from state.changes.change import Change, CurrentLine
 from state.crystals.crystal import Origin
 from state.crystals.supersession import Cause, Supersession, current_values
-from state.document.document import SectionName
 from state.document.operations import Why
+from state.document.sections import SectionName
 from state.dream import RESTORE, REVIEW, Dream
 from state.signals.hormones import is_hormone_event
 from state.stores.crystals.crystals import Crystals

@@ -12,8 +12,9 @@ from typing import Annotated
 
 from state.crystals import crystal
 from state.crystals.supersession import Cause
-from state.document.document import Edit, SectionName
+from state.document.document import Edit
 from state.document.operations import Action, Why
+from state.document.sections import SectionName
 from state.dream import Decided, Decision, StagedChange, decode_record
 from state.sessions.item import WEIGHTS, State
 from state.signals import curiosity

@@ -58,7 +58,8 @@ def leads_elsewhere(path: Path, root: Path) -> bool:
     named, start = os.path.abspath(path), os.path.abspath(root)  # noqa: PTH100 - `..` is taken out, links are not
     if not Path(named).is_relative_to(start):
         return False
-    return _hidden(os.path.realpath(path), os.path.realpath(root)) != _hidden(named, start)
+    real = os.path.realpath(path)
+    return real != named and _hidden(real, os.path.realpath(root)) != _hidden(named, start)
 
 
 def _hidden(path: str, root: str) -> list[str]:

@@ -9,8 +9,8 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from state.errors import StorageError
 from state.stores.disk.disk import Disk
@@ -21,8 +21,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 _ROW = re.compile(rb"([0-9]{1,20}) ([0-9]{1,20}) (here|incoming)\n(/.*)\n", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a workspace's folder is, and which folder that is; `incoming`: its state lies in it, and is moved out."""
 
     id: str

@@ -1,8 +1,8 @@
 """Workspace: the folder with the files that people read, the folder of its state, and the paths in both."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from state.errors import UsageError
 from state.stores.disk.disk import Disk
@@ -25,15 +25,20 @@ class _Within:
         return folder / self._name
 
 
-@dataclass(frozen=True, slots=True)
-class Workspace:
+class _Folders(NamedTuple):
+    """The two folders of a workspace."""
+
+    root: Path
+    state: Path
+
+
+class Workspace(_Folders):
     """The paths of a workspace; both folders are absolute and free of symbolic links.
 
     `state`: the folder of all that is obeyed. It is the user's own; from `root` only text is read.
     """
 
-    root: Path
-    state: Path
+    __slots__ = ()
 
     document = _Within("root", "MEMORY.md")
     backup = _Within("root", "MEMORY.md.seed-backup")  # MEMORY.md as it was before its first dream
@@ -42,7 +47,7 @@ class Workspace:
     economics = _Within("root", "memory/economics.json")  # the feed of The Niche
 
     database = _Within("state", "state.db")
-    index = _Within("state", "index")  # what is made again from state.db: vectors.db and ChromaDB
+    index = _Within("state", "index")  # type: ignore[assignment]  # what is made again from state.db: vectors.db and ChromaDB
     inbox = _Within("state", "inbox.md")  # where a note is acknowledged
     checkpoints = _Within("state", "checkpoints")  # of the dreams that are under way
     copies = _Within("state", "copies")  # of state.db, verified

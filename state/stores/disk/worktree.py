@@ -2,9 +2,9 @@
 
 import os
 import stat
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 _LINK = ".git"
 _MOST_WORKTREES = 500
@@ -13,8 +13,7 @@ LONGEST_FILE = 64 * 1024**2
 """Of the files of a repository none is read that is longer; the index of a million files is not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Worktree:
+class Worktree(NamedTuple):
     """A linked worktree: its folder, its repository (git's common dir), and the folder of the main checkout.
 
     `main` is None for a repository without one: a bare repository, or that of a submodule. All paths are real ones.
@@ -25,8 +24,7 @@ class Worktree:
     main: Path | None
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
+class Checkout(NamedTuple):
     """A checkout: its folder, its own git directory (which has the index), and the one that all worktrees share."""
 
     top: Path

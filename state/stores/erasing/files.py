@@ -17,8 +17,9 @@ from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.byte_search import Patterns
 from state.stores.erasing.plan import Erasure, erased_document
-from state.stores.history.bootstraps import RECEIPTS, holds_receipts_alone, path_of
+from state.stores.history.bootstraps import holds_receipts_alone
 from state.stores.history.inbox import NoteInbox
+from state.stores.history.leave_receipt import RECEIPTS, path_of
 
 # A copy that was put aside is one whatever its first bytes say now.
 _DATABASE = re.compile(r"state\.db|.*-(?:wal|shm|journal)$")

@@ -10,9 +10,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from state.document.document import Block, Document, Part, is_placeholder, is_title, parse, placeholder_of, render
+from state.document.document import Block, Document, Part, is_title, parse, render
 from state.document.markdown import is_stamp
 from state.document.pointer import parse_pointer
+from state.document.sections import is_placeholder, placeholder_of
 from state.document.seed import MARKER
 from state.forgetting.cutting import Cut, Span, cut_out
 from state.forgetting.known import Target, spans, without

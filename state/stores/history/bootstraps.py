@@ -1,33 +1,44 @@
 """Bootstraps: a receipt for each time that an agent was given the memory: when, how, how much. None of its words.
 
-One JSON object a line in bootstraps.jsonl. Whoever reads the memory appends one without the workspace's lock; its
-owner keeps the last ones. A receipt is no memory: one that the disk refuses costs the agent nothing, and no archive
-has it.
+One JSON object a line in bootstraps.jsonl, appended by `state.stores.history.leave_receipt`; the workspace's owner
+keeps the last ones. No archive has them.
 """
 
-import json
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
-from pathlib import Path
 
-from state.agents import AGENTS, OTHER
-from state.bootstrap import Bootstrap, Cut
+from state.agents import AGENTS
 from state.codec import decode
 from state.errors import BusyError, StorageError
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
+from state.stores.history.leave_receipt import RECEIPTS, is_id, path_of
 
-RECEIPTS = "bootstraps.jsonl"
 KEPT = 200
 HOW = ("command line", "hook", "MCP", "HTTP")
 # No receipt is shorter: so many bytes are not too many receipts.
 _LEAST_BYTES = 150
-_WAIT_SECONDS = 0.5
-_HEX = frozenset("0123456789abcdef-")
-_LONGEST_SESSION = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What was not given, and why: rows of MEMORY.md, and of the global one, that are neither blank nor headings.
+
+    `budget`: rows of MEMORY.md for which there was no room; `host` and `host_notes`: rows, and notes, for which there
+    would have been some, had whoever carries the text not its own limit; `everywhere`: lines of the global workspace
+    beyond its share; `same`: those that the project says itself; `forgotten`: notes and lines that hold what was
+    forgotten.
+    """
+
+    budget: int = 0
+    host: int = 0
+    host_notes: int = 0
+    everywhere: int = 0
+    same: int = 0
+    forgotten: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,60 +72,6 @@ class BootstrapReceipt:
     digest: str = ""
 
 
-def path_of(workspace: Workspace) -> Path:
-    """Return the file of the receipts."""
-    return workspace.state / RECEIPTS
-
-
-def receipt_of(
-    ready: Bootstrap, budget: int, at: datetime, how: str, session: str = "", *, agent: str = ""
-) -> BootstrapReceipt:
-    """Return the receipt of what an agent was given now. A session of another form than an id's is left out."""
-    from state.text.chunks import tokens  # the agent has its memory already
-
-    return BootstrapReceipt(
-        at=at,
-        how=how,
-        session=session if _is_id(session) else "",
-        version=ready.version,
-        characters=len(ready.text),
-        budget=budget,
-        notes=len(ready.notes),
-        left_out=ready.left_out,
-        more=ready.more,
-        truncated=ready.truncated,
-        agent=agent if agent in AGENTS else OTHER,
-        lines=ready.lines,
-        tokens=tokens(ready.text),
-        most=ready.most,
-        cut=ready.cut,
-        digest=ready.digest,
-    )
-
-
-def leave_receipt(
-    workspace: Workspace,
-    ready: Bootstrap,
-    budget: int,
-    at: datetime,
-    how: str,
-    session: str = "",
-    disk: Disk | None = None,
-    *,
-    agent: str = "",
-) -> None:
-    """Append the receipt of what an agent was given now, as one row of JSON.
-
-    Not synced: a loss of power may cost it. Raises StorageError, BusyError.
-    """
-    row = asdict(receipt_of(ready, budget, at, how, session, agent=agent))
-    row["at"] = at.astimezone(UTC).isoformat(timespec="seconds")
-    entry = f"{json.dumps(row)}\n".encode()
-    (disk or workspace.disk()).append_locked(
-        path_of(workspace), entry, b"", durable=False, wait_seconds=_WAIT_SECONDS
-    )
-
-
 def receipts(workspace: Workspace) -> Iterator[BootstrapReceipt]:
     """Yield the last receipts, the newest first. What is no receipt is left out. Raises StorageError."""
     found = map(_receipt_in, reversed(_rows(workspace.disk().read_optional(path_of(workspace)))))
@@ -145,10 +102,6 @@ def _receipt_in(row: str) -> BootstrapReceipt | None:
     """Return the receipt in a row; None for a row that is torn, or holds another text than dreamd's own."""
     with suppress(StorageError):
         one = decode(BootstrapReceipt, row, RECEIPTS)
-        is_own = one.how in HOW and one.agent in AGENTS and all(_is_id(text) for text in (one.session, one.digest))
+        is_own = one.how in HOW and one.agent in AGENTS and all(is_id(text) for text in (one.session, one.digest))
         return one if one.at.tzinfo and is_own else None
     return None
-
-
-def _is_id(session: str) -> bool:
-    return len(session) <= _LONGEST_SESSION and _HEX.issuperset(session)

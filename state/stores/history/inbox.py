@@ -13,10 +13,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from state.errors import BusyError, NotFoundError, ReadOnlyError, StorageError
 from state.scratch import BYTE_ORDER_MARK, HEADER, Note, admitted, decode, notes_of_lines, render_note
@@ -56,7 +55,7 @@ class NoteInbox:
             from state.stores.history.originals import Originals
 
             text = Originals(self.workspace).redacted(stored.text, redaction, "note", stored.at)
-        stored = replace(stored, text=text, replaces=redaction.of(stored.replaces) if stored.replaces else "")
+        stored = stored._replace(text=text, replaces=redaction.of(stored.replaces) if stored.replaces else "")
         entry = render_note(stored).encode()
         try:
             self.disk.append_locked(self.workspace.inbox, entry, b"")
@@ -121,8 +120,7 @@ def digest_of(note: Note) -> str:
     return _sha256(render_note(note).encode("utf-8", "surrogatepass"))
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A note of a file with its digest, the byte where its first line begins, and the one after its last line.
 
     `grows` is the row of what stood there of it before, or 0.

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from state.changes.change import CurrentLine
-from state.document.document import SectionName
 from state.document.operations import Why
 from state.document.pointer import parse_pointer
+from state.document.sections import SectionName
 from state.dream import FOUND, HUMAN, MERGED, Dream, PointerLine, encode_kept
 from state.errors import StorageError
 from state.stores.database.connection import from_text, open_unmigrated

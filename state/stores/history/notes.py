@@ -12,17 +12,15 @@ digest of its entry.
 import fcntl
 import json
 import os
-import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from state.errors import BusyError, NotFoundError, StorageError
-from state.scratch import Bite, Note, PendingCount, render_note
+from state.scratch import Note, render_note
 from state.secrets.policy import Redaction
 from state.stores.database.meta import Meta
 from state.stores.disk.syscalls import storage_errors
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
 
     from state.dream import Remark
     from state.forgetting.known import Known
+    from state.pending import Bite, PendingCount
 
 
 Answer = TypeVar("Answer")
@@ -56,8 +55,7 @@ _ROWS = """SELECT n.key, n.at, n.importance, n.auto, n.replaces, n.crystal, c.te
 _KEYS = "SELECT value FROM json_each(?)"
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(NamedTuple):
     """A note that no version has consumed: its row, its crystal's row, and what it says."""
 
     key: int
@@ -65,16 +63,14 @@ class Pending:
     note: Note
 
 
-@dataclass(frozen=True, slots=True)
-class Newest:
+class Newest(NamedTuple):
     """The newest pending notes, the oldest of them first; `more`: there are older ones, which were not read."""
 
     notes: tuple[Note, ...]
     more: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """How far a file was read: its first `end` bytes, which end in those of `digest`.
 
     The last note in them begins at byte `start`, and is the one in the row `note` (0: in none).
@@ -86,8 +82,7 @@ class Mark:
     note: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """What was read on of one file: its notes, the digests of those that are rows already, and its marks.
 
     `last` is the digest of the last note (empty: it has none that is new).
@@ -103,15 +98,15 @@ class Piece:
     def without(self, known: "Known") -> "Piece":
         """Return the piece with its notes as they are to be filed without what is known."""
         notes = tuple(_without(one, known) for one in self.notes)
-        return replace(self, notes=notes, last=notes[-1].digest if notes else self.last)
+        return self._replace(notes=notes, last=notes[-1].digest if notes else self.last)
 
 
 def _without(one: Entry, known: "Known") -> Entry:
     if not any(map(known.found, one.note.texts)):
         return one
     replaces = "" if known.found(one.note.replaces) else one.note.replaces
-    note = replace(one.note, text=known.without(one.note.text), replaces=replaces)
-    return replace(one, note=note, digest=digest_of(note), is_filed=False)
+    note = one.note._replace(text=known.without(one.note.text), replaces=replaces)
+    return one._replace(note=note, digest=digest_of(note), is_filed=False)
 
 
 class Notes:
@@ -130,7 +125,7 @@ class Notes:
 
     # What is pending. None of this takes a lock.
 
-    def pending(self, bite: Bite | None = None) -> list[Pending]:
+    def pending(self, bite: "Bite | None" = None) -> list[Pending]:
         """Return the rows that no version has consumed, oldest first; at most `bite`, but at least one."""
         return bite.of(self._rows(), lambda one: one.note) if bite else list(self._rows())
 
@@ -145,8 +140,10 @@ class Notes:
         for log, mark in self._logs():
             yield from (one.note for one, is_new in self._read_on(log, mark, log.size, seen) if is_new)
 
-    def count(self, most: int = MOST_COUNTED) -> PendingCount:
+    def count(self, most: int = MOST_COUNTED) -> "PendingCount":
         """Count what is pending, up to `most` notes."""
+        from state.pending import PendingCount  # a session start does not count
+
         found = list(islice(self.each_pending(), most + 1))
         counted = found[:most]
         characters = sum(len(note.text) for note in counted)
@@ -240,7 +237,7 @@ class Notes:
         for entry in log.entries(mark.start, end):
             if entry.end <= mark.end:
                 continue  # the last one that was read, which has not grown
-            one = replace(entry, grows=mark.note) if entry.start < mark.end else entry
+            one = entry._replace(grows=mark.note) if entry.start < mark.end else entry
             yield one, not (one.digest in seen or self._is_row(one.digest) or self._is_said(one))
             seen.add(one.digest)
 
@@ -285,7 +282,7 @@ class Notes:
             last = self._db.execute("SELECT key FROM notes WHERE digest = ?", (piece.last,)).fetchone()
             note = piece.mark.note if not piece.last else int(last[0]) if last else 0
             self._drop_mark(piece.before)
-            self._put_marks(replace(piece.mark, note=note))
+            self._put_marks(piece.mark._replace(note=note))
 
     def _insert(self, key: int, new: Entry, crystal: int, *, is_filed: bool) -> None:
         from state.stores.database.connection import to_text
@@ -321,7 +318,7 @@ class Notes:
 
     def say_again(self, note: Note, redaction: Redaction) -> None:
         """Have this note pending, also if it is one that a version has consumed."""
-        stored = replace(note, text=redaction.of(note.text))
+        stored = note._replace(text=redaction.of(note.text))
         query = "UPDATE notes SET consumed_in = NULL WHERE digest = ? RETURNING key"
         if self._db.execute(query, (digest_of(stored),)).fetchone() is None:
             self.inbox.append(note, redaction)
@@ -376,7 +373,7 @@ class Notes:
         number = max(self.inbox.displaced(), default=0) + 1
         aside = self._disk.target(scratch).with_name(f".scratch.md.{number}.{before.end}.displaced")
         # Known before anybody can find it; also under the number: the new text, if the swap is cut off.
-        numbered = [replace(one, digest=f"{one.digest}.{number}") for one in (before, mark) if one.digest]
+        numbered = [one._replace(digest=f"{one.digest}.{number}") for one in (before, mark) if one.digest]
         with transaction(self._db):
             self._db.execute("UPDATE notes SET filed = 1 WHERE NOT filed")
             self._put_marks(mark, *numbered)
@@ -504,6 +501,8 @@ class Notes:
 
 def is_held_open(path: Path) -> bool:
     """Return whether any process has this file open; False where the file system cannot tell."""
+    import signal  # a session start does not wait for its enumerations
+
     with storage_errors(path):
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:

@@ -12,7 +12,6 @@ import sqlite3
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -53,7 +52,7 @@ def expect(folder: Path, number: str, root: Path, environment: Mapping[str, str]
     data = data_folder(environment)
     make_private_folder(data)
     make_private_folder(data / number)
-    place = replace(Place.of(number, folder, incoming=True), path=root)
+    place = Place.of(number, folder, incoming=True)._replace(path=root)
     write_place(data, place)
     return place
 
@@ -77,7 +76,7 @@ def move_out(place: Place, environment: Mapping[str, str], system: System | None
     with suppress(StorageError):  # a repository in which nothing may be written
         if take_back(new.root, [old.state]).names:  # its line may name a folder, and there is a file now
             keep_out(new.root, [old.state])
-    write_place(data, replace(place, incoming=False))
+    write_place(data, place._replace(incoming=False))
     return new
 
 

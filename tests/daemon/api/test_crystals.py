@@ -21,7 +21,7 @@ from daemon.workspace.stores import Store
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin, Source, fades_at
 from state.crystals.supersession import Cause, Supersession
-from state.document.document import SectionName
+from state.document.sections import SectionName
 from state.dream import Dream
 from state.errors import NotFoundError, UsageError
 from state.forgetting.known import Target

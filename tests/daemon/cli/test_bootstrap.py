@@ -23,7 +23,8 @@ from state.reading import GREETING
 from state.scratch import HEADER
 from state.secrets.policy import DEFAULT
 from state.stores.disk.workspace import Workspace
-from state.stores.history.bootstraps import KEPT, BootstrapReceipt, path_of, receipts
+from state.stores.history.bootstraps import KEPT, BootstrapReceipt, receipts
+from state.stores.history.leave_receipt import path_of
 from tests.support.running import ROOT, Caller, process
 from tests.support.transcript import Transcript
 

@@ -12,8 +12,8 @@ from daemon.api.operations.review import ChangeToReview
 from daemon.cli.review import read_todo as read
 from daemon.explain.crystal import Evidence
 from daemon.workspace.adoption import open_workspace
-from state.document.document import SectionName
 from state.document.operations import Action
+from state.document.sections import SectionName
 from state.dream import Decision
 from state.errors import NothingToDoError, UsageError
 from tests.support.revising import revises

@@ -22,13 +22,14 @@ from daemon.workspace.stores import Store, open_exclusive
 from state.changes.change import Change
 from state.crystals.crystal import Crystal, Origin
 from state.crystals.supersession import Cause, Supersession
-from state.document.document import SectionName
 from state.document.operations import Action, Operation, Refusal, Why
+from state.document.sections import SectionName
 from state.dream import Dream, StagedChange
 from state.errors import NotFoundError
 from state.scratch import Note, render_note
 from state.stores.crystals.supersessions import Supersessions
-from state.stores.history.bootstraps import path_of, receipts
+from state.stores.history.bootstraps import receipts
+from state.stores.history.leave_receipt import path_of
 from state.trust import Trust
 from tests.support.running import Caller, process
 from tests.support.versions import added, line, pointer

@@ -11,8 +11,8 @@ from daemon.config.entries import ConfigEntry, entries
 from daemon.config.settings import Config, load
 from daemon.workspace.adoption import init_workspace
 from state.document.approval import RULED, Heard, Policy
-from state.document.document import SectionName
 from state.document.operations import Action
+from state.document.sections import SectionName
 from state.errors import ConfigError
 from tests.support.running import Caller
 

@@ -14,8 +14,8 @@ from daemon.dream.agreements import propose_agreements
 from daemon.dream.review import decide_changes, settle
 from daemon.workspace.adoption import init_global_workspace, init_workspace
 from daemon.workspace.stores import Store, utc_now
-from state.document.document import SectionName
 from state.document.operations import Action
+from state.document.sections import SectionName
 from state.dream import Decision
 from state.stores.database.tables import Change
 from state.stores.database.tombstones import TombstoneStore

@@ -13,7 +13,8 @@ from daemon.dream.restore import restore
 from daemon.dream.run import Mode, Outcome, dream_now, new_input
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Kind, Origin
-from state.document.document import SectionName, parse
+from state.document.document import parse
+from state.document.sections import SectionName
 from state.dream import Reason
 from state.errors import NothingToDoError, RejectedError
 from state.scratch import Note

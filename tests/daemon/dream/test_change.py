@@ -14,8 +14,9 @@ from daemon.dream.standing import SHOWN_CHARACTERS, Line, StandingLines, shown, 
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction, Wish
 from state.crystals.supersession import Cause, Supersession
-from state.document.document import SectionName, parse
+from state.document.document import parse
 from state.document.operations import Why
+from state.document.sections import SectionName
 from state.dream import Decision, Dream
 from state.errors import ConflictError, RejectedError
 from state.stores.crystals.supersessions import Supersessions

@@ -13,7 +13,8 @@ from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Origin
-from state.document.document import SectionName, parse
+from state.document.document import parse
+from state.document.sections import SectionName
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target, spans
 from state.stores.erasing.intent import finish, intend

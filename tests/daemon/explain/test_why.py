@@ -13,8 +13,8 @@ from daemon.explain.why import LineHistory, why
 from daemon.workspace.stores import Store
 from state.changes.change import Change
 from state.crystals.crystal import Crystal, Origin
-from state.document.document import SectionName
 from state.document.operations import Action, Operation, Why
+from state.document.sections import SectionName
 from state.dream import Dream, Reason
 from state.errors import NotFoundError
 from state.scratch import Note

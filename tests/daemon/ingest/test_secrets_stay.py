@@ -20,9 +20,9 @@ from daemon.workspace.stores import Store, utc_now
 from graphs import talk
 from graphs.sheet import Sheet
 from state.crystals.crystal import Kind, Origin, Source
-from state.document.document import SectionName
 from state.document.operations import Refusal
 from state.document.pointer import topic_of
+from state.document.sections import SectionName
 from state.dream import Reason, Snapshot
 from state.secrets.policy import Redaction
 from state.trust import Trust

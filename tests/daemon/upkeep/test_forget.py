@@ -25,8 +25,9 @@ from state.changes.owner import lines_in
 from state.changes.page import Page
 from state.codec import decode, encode
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
-from state.document.document import SectionName, parse
+from state.document.document import parse
 from state.document.operations import Action, Operation, Refusal, Why
+from state.document.sections import SectionName
 from state.dream import Dream, Reason
 from state.errors import UsageError
 from state.forgetting.cutting import Cut

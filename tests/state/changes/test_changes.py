@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from state.changes.change import Change, CurrentLine
 from state.changes.owner import LEAST_ACCIDENT, OwnersText, lines_in, match, owners_text, restored_text
 from state.changes.page import Page
-from state.document.document import Edit, SectionName, blank, parse, render
+from state.document.document import Edit, blank, parse, render
 from state.document.editing import edited
 from state.document.merge import working
 from state.document.operations import Why
+from state.document.sections import SectionName
 from state.text.words import normalise
 from state.trust import Trust
 from tests.support.documents import any_text, memories, new_lines

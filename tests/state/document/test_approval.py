@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.document.approval import RULED, Approval, Policy, SectionRule
-from state.document.document import SectionName
 from state.document.operations import Action
+from state.document.sections import SectionName
 
 AUTO, ASK, NEVER = Approval
 approvals = st.sampled_from(Approval)

@@ -4,22 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from state.document.document import (
-    NO_FEED,
-    PLACEHOLDER,
-    POINTER_GUIDE,
-    SKILL_GUIDE,
-    Edit,
-    SectionName,
-    blank,
-    complete,
-    is_placeholder,
-    parse,
-    render,
-    stamp,
-    stamped,
-)
+from state.document.document import Edit, blank, complete, parse, render, stamp, stamped
 from state.document.editing import edited
+from state.document.sections import NO_FEED, PLACEHOLDER, POINTER_GUIDE, SKILL_GUIDE, SectionName, is_placeholder
 
 NOW = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 MEMORY = """\

@@ -8,21 +8,11 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from state.document.document import (
-    Document,
-    Edit,
-    Part,
-    SectionName,
-    blank,
-    complete,
-    is_placeholder,
-    parse,
-    render,
-    stamped,
-)
+from state.document.document import Document, Edit, Part, blank, complete, parse, render, stamped
 from state.document.editing import edited
 from state.document.markdown import is_stamp, rows_of
 from state.document.merge import difference, merged, removed_lines, working
+from state.document.sections import SectionName, is_placeholder
 from state.document.seed import split_seed
 from state.text.words import normalise
 from tests.support.documents import any_text, memories, new_lines, sentences, texts

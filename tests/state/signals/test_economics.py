@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from state.document.document import is_placeholder
+from state.document.sections import is_placeholder
 from state.errors import DocumentError
 from state.signals.economics import niche_lines, parse_feed
 

@@ -87,3 +87,12 @@ def test_what_forges_structure_is_taken_apart_in_every_line(text: str, line: str
 )
 def test_ordinary_markdown_of_an_honest_note_stays(text: str) -> None:
     assert as_line(text) == text
+
+
+@examples(200)
+@given(
+    text=st.text("abcL 019,.;:!?%/'+-", max_size=60).map(lambda text: f"so{text}".strip())
+    | st.just("Last dream: now")
+)
+def test_an_ordinary_sentence_is_made_to_a_line_as_beside_what_is_none(text: str) -> None:
+    assert as_line(f"{text} (x)") == f"{as_line(text)} (x)"

@@ -9,8 +9,8 @@ import pytest
 from state.changes.change import Change
 from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.supersession import Cause, Supersession
-from state.document.document import SectionName
 from state.document.operations import Why
+from state.document.sections import SectionName
 from state.dream import RESTORE, Dream
 from state.search.ranking import Filters
 from state.stores.crystals.crystals import Crystals

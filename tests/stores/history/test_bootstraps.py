@@ -17,10 +17,9 @@ from state.stores.history.bootstraps import (
     KEPT,
     holds_receipts_alone,
     keep_last,
-    leave_receipt,
-    path_of,
     receipts,
 )
+from state.stores.history.leave_receipt import leave_receipt, path_of
 from tests.support.long_variants import examples
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)

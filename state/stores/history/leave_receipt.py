@@ -1,0 +1,71 @@
+"""Leave receipt: a row in bootstraps.jsonl for each time that an agent is given the memory; none of its words.
+
+Whoever reads the memory appends one, without the workspace's lock. A receipt is no memory: one that the disk refuses
+costs the agent nothing. They are read in `state.stores.history.bootstraps`, for which a session start does not wait.
+"""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+from state.agents import AGENTS, OTHER
+from state.bootstrap import Bootstrap
+from state.stores.disk.disk import Disk
+from state.stores.disk.workspace import Workspace
+
+RECEIPTS = "bootstraps.jsonl"
+_WAIT_SECONDS = 0.5
+_HEX = frozenset("0123456789abcdef-")
+_LONGEST_SESSION = 64
+
+
+def path_of(workspace: Workspace) -> Path:
+    """Return the file of the receipts."""
+    return workspace.state / RECEIPTS
+
+
+def is_id(session: str) -> bool:
+    """Return whether a text has the form of an agent's session id."""
+    return len(session) <= _LONGEST_SESSION and _HEX.issuperset(session)
+
+
+def leave_receipt(
+    workspace: Workspace,
+    ready: Bootstrap,
+    budget: int,
+    at: datetime,
+    how: str,
+    session: str = "",
+    disk: Disk | None = None,
+    *,
+    agent: str = "",
+) -> None:
+    """Append the receipt of what an agent was given now, as one row of JSON: the fields of a `BootstrapReceipt`.
+
+    A session of another form than an id's is left out. Not synced: a loss of power may cost it. Raises StorageError,
+    BusyError.
+    """
+    from state.text.chunks import tokens  # the agent has its memory already
+
+    row = {
+        "at": at.astimezone(UTC).isoformat(timespec="seconds"),
+        "how": how,
+        "session": session if is_id(session) else "",
+        "version": ready.version,
+        "characters": len(ready.text),
+        "budget": budget,
+        "notes": len(ready.notes),
+        "left_out": ready.left_out,
+        "more": ready.more,
+        "truncated": ready.truncated,
+        "agent": agent if agent in AGENTS else OTHER,
+        "lines": ready.lines,
+        "tokens": tokens(ready.text),
+        "most": ready.most,
+        "cut": dict(ready.cut),
+        "digest": ready.digest,
+    }
+    entry = f"{json.dumps(row)}\n".encode()
+    (disk or workspace.disk()).append_locked(
+        path_of(workspace), entry, b"", durable=False, wait_seconds=_WAIT_SECONDS
+    )
