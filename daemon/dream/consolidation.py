@@ -17,9 +17,11 @@ from daemon.ingest.transcripts import Absorbed, absorb_transcripts, transcript_f
 from daemon.sessions import hand_over, maintain
 from daemon.workspace.stores import Store
 from state.errors import ConfigError
+from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.skills import Skills
 from state.stores.database.connection import transaction
+from state.stores.history.lineage import Lineage
 
 COMPARE_BATCH = 64
 # An equal text is among the nearest to a crystal.
@@ -123,3 +125,17 @@ def _age(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int, in
         if not faded + kept:
             break
     return archived, frozen
+
+
+def new_input(store: Store) -> int:
+    """Count pending notes, and crystals since the last dream.
+
+    A thousand of each are counted. What dreams have passed over is no news: it comes along with what is.
+    """
+    return new_crystals(store.crystals, store.lineage) + store.notes.count().notes
+
+
+def new_crystals(crystals: Crystals, lineage: Lineage) -> int:
+    """Count the crystals that are new since the last dream; before the first one, those of the old MEMORY.md too."""
+    seeds = 0 if lineage.last_version() else len(crystals.unseen_seeds())
+    return crystals.undreamt_count() + seeds

@@ -13,7 +13,7 @@ from daemon.config.settings import Config
 from daemon.dream.agreements import propose_agreements
 from daemon.dream.answers import settle_answers
 from daemon.dream.checkpoints import checkpoints, drop, has_begun, saver_of
-from daemon.dream.consolidation import merge_duplicates
+from daemon.dream.consolidation import merge_duplicates, new_input
 from daemon.dream.memory import DryMemory, Upto, WorkspaceMemory
 from daemon.dream.model import model_for
 from daemon.dream.progress import Step, StepRecord, answered, evicted, gathered
@@ -32,10 +32,8 @@ from graphs.ports import Ports
 from state.document.operations import Refusal
 from state.dream import Dream, Kind, Reason, Snapshot
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
-from state.stores.crystals.crystals import Crystals
 from state.stores.database.tables import Run
 from state.stores.history.ledger import Ledger
-from state.stores.history.lineage import Lineage
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -138,24 +136,6 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
 def _keep_what_is_loaded() -> None:
     """Let no collection of garbage look at modules and the model, which stay: that takes a tenth of a second."""
     gc.freeze()
-
-
-def new_input(store: Store) -> int:
-    """Count pending notes, and crystals since the last dream; before the first one, those of the old MEMORY.md too.
-
-    A thousand of each are counted. What dreams have passed over is no news: it comes along with what is.
-    """
-    return unseen_seeds(store.crystals, store.lineage) + new_crystals(store.crystals) + store.notes.count().notes
-
-
-def new_crystals(crystals: Crystals) -> int:
-    """Count the crystals that are new since the last dream, beside the pending notes."""
-    return crystals.undreamt_count()
-
-
-def unseen_seeds(crystals: Crystals, lineage: Lineage) -> int:
-    """Count the crystals of the old MEMORY.md that are new: all of them before the first dream, then none."""
-    return 0 if lineage.last_version() else len(crystals.unseen_seeds())
 
 
 def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> None:

@@ -22,14 +22,12 @@ from starlette.types import ASGIApp, Scope
 
 from daemon.api.daemon import HOUSEHOLD, DaemonApi, DaemonCall
 from daemon.api.operations.operation import AnyOperation
-from daemon.api.operations.table import OPERATIONS
 from daemon.api.peer import PEER
 from daemon.api.workers import Workers
 from daemon.http.access_policy import LOGIN_PATH, AccessPolicy
 from daemon.http.calls import parse_call, respond
 from daemon.http.errors import ErrorResponse, RefusedError
 from daemon.http.middleware import SESSION, AccessMiddleware
-from daemon.http.openapi import document
 from state.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -156,8 +154,12 @@ class _Handlers:
 
 def _operation(request: Request) -> AnyOperation | None:
     """Return the operation that the address names, if there is one."""
-    known = OPERATIONS if "workspace" in request.path_params else HOUSEHOLD
-    return known.get(request.path_params.get("operation", ""))
+    name = request.path_params.get("operation", "")
+    if "workspace" not in request.path_params:
+        return HOUSEHOLD.get(name)
+    from daemon.api.operations.table import OPERATIONS  # an idle daemon does without all that they need
+
+    return OPERATIONS.get(name)
 
 
 async def not_routed(request: Request, error: Exception) -> Response:
@@ -192,4 +194,6 @@ def require_json(request: Request) -> None:
 
 @cache
 def _document(is_local: bool) -> dict[str, Any]:  # noqa: FBT001
+    from daemon.http.openapi import document
+
     return document(is_local=is_local)

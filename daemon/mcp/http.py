@@ -20,7 +20,6 @@ from daemon.api.operations.operation import AnyOperation
 from daemon.api.operations.request import Request
 from daemon.api.workers import Limits, Workers
 from daemon.dream.progress import Step
-from daemon.mcp.pump import MAX_MESSAGE_BYTES
 from state.errors import DreamdError
 
 if TYPE_CHECKING:
@@ -89,6 +88,7 @@ class Endpoint:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
         from mcp.server.transport_security import TransportSecuritySettings
 
+        from daemon.mcp.pump import MAX_MESSAGE_BYTES
         from daemon.mcp.server import server
 
         def name_of(context: Any) -> str:  # noqa: ANN401 - the SDK's

@@ -41,6 +41,8 @@ _MOST_ITEMS = 50
 _MOST_FRAMES = 20
 _SHORTEST_SECRET = 16
 _OWN_NAMES = frozenset({"event", "level", "at"})
+# Fields that name a folder of the owner or a place in the code: the rules for secrets, 14 MiB, are not read for them.
+_PLACES = frozenset({"workspace", "root", "entrances", "place", "logger"})
 _PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3}  # of syslog(3)
 
 
@@ -76,15 +78,16 @@ def get(**fields: object) -> Log:
 
 
 def _structlog() -> ModuleType:
-    """Import structlog without rich, of which it would make tracebacks that no log of ours has: megabytes."""
-    found = sys.modules.get("rich")
-    sys.modules["rich"] = None  # type: ignore[assignment]  # so that its import fails
+    """Import structlog without rich, for tracebacks that no log of ours has, and greenlet: megabytes."""
+    found = {name: sys.modules.get(name) for name in ("rich", "greenlet")}
+    sys.modules.update(dict.fromkeys(found))  # type: ignore[arg-type]  # so that their import fails
     try:
         import structlog
     finally:
-        del sys.modules["rich"]
-        if found is not None:
-            sys.modules["rich"] = found
+        for name, module in found.items():
+            del sys.modules[name]
+            if module is not None:
+                sys.modules[name] = module
     return structlog
 
 
@@ -120,7 +123,7 @@ def _write(level: str, event: str, fields: Mapping[str, object]) -> None:
 def _filter_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Return the event without what a log must not hold, its standard fields first: a structlog processor."""
     standard, error = {name: event.pop(name) for name in ("at", "level", "event")}, event.pop("error", None)
-    standard["event"] = _short(str(standard["event"]))
+    standard["event"] = _line(str(standard["event"]))
     fields = {name: _loggable(name, value) for name, value in event.items()}
     if isinstance(error, BaseException):
         fields |= _error_fields(error, at_debug=_Sink.threshold <= LEVELS["debug"])
@@ -141,9 +144,15 @@ def _loggable(name: str, value: object) -> object:
     if isinstance(value, list | tuple | set | frozenset):
         return [_loggable(name, one) for one in list(value)[:_MOST_ITEMS]]
     if isinstance(value, str | Path):
-        return _withheld(str(value)) if is_memory else _short(str(value))
+        text = str(value)
+        return _withheld(text) if is_memory else _line(text) if _is_place(name, text) else _short(text)
     # The repr of anything else may hold anything.
     return value.isoformat() if isinstance(value, datetime) else f"<{type(value).__name__}>"
+
+
+def _is_place(name: str, text: str) -> bool:
+    """Return whether the field names a place, no part of which is as long as a secret."""
+    return name in _PLACES and all(len(part) < _SHORTEST_SECRET for part in re.split(r"[\s/._:-]+", text))
 
 
 def _error_fields(error: BaseException, *, at_debug: bool) -> dict[str, object]:
@@ -168,13 +177,18 @@ def _withheld(text: str) -> str:
 
 
 def _short(text: str, longest: int = _LONGEST) -> str:
-    """Return the text as one printable line of at most so many characters, without secrets."""
+    """Return the text as `_line`, without secrets."""
     text = text[: 4 * longest]
     if len(text) >= _SHORTEST_SECRET:
         from state.secrets.redaction import redact
 
         text = redact(text).text
-    text = re.sub(r"\s+", " ", text.encode(errors="replace").decode())
+    return _line(text, longest)
+
+
+def _line(text: str, longest: int = _LONGEST) -> str:
+    """Return the text as one printable line of at most so many characters."""
+    text = re.sub(r"\s+", " ", text[: 4 * longest].encode(errors="replace").decode())
     return safe(text if len(text) <= longest else f"{text[: longest - 1]}…")
 
 

@@ -1,13 +1,15 @@
 """Metrics: the daemon's counters and gauges for Prometheus.
 
-Events are counted as they happen; gauges are read at each scrape. The registry is the object's own, so that two
-daemons in one process (as in tests) do not share figures. Labels hold our own names (workspaces, nodes, guards,
-reasons), never text, and are bounded: past so many values of one label the rest is "other".
+Events are counted as they happen, in plain numbers; gauges are read at each scrape, for which alone prometheus_client
+is loaded. Labels hold our own names (workspaces, nodes, guards, reasons), never text, and are bounded: past so many
+values of one label the rest is "other".
 """
 
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 from daemon.observability import logs
@@ -37,6 +39,7 @@ _HISTOGRAMS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("search", "One memory_search.", (), ".005 .01 .025 .05 .075 .1 .15 .25 .5 1 2.5"),
     ("request", "One request, as its window saw it.", ("operation",), ".001 .005 .01 .05 .1 .25 .5 1 5 30 120"),
 )
+_BOUNDS = {name: [*map(float, bounds.split())] for name, _, _, bounds in _HISTOGRAMS}
 _GAUGES = (
     ("pending_notes", "Notes that no dream has consumed.", ["workspace"]),
     ("oldest_pending_note_seconds", "How long the oldest of them waits.", ["workspace"]),
@@ -65,29 +68,22 @@ class Metrics:
         self, version: str, started_at: float, gauges: Callable[[], Iterable[WorkspaceGauges]] = tuple
     ) -> None:
         """Begin at zero. `started_at` is in seconds since the epoch."""
-        import prometheus_client as prometheus
-
-        prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]  # else each has a second series that nobody reads
-        own = self._registry = prometheus.CollectorRegistry(auto_describe=False)
-        self._seen: dict[str, set[str]] = {}
+        self._version, self._started_at, self._gauges = version, started_at, gauges
+        self._included = list[Foreign]()
         self._lock = threading.Lock()
-        self._counters = {
-            name: prometheus.Counter(f"dreamd_{name}", about, labels, registry=own)
-            for name, about, labels in _COUNTERS
-        }
-        self._seconds = {}
-        for name, about, labels, text in _HISTOGRAMS:
-            named, buckets = f"dreamd_{name}_duration_seconds", [*map(float, text.split())]
-            self._seconds[name] = prometheus.Histogram(named, about, labels, buckets=buckets, registry=own)
-        prometheus.Info("dreamd_build", "What runs.", registry=own).info({"version": version})
-        since = "When the daemon started, since the epoch."
-        prometheus.Gauge("dreamd_start_time_seconds", since, registry=own).set(started_at)
-        prometheus.ProcessCollector(registry=own)
-        own.register(_collector(gauges, self._counters["scrape_failures"]))
+        self._seen: dict[str, set[str]] = {}
+        # Of each counter and histogram, by the values of its labels: the sum; how many seconds were in each bucket.
+        self._sums: dict[str, dict[tuple[str, ...], float]] = {}
+        self._buckets: dict[str, dict[tuple[str, ...], list[int]]] = {}
+        for name, _, labels in _COUNTERS:
+            self._sums[name] = {} if labels else {(): 0.0}
+        for name, _, labels, _ in _HISTOGRAMS:
+            self._sums[name] = {} if labels else {(): 0.0}
+            self._buckets[name] = {} if labels else {(): [0] * (len(_BOUNDS[name]) + 1)}
 
     def include(self, collector: Foreign) -> None:
         """Show what this collector (of prometheus_client's kind) gives at each scrape as well."""
-        self._registry.register(collector)
+        self._included.append(collector)
 
     def dreamed(self, workspace: str, reason: str, outcome: str, *, seconds: float = 0.0) -> None:
         """Count a run that has ended: committed, skipped, rejected or failed. Skips have no duration."""
@@ -121,50 +117,85 @@ class Metrics:
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """Return the figures now, and their content type: OpenMetrics for who accepts it, else Prometheus' own."""
+        from prometheus_client import CollectorRegistry, ProcessCollector  # most daemons are never scraped
         from prometheus_client.exposition import choose_encoder
 
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(_Scrape(self._families))
+        ProcessCollector(registry=registry)
+        for collector in self._included:
+            registry.register(collector)
         encode, content_type = choose_encoder(accept)
-        return encode(self._registry), content_type
+        return encode(registry), content_type
 
-    def _count(self, counter: str, amount: float = 1, **labels: str) -> None:
-        self._labelled(self._counters[counter], labels).inc(amount)
+    def _families(self) -> Iterator[Foreign]:
+        """Yield everything that is counted, then what is read now."""
+        from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 
-    def _took(self, histogram: str, seconds: float, **labels: str) -> None:
-        self._labelled(self._seconds[histogram], labels).observe(max(0.0, seconds))
+        gauges = [GaugeMetricFamily(f"dreamd_{name}", about, labels=labels) for name, about, labels in _GAUGES]
+        try:
+            pending, oldest, crystals = gauges
+            for one in tuple(self._gauges()):
+                pending.add_metric([one.workspace], one.pending_notes)
+                oldest.add_metric([one.workspace], one.oldest_seconds)
+                for lifecycle, number in one.crystals.items():
+                    crystals.add_metric([one.workspace, lifecycle], number)
+        except Exception as error:  # noqa: BLE001 - the other figures are still to be seen
+            self._count("scrape_failures")
+            logs.get().warning("standings_unread", error=error)
+            gauges = []
+        yield from self._counted()
+        yield InfoMetricFamily("dreamd_build", "What runs.", value={"version": self._version})
+        since = "When the daemon started, since the epoch."
+        yield GaugeMetricFamily("dreamd_start_time_seconds", since, value=self._started_at)
+        yield from gauges
 
-    def _labelled(self, metric: Foreign, labels: Mapping[str, str]) -> Foreign:
-        bounded = {label: self._bounded(label, value) for label, value in labels.items()}
-        return metric.labels(**bounded) if bounded else metric
+    def _counted(self) -> list[Foreign]:
+        """Return the counters and the histograms."""
+        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
-    def _bounded(self, label: str, value: str) -> str:
+        found = list[Foreign]()
         with self._lock:
-            seen = self._seen.setdefault(label, set())
-            if value not in seen and (len(value) > _LONGEST_VALUE or len(seen) >= _MOST_VALUES):
-                return OTHER
-            seen.add(value)
-            return value
+            for name, about, labels in _COUNTERS:
+                counter = CounterMetricFamily(f"dreamd_{name}", about, labels=labels)
+                for values, total in self._sums[name].items():
+                    counter.add_metric(values, total)
+                found.append(counter)
+            for name, about, labels, _ in _HISTOGRAMS:
+                bounds = [*map(str, _BOUNDS[name]), "+Inf"]
+                histogram = HistogramMetricFamily(f"dreamd_{name}_duration_seconds", about, labels=labels)
+                for values, in_each in self._buckets[name].items():
+                    buckets = list(zip(bounds, accumulate(in_each), strict=True))
+                    histogram.add_metric(values, buckets, self._sums[name][values])
+                found.append(histogram)
+        return found
+
+    def _count(self, name: str, amount: float = 1, **labels: str) -> None:
+        with self._lock:
+            values, sums = self._bounded(labels), self._sums[name]
+            sums[values] = sums.get(values, 0.0) + amount
+
+    def _took(self, name: str, seconds: float, **labels: str) -> None:
+        seconds, bounds = max(0.0, seconds), _BOUNDS[name]
+        with self._lock:
+            values, sums = self._bounded(labels), self._sums[name]
+            sums[values] = sums.get(values, 0.0) + seconds
+            self._buckets[name].setdefault(values, [0] * (len(bounds) + 1))[bisect_left(bounds, seconds)] += 1
+
+    def _bounded(self, labels: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the values of these labels; "other" for what a label has too many of."""
+        return tuple(self._known(label, value) for label, value in labels.items())
+
+    def _known(self, label: str, value: str) -> str:
+        seen = self._seen.setdefault(label, set())
+        if value not in seen and (len(value) > _LONGEST_VALUE or len(seen) >= _MOST_VALUES):
+            return OTHER
+        seen.add(value)
+        return value
 
 
-def _collector(gauges: Callable[[], Iterable[WorkspaceGauges]], failures: Foreign) -> Foreign:
-    """Return the collector that reads the gauges at each scrape."""
-    from prometheus_client.core import GaugeMetricFamily
-    from prometheus_client.registry import Collector
+@dataclass(frozen=True, slots=True)
+class _Scrape:
+    """A collector of prometheus_client's kind: what it gives at a scrape."""
 
-    class Gauges(Collector):
-        def collect(self) -> Iterator[GaugeMetricFamily]:
-            pending, oldest, crystals = families = [
-                GaugeMetricFamily(f"dreamd_{name}", about, labels=labels) for name, about, labels in _GAUGES
-            ]
-            try:
-                for one in tuple(gauges()):
-                    pending.add_metric([one.workspace], one.pending_notes)
-                    oldest.add_metric([one.workspace], one.oldest_seconds)
-                    for lifecycle, count in one.crystals.items():
-                        crystals.add_metric([one.workspace, lifecycle], count)
-            except Exception as error:  # noqa: BLE001 - the other figures are still to be seen
-                failures.inc()
-                logs.get().warning("standings_unread", error=error)
-                return
-            yield from families
-
-    return Gauges()
+    collect: Callable[[], Iterator[Foreign]]

@@ -25,7 +25,6 @@ from daemon.http.serve import serve
 from daemon.http.sockets import Listener, open_port, open_socket
 from daemon.mcp.http import Endpoint
 from daemon.observability import logs
-from daemon.pages.window import PageWindow
 from daemon.process.sd_notify import Notifier
 from daemon.service.managed import TICK_SECONDS
 from daemon.workspace.status import Problem
@@ -39,6 +38,7 @@ STOP_SECONDS = 8.0
 _STATUS_SECONDS = 30.0
 # M_ARENA_MAX (malloc.h): else glibc keeps what each thread has freed apart, 27 MiB with ten workspaces at rest.
 _ONE_ARENA = (-8, 1)
+_LIBC = ctypes.CDLL(None)
 _RETRY_SECONDS = 5.0
 # A daemon without a tick for so long hangs, and systemd may restart the daemon.
 _HANGS_SECONDS = 4 * TICK_SECONDS
@@ -52,7 +52,7 @@ def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
     config = load()
     logs.configure(config.log.form, config.log.level)
     with suppress(AttributeError):  # a libc that has none
-        ctypes.CDLL(None).mallopt(*_ONE_ARENA)
+        _LIBC.mallopt(*_ONE_ARENA)
     # Switch threads often: a request shall not wait for a dream's arithmetic.
     sys.setswitchinterval(0.001)
     listeners, port_problem = _open_listeners(config)
@@ -95,6 +95,8 @@ async def _serve(
 
         machines = partial(read_status, daemon.config)
     if (port := next((one.policy for one in listeners if not one.policy.is_local), None)) is not None:
+        from daemon.pages.window import PageWindow  # without a port nobody sees a page
+
         window = PageWindow(Logins(logins_path(os.environ), port.token), machines)
     ending = asyncio.Event()
     ended = False
@@ -179,6 +181,8 @@ async def _trim(daemon: "Daemon") -> None:
     while True:
         await asyncio.sleep(TICK_SECONDS)
         await guarded("rest", asyncio.to_thread(daemon.trim))
+        with suppress(AttributeError):
+            _LIBC.malloc_trim(0)  # what glibc has kept of it
 
 
 async def guarded(task: str, work: Awaitable[None]) -> bool:

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from daemon.dream.consolidation import consolidate
-from daemon.dream.process import dream_beside
 from daemon.dream.progress import Step
-from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics
 from daemon.service.keeper import SESSION_ENDED, Keeper
@@ -23,6 +22,9 @@ from state.errors import BusyError, DreamdError, FencedError, NothingToDoError, 
 from state.stores.database.connection import transaction
 from state.stores.database.copies import DAY
 from state.stores.database.meta import Meta
+
+if TYPE_CHECKING:
+    from daemon.dream.run import Mode, Outcome
 
 # A pass or an ingestion that has more to do goes on after other workspaces had their turn.
 _TURN_SECONDS = 5.0
@@ -42,11 +44,14 @@ class Jobs:
     stopping: threading.Event
     discreet: bool = field(default=False, kw_only=True)
 
-    def dream(self, keeper: Keeper, reason: Reason, mode: Mode, on_step: Callable[[Step], None]) -> Outcome:
+    def dream(self, keeper: Keeper, reason: Reason, mode: "Mode", on_step: Callable[[Step], None]) -> "Outcome":
         """Dream once, as `dream_now`, and log and count how it ends.
 
         Raise StoppedError after a node when the daemon stops: its next start goes on from there.
         """
+        from daemon.dream.process import dream_beside  # an idle daemon does without all that dreams
+        from daemon.dream.run import Mode, dream_now
+
         began, since = time.monotonic(), utc_now()
         keeper.dreaming = "a dream begins now"
         try:
@@ -145,9 +150,9 @@ class Jobs:
 
         return report
 
-    def _record_dream(self, keeper: Keeper, reason: Reason, outcome: Outcome, seconds: float) -> None:
+    def _record_dream(self, keeper: Keeper, reason: Reason, outcome: "Outcome", seconds: float) -> None:
         dream, usage, log = outcome.dream, outcome.dream.usage, logs.get(workspace=keeper.name)
-        ended = "dry" if outcome.mode is Mode.DRY else "committed"
+        ended = "dry" if outcome.mode.value == "dry" else "committed"
         event = f"dream_{ended}"
         self.metrics.dreamed(keeper.name, reason.value, ended, seconds=seconds)
         for problem in dream.problems:
@@ -162,7 +167,7 @@ class Jobs:
         )  # fmt: skip
 
     def _record_failure(
-        self, keeper: Keeper, reason: Reason, mode: Mode, error: BaseException, seconds: float
+        self, keeper: Keeper, reason: Reason, mode: "Mode", error: BaseException, seconds: float
     ) -> None:
         log = logs.get(workspace=keeper.name, reason=reason.value, seconds=round(seconds, 3))
         match error:

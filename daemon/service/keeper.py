@@ -20,8 +20,8 @@ from daemon.api.access import LockedWorkspace, ReplyT
 from daemon.api.dispatch import KEEPER
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
+from daemon.dream.consolidation import new_crystals
 from daemon.dream.progress import Step
-from daemon.dream.run import Mode, Outcome, new_crystals, unseen_seeds
 from daemon.service.schedule import History, Pending
 from daemon.sessions import next_due, waiting_count
 from daemon.workspace.status import Problem, ServiceStatus, lifecycles
@@ -46,6 +46,7 @@ from state.stores.history.memory import NOTES_LEFT
 if TYPE_CHECKING:
     from daemon.api.operations.operation import Operation
     from daemon.api.operations.request import Request
+    from daemon.dream.run import Mode, Outcome
 
 SESSION_ENDED = "session_ended"
 """The key in `meta`: when the session ended for which a dream is due."""
@@ -349,7 +350,7 @@ def _pending(store: Store, keeper: Keeper, now: datetime) -> Pending:
         notes=count.notes,
         characters=count.characters,
         bytes=count.bytes,
-        new=unseen_seeds(store.crystals, store.lineage) + new_crystals(store.crystals) + count.notes + left,
+        new=new_crystals(store.crystals, store.lineage) + count.notes + left,
         left=bool(int(meta.get(NOTES_LEFT) or 0)),
         oldest=count.oldest,
         latest=_appended_at(store.workspace) if count.notes else None,
@@ -407,7 +408,7 @@ class DaemonAccess:
     keeper: Keeper
     config: Config
     on_step: Callable[[Step], None]
-    dream_now: Callable[[Reason, Mode, Callable[[Step], None]], Outcome]
+    dream_now: "Callable[[Reason, Mode, Callable[[Step], None]], Outcome]"
     ask: Callable[[Reason], None]
     note_taken: Callable[[], None]
     service_status: Callable[[], ServiceStatus]
@@ -455,7 +456,7 @@ class DaemonAccess:
         finally:
             self.acquire()
 
-    def dream(self, reason: Reason, mode: Mode) -> Outcome:
+    def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
         """Have it dreamt before those that nobody waits for, and wait for it. Raise BusyError while one runs."""
         self._kept().require_awake()
         return self.dream_now(reason, mode, self.report)

@@ -18,10 +18,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
-from daemon.dream.run import Mode, Outcome
 from daemon.ingest.notes import absorb_notes
 from daemon.observability import logs
 from daemon.service.jobs import Jobs
@@ -35,6 +35,9 @@ from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
 from state.errors import BusyError, DreamdError, FencedError, StoppedError
 from state.stores.disk.workspace import Workspace
+
+if TYPE_CHECKING:
+    from daemon.dream.run import Mode, Outcome
 
 # How long a client waits for a workspace that another thread is opening or releasing.
 LOCK_SECONDS = 10.0
@@ -293,7 +296,7 @@ class ManagedWorkspace:
             self.asked.append(reason)
         self.wake()
 
-    def dream(self, reason: Reason, mode: Mode, on_step: Callable[[Step], None] | None = None) -> Outcome:
+    def dream(self, reason: Reason, mode: "Mode", on_step: Callable[[Step], None] | None = None) -> "Outcome":
         """Dream in this thread when there is a slot, with `on_step` before those that nobody waits for.
 
         Raise BusyError while another dream of it runs, and StoppedError when the daemon stops before.
@@ -372,6 +375,8 @@ class ManagedWorkspace:
         return min(most, *((at - now).total_seconds() for at in (sessions, decision.at) if at is not None))
 
     def _dream(self, reason: Reason) -> None:
+        from daemon.dream.run import Mode  # as in `Jobs`: an idle daemon does without
+
         with suppress(Exception):  # it was logged, and the schedule decides when it is tried again
             self.dream(reason, Mode.AUTO)
 

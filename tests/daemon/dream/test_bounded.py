@@ -8,9 +8,10 @@ import pytest
 
 from daemon.config.settings import Config, ModelSection
 from daemon.dream import memory
+from daemon.dream.consolidation import new_input
 from daemon.dream.progress import Step
 from daemon.dream.restore import restore
-from daemon.dream.run import Mode, Outcome, dream_now, new_input
+from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.document.document import parse

@@ -141,7 +141,8 @@ def test_secrets_are_redacted(stream: Stream, level: logs.Level) -> None:
     getattr(logs.get(), level)("refused", reason=f"the token {secret} is bad", reply=f"token {secret}")
     logs.get().error("failed", error=StorageError(f"https://x:{secret}@host/ cannot be read"))
     logging.getLogger("uvicorn.error").error("token %s", secret)
-    assert len(stream.events) == 3
+    logs.get(workspace=f"{secret}-0123").error("adopted", root=f"/home/ada/{secret}")
+    assert len(stream.events) == 4
     assert secret not in stream.getvalue()
 
 
