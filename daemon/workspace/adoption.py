@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from daemon.config.paths import data_folder, global_root, is_everybodys, make_private_folder, registry_path
 from state.errors import DreamdError, ForeignError, StorageError, UsageError
@@ -18,7 +19,9 @@ from state.stores.disk.disk import Disk
 from state.stores.disk.places import Place, all_places, id_in, new_id, read_place, write_id, write_place
 from state.stores.disk.syscalls import access_to
 from state.stores.disk.workspace import STATE_FOLDER, Workspace, is_read_only
-from state.stores.disk.worktree import Worktree, worktree_at
+
+if TYPE_CHECKING:
+    from state.stores.disk.worktree import Worktree
 
 # Files of the state: transcripts outside the workspace that its owner named, one a line; and what the last dream said
 # that a hook began.
@@ -64,6 +67,8 @@ def find_workspace(start: Path, environment: Mapping[str, str] = os.environ) -> 
     for folder in (here, *here.parents):
         if (folder == here or not is_everybodys(folder, environment)) and lookup.at(folder) is not None:
             return open_workspace(folder, environment)
+        from state.stores.disk.worktree import worktree_at  # not where the folder has a workspace
+
         tree = worktree_at(folder)
         if tree is not None and (shared := _of_main(tree, here, environment)) is not None:
             return shared
@@ -76,8 +81,10 @@ def find_workspace(start: Path, environment: Mapping[str, str] = os.environ) -> 
 # ------------------------------------------------------------ worktrees
 
 
-def linked_worktree(folder: Path, environment: Mapping[str, str] = os.environ) -> Worktree | None:
+def linked_worktree(folder: Path, environment: Mapping[str, str] = os.environ) -> "Worktree | None":
     """Return the linked worktree that a folder is in; None without one, and where a workspace in it is nearer."""
+    from state.stores.disk.worktree import worktree_at
+
     here, lookup = Path(os.path.realpath(folder)), _Lookup(environment)
     for above in (here, *here.parents):
         with suppress(ForeignError, StorageError):
@@ -102,7 +109,7 @@ def shared_folder(folder: Path, environment: Mapping[str, str] = os.environ) -> 
     return inside if inside is not None and not is_everybodys(inside, environment) else None
 
 
-def _of_main(tree: Worktree, folder: Path, environment: Mapping[str, str]) -> Workspace | None:
+def _of_main(tree: "Worktree", folder: Path, environment: Mapping[str, str]) -> Workspace | None:
     """Return the workspace that the main checkout has in the corresponding folder or above it."""
     start = _folder_in_main(tree, folder)
     for above in (start, *start.parents) if start is not None else ():
@@ -111,7 +118,7 @@ def _of_main(tree: Worktree, folder: Path, environment: Mapping[str, str]) -> Wo
     return None
 
 
-def _folder_in_main(tree: Worktree, folder: Path) -> Path | None:
+def _folder_in_main(tree: "Worktree", folder: Path) -> Path | None:
     """Return the folder of the main checkout for one of the worktree, or the nearest above that is there.
 
     None without a main checkout. It is never outside of it, whatever links there are.

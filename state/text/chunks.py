@@ -19,7 +19,7 @@ _BREAKS = tuple(late_pattern(end) for end in (r"\n\s*\n", r"\n", r"[.!?。！？
 
 def tokens(text: str) -> int:
     """About how many tokens a model counts: one for every four characters of a word, one for every sign."""
-    if _LATER_LETTER.search(text):
+    if not text.isascii() and _LATER_LETTER.search(text):
         return sum(_cost(unit.group()) for unit in _UNIT.finditer(text))
     return len(_TOKEN.findall(text))
 
