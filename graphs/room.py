@@ -1,17 +1,21 @@
 """Room: who leaves a MEMORY.md that is too long, and the pointer that a line leaves behind.
 
 Whom the model did not choose leaves in one order: what is past, then what has no date and matters least, the oldest
-first. What tells of what was felt since the last dream counts up to double. A share of the file stays for what lasts,
-deadlines of the next two weeks stay, and so does what this dream wrote, until a third of the memory would leave for
-it. What the owner wrote leaves last; pinned lines, and what the program counts, stay.
+first. What matters counts for less as it grows old, and by as much as a newer line tells of the same: of a fact that
+changed, what once held leaves before what holds. What tells of what was felt since the last dream counts up to
+double. A share of the file stays for what lasts, deadlines of the next two weeks stay, and so does what this dream
+wrote, until a third of the memory would leave for it. What the owner wrote leaves last; pinned lines, and what the
+program counts, stay.
 
 A line that leaves is first a crystal. Its pointer's keywords are run through the search: the crystal must be among
-the first five results, else other words of the text are tried; a line whose crystal cannot be found stays. Every
-dream verifies the pointers in the file again and mends those that no longer resolve. There are twenty at most, in a
-tenth of the room: those stay that were used most, then those to what mattered most. The crystals of the others stay,
-found by search.
+the first five results, else other words of the text are tried; a line whose crystal cannot be found stays. What a
+pointer leads to beside its own crystal, if it has half of its keywords, gets none. Every dream verifies the pointers
+in the file again and mends those that no longer resolve. There are twenty at most, in a tenth of the room: those stay
+that were used most, then those to what mattered most. The crystals of the others stay, found by search.
 """
 
+import math
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
@@ -36,7 +40,8 @@ from state.document.pointer import (
 from state.document.sections import SectionName
 from state.document.seed import split_seed
 from state.search.query import content_words
-from state.text.words import terms
+from state.search.ranking import HELD
+from state.text.words import content_terms, terms
 from state.trust import Trust
 
 MAX_ROUNDS = 6
@@ -49,6 +54,9 @@ LEAST_SHARE = 0.25
 # So much of the budget may the owner's text from before the first dream have for as long as it stands there.
 OLD_TEXT_SHARE = 0.4
 SOON = timedelta(days=14)
+# How what matters fades: by a power of the days, as the odds do that something is asked for again (J. R. Anderson and
+# L. J. Schooler, "Reflections of the environment in memory", 1991). Tried on the lives of benchmarks.mind.
+FADING = 0.3
 AROUND_A_LINE = 3  # its bullet, a blank, and the end of the row
 _STAY = frozenset((SectionName.POINTERS, SectionName.NICHE, SectionName.SKILLS))
 
@@ -91,13 +99,16 @@ def leaving(sheet: Sheet) -> list[CurrentLine]:
     snapshot = sheet.snapshot
     today, soon = snapshot.now.date().isoformat(), (snapshot.now + SOON).date().isoformat()
     lasting = sum(length_of(line) for line in sheet.standing if line.section in LASTING)
+    retold = _retold([line for line in sheet.standing if line.section not in _STAY])
     is_kept = LASTING if lasting <= LASTING_SHARE * snapshot.budget else frozenset[SectionName]()
 
     def rank(line: CurrentLine) -> tuple[object, ...]:
         is_open = bool(line.until) and today <= line.until <= soon
         by_hand = line.id in snapshot.handwritten
         stays = (by_hand, is_open, line.section in is_kept, line.id not in sheet.began)
-        weight = round(line.importance * snapshot.felt.weight(line.text), 2)
+        days = max(0.0, (snapshot.now - line.born_at) / timedelta(days=1))
+        worth = line.importance * snapshot.felt.weight(line.text) * (1 - retold.get(line.id, 0.0))
+        weight = round(worth / (1 + days) ** FADING, 3)
         return (*stays, not line.is_past(today), weight, line.born_at, len(line.id), line.id)
 
     order = sorted(
@@ -112,6 +123,23 @@ def leaving(sheet: Sheet) -> list[CurrentLine]:
     old = [line for line in order if line.id in sheet.began and not line.is_past(today)]
     late = old[max(0, sheet.spare) :]
     return [*(line for line in order if line not in late), *late]
+
+
+def _retold(lines: Sequence[CurrentLine]) -> dict[str, float]:
+    """Return for each line, by id, how much a newer one is like it: cosine of their words by rarity, 0 to 1."""
+    words = {line.id: content_terms(line.text) for line in lines}
+    count = Counter(word for found in words.values() for word in found)
+    rarity = {word: math.log((len(lines) + 1) / times) for word, times in count.items()}
+    size = {one: math.sqrt(sum(rarity[word] for word in found)) for one, found in words.items()}
+    newer, retold = defaultdict[str, list[str]](list), dict[str, float]()
+    for line in sorted(lines, key=lambda one: (one.born_at, len(one.id), one.id), reverse=True):
+        shared = defaultdict[str, float](float)
+        for word in words[line.id]:
+            for other in newer[word]:
+                shared[other] += rarity[word]
+            newer[word].append(line.id)
+        retold[line.id] = max((both / size[line.id] / size[other] for other, both in shared.items()), default=0.0)
+    return retold
 
 
 def length_of(line: CurrentLine) -> int:
@@ -158,12 +186,13 @@ def _leave(sheet: Sheet, lines: Sequence[CurrentLine], archive: Archive) -> bool
         if keywords is None:
             sheet.unmovable[line.id] = _unfindable(line)
             continue
-        pointer = _pointer(sheet, line, operation, keywords)
-        while _are_too_many(sheet, pointers := [*_pointers(sheet), pointer]):
+        pointer = _pointer(sheet, line, operation, keywords) if keywords else None
+        while pointer and _are_too_many(sheet, pointers := [*_pointers(sheet), pointer]):
             if (least := _least(sheet, pointers)) is pointer or line.is_past(today):
-                break
-            sheet.change(Change(Why.EVICTED, (least,)))
-        sheet.change(_led_away(line, None if _are_too_many(sheet, pointers) else pointer))
+                pointer = None
+            else:
+                sheet.change(Change(Why.EVICTED, (least,)))
+        sheet.change(_led_away(line, pointer))
         sheet.old_left += line.above
     return len(sheet.changes) > before
 
@@ -203,7 +232,10 @@ def _led_away(line: CurrentLine, pointer: CurrentLine | None) -> Change:
 def _led_to(
     sheet: Sheet, wanted: Sequence[tuple[CurrentLine, Operation | None]], archive: Archive
 ) -> list[tuple[CurrentLine, Operation | None, str | None]]:
-    """Return for each line the words that lead the search to it, those that were asked for if they do."""
+    """Return for each line the words that lead the search to it, those that were asked for if they do.
+
+    They are "" where a pointer that stands, or one of these, leads to a line about the same; None where no words do.
+    """
     if not wanted:
         return []
     crystals = [sheet.crystal_of(line) for line, _ in wanted]
@@ -212,15 +244,30 @@ def _led_to(
         ranked = [_ranked(crystal.text, trial) for crystal in crystals]
         firsts = (next(attempts(words, terms(one.text)), None) for words, one in zip(ranked, crystals, strict=True))
         trial.expect([keywords for keywords in firsts if keywords])
+        pointed = [keywords for _, keywords in filter(None, (parse_pointer(one.text) for one in _pointers(sheet)))]
         for (line, operation), words, crystal in zip(wanted, ranked, crystals, strict=True):
+            if operation is None and any(_is_about(one, crystal) and _leads(one, crystal, trial) for one in pointed):
+                found.append((line, operation, ""))
+                continue
             named = operation.keywords if operation is not None else ""
-            keywords = named if named and crystal.id in trial.first(named, FIRST) else None
-            found.append((line, operation, keywords or _chosen(words, crystal, trial)))
+            keywords = named if named and _leads(named, crystal, trial) else _chosen(words, crystal, trial)
+            pointed += [keywords] if keywords else []
+            found.append((line, operation, keywords))
     return found
 
 
+def _is_about(keywords: str, crystal: Crystal) -> bool:
+    """Return whether a text has half of the keywords: whoever searches for them is always shown it."""
+    words = set(terms(keywords))
+    return len(words & set(terms(crystal.text))) >= HELD * len(words)
+
+
+def _leads(keywords: str, crystal: Crystal, trial: Trial) -> bool:
+    return crystal.id in trial.first(keywords, FIRST)
+
+
 def _chosen(ranked: tuple[str, ...], crystal: Crystal, trial: Trial) -> str | None:
-    return choose(ranked, lambda words: crystal.id in trial.first(words, FIRST), terms(crystal.text))
+    return choose(ranked, lambda words: _leads(words, crystal, trial), terms(crystal.text))
 
 
 def _ranked(text: str, trial: Trial) -> tuple[str, ...]:

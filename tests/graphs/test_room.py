@@ -193,6 +193,19 @@ def test_every_pointer_leads_to_its_crystal_which_the_dream_brings() -> None:
         assert known[crystal].origin is Origin.EVICTED
 
 
+@pytest.mark.parametrize(("second", "count"), [("apollo", 1), ("beagle", 2)])
+def test_one_pointer_leads_to_all_that_is_about_the_same(second: str, count: int) -> None:
+    left = [line_about("apollo"), f"{line_about(second)[:-1]} and of a new antenna."]
+    dream = fitted(snapshot(memory(context=[*left, *(line_about(name, 90) for name in NAMES[2:])]), budget=6_000))
+    library = World()
+    library.upsert(dream.crystals)
+    assert set(left) <= set(gone(dream))
+    about = [keywords for _, keywords, _ in pointers_of(dream) if "apollo" in keywords or second in keywords]
+    assert len(about) == count
+    found = {one for keywords in about for one in library.first(keywords, FIRST)}
+    assert {one.id for one in dream.crystals if one.text in left} <= found
+
+
 def test_the_models_words_are_taken_if_they_lead_to_the_line() -> None:
     read = snapshot(memory(context=[line_about("apollo"), line_about("beagle")]))
     wanted = replace(evict(CONTEXT, "L1", "Moon"), keywords="apollo3 probe")
