@@ -15,7 +15,7 @@ _LEAST_FUZZED_SECONDS = 30.0
 
 
 def secrets(folder: Path, seed: int) -> bool:
-    """Print what is caught and what is changed for nothing; whether both are as `docs/guarantees.md` says."""
+    """Print what is caught and what is changed for nothing; return whether both are within bounds."""
     held, harmless = _entries(folder, "secrets", seed), _entries(folder, "harmless", seed)
     caught = sum(not is_left(entry, redact(entry.text).text) for entry in held)
     changed = sum(redact(entry.text).text != entry.text for entry in harmless)
