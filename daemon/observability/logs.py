@@ -151,8 +151,16 @@ def _loggable(name: str, value: object) -> object:
 
 
 def _is_place(name: str, text: str) -> bool:
-    """Return whether the field names a place, no part of which is as long as a secret."""
-    return name in _PLACES and all(len(part) < _SHORTEST_SECRET for part in re.split(r"[\s/._:-]+", text))
+    """Return whether the field names a place, of which no part looks like a secret, nor do its words speak of one."""
+    if name not in _PLACES:
+        return False
+    from state.secrets.policy import is_plain
+
+    # That the owner is root, or the socket one of a user's, tells nothing.
+    parts = [part for part in re.split(r"[\s/._:-]+", text.removeprefix("/root").removeprefix("/run/user")) if part]
+    if not all(len(part) < _SHORTEST_SECRET and part.isalnum() for part in parts):
+        return False
+    return is_plain(" ".join(part.lower() for part in parts if part.isalpha()))
 
 
 def _error_fields(error: BaseException, *, at_debug: bool) -> dict[str, object]:

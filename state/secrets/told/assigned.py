@@ -240,4 +240,5 @@ def _is_word(text: str) -> bool:
 
 def _is_lone(text: str) -> bool:
     """Return whether a plain word behind `password=` is no name of a variable."""
-    return len(text) >= 5 and not is_about_secrets(text) and not _CODE.search(text) and any(map(str.isalpha, text))
+    known = is_about_secrets(text) and not any(map(str.isdigit, text))  # admin1234 is no name
+    return len(text) >= 5 and not known and not _CODE.search(text) and any(map(str.isalpha, text))

@@ -255,7 +255,9 @@ class Sessions:
 
     def _rename(self, names: Mapping[str, str]) -> None:
         """Replace ids of items in the relations of all others, and in what promotion noted of them."""
-        quoted = [(json.dumps(old), json.dumps(new)) for old, new in names.items()]
+        # What a forgetting has rewritten stands there without escapes.
+        both = (True, False)
+        quoted = [(json.dumps(old, ensure_ascii=way), json.dumps(new)) for old, new in names.items() for way in both]
 
         def renamed(text: str) -> str:
             return reduce(lambda left, pair: left.replace(*pair), quoted, text)
