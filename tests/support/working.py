@@ -15,6 +15,7 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.scratch import Note
+from state.secrets.policy import Redaction
 from state.sessions.item import Item
 from state.stores.sessions.sessions import Sessions
 from state.stores.vectors.embedder import Unavailable
@@ -57,9 +58,9 @@ def texts_of(store: Store) -> list[str]:
 @contextmanager
 def unredacted(store: Store) -> Iterator[None]:
     """As it was before secrets were replaced: what is stored meanwhile holds them."""
-    before, store.config = store.config, Config(secrets=SecretsSection(redact=False))
+    before, store.redaction = store.redaction, Redaction(on=False)
     yield
-    store.config = before
+    store.redaction = before
 
 
 def add(store: Store, content: str, session: str = "s", priority: str = "medium", **given: Any) -> str:

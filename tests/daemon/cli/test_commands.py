@@ -327,14 +327,14 @@ def test_nothing_heavy_is_loaded(here: Path, listening: Listening, words: list[s
 
 
 def test_a_daemon_that_is_silent_is_a_problem_of_the_status(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = workspace / "silent"
+    path = here / "silent"
     monkeypatch.setenv("DREAMD_SOCKET", str(path))
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(path))
         silent.listen()
-        assert main(["status", str(workspace)]) == 0
+        assert main(["status", str(here)]) == 0
         assert "problem      the daemon does not answer" in capsys.readouterr().out
         monkeypatch.chdir("/")
         assert main(["status"]) == 1

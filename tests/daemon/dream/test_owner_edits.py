@@ -112,7 +112,7 @@ def test_a_line_by_hand_is_not_lost_when_it_leaves_for_want_of_room(store: Store
     line = f"Do not forget that {SECRET}{', as on every shelf' * 18}"
     for hall in range(3):
         for at in range(12):
-            by_hand(store, f"Shelf {hall}{at:02} of the archive holds {'boxes ' * 50}".strip())
+            by_hand(store, f"Shelf {hall}{at:02} holds {' '.join(f'box{hall}{at:02}{n:02}' for n in range(33))}")
         if hall == 1:
             by_hand(store, line)
         noted(store, f"Hall {hall} of the archive has a new door", importance=1.0)
