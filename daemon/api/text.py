@@ -93,10 +93,14 @@ def note_text(reply: "NoteTaken") -> str:
 
 
 def mood_text(levels: "Mood") -> str:
-    """Show the levels and the mood."""
+    """Show the levels and the mood, and what raised them in the hours that were asked for."""
     every = zip(("dopamine", "cortisol", "oxytocin"), levels.now.levels, strict=True)
     rows = [f"{name:<9} {level:.2f} {'█' * round(level * _BAR):<{_BAR}}".rstrip() for name, level in every]
-    return "\n".join([*rows, f"mood      {levels.mood}"])
+    felt = [
+        f"{one.after.at:%Y-%m-%d %H:%M} UTC  {one.event}  {_one_row(one.cause)}".rstrip() for one in levels.events
+    ]
+    more = [f"{levels.more} more are not shown"] if levels.more else []
+    return "\n".join([*rows, f"mood      {levels.mood}", *felt, *more])
 
 
 def superseded_text(reply: "Superseded") -> str:

@@ -339,3 +339,10 @@ def test_a_daemon_that_is_silent_is_a_problem_of_the_status(
         monkeypatch.chdir("/")
         assert main(["status"]) == 1
         assert "the daemon does not answer" in capsys.readouterr().err
+
+
+def test_the_mood_of_some_hours_says_what_raised_it(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["feel", "achievement", "--because", "it shipped", "-w", str(here)]) == 0
+    assert "shipped" not in capsys.readouterr().out
+    assert main(["mood", "--hours", "5", "-w", str(here)]) == 0
+    assert "UTC  achievement  it shipped" in capsys.readouterr().out
