@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from itertools import chain
 
 from state.secrets.languages import Noun, key_of, vocabulary
-from state.secrets.value import UNUSUAL, is_about_secrets, is_placeholder, is_template, looks_drawn, strength
+from state.secrets.told.assigned import BARE_KEYS
+from state.secrets.value import UNUSUAL, is_placeholder, is_template, looks_drawn, strength
 from state.text.patterns import late_pattern
 
 _NAME = r"(?P<name>[^\W\d][\w.-]{1,80}+)"
@@ -55,6 +56,7 @@ _OPEN = late_pattern(
 _PATH = late_pattern(
     r"(?:~|\.{0,2})/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}://|sha\d{3}[:-]|data:|arn:|[$%&*@!?#]|ssh-|.*[\[\]\\].*|.*\w\("
 )
+_HEX = late_pattern(r"[0-9a-fA-F-]+")
 _SECRET_FILE = late_pattern(
     r"(?im)^[ \t]*kind:[ \t]*[\"']?(?:Sealed)?Secret\b|^[ \t]*#[^\n]{0,80}\bsecrets?\b[^\n]{0,80}\bbase64"
 )
@@ -112,13 +114,16 @@ def _is_value(text: str, match: re.Match[str], noun: Noun) -> bool:
     value = match["quoted"] if match["quote"] else match["bare"].rstrip(".,)")
     if len(value) < 4 or is_placeholder(value) or is_template(value) or text[match.end() : match.end() + 1] == "(":
         return False
-    is_public = noun is Noun.KEY and bool(_OPEN.search(text, max(0, match.start() - _BACK), match.start()))
+    is_public = noun is Noun.KEY and (
+        bool(_OPEN.search(text, max(0, match.start() - _BACK), match.start()))
+        or (key_of(name) in BARE_KEYS and bool(_HEX.fullmatch(value)))  # a hash stands behind too many of them
+    )
     if is_public or (_PATH.match(value) and not _PADDED.fullmatch(value)):
         return False
     is_tied = tie.strip() or match["flag"] or match["quote"] or not name.isascii()
     if is_random(value) and (is_tied or len(_WORDS.findall(name)) > 1):
         return True
-    if noun is Noun.KEY or match["quote"] or is_about_secrets(value):
+    if noun is Noun.KEY or match["quote"] or _is_label(value):
         is_bound = noun is not Noun.KEY and bool(match["quote"]) and key_of(name).endswith(_BOUND)
         return is_bound and strength(value) >= UNUSUAL
     first, stop = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
@@ -144,22 +149,32 @@ def is_random(value: str) -> bool:
     bare = value.rstrip("=")
     if len(bare) < 10 or any(character.isspace() for character in bare) or not bare.isascii():
         return False
-    if _PADDED.fullmatch(value) and any(map(str.isdigit, bare)) and looks_drawn(bare + "00"):
-        return True  # of a few bytes, which the padding tells
+    digits = sum(map(str.isdigit, bare))
+    if looks_drawn(bare) or (_PADDED.fullmatch(value) and digits and looks_drawn(bare + "00")):
+        return True
     changes = len(re.findall(r"[A-Z][0-9]|[0-9][A-Z]", bare))
-    return looks_drawn(bare) or (len(bare) >= 16 and bare.isalnum() and bare.isupper() and changes >= 3)
+    return len(bare) >= 16 and bare.isalnum() and bare.isupper() and digits >= 2 and changes >= 3
+
+
+def _is_label(value: str) -> bool:
+    """Return whether a value only names a secret, or says whether there is one."""
+    words = vocabulary()
+    parts = [key_of(part) for part in _WORDS.findall(value)]
+    if not parts:
+        return not any(map(str.isdigit, value))
+    return 2 * sum(part in words.about for part in parts) > len(parts) or any(part in words.named for part in parts)
 
 
 def _elements(text: str) -> Iterator[tuple[str, int, int]]:
     for match in _ELEMENT.finditer(text):
-        if match["next"] and noun_of(match["value"]) and not is_about_secrets(match["next"]):
+        if match["next"] and noun_of(match["value"]) and not _is_label(match["next"]):
             yield "password", *match.span("next")
             continue
         noun, value = noun_of(match["name"]), match["value"]
         if noun is None or is_placeholder(value) or is_template(value) or _PATH.match(value):
             continue
         spoken = len(value.split()) > 1 or match["name"] == "string"  # the words of a program
-        if is_random(value) or (noun is Noun.PASSWORD and not spoken and not is_about_secrets(value)):
+        if is_random(value) or (noun is Noun.PASSWORD and not spoken and not _is_label(value)):
             yield _KINDS[noun], *match.span("value")
 
 

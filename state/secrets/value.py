@@ -50,7 +50,6 @@ _TEMPLATE = late_pattern(
     r"|[A-Z0-9/+]{6,60}EXAMPLE(?:KEY)?|.{1,40}EXAMPLEKEY|[*]{0,3}(?:REDACTED|REMOVED).{0,3}|.{1,80}[xX]{12,}",
     re.DOTALL,
 )
-_SPOKEN = late_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
 _PARTS = late_pattern(r"[\s_.:/-]+|(?<=[a-z])(?=[A-Z])")
 _PLAIN_WORDS = """
 password passwd passphrase pass secret token apikey api key credential credentials none null nil undefined user
@@ -144,6 +143,7 @@ def is_placeholder(value: str) -> bool:
     if not word or len(set(word.lower())) == 1 or _TEMPLATE.fullmatch(word) or _TEMPLATE.fullmatch(value):
         return True
     parts = [part for part in _PARTS.split(word) if part]
+    words = vocabulary()
     known = [_is_stock(part.lower()) for part in parts]
     if all(known) or (any(known) and _is_wish(parts)) or (not word.isascii() and _is_wide_stock(word)):
         return True
@@ -154,8 +154,10 @@ def is_placeholder(value: str) -> bool:
     heads = _TEMPLATE_HEADS & set(bare)
     strange = [part for part in bare if part and not _is_stock(part)]
     # xoxb-your-token
-    is_prefix = len(strange) == 1 and len(bare) > 2 and len(strange[0]) < 6 and strange[0].islower()
-    return bool(heads) and (not strange or is_prefix)
+    is_prefix = (
+        len(strange) == 1 and len(bare) > 2 and len(strange[0]) < 6 and strange[0].islower() and strange[0].isalpha()
+    )
+    return bool(heads) and (not strange or is_prefix) and key_of(word) not in words.small
 
 
 def _is_wish(parts: list[str]) -> bool:
@@ -269,11 +271,13 @@ def _are_odd(parts: list[str]) -> bool:
     return sum(map(len, parts)) >= 7 and (2 * stock < len(parts) or (2 * stock == len(parts) > 2))
 
 
-def _with_digits(word: str, symbols: int) -> int:
+def _with_digits(word: str, symbols: int) -> int:  # noqa: PLR0911 - one look after the other
     if len(word) >= 6 and symbols and not word.startswith(("#", "@", "$", "=", "+")):
         return EVIDENT
     if looks_drawn(word):
         return EVIDENT
+    if len(word) >= 6 and symbols:
+        return CHOSEN
     tail = _TRAILING_DIGITS.search(word)
     digits = len(tail[0]) if tail else 0
     stem = word[: len(word) - digits]
@@ -293,13 +297,6 @@ def are_drawn(words: list[str]) -> bool:
     commonplace = sum(word in commonplace_in_english() or word in known.about for word in lowered)
     is_named = any(key_of(word) in known.named for word in words)
     return not is_named and 3 * commonplace <= len(words) and known.small.isdisjoint(lowered)
-
-
-def is_about_secrets(text: str) -> bool:
-    """Return whether a text speaks about secrets, or names one: most of its words do, or one is a noun for them."""
-    words, parts = vocabulary(), [part.lower() for part in _SPOKEN.findall(text)]
-    about = sum(part in words.about for part in parts)
-    return 2 * about > len(parts) or any(key_of(part) in words.named for part in parts)
 
 
 def forget() -> None:

@@ -84,12 +84,16 @@ def _listed(words: Sequence[str]) -> list[tuple[int, int]]:
         of = lists.get(word, 0)
         if not common & of:
             row = words[first:number]
-            if _LEAST <= len(row) <= _LONGEST and 4 * sum(one in small for one in row) <= len(row):
+            if _LEAST <= len(row) <= _LONGEST and _vary(row) and 4 * sum(one in small for one in row) <= len(row):
                 found.append((first, number))
             first, common = (number, of) if of else (number + 1, -1)
         else:
             common &= of
     return found
+
+
+def _vary(words: Sequence[str]) -> bool:
+    return 3 * len(set(words)) >= 2 * len(words)
 
 
 @functools.cache
@@ -112,6 +116,7 @@ def _told(text: str, places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, i
         parted = number == len(places) or text[start:end] != text[start:end].lower()
         headed = not parted and number > 0 and _HEAD.search(text, places[number - 1][1], start)
         if parted or headed:
-            if _LEAST <= number - first <= _MOST:
+            words = [text[one:other] for one, other in places[first:number]]
+            if _LEAST <= len(words) <= _MOST and _vary(words):
                 yield places[first][0], places[number - 1][1]
             first = number + parted

@@ -13,7 +13,6 @@ from state.secrets.value import (
     EVIDENT,
     UNUSUAL,
     are_drawn,
-    is_about_secrets,
     is_call,
     is_name,
     is_placeholder,
@@ -71,13 +70,17 @@ _TRAILING = ".,;:?)]}*\\"
 
 _CALLS = late_pattern(r"[\w.$!]*[^\W\d]\w*\??[.(\[]\w*[(\[\"']|[\w.$]*[^\W\d]\w*[(\[]|\[\w")
 _DOTTED = late_pattern(r"[A-Za-z_$][\w$]*(?:(?:\?\.|\.|->|::)[A-Za-z_$][\w$]*)+!?")
+_NUMBERED = late_pattern(r"[A-Za-z]+\d{1,2}")
 # "velvet.quartz34" was typed as a password; `self.password2` is a field.
 _TYPED = late_pattern(r"\d{2,4}$")
 _PATH = late_pattern(
     r"(?:~|\.{0,2})/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}://|sha\d{3}[:-]|data:|arn:|\$\{?[A-Za-z_]|\{\{"
 )
+# How forms are checked: required|string|min:8.
+_RULES = late_pattern(r"[a-z]{2,}(?:\|[a-z]{2,}(?::[\w,]+)?)+")
 _ABOUT_ITSELF = late_pattern(r"[a-z]+(?:[_.-][a-z]+)+")
 _HEX = late_pattern(r"[0-9a-fA-F-]+")
+_SYMBOL = late_pattern(r"[!@#$%^&*+=?~|{}§€£]")
 _CODE = late_pattern(r"[(){}\[\]<>$|]")
 _WORDS = late_pattern(r"[^\W\d_]{3,14}(?:[ -][^\W_]{2,14}){2,11}")
 _SOURCE_FILE = late_pattern(r"\.(?:go|py|js|ts|tsx|java|rb|rs|c|h|cpp|cs|php|kt|swift|scala|html|md)$")
@@ -198,7 +201,7 @@ def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:  # noqa: P
 def _is_reference(value: Value, *, shouted: bool) -> bool:
     """Return whether the value only says where the secret is: a path, an address, a call, a field, a type."""
     text = value.text
-    if is_reference(text):
+    if _RULES.fullmatch(text) or is_reference(text):
         return True
     if _PATH.match(text):
         return not any(looks_drawn(part) for part in text.split("/")) or "://" in text
@@ -212,7 +215,7 @@ def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look a
     """Return whether someone chose this as a password. Names in capitals stand in a file of settings."""
     text, shouted = value.text, name.isupper()
     if 2 <= len(text.split()) <= 10 and value.quote and (value.form == "flag" or shouted):
-        return not is_about_secrets(text)
+        return not _speaks(text)
     if _WORDS.fullmatch(text) and (value.quote or text.count("-") >= 3):
         return are_drawn(re.split("[ -]", text))
     if any(character.isspace() for character in text):
@@ -224,7 +227,7 @@ def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look a
         return len(text) >= (6 if plain else 4)
     if value.form == "assigned" and value.tight and _is_lone(text):
         return True
-    return strength(text) >= (UNUSUAL if any(map(str.isdigit, text)) else CHOSEN)
+    return not is_technical(text) and _looks_chosen(text, value.form)
 
 
 def _is_word(text: str) -> bool:
@@ -234,11 +237,34 @@ def _is_word(text: str) -> bool:
         text[-1] in "?？)）" or any(word > "\u3000" and word in text for word in words.named)
     ):
         return True  # the label of a form: 忘记密码？
-    known = is_about_secrets(text) or key_of(text) in words.named
+    parts = [key_of(part) for part in re.split(r"[_.\s-]", text)]
+    about = sum(part in words.about for part in parts)
+    known = 2 * about > len(parts) or any(part in words.named for part in (*parts, key_of(text)))
     return known and (bool(_ABOUT_ITSELF.fullmatch(text)) or key_of(text).isalpha())
+
+
+def _speaks(text: str) -> bool:
+    """Return whether a sentence is about a secret rather than one."""
+    words, spoken = vocabulary(), re.findall(r"[^\W\d_]+", text.lower())
+    about = sum(word in words.about or word in words.yours for word in spoken)
+    return 3 * about > len(spoken) or any(key_of(word) in words.named for word in spoken)
 
 
 def _is_lone(text: str) -> bool:
     """Return whether a plain word behind `password=` is no name of a variable."""
-    known = is_about_secrets(text) and not any(map(str.isdigit, text))  # admin1234 is no name
+    words = vocabulary()
+    parts = [key_of(part) for part in re.split(r"[_.-]", text)]
+    known = any(part in words.named or part in words.about or part in words.yours for part in parts)
     return len(text) >= 5 and not known and not _CODE.search(text) and any(map(str.isalpha, text))
+
+
+def _looks_chosen(text: str, form: str) -> bool:
+    """Return whether nothing but its look tells that a bare word is a password."""
+    digit = any(character.isdigit() for character in text)
+    letter = any(character.isalpha() for character in text)
+    if form == "listed":  # ("password", "Tr0ub4dor&3")
+        return len(text) >= 8 and letter and digit and not _NUMBERED.fullmatch(text)
+    symbol = bool(_SYMBOL.search(text[1:]))
+    return len(text) >= 5 and (
+        (letter and digit) or (digit and len(text) >= 6) or (symbol and strength(text) >= CHOSEN)
+    )

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from state.secrets.languages import Noun, key_of, vocabulary
-from state.secrets.told.mentions import MARKS, Mention, lead_of
+from state.secrets.told.mentions import Mention
 from state.secrets.value import (
     UNUSUAL,
     is_call,
     is_placeholder,
     is_reference,
     is_technical,
+    last_word,
     looks_drawn,
     remembered,
     strength,
@@ -54,6 +55,7 @@ _CIRCUIT = late_pattern(
     re.IGNORECASE,
 )
 _SYMBOL = late_pattern(r"[^\w\s./:-]")
+_ESCAPE = late_pattern(r"x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}")
 _LONG = 16
 # What a program calls something that is no secret, with the value behind it: id=…, "ETag": "…", max-age=…
 _CALLED_SO = late_pattern(
@@ -88,8 +90,11 @@ _DRAWN_FORM = late_pattern(r"Mozilla/\d|[Mm]-?\d[\d.]*[ ,]?-?\d[\d.]*[ ,]?[A-Za-
 _DAY = late_pattern(r"20\d\d-[01]\d-[0-3]\d")
 _IDENTIFIER = late_pattern(r"[^\W\d]\w*(?:\.\w+)+")
 _IDEOGRAPHIC = late_pattern(rf"[{_IDEOGRAPH}]")
+_OPENS = frozenset({Noun.PIN, Noun.CODE})
+_DIGEST = late_pattern(r"(?i)(?:sha\d{1,3}|md5)[:-]$")
 _CALLED = late_pattern(r"\w\(|\)\.|=>|::|->|\w\[\w*\]|[({]$")
 _STRONG = frozenset({Noun.PASSWORD, Noun.PIN, Noun.KEY, Noun.CODES})
+_JOINTS = (":", "：", "=", "＝", "→", "->", "=>", "—", "–", " -")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +218,28 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _is_led(text: str, start: int) -> bool:
     """Return whether what stands before tells that a value follows: a colon, an arrow, a verb of telling."""
-    return lead_of(text, start)[0] in {*MARKS, "tells", "leads", "small"}
+    bare = _bare(text, start)
+    if bare.endswith(_JOINTS):
+        return True
+    words = vocabulary()
+    word = last_word(bare)[0].lower()
+    return (
+        word in words.tells
+        or word in words.leads
+        or word in words.small
+        or bare[-1:] in words.tells
+        or bare[-2:] in words.tells
+        or bare[-3:] in words.tells
+    )
+
+
+def _bare(text: str, start: int) -> str:
+    return text[max(0, start - 40) : start].rstrip(" \t\n\r>*_`\"'“„«「『(（[{")
 
 
 def _may_be(text: str, one: Candidate) -> bool:
     value = text[one.start : one.end]
-    is_mere_day = _DAY.fullmatch(value) and lead_of(text, one.start)[0] not in MARKS  # "key rotates 2026-03-24"
+    is_mere_day = _DAY.fullmatch(value) and not _bare(text, one.start).endswith(_JOINTS)  # "key rotates 2026-03-24"
     if is_mere_day or key_of(value) in vocabulary().named or _DRAWN_FORM.match(value):
         return False
     if one.form == "word" and not _is_word(text, value, one):  # first, for this rules most words out
@@ -282,11 +303,15 @@ def _is_armoured(text: str, start: int) -> bool:
     head = text.rfind("-----BEGIN ", max(0, start - _ARMOURED), start)
     if head >= 0 and _ARMOUR.match(text, head) and "-----END" not in text[head:start]:
         return True
-    return bool(_PUBLIC_KEY.search(text, max(0, start - _KEY), start))
+    first = max(0, start - _KEY)
+    spoken = text.find("ssh-", first, start) >= 0 or text.find("ecdsa-", first, start) >= 0
+    return spoken and bool(_PUBLIC_KEY.search(text, first, start))
 
 
 def _is_number(text: str, one: Candidate) -> bool:
-    """Return whether a number may be a PIN: none of a circuit or a version."""
+    """Return whether a number may be a PIN: none of a circuit or a version; with a letter only where keypads are."""
+    if one.form == "code" and not any(mention.noun in _OPENS for mention in one.nouns):
+        return False
     before = one.before or one.thing
     first, last = max(0, before.start - 30) if before else one.start, min(len(text), one.end + 24)
     return not _CIRCUIT.search(text, first, last)
@@ -295,6 +320,9 @@ def _is_number(text: str, one: Candidate) -> bool:
 def _is_word(text: str, word: str, one: Candidate) -> bool:
     before = one.before or one.thing
     if word.isalpha() and word.islower() and not _is_tied(text, word, one, before):
+        return False
+    behind = text[max(0, one.start - 8) : one.start]
+    if (behind.endswith((":", "-")) and _DIGEST.search(behind)) or (behind.endswith("\\") and _ESCAPE.match(word)):
         return False
     is_called = text[one.end : one.end + 1] == "(" and _IDENTIFIER.fullmatch(word)
     return not is_called and not _is_other(word, one)

@@ -37,6 +37,7 @@ _NEAR = 45
 _OF = late_pattern(r"[ \t][\w \t'’]*[ \t]")
 _WIRELESS = ("wifi", "wlan", "ssid", "hotspot", "无线", "無線")
 _RUN = 200
+_FOLDER_BEFORE, _FOLDER_AFTER = late_pattern(r"/[\w.-]{0,40}$"), late_pattern(r"[\w.-]{0,40}/")
 _BESIDE, _WORD = 16, late_pattern(r"[^\W\d_]+")
 
 
@@ -64,7 +65,11 @@ def in_context(text: str, judge: Judge = is_told) -> Iterator[tuple[str, int, in
 
 def spoken_of(text: str) -> list[Mention]:
     """Return the nouns of a text behind which a secret may stand, and the things that one opens."""
-    return [one for one in mentions(text) if not (_is_mark(text, one.start) or _is_public(text, one))]
+    return [
+        one
+        for one in mentions(text)
+        if not (_is_mark(text, one.start) or _is_folder(text, one) or _is_public(text, one))
+    ]
 
 
 class _Once:
@@ -114,6 +119,15 @@ def _is_mark(text: str, start: int) -> bool:
     return mark >= 0 and "]" not in text[mark:start]
 
 
+def _is_folder(text: str, one: Mention) -> bool:
+    """Return whether the name of an account is that of a folder, within a path."""
+    return (
+        one.noun is Noun.LOGIN
+        and bool(_FOLDER_AFTER.match(text, one.end))
+        and bool(_FOLDER_BEFORE.search(text, max(0, one.start - 41), one.start))
+    )
+
+
 def _is_public(text: str, one: Mention) -> bool:
     """Return whether a key is one that everybody may see: "the public key", "clave pública"."""
     if one.noun is not Noun.KEY:
@@ -125,4 +139,8 @@ def _is_public(text: str, one: Mention) -> bool:
         return False  # `public $secret` is a field of a program
     beside = (text[max(0, one.start - _BESIDE) : one.start], text[one.end : one.end + _BESIDE])
     before, after = (_WORD.findall(part.lower()) for part in beside)
-    return not vocabulary().public.isdisjoint((*before[-1:], *after[:1]))
+    words = vocabulary().public
+    near = " ".join(beside).lower()
+    return not words.isdisjoint((*before[-1:], *after[:1])) or (
+        one.key[0] > "\u3000" and any(word in near for word in words if word > "\u3000")
+    )

@@ -3,7 +3,7 @@
 from state.secrets.languages import Noun, vocabulary
 from state.secrets.told.candidates import Candidate
 from state.secrets.told.judge import is_worded
-from state.secrets.told.mentions import MARKS, WORDS, Mention, class_of, lead_of
+from state.secrets.told.mentions import WORDS, Mention, class_of
 from state.secrets.value import last_word, looks_drawn, remembered
 from state.text.patterns import late_pattern
 
@@ -19,8 +19,10 @@ _LONGEST = 200
 _NUMBER = late_pattern(r"[\d #*–-]+")
 _YEAR = late_pattern(r"(?:19[5-9]|20[0-4])\d")
 _PAIRED = late_pattern(r"\b\w+:$|\s(?:as|als|como|come|que|como|под|som)\s\S+\s(?:with|mit|con|com|avec|с|med)\s$")
+_CALLED = late_pattern(r"[^\W\d_a-z][\w.'’-]+ [^\W\d_a-z][\w.'’-]+(?:,| \() ?$")
 _NAMED = frozenset({Noun.PASSWORD, Noun.PIN, Noun.PHRASE, Noun.CODES, Noun.KEY})
 _OPENING = " \t\r\n>*_`\"'“„«「『(（[{‘‚"
+_JOINTS = (":", "：", "=", "＝", "→", "->", "=>", "—", "–", " -", "/")
 _ENDS = late_pattern(
     r"[\"'`“”»›」』’‘*_)\]]*(?:\s*$|\s*[.,;:!?)(。，、；！）—–\n/|&·]|\s+[-–—]\s"
     r"|\s+(?:and|und|y|e|et|и|en|och|i)\s|\s?(?:です|でした|に|で|を|と|了|，|入|登))"
@@ -69,6 +71,8 @@ def is_plain_value(value: str) -> bool:
 
 def _is_number(text: str, one: Candidate) -> bool:
     """Return whether a number is of a door or a card rather than a year, a room or somebody's extension."""
+    if _CALLED.search(text, max(0, one.start - 60), one.start):
+        return False
     if last_word(text[max(0, one.start - 20) : one.start])[0].lower() in _ROOMS:
         return False
     if one.before and not _DESKS.isdisjoint(WORDS.findall(text[one.before.end : one.start].lower())):
@@ -89,7 +93,7 @@ def _is_pair(text: str, one: Candidate, value: str) -> bool:
 def _is_said(text: str, one: Candidate, value: str) -> bool:
     """Return whether the text says that this value is the secret: "the password for the door is"."""
     noun = next((noun for noun in (one.before, *reversed(one.earlier)) if noun and noun.noun in _NAMED), None)
-    if noun is None or _is_other_noun(noun, one, value):
+    if noun is None or _is_other_noun(text, noun, one, value):
         return False
     has_capital = any(map(str.isupper, value))
     if has_capital and _tells_of_somebody(text, noun, one, value):
@@ -107,8 +111,11 @@ def _is_said(text: str, one: Candidate, value: str) -> bool:
     return not _STOP.search(between) and _goes_on(text, noun, between, is_name=has_capital or is_word)
 
 
-def _is_other_noun(noun: Mention, one: Candidate, value: str) -> bool:
-    """Return whether a noun has no secret of this kind: an answer to nothing, a PIN of letters."""
+def _is_other_noun(text: str, noun: Mention, one: Candidate, value: str) -> bool:
+    """Return whether a noun has no secret of this kind: a product's name, an answer to nothing, a PIN of letters."""
+    before = text[max(0, noun.start - 1) : noun.start]
+    if text[noun.start].isupper() and (before == "1" or (noun.key == "pass" and before.islower())):
+        return True  # 1Password, LastPass
     if noun.key in _ANSWERS and noun is one.before and not one.earlier:
         return True
     words = value.replace("-", " ").split()
@@ -149,11 +156,16 @@ def _is_led(
     text: str, start: int, nouns: tuple[Mention, ...], but: frozenset[str] = frozenset(), *, tells: bool = False
 ) -> bool:
     """Return whether what stands before a value tells it: a colon, "is", the noun; unless `tells`, "with"."""
-    lead, bare = lead_of(text, start)
-    end = max(0, start - 60) + len(bare)
-    if lead in {*MARKS, "start"} or bare.endswith("/") or any(noun.end == end for noun in nouns):
+    first = max(0, start - 60)
+    bare = text[first:start].rstrip(_OPENING)
+    if not bare or bare.endswith(_JOINTS) or any(noun.end == first + len(bare) for noun in nouns):
         return True
-    word = last_word(bare)[0].lower()
-    if tells:
-        return lead == "tells" and class_of(word) != "small" and word not in but
-    return lead in {"tells", "leads"} and word not in but
+    words = vocabulary()
+    if bare[-1] >= "\u3000" or bare[-1:] in words.tells:
+        return any(bare[-size:] in words.tells or bare[-size:] in words.leads for size in (3, 2, 1))
+    word, begin = last_word(bare)
+    kind = class_of(word.lower())
+    if kind == "small" and not tells:
+        earlier, _ = last_word(bare[:begin].rstrip())
+        kind = class_of(earlier.lower()) if earlier else kind
+    return (kind == "tells" or (kind == "leads" and not tells)) and word.lower() not in but

@@ -6,23 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.secrets.languages import Noun, key_of, vocabulary
-from state.secrets.value import last_word, remembered
+from state.secrets.value import remembered
 from state.text.patterns import late_pattern
 
 WORDS = late_pattern(r"[^\W\d_]+(?:['’][^\W_]+)?")
 
 # A noun as short as these is one only where no other letters are around it.
 _SHORT = 5
+_IDEOGRAPHS = (("\u3005", "\u30ff"), ("\u3400", "\u9fff"), ("\uac00", "\ud7a3"))
 _LEFT, _RIGHT = late_pattern(r"[A-Za-z0-9+/]*$"), late_pattern(r"[A-Za-z0-9+/]*")
 _KATAKANA = late_pattern(r"[\u30a0-\u30ff]")
-
-STRIPPED = " \t\r>*_`\"'“„«「『(（[{‘‚"
-_JOINT_NAMES = {
-    "colon": ":：", "equals": "=＝", "arrow": "→>", "comma": ",，、", "dash": "—–-", "slash": "/|", "stop": ".。!;",
-    "question": "?？", "bracket": "(", "closed": ")]",
-}  # fmt: skip
-_JOINTS = {sign: name for name, signs in _JOINT_NAMES.items() for sign in signs}
-MARKS = ("colon", "equals", "arrow", "dash")  # behind which a value stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +66,7 @@ def mentions(text: str) -> Iterator[Mention]:
 
 def _stands_alone(text: str, start: int, end: int, key: str) -> bool:
     before, after = text[start - 1 : start], text[end : end + 1]
-    if is_wide(key[0]):
+    if _is_ideograph(key[0]):
         kana = _KATAKANA.fullmatch(key[0]) and _KATAKANA.match(before)
         return not (kana or (_KATAKANA.match(key[-1]) and _KATAKANA.match(after)))
     if len(key) > _SHORT:
@@ -86,9 +79,13 @@ def _stands_alone(text: str, start: int, end: int, key: str) -> bool:
 
 def _goes_on(before: str, after: str) -> bool:
     """Return whether a word goes on between two characters."""
-    if not (before.isalpha() and after.isalpha()) or is_wide(before) or is_wide(after):
+    if not (before.isalpha() and after.isalpha()) or _is_ideograph(before) or _is_ideograph(after):
         return False
     return not (before.islower() and after.isupper())
+
+
+def _is_ideograph(character: str) -> bool:
+    return any(first <= character <= last for first, last in _IDEOGRAPHS)
 
 
 def words_between(text: str, start: int, end: int) -> tuple[int, int, int, int]:
@@ -112,36 +109,4 @@ def class_of(word: str) -> str:
         return "about"
     if key_of(word) in words.named:
         return "noun"
-    return "other"
-
-
-@remembered
-def lead_of(text: str, start: int) -> tuple[str, str]:
-    """Return the mark, or the class of the word, directly before a place; and what stands before the place, to there.
-
-    Nothing of a mark for quoting or emphasis counts. A small word after one that tells, as in "is the", tells.
-    """
-    bare = text[max(0, start - 60) : start].rstrip(STRIPPED).rstrip()
-    lead = _JOINTS.get(bare[-1:], "start" if not bare else "word")
-    if lead == "word" and is_wide(bare[-1]):
-        lead = _wide_class(bare)
-    elif lead == "word":
-        word, begin = last_word(bare)
-        lead = class_of(word.lower())
-        earlier, _ = last_word(bare[:begin].rstrip())
-        if lead == "small" and earlier and class_of(earlier.lower()) in {"tells", "leads"}:
-            lead = "tells"
-    return lead, bare
-
-
-def is_wide(character: str) -> bool:
-    """Return whether a character is of a script without spaces."""
-    return "\u3005" <= character <= "\ud7a3"
-
-
-def _wide_class(bare: str) -> str:
-    words = vocabulary()
-    for name in ("tells", "leads", "about", "small"):
-        if any(bare[-size:] in getattr(words, name) for size in (4, 3, 2, 1)):
-            return name
     return "other"

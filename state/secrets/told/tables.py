@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from state.secrets.languages import Noun, key_of, vocabulary
+from state.secrets.settings import noun_of
 from state.secrets.value import PLAIN, is_placeholder, looks_drawn, strength
 from state.text.patterns import late_pattern
 
@@ -41,7 +42,7 @@ def _heads(line: str) -> tuple[str, dict[int, Noun], int]:
     for separator in _SEPARATORS if len(line) <= _LONGEST else ():
         cells = _cells(line, separator)
         if 2 <= len(cells) <= _MOST_CELLS and (separator != "," or len(cells) > 2 or " " not in line.strip()):
-            nouns = {number: vocabulary().nouns.get(key_of(name)) for number, (name, _) in enumerate(cells)}
+            nouns = {number: _noun(name) for number, (name, _) in enumerate(cells)}
             found = {number: noun for number, noun in nouns.items() if noun in _KINDS and noun}
             plain = sum(0 < len(name) <= 32 for name, _ in cells)
             if found and plain >= 2 and len(found) < plain:
@@ -64,11 +65,17 @@ def _trimmed(cell: str, at: int) -> Cell:
     return cell.strip(_TRIM), at + len(cell) - len(cell.lstrip(_TRIM))
 
 
+def _noun(name: str) -> Noun | None:
+    return vocabulary().nouns.get(key_of(name)) or (noun_of(name) if name.startswith("login_") else None)
+
+
 def _fits(value: str, noun: Noun) -> bool:
     if len(value) < 4 or is_placeholder(value):
         return False
     if noun is Noun.KEY:
         return looks_drawn(value)
+    if noun is Noun.PIN:
+        return value.isdigit() and len(value) <= 8
     if " " in value and not vocabulary().about.isdisjoint(value.lower().split()):
         return False  # "see safe"
     return strength(value) >= PLAIN or value.isdigit() or bool(_JOINED.fullmatch(value))

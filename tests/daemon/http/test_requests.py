@@ -1,6 +1,7 @@
 """What is sent badly is refused in words, and harms nobody."""
 
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -149,6 +150,9 @@ def test_mcp_is_answered_behind_the_same_guard() -> None:
     heard: list[tuple[str, bytes]] = []
 
     class Endpoint:
+        def running(self) -> nullcontext[None]:
+            return nullcontext()
+
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
             heard.append((scope["path_params"].get("workspace", ""), (await receive())["body"]))
             await send({"type": "http.response.start", "status": 202, "headers": []})
