@@ -332,10 +332,13 @@ def _cut_off(
         while last + 1 < len(parts) and parts[last + 1][0] <= parts[last][1]:
             last += 1
         stretch = parts[at : last + 1]
-        begin, end = stretch[0][0], stretch[-1][1]
         first, final = (any(known(part, kind) for part in stretch) for kind in (FIRST, LAST))
-        if (first or _breaks_before(read, begin, half=final)) and (final or _breaks_behind(read, end, half=first)):
-            yield begin, end, stretch
+        # A part may begin before the line does, with letters of another word that happen to be the same.
+        begins = (place for place, _ in stretch if first or _breaks_before(read, place, half=final))
+        ends = (place for _, place in reversed(stretch) if final or _breaks_behind(read, place, half=first))
+        begin, end = next(begins, len(read.signs)), next(ends, 0)
+        if within := [part for part in stretch if begin <= part[0] and part[1] <= end]:
+            yield begin, end, within
         at = last + 1
 
 

@@ -1,7 +1,7 @@
 """Laws of forgetting: nothing that matches is left, nothing else goes, and doing it again changes nothing."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from state.errors import UsageError
@@ -72,6 +72,7 @@ def test_only_sentences_with_a_match_go_at_once(text: str, target: Target) -> No
 
 
 @given(st.lists(WORDS, min_size=1, max_size=60).map(" ".join), st.integers(0, 60), st.integers(1, 60))
+@example(f"{'ada ' * 7}don't{' ada' * 8}", 9, 8)  # "that" ends as "don't" does
 def test_whatever_is_cut_off_from_a_long_text_is_it(text: str, start: int, length: int) -> None:
     """Eight words at least, in a text of their own or in a line; a part that begins or ends the target, at an end."""
     target = Target.of(text)
