@@ -236,7 +236,7 @@ def carry_out(
 
 
 def is_outdated(staged: StagedChange, lines: Sequence[CurrentLine]) -> bool:
-    """Whether the lines that the change is about are no longer what they were, or say it already."""
+    """Return whether the lines that the change is about are no longer what they were, or say it already."""
     page = Page("", lines, 1)
     if staged.applied:
         return _inverse(page, staged) is None
@@ -346,7 +346,7 @@ def _named(wish: Wish, lines: Sequence[CurrentLine], shown_of: Callable[[str], s
 def _impossible(
     wish: Wish, line: CurrentLine | None, touched: Collection[str], shown_of: Callable[[str], str]
 ) -> Refusal | None:
-    """Why this cannot be done with this line, whatever it is to say."""
+    """Return why this cannot be done with this line, whatever it is to say."""
     action = wish.action
     if line is None and action is LineAction.ADD:
         if wish.section is not SectionName.POINTERS:

@@ -257,7 +257,7 @@ def _led_to(
 
 
 def _is_about(keywords: str, crystal: Crystal) -> bool:
-    """Return whether a text has half of the keywords: whoever searches for them is always shown it."""
+    """Return whether a text has half of the keywords, as what a search returns whatever its chance."""
     words = set(terms(keywords))
     return len(words & set(terms(crystal.text))) >= HELD * len(words)
 

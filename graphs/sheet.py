@@ -102,12 +102,12 @@ class Sheet(Page):
 
     @property
     def length(self) -> int:
-        """Characters of the file as it would be written."""
+        """Return the length of the file as it would be written, in characters."""
         return len(self.text(self.snapshot.now, mood(self.snapshot.hormones)))
 
     @property
     def standing(self) -> list[CurrentLine]:
-        """The lines of the seven sections."""
+        """Return the lines of the seven sections."""
         return [line for line in self.lines.values() if not line.above]
 
     # Operations.
@@ -149,7 +149,7 @@ class Sheet(Page):
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
-        """Every refusal once: a model may say again what was refused."""
+        """Return every refusal once: a model may say again what was refused."""
         return tuple(dict.fromkeys(self.refused))
 
     def refuse(self, refusal: Refusal) -> None:
@@ -168,7 +168,7 @@ class Sheet(Page):
         self._vouched.update({cite: len(operation.lines) for cite in self.cited_inputs(operation)})
 
     def vouched(self, cite: str) -> int:
-        """For how many changed lines this input was cited."""
+        """Return for how many changed lines this input was cited."""
         return self._vouched[cite]
 
     def cited_inputs(self, operation: Operation) -> list[str]:
@@ -199,7 +199,7 @@ class Sheet(Page):
 
     @property
     def spare(self) -> int:
-        """How many more lines of before may leave, or lose most of what they say, without asking."""
+        """Return how many more lines of before may leave, or lose most of what they say, without asking."""
         return max(CHANGED, self._size // 3) - self._of_before()[1]
 
     def _made_safe(self, operation: Operation, *, by_model: bool, asks: bool) -> Operation:

@@ -59,7 +59,7 @@ class Bootstrap(NamedTuple):
 
     @property
     def text(self) -> str:
-        """All parts as Markdown."""
+        """Return all parts as Markdown."""
         parts = [self.everywhere] if self.everywhere else []
         parts += [self.memory.rstrip("\n")] if self.memory.strip() else []
         if self.notes:

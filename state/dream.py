@@ -181,7 +181,7 @@ class EarlierChange:
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for the owner."""
+        """Return whether it waits for the owner."""
         return self.decision is Decision.WAITING
 
 
@@ -303,23 +303,23 @@ class Dream:
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether MEMORY.md and its ledger are the same afterwards, but for the stamp."""
+        """Return whether MEMORY.md and its ledger are the same afterwards, but for the stamp."""
         made = (self.changes, self.staged, self.decided, self.tombstones, self.lifted_tombstones, self.corrections)
         return not any(made)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The edits of MEMORY.md that carry its changes out."""
+        """Return the edits of MEMORY.md that carry its changes out."""
         return tuple(edit for change in self.changes for edit in change.edits)
 
     @property
     def came(self) -> tuple[CurrentLine, ...]:
-        """Every line that this version wrote."""
+        """Return every line that this version wrote."""
         return tuple(line for change in self.changes if change.why is not Why.PINNED for line in change.come)
 
     @property
     def left(self) -> tuple[tuple[CurrentLine, Why], ...]:
-        """Every line that left in it, and why."""
+        """Return every line that left in it, and why."""
         return tuple(
             (line, change.why) for change in self.changes if change.why is not Why.PINNED for line in change.gone
         )

@@ -44,7 +44,7 @@ class Tenant:
 
     @property
     def prefix(self) -> str:
-        """Under which the objects of all its workspaces lie in the store."""
+        """Return the folder of the store in which the objects of all its workspaces lie."""
         return str(self.id)
 
 
@@ -90,12 +90,12 @@ class Place:
 
     @property
     def prefix(self) -> str:
-        """Under which its objects lie in the store."""
+        """Return the folder of the store in which its objects lie."""
         return f"{self.tenant}/{self.id}"
 
     @property
     def handle(self) -> str:
-        """Its name among processes."""
+        """Return its name among processes."""
         return f"ws-{self.id}"
 
 

@@ -64,7 +64,7 @@ class DaemonApi(Protocol):
 
     @property
     def config(self) -> Config:
-        """The current configuration; SIGHUP may change it."""
+        """Return the current configuration; SIGHUP may change it."""
 
     @property
     def metrics(self) -> "Metrics": ...

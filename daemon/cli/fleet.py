@@ -59,12 +59,12 @@ class Operator:
 
     @cached_property
     def registry(self) -> "Registry":
-        """The database. Raise ConfigError and UnreachableError."""
+        """Return the database. Raise ConfigError and UnreachableError."""
         return self._followed(self._open.enter_context(closing(open_database(self.config, _CONNECTIONS))))
 
     @cached_property
     def fleet(self) -> Connections:
-        """The database and the store of one fleet. Raise ConfigError and UnreachableError."""
+        """Return the database and the store of one fleet. Raise ConfigError and UnreachableError."""
         fleet = self._open.enter_context(closing(connect(self.config, os.environ, _CONNECTIONS)))
         self._followed(fleet.database)
         return fleet

@@ -94,7 +94,7 @@ class DreamSection(_Section):
 
     @property
     def policy(self) -> Policy:
-        """What becomes of each operation of a dream."""
+        """Return what becomes of each operation of a dream."""
         said = self.approve
         sections = tuple(
             SectionRule(name, action, getattr(rules, action.value))
@@ -117,7 +117,7 @@ class LimitsSection(_Section):
 
     @property
     def ceilings(self) -> Limits:
-        """The ceilings of a dream and of a workspace's day."""
+        """Return the ceilings of a dream and of a workspace's day."""
         return Limits(**self.model_dump())
 
 
@@ -159,7 +159,7 @@ class SecretsSection(_Section):
 
     @property
     def redaction(self) -> Redaction:
-        """The policy for `state.secrets`."""
+        """Return the policy for `state.secrets`."""
         return Redaction(self.redact, self.allow)
 
 
@@ -174,7 +174,7 @@ class DaemonSection(_Section):
 
     @property
     def limits(self) -> DayLimits:
-        """The ceilings of a day."""
+        """Return the ceilings of a day."""
         return DayLimits(self.usd_per_day, self.tokens_per_day)
 
 
@@ -239,12 +239,12 @@ class Config(_Section):
 
     @property
     def file(self) -> Path | None:
-        """The user's file that it was read from, if there was one."""
+        """Return the user's file that it was read from, if there was one."""
         return self._file
 
     @property
     def origins(self) -> Mapping[str, str]:
-        """The file or the variable that sets each key ("dream.mode", "dream.approve.add")."""
+        """Return the file or the variable that sets each key ("dream.mode", "dream.approve.add")."""
         return self._origins
 
 

@@ -49,7 +49,7 @@ class Consolidation:
 
     @property
     def changed(self) -> bool:
-        """Whether anything was new, or moved."""
+        """Return whether anything was new, or moved."""
         counts = (self.notes, self.turns, self.working, self.vectors, self.compared)
         moved = (self.archived, self.frozen)
         return any(counts) or any(moved) or self.skills is not None

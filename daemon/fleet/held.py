@@ -175,7 +175,7 @@ class Held:
 
     @property
     def is_changed(self) -> bool:
-        """Whether the folder may hold what no generation has."""
+        """Return whether the folder may hold what no generation has."""
         is_written = self._covered < self._writes or self.keeper.written != self._written
         return is_written or self.given or bool(self._absorbed)
 

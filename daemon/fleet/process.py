@@ -195,7 +195,7 @@ class FleetProcess:
 
     @property
     def queue(self) -> str:
-        """The queue of the jobs for workspaces that this process holds."""
+        """Return the queue of the jobs for workspaces that this process holds."""
         return f"w{self.lifetime.id.hex}"
 
     def _service_status(self, keeper: "Keeper") -> ServiceStatus:

@@ -90,7 +90,7 @@ class Act:
 
     @cached_property
     def form(self) -> type[Request]:
-        """The fields of the act's form."""
+        """Return the fields of the act's form."""
         return self.own_form or form_of(self.run)
 
 
@@ -114,12 +114,12 @@ class Page:
 
     @cached_property
     def query(self) -> type[Request]:
-        """The fields of its address."""
+        """Return the fields of its address."""
         return self.own_query or form_of(self.read)
 
     @property
     def marked(self) -> str:
-        """The page that the navigation marks."""
+        """Return the page that the navigation marks."""
         return self.under or self.name
 
     def act(self, name: str) -> Act | None:

@@ -116,14 +116,14 @@ class Keeper:
 
     @property
     def problems(self) -> tuple[Problem | None, ...]:
-        """What went wrong in the background, until it is mended."""
+        """Return what went wrong in the background, until it is mended."""
         return (self.dream_problem, self.pass_problem, *self.unread_transcripts)
 
     # ------------------------------------------------------------ the lock
 
     @property
     def holds_lock(self) -> bool:
-        """Whether this process holds the workspace's lock."""
+        """Return whether this process holds the workspace's lock."""
         return self._lock is not None
 
     def acquire(self) -> None:
@@ -180,7 +180,7 @@ class Keeper:
 
     @property
     def offline_reason(self) -> str:
-        """Why the workspace is released for the moment, to be acquired again; empty when it is not."""
+        """Return why the workspace is released for the moment, to be acquired again; empty when it is not."""
         return "it is being examined or repaired" if self._offline.locked() else ""
 
     @contextmanager
@@ -242,7 +242,7 @@ class Keeper:
 
     @property
     def exclusive_busy(self) -> bool:
-        """Whether somebody uses the stores through `exclusive`."""
+        """Return whether somebody uses the stores through `exclusive`."""
         return self._work.locked()
 
     def require_awake(self) -> None:
@@ -417,7 +417,7 @@ class DaemonAccess:
 
     @property
     def workspace(self) -> Workspace:
-        """The workspace that the keeper holds."""
+        """Return the workspace that the keeper holds."""
         return self.keeper.workspace
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:

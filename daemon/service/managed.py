@@ -78,12 +78,12 @@ class Slots:
 
     @property
     def running(self) -> int:
-        """How many have a slot."""
+        """Return how many have a slot."""
         return len(self._since)
 
     @property
     def waiting(self) -> int:
-        """How many wait for one."""
+        """Return how many wait for one."""
         return sum(map(len, self._queues))
 
     @contextmanager
@@ -132,7 +132,7 @@ class Shared:
 
     @property
     def thresholds(self) -> Thresholds:
-        """The thresholds of the triggers, as configured."""
+        """Return the thresholds of the triggers, as configured."""
         config = self.config()
         return Thresholds(
             interval=timedelta(minutes=config.dream.interval_minutes),
@@ -200,17 +200,17 @@ class ManagedWorkspace:
 
     @property
     def holds_lock(self) -> bool:
-        """Whether this daemon holds the workspace's lock."""
+        """Return whether this daemon holds the workspace's lock."""
         return self.keeper is not None and self.keeper.holds_lock
 
     @property
     def is_dreaming(self) -> bool:
-        """Whether a dream of it runs, in whatever thread."""
+        """Return whether a dream of it runs, in whatever thread."""
         return self.keeper is not None and bool(self.keeper.dreaming)
 
     @property
     def is_kept(self) -> bool:
-        """Whether it has been taken: the lock is held, and what was interrupted in it is recovered."""
+        """Return whether it has been taken: the lock is held, and what was interrupted in it is recovered."""
         return self.holds_lock and not self.lock.locked()
 
     # ------------------------------------------------------------ its lock
@@ -345,7 +345,7 @@ class ManagedWorkspace:
 
     @property
     def _has_wish(self) -> bool:
-        """Whether a dream was asked for that can begin now."""
+        """Return whether a dream was asked for that can begin now."""
         return bool(self.asked) and self.holds_lock and not self.is_dreaming
 
     def step(self) -> float:

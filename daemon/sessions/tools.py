@@ -108,8 +108,7 @@ def _item(workspace: Workspace, redaction: Redaction, session_id: str, draft: Dr
     """Return the draft as an item that has no number yet, without its secrets. Raise UsageError if it is too long."""
     if (size := len(draft.content.encode())) > MAX_CONTENT_BYTES:
         raise UsageError(f"content: it has {size} bytes and may have {MAX_CONTENT_BYTES}", "give a shorter one")
-    secrets = redaction
-    content = Originals(workspace).redacted(draft.content, secrets, "session", now)
+    content = Originals(workspace).redacted(draft.content, redaction, "session", now)
     return Item(
         id=working_id(session_id, content, now),
         session_id=session_id,
@@ -119,10 +118,10 @@ def _item(workspace: Workspace, redaction: Redaction, session_id: str, draft: Dr
         created_at=now,
         access_count=1,
         importance_score=0.0,
-        tags=tuple(dict.fromkeys(map(secrets.of, draft.tags))),
-        metadata=secrets.of_table(dict(draft.metadata)),
-        agent_id=secrets.of(draft.agent_id),
-        source=secrets.of(draft.source),
+        tags=tuple(dict.fromkeys(map(redaction.of, draft.tags))),
+        metadata=redaction.of_table(dict(draft.metadata)),
+        agent_id=redaction.of(draft.agent_id),
+        source=redaction.of(draft.source),
         seq=-1,
         importance=WEIGHTS[draft.priority] if draft.importance is None else draft.importance,
         token_count=tokens_of(content) if draft.token_count is None else draft.token_count,

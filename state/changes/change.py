@@ -33,7 +33,7 @@ class CurrentLine:
 
     @property
     def place(self) -> SectionName | None:
-        """The section in which edits find it; None above the title."""
+        """Return the section in which edits find it; None above the title."""
         return None if self.above else self.section
 
     def is_past(self, today: str) -> bool:
@@ -59,7 +59,7 @@ class Change:
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The edits of the text that carry it out. A line that takes no other's place is the first of its section."""
+        """Return the edits that carry it out. A line that takes no other's place is the first of its section."""
         if self.why is Why.PINNED:
             return tuple(Edit(line.section, (line.text,), pinned=line.pinned) for line in self.come)
         gone, edits = list(self.gone), list[Edit]()
@@ -73,7 +73,7 @@ class Change:
 
     @property
     def undone(self) -> "Change":
-        """The change that takes this one back."""
+        """Return the change that takes this one back."""
         why = Why.PINNED if self.why is Why.PINNED else Why.UNDONE
         return Change(why, self.come, self.gone)
 

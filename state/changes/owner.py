@@ -32,7 +32,7 @@ class OwnersText:
 
 
 def match(current: Iterable[CurrentLine], texts: Iterable[tuple[SectionName, str]]) -> list[CurrentLine | None]:
-    """For each line of a document return the ledger's line, each used once.
+    """Return for each line of a document the ledger's line, each used once.
 
     Of the same text and section, else of the same text (a person moved it); None for a new line.
     """

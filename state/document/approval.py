@@ -39,7 +39,7 @@ class Rule:
 
     @property
     def words(self) -> str:
-        """The line of the configuration that says so."""
+        """Return the line of the configuration that says so."""
         return "dream.mode: propose" if self.name == _MODE else f"dream.approve.{self.name}: {self.approval}"
 
 

@@ -45,17 +45,17 @@ class Block:
 
     @property
     def text(self) -> str:
-        """The line without bullet, indent and pin; a continuation is joined by a blank, a fence keeps its rows."""
+        """Return the text without bullet, indent and pin. A blank joins continuations; a fence keeps its rows."""
         return _text(self.raw)
 
     @property
     def key(self) -> str:
-        """What makes two lines the same line: the folded text."""
+        """Return what makes two lines the same line: the folded text."""
         return _key(self.raw)
 
     @property
     def pinned(self) -> bool:
-        """Whether the human pinned this line (📌 or `<!-- pinned -->`): the dream leaves it alone."""
+        """Return whether the human pinned this line (📌 or `<!-- pinned -->`): the dream leaves it alone."""
         return self.content and bool(_PIN.search(self.raw))
 
     def with_pin(self) -> "Block":
@@ -94,12 +94,12 @@ class Part:
 
     @property
     def raw(self) -> str:
-        """The part as it stands in the file."""
+        """Return the part as it stands in the file."""
         return self.heading + "".join(block.raw for block in self.blocks)
 
     @property
     def lines(self) -> tuple[Block, ...]:
-        """The part's content."""
+        """Return the part's content."""
         return tuple(block for block in self.blocks if block.content)
 
 
@@ -140,19 +140,19 @@ class Document:
 
     @property
     def missing(self) -> tuple[SectionName, ...]:
-        """The sections that are not there."""
+        """Return the sections that are not there."""
         present = {part.name for part in self.parts}
         return tuple(name for name in SectionName if name not in present)
 
     @property
     def doubled(self) -> tuple[SectionName, ...]:
-        """The sections whose heading stands there more than once."""
+        """Return the sections whose heading stands there more than once."""
         named = [_section_name(part.heading) for part in self.parts if part.heading]
         return tuple(name for name in SectionName if named.count(name) > 1)
 
     @property
     def has_schema(self) -> bool:
-        """Whether a dream has written here: the title, or most of the sections."""
+        """Return whether a dream has written here: the title, or most of the sections."""
         return any(is_title(part.heading) for part in self.parts) or len(self.missing) <= 3
 
 

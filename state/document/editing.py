@@ -183,7 +183,7 @@ def _without_emptied_headings(before: Document, after: Document) -> Document:
 
 
 def _bare_headings(document: Document) -> list[bool]:
-    """For each heading above the title, whether no text stands under it."""
+    """Return for each heading above the title whether no text stands under it."""
     bare, path = list[bool](), list[tuple[int, int]]()
     for block in _blocks_above(document):
         if level := _level(block):

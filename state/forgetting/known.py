@@ -81,7 +81,7 @@ class Known:
 
     @property
     def anywhere(self) -> "Known":
-        """All but the texts that are known only as a whole: what holds in notes and archived sessions too."""
+        """Return all but the texts that are known only as a whole: what holds in notes and archived sessions too."""
         return _anywhere(self)
 
     def found(self, text: str) -> tuple[Span, ...]:
@@ -292,7 +292,7 @@ def _with_one_more(
 
 
 def _is_one(index: _Index, read: Letters, run: Span, digest: Callable[[str, int], str]) -> bool:
-    """Whether these letters are one text here, and no part of other words or numbers that happens to have them."""
+    """Return whether these letters are one text here, and no part of other words or numbers."""
     at, end = run
     text, signs = read.text, read.signs[at:end]
     start, stop = read.at[at], read.at[end - 1] + 1
@@ -315,7 +315,7 @@ def _is_one(index: _Index, read: Letters, run: Span, digest: Callable[[str, int]
 
 
 def _is_edge(read: Letters, place: int) -> bool:
-    """Whether a word, or a part of one in camel case, begins at this letter (or ends before it)."""
+    """Return whether a word, or a part of one in camel case, begins at this letter (or ends before it)."""
     if place in read.cuts:
         return True
     one, other = read.text[read.at[place - 1]], read.text[read.at[place]]
@@ -343,7 +343,7 @@ def _cut_off(
 
 
 def _breaks_before(read: Letters, begin: int, *, half: bool) -> bool:
-    """Whether a line begins before this letter; with half a word between, where the other end is the text's own."""
+    """Return whether a line begins before this letter; `half`: or before the word that stands before it."""
     before = begin
     if half and begin:
         before = next(one for one in range(begin - 1, -1, -1) if one in read.cuts)

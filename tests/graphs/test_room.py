@@ -112,6 +112,19 @@ def test_what_tells_of_what_was_felt_weighs_up_to_double() -> None:
     assert order(of(*lines, felt=failing)) == ["L2", "L3", "L1"]
 
 
+def test_what_matters_fades_with_its_age() -> None:
+    old, new = line(1, importance=0.8, born_at=NOW - timedelta(days=30)), line(2)
+    assert order(of(old, new)) == ["L1", "L2"]
+    assert order(of(replace(old, born_at=NOW - timedelta(hours=1)), new)) == ["L2", "L1"]
+
+
+def test_of_two_lines_that_are_alike_the_older_leaves_before_what_matters_less() -> None:
+    old = line(1, importance=0.7, text="The deploy host is atlas at port 2222.", born_at=NOW - timedelta(hours=1))
+    new, other = line(2, text="The deploy host atlas moved to port 2022."), line(3, importance=0.6)
+    assert order(of(old, new, other)) == ["L1", "L2", "L3"]
+    assert order(of(replace(old, text=line_about("beagle")), new, other)) == ["L2", "L3", "L1"]
+
+
 def test_what_this_dream_wrote_stays_until_a_third_of_the_memory_has_left_for_it() -> None:
     read = replace(of(*(line(n, importance=0.9) for n in range(1, 19)), budget=3_300), evidence=(note(1, "x"),))
     pieces = [add(BOND, line_about(f"new{n}"), "N1") for n in range(18)]

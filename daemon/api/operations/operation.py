@@ -67,12 +67,12 @@ class Parameter:
 
     @property
     def required(self) -> bool:
-        """Whether a caller has to give it."""
+        """Return whether a caller has to give it."""
         return self.default is inspect.Parameter.empty
 
     @property
     def type(self) -> Any:  # noqa: ANN401 - any type there is
-        """Its type without None, and without what pydantic is told beside it."""
+        """Return its type without None, and without what pydantic is told beside it."""
         kinds = [kind for kind in get_args(self.kind) if kind is not NoneType]
         kind = kinds[0] if NoneType in get_args(self.kind) else self.kind
         return get_args(kind)[0] if get_origin(kind) is Annotated else kind
@@ -98,18 +98,18 @@ class Operation(Generic[P, ReplyT]):
 
     @property
     def summary(self) -> str:
-        """What it does, in one paragraph."""
+        """Return what it does, in one paragraph."""
         return " ".join((self.run.__doc__ or "").split())
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters, without the access."""
+        """Return the parameters, without the access."""
         _, *rest = inspect.signature(self.run).parameters.values()
         return tuple(_parameter(one.name, self._hints[one.name], one.default) for one in rest)
 
     @cached_property
     def reply(self) -> type[ReplyT]:
-        """The type of its reply."""
+        """Return the type of its reply."""
         kind: type[ReplyT] = self._hints["return"]
         return kind
 
@@ -119,7 +119,7 @@ class Operation(Generic[P, ReplyT]):
 
     @cached_property
     def request(self) -> "type[Request]":
-        """The parameters as a model, which reads JSON and has a schema."""
+        """Return the parameters as a model, which reads JSON and has a schema."""
         from pydantic import Field, create_model
 
         from daemon.api.operations.request import Request

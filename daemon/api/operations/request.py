@@ -32,5 +32,5 @@ class Request(BaseModel):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The arguments by name."""
+        """Return the arguments by name."""
         return {name: getattr(self, name) for name in type(self).model_fields}

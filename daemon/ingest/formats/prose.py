@@ -65,7 +65,7 @@ class _Block:
 
     @property
     def text(self) -> str:
-        """All that is said; "" where there is no word in it."""
+        """Return all that is said; "" where there is no word in it."""
         text = clean("\n".join(self.said))
         return text if any(letter.isalnum() for letter in text) else ""
 
@@ -219,7 +219,7 @@ class Floor:
 
     @property
     def trust(self) -> Trust:
-        """Whose word the next line is."""
+        """Return whose word the next line is."""
         return least_trust([self.speaker, Trust.TOOL]) if self.tool_spoke else self.speaker
 
     def given_to(self, speaker: str) -> None:

@@ -505,17 +505,17 @@ class Change(
 
     @property
     def change(self) -> StagedChange:
-        """What was staged."""
+        """Return what was staged."""
         return self.record
 
     @property
     def is_agreement(self) -> bool:
-        """Whether several workspaces of its owner agree on it."""
+        """Return whether several workspaces of its owner agree on it."""
         return self.place >= AGREEMENTS
 
     @property
     def is_erased(self) -> bool:
-        """Whether it has nothing to write any more: its text was forgotten."""
+        """Return whether it has nothing to write any more: its text was forgotten."""
         operation = self.record.operation
         return operation.action is not Action.EVICT and not operation.text.strip()
 

@@ -67,7 +67,7 @@ def _hidden(path: str, root: str) -> list[str]:
 
 
 def below(folder: Path) -> Iterator[Path]:
-    """Everything below a folder, each folder before what is in it; links are not followed, however deep it is."""
+    """Yield everything below a folder, however deep, each folder before what is in it; links are not followed."""
     todo = [folder]
     while todo:
         one = todo.pop()

@@ -54,12 +54,12 @@ class Erasure:
 
     @property
     def sought(self) -> tuple[Target, ...]:
-        """The targets to be forgotten, without those to be kept."""
+        """Return the targets to be forgotten, without those to be kept."""
         return tuple(target for target in self.targets if not target.kept)
 
     @property
     def traceless(self) -> tuple[Target, ...]:
-        """The targets of which nothing may be left: those that no kept one says as well."""
+        """Return the targets of which nothing may be left: those that no kept one says as well."""
         kept = [" ".join(target.words) for target in self.targets if target.kept]
         return tuple(target for target in self.sought if not any(spans(text, (target,)) for text in kept))
 

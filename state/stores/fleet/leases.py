@@ -93,7 +93,7 @@ class Session:
 
     @property
     def has_ended(self) -> bool:
-        """Whether PostgreSQL has ended the session since the last word, as far as its socket tells."""
+        """Return whether PostgreSQL has ended the session since the last word, as far as its socket tells."""
         connection = self._connection
         return connection is not None and not connection.closed and connection.is_told
 

@@ -57,12 +57,12 @@ class Session:
 
     @property
     def is_known(self) -> bool:
-        """Whether the session was ever opened."""
+        """Return whether the session was ever opened."""
         return self.key != NEVER_OPENED
 
     @property
     def rules(self) -> Policy:
-        """The policy, with its settings."""
+        """Return the policy, with its settings."""
         return policy_of(self.policy, self.config)
 
 
