@@ -59,6 +59,7 @@ def settle_document(store: Store) -> None:
     if read.found is Found.CHECKOUT and read.text != read.file:
         _put(store.workspace, store.disk, read.file, read.text)
         store.memory.put_back()
+        note_git(store.workspace, connection)  # what stands there now is not what git brought
     if read.found is Found.EDITED:
         store.memory.recover()  # what dreams changed while a conflict was being resolved
     if read.found is not Found.CONFLICT:

@@ -20,7 +20,7 @@ from state.document.merge import difference, is_conflicted
 from state.errors import DocumentError
 from state.stores.database.meta import Meta
 from state.stores.disk.workspace import Workspace
-from state.stores.git.repository import UNKNOWN, GitFile, git_file, has_moved, is_blob
+from state.stores.git.repository import UNKNOWN, GitFile, git_file, has_moved, is_blob, is_given_up, text_of_blob
 from state.stores.history.lineage import Lineage, digest_of
 from state.stores.history.memory import HELD, decode_document
 
@@ -114,7 +114,9 @@ def _compared(workspace: Workspace, connection: sqlite3.Connection, file: str, v
     held = meta.get(HELD)
     # With the stamp of a version before the conflict nobody resolved it: git put that version there instead.
     is_resolved = held is not None and (not earlier or _stamp_of(file) == _stamp_of(lineage.text(int(held))))
-    base = "" if is_resolved else _base_of(workspace.document, meta, file, own, earlier)
+    seen = _seen(meta)
+    is_resolved = is_resolved and not (seen and is_given_up(workspace.document, seen[1]))
+    base = "" if is_resolved else _base_of(workspace.document, seen, file, own, earlier)
     if base is None:
         return Reading(Found.CHECKOUT, own, file, version, problem=problem)
     if base in ("", own):
@@ -123,18 +125,25 @@ def _compared(workspace: Workspace, connection: sqlite3.Connection, file: str, v
     return Reading(Found.CHECKOUT, text, file, version, is_edited=file != base, problem=problem)
 
 
-def _base_of(path: Path, meta: Meta, file: str, own: str, earlier: Sequence[str]) -> str | None:
+def _seen(meta: Meta) -> tuple[str, GitFile] | None:
+    """Return what git said of the file when that was last looked at, and the digest of its text then."""
+    if not (seen := meta.get(_SEEN)):
+        return None
+    text, *rest = json.loads(seen)
+    return text, GitFile(*rest)
+
+
+def _base_of(path: Path, seen: tuple[str, GitFile] | None, file: str, own: str, earlier: Sequence[str]) -> str | None:
     """Return the text that a person's edits are made of: one of these, or "" for what stood there before them.
 
     None for a text that git wrote, or may have written.
     """
     # With the stamp of an earlier version it was made of that one, whoever brought it back.
     base = earlier[0] if earlier and _stamp_of(file) not in ("", _stamp_of(own)) else ""
-    seen, now = meta.get(_SEEN), git_file(path)
+    now = git_file(path)
     if not seen or now is None or not now.blob:
         return base
-    text, *rest = json.loads(seen)
-    before = GitFile(*rest)
+    text, before = seen
     if now.resolved or text == digest_of(file):
         return ""
     if not has_moved(path, before, now):
@@ -142,9 +151,10 @@ def _base_of(path: Path, meta: Meta, file: str, own: str, earlier: Sequence[str]
         return None if now.blob == before.blob and is_blob(file.encode(), now.blob) else base
     if now.blob == UNKNOWN or is_blob(file.encode(), now.blob):
         return None
-    if now.blob == before.blob:
+    if now.blob == before.blob and not base:
         return base
-    return next((one for one in (own, *earlier) if is_blob(one.encode(), now.blob)), None)
+    known = (one for one in (own, *earlier) if is_blob(one.encode(), now.blob))
+    return next(known, None) or text_of_blob(path, now.blob)
 
 
 def _stamp_of(text: str) -> str:

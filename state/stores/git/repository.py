@@ -22,6 +22,9 @@ UNKNOWN = "?"
 _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 # What HEAD's log says of changes that leave every file as it is. A commit that ends a merge is none of them.
 _STILL = (b"commit: ", b"commit (initial): ", b"commit (amend): ", b"Branch: renamed ")
+# And what it says of a conflict that was given up, for a state that git put there, or resolved.
+_GIVEN_UP = (b"reset: ", b"checkout: ", b"rebase (abort)")
+_RESOLVED = (b"commit (merge): ", b"commit (cherry-pick): ", b"rebase (continue): ")
 _MOST_LOGGED = 1 << 18
 _LONGEST_OBJECT = 1 << 22
 _DIGESTS = {40: "sha1", 64: "sha256"}
@@ -60,12 +63,29 @@ def has_moved(path: Path, before: GitFile, now: GitFile) -> bool:
     if (before.head, before.busy, before.log) == (now.head, now.busy, now.log):
         return False
     checkout = checkout_of(Path(os.path.realpath(path)).parent)
-    if checkout is None or before.busy or now.busy or now.log <= before.log:
+    if checkout is None or before.busy != now.busy or now.log <= before.log:
         return True
     content = content_of(_log(checkout), before.log + _MOST_LOGGED)
     is_same_log = not before.log or content[before.log - 1 : before.log] == b"\n"
     name = _name(checkout, path)
     return not is_same_log or not all(_is_still(row, checkout, name) for row in content[before.log :].splitlines())
+
+
+def is_given_up(path: Path, before: GitFile) -> bool:
+    """Return whether a conflict of then was given up, or left behind: the last that git was told is another state."""
+    checkout = checkout_of(Path(os.path.realpath(path)).parent)
+    if checkout is None:
+        return False
+    rows = content_of(_log(checkout), before.log + _MOST_LOGGED)[before.log :].splitlines()
+    told = (row.partition(b"\t")[2] for row in reversed(rows))
+    return next((one for one in told if one.startswith(_GIVEN_UP + _RESOLVED)), b"").startswith(_GIVEN_UP)
+
+
+def text_of_blob(path: Path, blob: str) -> str | None:
+    """Return the text that git has under this digest; None where it is packed, or cannot be read."""
+    checkout = checkout_of(Path(os.path.realpath(path)).parent)
+    content = _object(checkout, blob) if checkout is not None else b""
+    return content.decode(errors="replace") if content else None
 
 
 def is_blob(content: bytes, blob: str) -> bool:
@@ -110,8 +130,10 @@ def _is_still(row: bytes, checkout: Checkout, name: bytes) -> bool:
     """Return whether a change of HEAD left the file as it was: it is of that kind, or both commits have it so."""
     moved, _, message = row.partition(b"\t")
     commits = moved.decode(errors="replace").split(" ")[:2]
-    if message.startswith(_STILL) or len(set(commits)) == 1:
+    if message.startswith(_STILL):
         return True
+    if len(set(commits)) == 1:  # a reset to HEAD takes away what is not committed
+        return not message.startswith(b"reset: ")
     before, now = (_blob_of(checkout, commit, name) for commit in commits)
     return before is not None and before == now
 

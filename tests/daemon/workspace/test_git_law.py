@@ -9,12 +9,13 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from daemon.config.settings import Config
+from daemon.config.settings import Config, ModelSection
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.document import read_document
@@ -29,7 +30,9 @@ from state.stores.vectors.embedder import Unavailable
 from tests.support import lived
 from tests.support.folders import PLACE
 from tests.support.long_variants import examples
+from tests.support.model_characters import good
 from tests.support.repository import ENVIRONMENT
+from tests.support.scripted_model import ScriptedModel
 
 _THINGS = (
     "harbour lantern kettle orchard violin compass anvil basket candle dormouse ember ferry glacier hammock"
@@ -104,6 +107,26 @@ class Person(RuleBasedStateMachine):
             self.written, self.deleted, self.is_touched = [], [], False
         assert self.wanted <= memory
         assert not self.unwanted & memory
+
+    @precondition(lambda self: len(self.deleted) < 3)
+    @rule(what=st.sampled_from(("write", "delete", "stash", "check_out")), which=st.integers(0, 99))
+    def think(self, what: str, which: int) -> None:
+        """A dream whose model thinks while a person edits the file, or git changes it."""
+        self.note()
+
+        def answered(request: dict[str, Any], number: int) -> str:
+            if number == 1 and what in ("write", "delete") and not self.is_torn():
+                self.write() if what == "write" else self.delete(which)
+            elif number == 1 and what in ("stash", "check_out"):
+                self.stash() if what == "stash" else self.check_out(which % 3)
+            return good(request, number)
+
+        with ScriptedModel(answered) as model, self.opened() as store:
+            follow_clock(utc_now() + timedelta(seconds=2), time.monotonic())
+            store.config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
+            memory = lines_of(read_document(store.workspace, store.connection)[0])
+        assert set(self.noted) - self.may_delete <= memory
 
     @precondition(lambda self: not self.is_torn())
     @rule()
