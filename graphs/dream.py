@@ -35,7 +35,8 @@ UNSAID = "the answer changes nothing and names no note as consumed"
 class Dreaming(TypedDict):
     """The state of a dream under way: what was said so far and what that cost.
 
-    `upto` are the rows of the last crystal and note that it has read; `failure` says why it goes on without a model.
+    `upto` are the rows of the last crystal and note that it has read, and the number of its next line; `failure` says
+    why it goes on without a model.
     """
 
     messages: Annotated[list[talk.Message], operator.add]
@@ -74,7 +75,8 @@ class Dreamer:
 
     def gather(self, _: Dreaming) -> Step:
         """Say everything that the dream reads."""
-        upto = [self.snapshot.newest, max((row for row, _ in self.snapshot.taken), default=0)]
+        read = self.snapshot
+        upto = [read.newest, max((row for row, _ in read.taken), default=0), read.next_line]
         return {"messages": talk.opening(self.snapshot), "upto": upto}
 
     def synthesize(self, state: Dreaming) -> Step:

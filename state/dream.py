@@ -407,6 +407,22 @@ def with_ids(dream: Dream, ids: Mapping[str, str]) -> Dream:
     return decode(Dream, text)
 
 
+def with_lines(dream: Dream, ids: Mapping[str, str]) -> Dream:
+    """Return the dream whose operations, and changes for the owner, name lines by other ids."""
+
+    def lines(ones: tuple[CurrentLine, ...]) -> tuple[CurrentLine, ...]:
+        return tuple(replace(one, id=ids.get(one.id, one.id)) for one in ones)
+
+    def asked(one: Operation) -> Operation:
+        return replace(one, lines=tuple(ids.get(line, line) for line in one.lines))
+
+    staged = tuple(
+        replace(one, operation=asked(one.operation), lines=lines(one.lines), beside=lines(one.beside))
+        for one in dream.staged
+    )
+    return replace(dream, operations=tuple(map(asked, dream.operations)), staged=staged)
+
+
 def encode_record(dream: Dream) -> str:
     """Encode a dream as it is kept, with the number of its form."""
     return _HEAD.decode() + encode(dream).removeprefix("{")

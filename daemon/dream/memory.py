@@ -27,10 +27,11 @@ MOST_NOTES = 200
 
 @dataclass(frozen=True, slots=True)
 class Upto:
-    """The rows of the last crystal and of the last note that a dream has read."""
+    """The rows of the last crystal and of the last note that a dream has read, and the number of its next line."""
 
     crystal: int
     note: int
+    next_line: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import gc
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache
@@ -219,6 +219,10 @@ def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tup
         with checkpoints(store, dream) as connection:
             saved = saver_of(connection).get(_thread(dream))
         upto = Upto(*saved["channel_values"]["upto"]) if saved else None
+        if upto is not None and upto.next_line != store.lineage.next_line():
+            on_step(Step("resume", "MEMORY.md got new lines, with the ids of those of this dream: it begins anew"))
+            drop(store)
+            begun, upto = replace(begun, resumed=False), None
     snapshot = capped(memory.read(dream, begun.reason, begun.at, upto), window)
     on_step(gathered(snapshot))
     dreamer = Dreamer(Ports(memory, model, utc_now, store.config.model.on_failure), snapshot)

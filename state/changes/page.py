@@ -58,6 +58,16 @@ class Page:
         self.changes.append(named)
         return named
 
+    def replay(self, changes: Iterable[Change]) -> dict[str, str]:
+        """Carry out another page's changes, where their lines still stand; return the new ids of those that come."""
+        ids = dict[str, str]()
+        for one in changes:
+            gone = tuple(self.lines.get(ids.get(line.id, line.id), line) for line in one.gone)
+            if (done := self.change(replace(one, gone=gone))) is not None:
+                named = {(line.place, line.text): line.id for line in done.come}
+                ids |= {line.id: named[key] for line in one.come if (key := (line.place, line.text)) in named}
+        return ids
+
     def take_back(self, lines: Iterable[CurrentLine]) -> None:
         """Let lines stand again where they stood that changes of this page have taken out alone."""
         back = {(line,) for line in lines}

@@ -308,7 +308,7 @@ class Lineage:
                 continue
             for line in change.come:
                 born = {"born_in": dream.number, "born_at": dream.at, "crystal": ""}
-                LineRow.table.add(self._connection, line, "INSERT OR IGNORE", **born)
+                LineRow.table.add(self._connection, line, **born)
                 row = {"line": line.id, "version": dream.number}
                 for crystal in change.evidence:
                     EvidenceRow.table.add(self._connection, None, "INSERT OR IGNORE", crystal=crystal, **row)

@@ -20,13 +20,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from state.changes.change import Change, CurrentLine, numbered
-from state.changes.owner import IMPORTANCE, owners_text, restored_text
-from state.changes.page import kept_crystal, owners_words
+from state.changes.owner import IMPORTANCE, lines_in, owners_text, restored_text
+from state.changes.page import Page, kept_crystal, owners_words
 from state.crystals.crystal import Crystal
 from state.document.document import parse
-from state.document.merge import difference, is_conflicted, merged
+from state.document.merge import difference, is_conflicted, merged, working
 from state.document.operations import Why
-from state.dream import FOUND, HUMAN, MERGED, REPAIRED, RESTORE, Dream, decode_record, with_ids
+from state.dream import FOUND, HUMAN, MERGED, REPAIRED, RESTORE, Dream, decode_record, with_ids, with_lines
 from state.errors import DocumentError, FencedError, NotFoundError, StorageError
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.crystals.crystals import Crystals
@@ -153,7 +153,7 @@ class Memory:
                 self._check()  # a new owner that clears up behind this one explains it better
                 raise
         text, done = self._document().wanted, self.version(number)
-        return replace(done, after=text, joined=text != done.after, crystals=dream.crystals)
+        return replace(done, after=text, joined=dream.joined or text != done.after, crystals=dream.crystals)
 
     def _insert(self, dream: Dream) -> Dream:
         """Write a dream into every table. In a transaction."""
@@ -162,7 +162,11 @@ class Memory:
                 f"version {dream.number} was committed by another process while this dream ran",
                 "nothing was consumed, run 'dreamd dream' again",
             )
-        self._keep_by_owner(dream.before)
+        next_line = self._lineage.next_line()
+        if self._lineage.standing()[0] < dream.number:
+            self._keep_by_owner(dream.before)
+        if self._lineage.standing()[0] >= dream.number or self._lineage.next_line() != next_line:
+            dream = self._joined(dream)
         new, row = self._record(replace(dream, number=self._lineage.last_version() + 1)), self._document()
         if row.rendered == row.wanted:
             rendered, edits = dream.before, new.edits
@@ -172,6 +176,16 @@ class Memory:
         wanted = replace(row, rendered=rendered, wanted=new.after, edits=edits)
         self._want(replace(wanted, version=new.number, consumed=consumed))
         return new
+
+    def _joined(self, dream: Dream) -> Dream:
+        """Return the dream made of what its owner saved since it read: what they changed stays as they have it."""
+        text = self._lineage.text(self._lineage.standing()[0])
+        above = (line for line, _ in dream.left if line.above)
+        known = (*lines_in(working(text), self._lineage.current_lines()), *above)
+        page = Page(text, known, self._lineage.next_line())
+        ids = page.replay(dream.changes)
+        made = replace(dream, before=text, after=page.text(dream.at, dream.mood), changes=tuple(page.changes))
+        return replace(with_lines(made, ids), joined=True)
 
     def _record(self, dream: Dream) -> Dream:
         """Write a version with all that it makes of the memory, and return it with the crystals of lines that left.
