@@ -120,14 +120,14 @@ def large(store: Store, place: Path, given: argparse.Namespace, workload: Worklo
     row("get", timed([lambda id_=id_: sessions.get(store, SESSION, id_, now()) for id_ in asked]), Goal(p95=20))  # type: ignore[misc]
     texts = [str(one["content"]) for one in rng.sample(new, given.calls // 5)]
     rare = [text[len(text) // 3 :][:24] for text in texts]
-    found = [sessions.search(store, SESSION, now(), query).count for query in rare]
-    searches = timed([lambda query=query: sessions.search(store, SESSION, now(), query) for query in rare])  # type: ignore[misc]
+    found = [sessions.search(store.connection, SESSION, now(), query).count for query in rare]
+    searches = timed([lambda query=query: sessions.search(store.connection, SESSION, now(), query) for query in rare])  # type: ignore[misc]
     row("search, rare", searches, Goal(p95=20), f"{sum(found) / len(found):.0f} results each")
-    missing = [lambda: sessions.search(store, SESSION, now(), "xyzzy plugh")] * 50
+    missing = [lambda: sessions.search(store.connection, SESSION, now(), "xyzzy plugh")] * 50
     row("search, nothing", timed(missing), Goal(p95=20))
-    tags = [lambda tag=f"topic{n}": sessions.search(store, SESSION, now(), tags=[tag]) for n in range(50)]
+    tags = [lambda tag=f"topic{n}": sessions.search(store.connection, SESSION, now(), tags=[tag]) for n in range(50)]
     row("search, one of fifty tags", timed(tags), Goal(), f"{given.items // 50} results each")
-    row("stats", timed([lambda: sessions.stats(store, SESSION, now())] * 50), Goal(10))
+    row("stats", timed([lambda: sessions.stats(store.connection, SESSION, now())] * 50), Goal(10))
 
 
 def previews(store: Store, given: argparse.Namespace, workload: Workload) -> None:
@@ -139,7 +139,8 @@ def previews(store: Store, given: argparse.Namespace, workload: Workload) -> Non
             store.connection.execute("BEGIN IMMEDIATE")
             for number in range(given.items):
                 add(store, policy, draft(workload, number, rng))
-        row(f"preview, {policy}", timed([lambda p=policy: sessions.preview(store, p, now())] * 50), Goal(p95=10))  # type: ignore[misc]
+        previews = timed([lambda p=policy: sessions.preview(store.connection, p, now())] * 50)  # type: ignore[misc]
+        row(f"preview, {policy}", previews, Goal(p95=10))
 
 
 def evicting(store: Store, given: argparse.Namespace, workload: Workload) -> None:
@@ -154,7 +155,12 @@ def evicting(store: Store, given: argparse.Namespace, workload: Workload) -> Non
                 add(store, name, draft(workload, number, rng))
         more = [draft(workload, number, rng) for number in range(given.items, given.items + 200)]
         adds = timed([lambda one=one, name=name: add(store, name, one) for one in more])  # type: ignore[misc]
-        row(f"add that evicts, {policy}", adds, Goal(5, 50), f"{sessions.capacity(store, name).items:,} items")
+        row(
+            f"add that evicts, {policy}",
+            adds,
+            Goal(5, 50),
+            f"{sessions.capacity(store.connection, name).items:,} items",
+        )
 
 
 def many(workspace: Workspace, place: Path, given: argparse.Namespace, workload: Workload) -> None:

@@ -4,14 +4,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
-from pathlib import Path
 from sqlite3 import Connection
 
 from state.errors import NotFoundError
 from state.sessions.checks import shown
 from state.sessions.item import Item, State
 from state.stores.database.connection import transaction
-from state.stores.disk.workspace import Workspace
 from state.stores.sessions.sessions import Session, Sessions
 
 
@@ -24,9 +22,9 @@ def reading(connection: Connection, session_id: str) -> Iterator[tuple[Sessions,
 
 
 @contextmanager
-def writing(workspace: Workspace, connection: Connection, session_id: str) -> Iterator[tuple[Sessions, Session]]:
+def writing(connection: Connection, session_id: str) -> Iterator[tuple[Sessions, Session]]:
     """Open a transaction with a session."""
-    with one_writer(workspace, connection):
+    with one_writer(connection):
         sessions = Sessions(connection)
         yield sessions, sessions.session(session_id)
 
@@ -45,18 +43,19 @@ def steady(connection: Connection) -> Iterator[None]:
 
 
 @contextmanager
-def one_writer(workspace: Workspace, connection: Connection) -> Iterator[None]:
+def one_writer(connection: Connection) -> Iterator[None]:
     """Open a transaction, after waiting for the other threads that write to sessions of this workspace.
 
     SQLite polls while it waits, which is slower and not fair. A transaction of the caller's is used as it is.
     """
-    lock = nullcontext() if connection.in_transaction else _lock(workspace.database)
+    (_, _, database), *_ = connection.execute("PRAGMA database_list")
+    lock = nullcontext() if connection.in_transaction else _lock(database)
     with lock, transaction(connection):
         yield
 
 
 @cache
-def _lock(database: Path) -> threading.Lock:  # noqa: ARG001 - one for each
+def _lock(database: str) -> threading.Lock:  # noqa: ARG001 - one for each
     return threading.Lock()
 
 

@@ -190,7 +190,7 @@ def promote(store: Store, session_id: str, memory_id: str, now: datetime) -> Lon
     Raise NotFoundError, UsageError for what may not be remembered, AlreadyPromotedError when its record was forgotten
     since, StorageError when the crystal cannot be written: the item stays unpromoted then.
     """
-    with writing(store.workspace, store.connection, session_id) as (sessions, session):
+    with writing(store.connection, session_id) as (sessions, session):
         item, why = find_kept(sessions, session, memory_id), ""
         if not item.promoted_to_id:
             try:

@@ -30,7 +30,7 @@ def session_open(
     session that is open with another policy.
     """
     rules = policy_of(policy, config)
-    with writing(store.workspace, store.connection, session_id) as (sessions, before):
+    with writing(store.connection, session_id) as (sessions, before):
         refuse_secret(store.redaction, before)
         is_open = before.is_known and before.closed_at is None
         session = sessions.open(session_id, now, policy, config)
@@ -43,22 +43,22 @@ def session_open(
     return Opened(session_id, session.policy, session.config, session.opened_at, new=not is_open)
 
 
-def clear_session(store: Store, session_id: str, now: datetime) -> Cleared:
+def clear_session(connection: Connection, session_id: str, now: datetime) -> Cleared:
     """Archive everything in the set; the session can be used on. Crystals are not touched."""
     archived = 0
-    with writing(store.workspace, store.connection, session_id) as (sessions, session):
+    with writing(connection, session_id) as (sessions, session):
         if session.is_known:
             archived = _archive_all(sessions, session, "cleared", now)
             sessions.log(session, "cleared", now)
     return Cleared(success=True, message=f"Session cleared: {session_id}", archived=archived)
 
 
-def close_session(store: Store, session_id: str, now: datetime) -> Closed:
+def close_session(connection: Connection, session_id: str, now: datetime) -> Closed:
     """End the session; what was in it is handed to the dream by way of the archive.
 
     Raise NotFoundError when it was never opened. Closing it again changes nothing.
     """
-    with writing(store.workspace, store.connection, session_id) as (sessions, session):
+    with writing(connection, session_id) as (sessions, session):
         closed_at = require_known(session).closed_at
         if closed_at is not None:
             return Closed(session_id, closed_at, 0)
@@ -76,16 +76,16 @@ def _archive_all(sessions: Sessions, session: Session, reason: str, now: datetim
     return len(items)
 
 
-def session_list(store: Store, limit: int | None = None, cursor: str = "") -> SessionList:
+def session_list(connection: Connection, limit: int | None = None, cursor: str = "") -> SessionList:
     """Return the sessions that were ever opened, the latest first."""
-    sessions = Sessions(store.connection)
+    sessions = Sessions(connection)
     summaries = (_summary(sessions, one) for one in sessions.all())
     return SessionList(*page(summaries, limit, cursor, attrgetter("session_id"), attrgetter("session_id")))
 
 
-def session_summary(store: Store, session_id: str) -> SessionSummary:
+def session_summary(connection: Connection, session_id: str) -> SessionSummary:
     """Return one session, as the list has it. Raise NotFoundError when it was never opened."""
-    with reading(store.connection, session_id) as (sessions, session):
+    with reading(connection, session_id) as (sessions, session):
         return _summary(sessions, require_known(session))
 
 
@@ -106,14 +106,14 @@ def _summary(sessions: Sessions, session: Session) -> SessionSummary:
 
 
 def session_events(
-    store: Store, session_id: str, memory_id: str | None = None, limit: int = 100, cursor: int | None = None
+    connection: Connection, session_id: str, memory_id: str | None = None, limit: int = 100, cursor: int | None = None
 ) -> Events:
     """Return what entered and left a session, when and why.
 
     That of a session comes the latest first, that of one of its items from the beginning. `cursor` is the key of the
     last event that the caller has; the events behind it in this order are returned. Raise NotFoundError.
     """
-    with reading(store.connection, session_id) as (sessions, session):
+    with reading(connection, session_id) as (sessions, session):
         require_known(session)
         item = None
         if memory_id is not None and (item := sessions.item(session, memory_id)) is None:
@@ -130,7 +130,7 @@ def maintain(store: Store, now: datetime) -> Maintained:
     # What is due later than any session waits was set by a wrong clock.
     horizon = to_text(after(now, LONGEST_TICK_SECONDS))
     for due in sessions.all("WHERE due_at <= ? OR due_at > ?", to_text(now), horizon):
-        with one_writer(store.workspace, store.connection):
+        with one_writer(store.connection):
             current = sessions.find(due.id)
             if current is not None and current.due_at == due.due_at:  # else another process was quicker
                 done += _ticked(store, sessions, current, now)
@@ -139,7 +139,7 @@ def maintain(store: Store, now: datetime) -> Maintained:
 
 def sweep(store: Store, session_id: str, now: datetime) -> Maintained:
     """Tick this session now, whatever its policy: what has outlived its time leaves."""
-    with writing(store.workspace, store.connection, session_id) as (sessions, session):
+    with writing(store.connection, session_id) as (sessions, session):
         return _ticked(store, sessions, session, now) if session.is_known else Maintained()
 
 

@@ -76,7 +76,7 @@ def memorize(store: Store, session_id: str, draft: Draft, now: datetime) -> answ
 
 def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> answers.Restored:
     new = _item(store.workspace, store.redaction, session_id, draft, now)
-    with writing(store.workspace, store.connection, session_id) as (sessions, before):
+    with writing(store.connection, session_id) as (sessions, before):
         refuse_secret(store.redaction, before)
         session = sessions.open(session_id, now)
         rules = session.rules
@@ -146,7 +146,7 @@ def get(store: Store, session_id: str, memory_id: str, now: datetime) -> Item:
     Of one that left the set as a long-term record no access is counted. Raise NotFoundError, and ExpiredError
     without counting.
     """
-    with writing(store.workspace, store.connection, session_id) as (sessions, session):
+    with writing(store.connection, session_id) as (sessions, session):
         item = find_kept(sessions, session, memory_id)
         if item.state == State.ARCHIVED:
             return item
@@ -163,7 +163,7 @@ def get(store: Store, session_id: str, memory_id: str, now: datetime) -> Item:
 
 
 def list_memories(
-    store: Store,
+    connection: Connection,
     session_id: str,
     now: datetime,
     *,
@@ -174,40 +174,42 @@ def list_memories(
 ) -> answers.Memories:
     """Return the set by age, without expired and promoted items."""
     passes = _included(now, include_expired, include_promoted)
-    return _listed(store.connection, session_id, IN_SET, passes, limit, cursor)
+    return _listed(connection, session_id, IN_SET, passes, limit, cursor)
 
 
-def export(store: Store, session_id: str, limit: int | None = None, cursor: str = "") -> answers.Memories:
+def export(connection: Connection, session_id: str, limit: int | None = None, cursor: str = "") -> answers.Memories:
     """Return the whole set, and what left it as a long-term record."""
-    return _listed(store.connection, session_id, _KEPT, lambda _: True, limit, cursor)
+    return _listed(connection, session_id, _KEPT, lambda _: True, limit, cursor)
 
 
 def list_expired(
-    store: Store, session_id: str, now: datetime, limit: int | None = None, cursor: str = ""
+    connection: Connection, session_id: str, now: datetime, limit: int | None = None, cursor: str = ""
 ) -> answers.Memories:
     """Return what has expired and waits for the cleanup."""
-    return _listed(store.connection, session_id, IN_SET, lambda item: item.is_expired(now), limit, cursor)
+    return _listed(connection, session_id, IN_SET, lambda item: item.is_expired(now), limit, cursor)
 
 
-def list_promoted(store: Store, session_id: str, limit: int | None = None, cursor: str = "") -> answers.Memories:
+def list_promoted(
+    connection: Connection, session_id: str, limit: int | None = None, cursor: str = ""
+) -> answers.Memories:
     """Return what is a long-term record too, in the set or no more."""
-    return _listed(store.connection, session_id, _KEPT, lambda item: item.promoted_to_id is not None, limit, cursor)
+    return _listed(connection, session_id, _KEPT, lambda item: item.promoted_to_id is not None, limit, cursor)
 
 
 def list_pending(
-    store: Store, session_id: str, now: datetime, limit: int | None = None, cursor: str = ""
+    connection: Connection, session_id: str, now: datetime, limit: int | None = None, cursor: str = ""
 ) -> answers.Pending:
     """Return what would be promoted at its next access or cleanup."""
-    with reading(store.connection, session_id) as (sessions, session):
+    with reading(connection, session_id) as (sessions, session):
         earned = session.rules.earned(sessions.view(session, now))
     part, following = page(sorted((step.item for step in earned), key=_by_age), limit, cursor)
     items = tuple(answers.extended(answers.Eligible, one) for one in part)
     return answers.Pending(items, len(items), session_id, following)
 
 
-def archive(store: Store, session_id: str, limit: int | None = None, cursor: str = "") -> answers.Memories:
+def archive(connection: Connection, session_id: str, limit: int | None = None, cursor: str = "") -> answers.Memories:
     """Return what left the set and can be restored, the latest to come first."""
-    with reading(store.connection, session_id) as (sessions, session):
+    with reading(connection, session_id) as (sessions, session):
         return answers.Memories.of(session_id, sessions.archived((), session), limit, cursor)
 
 
@@ -229,7 +231,7 @@ def _included(now: datetime, expired: bool, promoted: bool) -> Callable[[Item], 
 
 
 def search(
-    store: Store,
+    connection: Connection,
     session_id: str,
     now: datetime,
     query: str = "",
@@ -243,7 +245,7 @@ def search(
 ) -> answers.SearchResult:
     """Return the items whose content holds the query in any case, with any of the tags, the most relevant first."""
     passes = _included(now, include_expired, include_promoted)
-    with reading(store.connection, session_id) as (sessions, session):
+    with reading(connection, session_id) as (sessions, session):
         items = sessions.holding(session, query)
     found = [
         answers.extended(answers.Relevant, item, relevance_score=relevant)
@@ -259,7 +261,7 @@ def search(
 
 
 def remember(
-    store: Store,
+    connection: Connection,
     session_id: str,
     now: datetime,
     prompt: str = "",
@@ -272,19 +274,19 @@ def remember(
     Raise UsageError.
     """
     about = selection.is_about(prompt)
-    with reading(store.connection, session_id) as (sessions, session):
+    with reading(connection, session_id) as (sessions, session):
         items = selection.standing(sessions.held(session), now)
     return answers.Memories.of(session_id, (one for one in items if filters.let(one) and about(one)), limit, cursor)
 
 
 def summarize(
-    store: Store, session_id: str, now: datetime, scope: str = "all", token_limit: int = 500
+    connection: Connection, session_id: str, now: datetime, scope: str = "all", token_limit: int = 500
 ) -> answers.Summary:
     """Summarize the items of the scope (all, recent, important, by_tag:x) within the limit, in whole sentences.
 
     The same session gives the same summary. Raise UsageError.
     """
-    with reading(store.connection, session_id) as (sessions, session):
+    with reading(connection, session_id) as (sessions, session):
         items = sessions.held(session)
     bounded = rules if isinstance(rules := session.rules, Bounded) else Bounded()
     made = selection.summary_of(items, scope, token_limit, session.step, bounded, now)
@@ -292,26 +294,26 @@ def summarize(
 
 
 def context(
-    store: Store, session_id: str, now: datetime, strategy: str = "balanced", max_tokens: int | None = None
+    connection: Connection, session_id: str, now: datetime, strategy: str = "balanced", max_tokens: int | None = None
 ) -> answers.WorkingContext:
     """Return items in the strategy's order (recent, important, balanced), up to the first that does not fit.
 
     Without a number of tokens the whole session's are taken.
     """
-    with reading(store.connection, session_id) as (sessions, session):
+    with reading(connection, session_id) as (sessions, session):
         made = selection.context_of(sessions.held(session), strategy, max_tokens, now)
     return answers.WorkingContext(made.text, made.token_count, tuple(item.id for item in made.items), strategy)
 
 
-def capacity(store: Store, session_id: str) -> answers.Capacity:
+def capacity(connection: Connection, session_id: str) -> answers.Capacity:
     """Return how full the session is, by its policy."""
-    with reading(store.connection, session_id) as (sessions, session):
+    with reading(connection, session_id) as (sessions, session):
         return answers.Capacity.of(session, *sessions.fill(session))
 
 
-def stats(store: Store, session_id: str, now: datetime) -> answers.SessionStats:
+def stats(connection: Connection, session_id: str, now: datetime) -> answers.SessionStats:
     """Return how a session stands."""
-    with reading(store.connection, session_id) as (sessions, session):
+    with reading(connection, session_id) as (sessions, session):
         view, rules = sessions.view(session, now), session.rules
     items, count = view.items, view.count
     expired = sum(item.is_expired(now) for item in items)
@@ -335,10 +337,10 @@ def stats(store: Store, session_id: str, now: datetime) -> answers.SessionStats:
 
 
 def preview(
-    store: Store, session_id: str, now: datetime, limit: int | None = 10, cursor: str = ""
+    connection: Connection, session_id: str, now: datetime, limit: int | None = 10, cursor: str = ""
 ) -> answers.Preview:
     """Return who would leave next, in order, with why; nothing leaves."""
-    with reading(store.connection, session_id) as (sessions, session):
+    with reading(connection, session_id) as (sessions, session):
         order = session.rules.order(sessions.view(session, now))
     part, following = page(order, limit, cursor, attrgetter("item.id"), attrgetter("item.content"))
     return answers.Preview(session_id, tuple(map(answers.Departure.of, part)), following)
@@ -347,12 +349,12 @@ def preview(
 # ------------------------------------------------------------------------------------------------ changing
 
 
-def expire(store: Store, session_id: str, memory_id: str, now: datetime) -> answers.Done:
+def expire(connection: Connection, session_id: str, memory_id: str, now: datetime) -> answers.Done:
     """Let the item's time be over: the next cleanup takes it.
 
     Raise NotFoundError; UsageError where the policy has no time to live.
     """
-    with writing(store.workspace, store.connection, session_id) as (sessions, session):
+    with writing(connection, session_id) as (sessions, session):
         item = find_in_set(sessions, session, memory_id)
         _ttl_policy(session)
         sessions.change(session, item, expires_at=now)
@@ -360,12 +362,12 @@ def expire(store: Store, session_id: str, memory_id: str, now: datetime) -> answ
     return answers.Done(success=True, message=f"Memory expired: {memory_id}")
 
 
-def extend_ttl(store: Store, session_id: str, memory_id: str, now: datetime) -> answers.Extended:
+def extend_ttl(connection: Connection, session_id: str, memory_id: str, now: datetime) -> answers.Extended:
     """Let the item live one more time to live, from its expiry on, or from now when that is past.
 
     Raise NotFoundError; UsageError where the policy has no time to live.
     """
-    with writing(store.workspace, store.connection, session_id) as (sessions, session):
+    with writing(connection, session_id) as (sessions, session):
         item = find_in_set(sessions, session, memory_id)
         lifetime = _ttl_policy(session).lifetime(item.priority) or 0.0
         expires_at = after(max(now, item.expires_at or now), lifetime)
@@ -383,9 +385,9 @@ def _ttl_policy(session: Session) -> Ttl:
     return rules
 
 
-def reassess(store: Store, session_id: str, memory_id: str, importance: float, now: datetime) -> Item:
+def reassess(connection: Connection, session_id: str, memory_id: str, importance: float, now: datetime) -> Item:
     """Set how much the item matters from now on. Raise NotFoundError."""
-    with writing(store.workspace, store.connection, session_id) as (sessions, session):
+    with writing(connection, session_id) as (sessions, session):
         item = find_in_set(sessions, session, memory_id)
         sessions.log(session, "reassessed", now, item, before=item.importance, importance=importance)
         return sessions.change(session, item, importance=importance)
@@ -407,7 +409,7 @@ def relation_add(
     secrets = store.redaction
     new = Related(relation_type, secrets.of(target_element_id), secrets.of_table(dict(metadata)))
     named = (new.relation_type, new.target_element_id)
-    with writing(store.workspace, store.connection, session_id) as (sessions, session):
+    with writing(store.connection, session_id) as (sessions, session):
         item = find_kept(sessions, session, memory_id)
         others = [one for one in item.relations if (one.relation_type, one.target_element_id) != named]
         sessions.change(session, item, relations=(*others, new))
@@ -436,7 +438,7 @@ def forget(
     id_ = instruction.removeprefix("id:") if instruction.startswith("id:") else ""
     why = "id" if id_ else instruction  # the log keeps no id: it begins with the item's text
     texts: tuple[str, ...] = ()
-    with writing(store.workspace, store.connection, session_id) as (sessions, session):
+    with writing(store.connection, session_id) as (sessions, session):
         if id_:
             items = [(find_anywhere if mode == "hard" else find_in_set)(sessions, session, id_)]
         else:
@@ -503,7 +505,7 @@ def restore(store: Store, session_id: str, memory_id: str, now: datetime) -> ans
     One that was softly forgotten is remembered again. Others may have to leave, and under some policies it may
     itself: `restored` is false then. One that is in the set already stays there. Raise NotFoundError.
     """
-    with writing(store.workspace, store.connection, session_id) as (sessions, before):
+    with writing(store.connection, session_id) as (sessions, before):
         item = find_anywhere(sessions, before, memory_id)
         if item.state == State.HIDDEN:
             item = sessions.restore(before, item, now)

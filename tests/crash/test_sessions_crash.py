@@ -53,8 +53,8 @@ def perform(store: Store, number: int, rng: random.Random) -> None:
     calls: list[Callable[[], object]] = [
         lambda: sessions.get(store, session, item.id, now),
         lambda: sessions.promote(store, session, item.id, now),
-        lambda: sessions.expire(store, session, item.id, now),
-        lambda: sessions.extend_ttl(store, session, item.id, now),
+        lambda: sessions.expire(store.connection, session, item.id, now),
+        lambda: sessions.extend_ttl(store.connection, session, item.id, now),
         lambda: sessions.restore(store, session, item.id, now),
         lambda: sessions.relation_add(store, session, item.id, "references", f"skill {number}", now),
         lambda: sessions.forget(store, session, "oldest", now),
@@ -182,12 +182,12 @@ def _forgetting(store: Store) -> Callable[[], object]:
 
 def _clearing(store: Store) -> Callable[[], object]:
     add(store, "one"), add(store, "two")
-    return lambda: sessions.clear_session(store, "s", AT)
+    return lambda: sessions.clear_session(store.connection, "s", AT)
 
 
 def _restoring(store: Store) -> Callable[[], object]:
     id_ = add(store, "one")
-    sessions.clear_session(store, "s", AT)
+    sessions.clear_session(store.connection, "s", AT)
     return lambda: sessions.restore(store, "s", id_, AT)
 
 

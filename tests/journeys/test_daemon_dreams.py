@@ -258,7 +258,7 @@ def test_what_was_due_while_no_daemon_ran_is_done_when_one_can(home: Home) -> No
         before = utc_now() - timedelta(hours=2)
         sessions.add(store, "chat", sessions.Draft("The safe is behind the clock", "critical"), before)
         sessions.add(store, "chat", sessions.Draft("It rains", "low"), before)
-        assert sessions.stats(store, "chat", utc_now()).total_count == 2
+        assert sessions.stats(store.connection, "chat", utc_now()).total_count == 2
     with illegible_items(workspace), home.serving() as daemon:
         daemon.until(lambda: daemon.events("sessions_not_maintained"))
         assert daemon.found(workspace, "safe behind the clock") == []

@@ -42,7 +42,7 @@ def lived(root: Path) -> Path:
             dream_now(store, Reason.MANUAL, Mode.AUTO)
         restore(store, 2)
         add(store, "the harbour wall is of granite", priority="critical")
-        clear_session(store, "s", AT)
+        clear_session(store.connection, "s", AT)
         add(store, "the swift nests under the roof", session="other")
         store.notes.inbox.append(Note("it is pending", AT))
     with (root / "memory" / "scratch.md").open("a", encoding="utf-8") as log:

@@ -105,7 +105,7 @@ def _sessions(store: Store, secret: str) -> None:
         sessions.promote(store, session, whole, now)
         sessions.promote(store, session, part, now)
         gone = sessions.add(store, session, sessions.Draft(f"Forgotten soon: {secret}", "low"), now).id
-        sessions.expire(store, session, gone, now)
+        sessions.expire(store.connection, session, gone, now)
 
 
 def copied(workspace: Workspace, folder: Path) -> Workspace:

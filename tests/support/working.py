@@ -89,7 +89,7 @@ def everything(store: Store, session: str = "s") -> list[Item]:
 
 def deeds(store: Store, session: str = "s") -> list[tuple[str, str]]:
     """What happened, from the beginning: (action, reason)."""
-    events = sessions.session_events(store, session, limit=10_000).events
+    events = sessions.session_events(store.connection, session, limit=10_000).events
     return [(event.action, event.reason) for event in reversed(events)]
 
 

@@ -89,13 +89,14 @@ def tool(
     limit: int = LIMIT,
     own: dict[str, tuple[Any, object]] = _NONE,
 ) -> Operation[..., ReplyT]:
-    """Return an operation that calls the function with stores, arguments, and the moment.
+    """Return an operation that calls the function with stores or their connection, arguments, and the moment.
 
     Its summary is the first line of the function's docstring, without errors. One that `reads` has the stores for
     reading alone. `limit` is the default one; `own` are parameters that it alone has, or has otherwise.
     """
     hints, shown = get_type_hints(function), dict[str, tuple[Any, object]]()
-    for one in list(signature(function).parameters.values())[1:]:
+    first, *others = signature(function).parameters.values()
+    for one in others:
         if one.name == "draft":
             shown |= _DRAFT
         elif one.name == "limit":
@@ -110,7 +111,8 @@ def tool(
             given = {"session_id": given.pop("session_id"), "draft": sessions.Draft(**given)}
         try:
             with access.read() if reads else access.write() as store:
-                return function(store, **given, **({"now": utc_now()} if "now" in hints else {}))
+                of = store.connection if hints[first.name] is sqlite3.Connection else store
+                return function(of, **given, **({"now": utc_now()} if "now" in hints else {}))
         except (sqlite3.Error, DreamdError) as error:
             told = error if isinstance(error, DreamdError) else explained(error, access.workspace.database)
             told.details = told.details or about

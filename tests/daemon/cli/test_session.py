@@ -31,7 +31,7 @@ def workspace(tmp_path: Path) -> Workspace:
             sessions.memorize(store, "full", sessions.Draft(text, importance=importance, tags=["tea\nparty"]), now)
         sessions.add(store, STRANGE, sessions.Draft("forged\n2026-01-01 00:00:00  purged", "low"), now)
         sessions.add(store, "over", sessions.Draft("End", "high"), now)
-        sessions.close_session(store, "over", now)
+        sessions.close_session(store.connection, "over", now)
     return open_workspace(root)
 
 

@@ -179,7 +179,7 @@ def test_what_a_closed_session_left_is_new(kept: Kept) -> None:
     with kept.keeper.store() as store:
         sessions.add(store, "chat", sessions.Draft("The ferry goes to Bergen", "high"), utc_now())
         assert kept.facts().pending.new == 0
-        sessions.close_session(store, "chat", utc_now())
+        sessions.close_session(store.connection, "chat", utc_now())
     assert kept.facts().pending.new == 1
 
 

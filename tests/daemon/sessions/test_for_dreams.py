@@ -50,7 +50,7 @@ def test_a_closed_session_is_the_next_dreams_input(store: Store) -> None:
     texts = ["Ada decided to move the archive to Bergen", "The archive has 40 shelves"]
     for text in texts:
         said(store, text, "chat", importance=0.8)
-    sessions.close_session(store, "chat", utc_now())
+    sessions.close_session(store.connection, "chat", utc_now())
     outcome = dreamt(store)
     for text in texts:
         assert text in document(store)
@@ -96,7 +96,7 @@ def test_what_is_open_reaches_the_model_and_asks_for_no_dream(tmp_path: Path) ->
             with pytest.raises(NothingToDoError):
                 dream_now(store, Reason.MANUAL, mode)
         assert model.count == 0
-        sessions.close_session(store, "closed", utc_now())
+        sessions.close_session(store.connection, "closed", utc_now())
         dreamt(store)
         prompt = prompt_of(model.requests[0])
         rows = [row for row in prompt.split("\n") if row.startswith("W")]
@@ -111,14 +111,14 @@ def test_what_is_open_reaches_the_model_and_asks_for_no_dream(tmp_path: Path) ->
         assert "lost key" not in document(store)
         with pytest.raises(NothingToDoError):
             dreamt(store)
-        assert sessions.export(store, "open").count == 4  # the dream took nothing from it
+        assert sessions.export(store.connection, "open").count == 4  # the dream took nothing from it
 
 
 def test_what_is_promoted_expired_or_hidden_is_not_on_the_mind(store: Store) -> None:
     sessions.promote(store, "s", said(store, "promoted"), utc_now())
     said(store, "hidden", "h")
     sessions.forget(store, "h", "oldest", utc_now())
-    sessions.expire(store, "s", said(store, "expired"), utc_now())
+    sessions.expire(store.connection, "s", said(store, "expired"), utc_now())
     said(store, "live")
     assert [one.text for one in sessions.open_items(store.connection, store.redaction, utc_now(), 9)] == ["live"]
 
@@ -142,7 +142,7 @@ def test_going_back_to_a_version_makes_it_input_again(store: Store) -> None:
     noted(store, "The cat is called Miez")
     dreamt(store)
     said(store, "The archive moves to Bergen", importance=0.8)
-    sessions.close_session(store, "s", utc_now())
+    sessions.close_session(store.connection, "s", utc_now())
     dreamt(store)
     assert "Bergen" in document(store)
     restore(store, 1)
@@ -165,7 +165,7 @@ def test_what_was_forgotten_for_good_is_learnt_from_nobody(store: Store, text: s
     absorb_notes(store, utc_now())
     said(store, text, "again", importance=0.9)
     assert all(text != one.text for one in sessions.open_items(store.connection, store.redaction, utc_now(), 10))
-    sessions.close_session(store, "again", utc_now())
+    sessions.close_session(store.connection, "again", utc_now())
     dreamt(store)
     texts = [row["text"] for row in store.connection.execute("SELECT text FROM crystals")]
     assert sorted(texts) == ["The cat is called Miez.", "The dog is called Rex"]
@@ -179,9 +179,9 @@ def test_many_that_are_forgotten_do_not_keep_the_others_from_the_dream(store: St
     sessions.forget(store, "s", "oldest", utc_now(), "hard", confirm=True)
     for number in range(120):
         said(store, "never again", f"s{number}", importance=0.9)
-        sessions.close_session(store, f"s{number}", utc_now())
+        sessions.close_session(store.connection, f"s{number}", utc_now())
     said(store, "but this", "last", importance=0.7)
-    sessions.close_session(store, "last", utc_now())
+    sessions.close_session(store.connection, "last", utc_now())
     assert sessions.waiting_count(store.connection) == 100  # beyond that they are not counted
     assert sessions.hand_over(store, utc_now()) == 1
     assert found(store, "but this")[0][0] == "but this"
@@ -190,7 +190,7 @@ def test_many_that_are_forgotten_do_not_keep_the_others_from_the_dream(store: St
 def test_what_was_softly_forgotten_is_no_input_when_it_leaves(store: Store) -> None:
     said(store, "forget me", priority="high"), said(store, "keep me", priority="high")
     sessions.forget(store, "s", "oldest", utc_now())
-    sessions.close_session(store, "s", utc_now())
+    sessions.close_session(store.connection, "s", utc_now())
     assert sessions.waiting_count(store.connection) == sessions.hand_over(store, utc_now()) == 1
     assert found(store, "forget me keep me")[0][0] == "keep me"
     assert contents(sessions.recall(store, "s", "forget", utc_now())) == ["forget me"]  # it is not lost
@@ -200,7 +200,7 @@ def test_it_is_handed_over_as_trusted_as_its_source_and_without_the_secret_of_it
     with unredacted(store):  # the id of a new session may hold none
         said(store, "from a page", f"of {SECRET}", source="web", priority="high")
     assert [one.trust for one in sessions.open_items(store.connection, store.redaction, utc_now(), 9)] == [Trust.WEB]
-    sessions.clear_session(store, f"of {SECRET}", utc_now())
+    sessions.clear_session(store.connection, f"of {SECRET}", utc_now())
     sessions.hand_over(store, utc_now())
     assert store.crystals.undreamt() == []
     ((_, crystal),) = store.crystals.by_keys([store.crystals.newest()]).items()
@@ -224,9 +224,11 @@ def test_a_hard_forgetting_takes_the_crystal_along_and_says_what_the_owner_has_t
     with working(tmp_path / "w") as store:
         assert store.crystals.get([record.crystal_id]) == []
         assert store.searcher().search(text, utc_now()).hits == ()
-        assert [event.reason for event in sessions.session_events(store, "s").events if event.action == "purged"] == [
-            "id"
-        ]
+        assert [
+            event.reason
+            for event in sessions.session_events(store.connection, "s").events
+            if event.action == "purged"
+        ] == ["id"]
         forget(store, ForgetRequest(text), utc_now())
         assert text not in document(store)
 
@@ -237,7 +239,7 @@ def test_a_search_asks_the_archive_only_when_it_is_told_to(tmp_path: Path) -> No
         said(store, "The kettle whistles, says a page", "web", priority="low", source="web")
         said(store, "The kettle is mine", "kept", priority="high")
         for session in ("chat", "web", "kept"):
-            sessions.close_session(store, session, utc_now())
+            sessions.close_session(store.connection, session, utc_now())
         sessions.hand_over(store, utc_now())
 
     def archived(**more: Any) -> list[str]:

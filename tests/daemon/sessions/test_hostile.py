@@ -24,18 +24,18 @@ def test_hostile_session_ids_are_data_and_no_two_are_one(store: Store, tmp_path:
     for number, name in enumerate(NAMES):
         add(store, f"content {number}", session=name)
     for number, name in enumerate(NAMES):
-        assert contents(sessions.list_memories(store, name, AT)) == [f"content {number}"], name[:40]
-        (memory,) = sessions.search(store, name, AT, "CONTENT").memories
+        assert contents(sessions.list_memories(store.connection, name, AT)) == [f"content {number}"], name[:40]
+        (memory,) = sessions.search(store.connection, name, AT, "CONTENT").memories
         assert memory.session_id == name
         assert sessions.get(store, name, memory.id, AT).access_count == 2
         assert sessions.promote(store, name, memory.id, AT).metadata["working_memory_session"] == name
-        assert sessions.stats(store, name, AT).total_count == 1
+        assert sessions.stats(store.connection, name, AT).total_count == 1
         json.dumps(plain(memory))
-    listed = {one.session_id for one in sessions.session_list(store).sessions}
+    listed = {one.session_id for one in sessions.session_list(store.connection).sessions}
     assert listed == set(NAMES)
     assert store.crystals.count() == len(NAMES)
     for name in NAMES:
-        assert sessions.clear_session(store, name, AT).archived == 1
+        assert sessions.clear_session(store.connection, name, AT).archived == 1
         assert sessions.recall(store, name, "content", AT).count == 1
     assert sorted(str(path) for path in tmp_path.parent.rglob("*") if not path.name.startswith("state.db")) == files
 
@@ -45,16 +45,16 @@ def test_hostile_contents_come_back_as_they_were(store: Store) -> None:
     assert len(set(ids)) == len(CONTENTS)
     for id_, content in zip(ids, CONTENTS, strict=True):
         assert sessions.get(store, "s", id_, AT).content == content
-        found = sessions.search(store, "s", AT, content)
+        found = sessions.search(store.connection, "s", AT, content)
         assert content in contents(found)
-        assert content in contents(sessions.search(store, "s", AT, tags=[content[:50]]))
+        assert content in contents(sessions.search(store.connection, "s", AT, tags=[content[:50]]))
         assert all(one.content.casefold().count(content.casefold()) for one in found.memories)
         assert 0 <= found.memories[0].relevance_score <= 1
-    sessions.clear_session(store, "s", AT)
+    sessions.clear_session(store.connection, "s", AT)
     for id_, content in zip(ids, CONTENTS, strict=True):
         sessions.recall(store, "s", content, AT)
         assert sessions.restore(store, "s", id_, AT).memory.content == content
-    assert contents(sessions.export(store, "s")) == [*CONTENTS]
+    assert contents(sessions.export(store.connection, "s")) == [*CONTENTS]
     assert store.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
     store.connection.execute("INSERT INTO cold_words (cold_words, rank) VALUES ('integrity-check', 1)")
 
@@ -64,8 +64,8 @@ def test_tags_that_look_like_json_match_only_themselves(store: Store) -> None:
     for number, tag in enumerate(tags):
         add(store, f"with {number}", tags=[tag], now=AT + number * SECOND)
     for number, tag in enumerate(tags):
-        assert contents(sessions.search(store, "s", AT, tags=[tag])) == [f"with {number}"], tag
-    assert sessions.search(store, "s", AT, tags=[f"none {n}" for n in range(5_000)]).count == 0
+        assert contents(sessions.search(store.connection, "s", AT, tags=[tag])) == [f"with {number}"], tag
+    assert sessions.search(store.connection, "s", AT, tags=[f"none {n}" for n in range(5_000)]).count == 0
 
 
 HALF = "half \ud83d of it"
@@ -104,7 +104,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_looked_at() -> None:
 def test_times_at_the_ends_of_the_calendar_do_not_overflow(store: Store) -> None:
     late = AT.replace(year=9999, month=12, day=31)
     id_ = add(store, "late", priority="critical", now=late)
-    assert sessions.extend_ttl(store, "s", id_, late).new_expires_at is not None
+    assert sessions.extend_ttl(store.connection, "s", id_, late).new_expires_at is not None
     assert sessions.maintain(store, late).sessions == 0
     early = AT.replace(year=1, month=1, day=1)
     add(store, "early", session="early", now=early)

@@ -67,20 +67,20 @@ def test_a_content_has_102400_bytes_at_most(store: Store) -> None:
         with pytest.raises(UsageError, match="content"):
             add(store, content)
     assert written(store) == before
-    assert sessions.export(store, "s").count == 2
+    assert sessions.export(store.connection, "s").count == 2
 
 
 def test_get_counts_and_scores_and_nothing_else_does(store: Store) -> None:
     id_, other = add(store, "watched", tags=["t"]), add(store, "other")
-    sessions.list_memories(store, "s", AT, include_expired=True, include_promoted=True)
-    sessions.search(store, "s", AT, "watched", tags=["t"])
-    sessions.export(store, "s")
-    sessions.stats(store, "s", AT)
-    sessions.list_pending(store, "s", AT)
-    sessions.remember(store, "s", AT, "watched")
-    sessions.context(store, "s", AT)
-    sessions.summarize(store, "s", AT)
-    sessions.preview(store, "s", AT)
+    sessions.list_memories(store.connection, "s", AT, include_expired=True, include_promoted=True)
+    sessions.search(store.connection, "s", AT, "watched", tags=["t"])
+    sessions.export(store.connection, "s")
+    sessions.stats(store.connection, "s", AT)
+    sessions.list_pending(store.connection, "s", AT)
+    sessions.remember(store.connection, "s", AT, "watched")
+    sessions.context(store.connection, "s", AT)
+    sessions.summarize(store.connection, "s", AT)
+    sessions.preview(store.connection, "s", AT)
     sessions.relation_add(store, "s", id_, "references", "skill", AT)
     got = sessions.get(store, "s", id_, AT + HOUR)
     assert (got.access_count, got.last_accessed_at) == (2, AT + HOUR)
@@ -91,11 +91,11 @@ def test_get_counts_and_scores_and_nothing_else_does(store: Store) -> None:
 
 def test_a_new_critical_memory_is_pending_and_is_promoted_at_its_first_get(store: Store) -> None:
     id_ = add(store, "the database password rotates on Fridays", priority="critical")
-    assert contents(sessions.list_pending(store, "s", AT)) == ["the database password rotates on Fridays"]
-    assert sessions.stats(store, "s", AT).pending_promotion == 1
+    assert contents(sessions.list_pending(store.connection, "s", AT)) == ["the database password rotates on Fridays"]
+    assert sessions.stats(store.connection, "s", AT).pending_promotion == 1
     assert sessions.get(store, "s", id_, AT).promoted_to_id is not None
-    assert sessions.list_pending(store, "s", AT).count == 0
-    assert contents(sessions.list_promoted(store, "s")) == ["the database password rotates on Fridays"]
+    assert sessions.list_pending(store.connection, "s", AT).count == 0
+    assert contents(sessions.list_promoted(store.connection, "s")) == ["the database password rotates on Fridays"]
 
 
 def test_list_goes_by_age_and_hides_what_is_expired_or_promoted(store: Store) -> None:
@@ -105,24 +105,24 @@ def test_list_goes_by_age_and_hides_what_is_expired_or_promoted(store: Store) ->
     sessions.promote(store, "s", promoted, AT)
     add(store, "short", priority="low")
     late = AT + HOUR
-    assert contents(sessions.list_memories(store, "s", AT + SECOND)) == ["a", "b", "short", "later"]
-    assert contents(sessions.list_memories(store, "s", late)) == ["a", "b", "later"]
-    shown = sessions.list_memories(store, "s", late, include_expired=True, include_promoted=True)
+    assert contents(sessions.list_memories(store.connection, "s", AT + SECOND)) == ["a", "b", "short", "later"]
+    assert contents(sessions.list_memories(store.connection, "s", late)) == ["a", "b", "later"]
+    shown = sessions.list_memories(store.connection, "s", late, include_expired=True, include_promoted=True)
     assert contents(shown) == ["a", "b", "promoted", "short", "later"]
     assert shown.count == 5
 
 
 def test_expire_waits_for_the_cleanup_and_extend_revives_until_then(store: Store) -> None:
     id_ = add(store, "comes and goes", priority="high")
-    done = sessions.expire(store, "s", id_, AT + HOUR)
+    done = sessions.expire(store.connection, "s", id_, AT + HOUR)
     assert (done.success, done.message) == (True, f"Memory expired: {id_}")
-    assert contents(sessions.list_expired(store, "s", AT + HOUR)) == ["comes and goes"]
-    assert contents(sessions.export(store, "s")) == ["comes and goes"]
+    assert contents(sessions.list_expired(store.connection, "s", AT + HOUR)) == ["comes and goes"]
+    assert contents(sessions.export(store.connection, "s")) == ["comes and goes"]
     with pytest.raises(ExpiredError):
         sessions.get(store, "s", id_, AT + HOUR)
-    extended = sessions.extend_ttl(store, "s", id_, AT + 2 * HOUR)
+    extended = sessions.extend_ttl(store.connection, "s", id_, AT + 2 * HOUR)
     assert extended.new_expires_at == AT + 14 * HOUR  # from now: the expiry is past
-    again = sessions.extend_ttl(store, "s", id_, AT + 2 * HOUR)
+    again = sessions.extend_ttl(store.connection, "s", id_, AT + 2 * HOUR)
     assert again.new_expires_at == AT + 26 * HOUR  # from the expiry: that is ahead
     assert sessions.get(store, "s", id_, AT + 26 * HOUR - SECOND).expires_at == AT + 26 * HOUR
 
@@ -132,40 +132,43 @@ def test_what_was_cleaned_is_in_the_cold_archive_and_cannot_be_extended(store: S
     sessions.maintain(store, AT + HOUR)
     for look in (
         lambda: sessions.get(store, "s", id_, AT + HOUR),
-        lambda: sessions.extend_ttl(store, "s", id_, AT + HOUR),
-        lambda: sessions.expire(store, "s", id_, AT + HOUR),
+        lambda: sessions.extend_ttl(store.connection, "s", id_, AT + HOUR),
+        lambda: sessions.expire(store.connection, "s", id_, AT + HOUR),
         lambda: sessions.promote(store, "s", id_, AT + HOUR),
         lambda: sessions.relation_add(store, "s", id_, "references", "x", AT + HOUR),
     ):
         with pytest.raises(NotFoundError, match="memory_recall"):
             look()
-    assert sessions.export(store, "s").count == 0
-    assert sessions.stats(store, "s", AT).total_count == 0
-    assert sessions.search(store, "s", AT, "zebras", include_expired=True).count == 0
+    assert sessions.export(store.connection, "s").count == 0
+    assert sessions.stats(store.connection, "s", AT).total_count == 0
+    assert sessions.search(store.connection, "s", AT, "zebras", include_expired=True).count == 0
     assert contents(sessions.recall(store, "s", "zebra", AT + HOUR)) == ["a note about zebras"]
 
 
 def test_an_id_of_another_session_is_not_found(store: Store) -> None:
     id_ = add(store, "mine", session="mine")
     add(store, "yours", session="yours")
-    for look in (sessions.get, sessions.promote, sessions.expire, sessions.extend_ttl, sessions.restore):
+    for look in (sessions.get, sessions.promote, sessions.restore):
         with pytest.raises(NotFoundError):
             look(store, "yours", id_, AT)
+    for change in (sessions.expire, sessions.extend_ttl):
+        with pytest.raises(NotFoundError):
+            change(store.connection, "yours", id_, AT)
     assert sessions.bulk_promote(store, "yours", [id_], AT).failed == 1
     assert sessions.get(store, "mine", id_, AT).access_count == 2
 
 
 def test_looking_at_a_session_that_was_never_opened_finds_nothing_and_writes_nothing(store: Store) -> None:
     before = written(store)
-    assert sessions.list_memories(store, "never", AT).count == 0
-    assert sessions.search(store, "never", AT, "x").count == 0
+    assert sessions.list_memories(store.connection, "never", AT).count == 0
+    assert sessions.search(store.connection, "never", AT, "x").count == 0
     assert sessions.recall(store, "never", "x", AT).count == 0
-    assert sessions.remember(store, "never", AT).count == 0
-    assert sessions.preview(store, "never", AT).leaving == ()
-    assert sessions.context(store, "never", AT).context == ""
-    assert sessions.stats(store, "never", AT).capacity.policy == "ttl"
-    assert sessions.capacity(store, "never").items == 0
-    assert sessions.clear_session(store, "never", AT).success
+    assert sessions.remember(store.connection, "never", AT).count == 0
+    assert sessions.preview(store.connection, "never", AT).leaving == ()
+    assert sessions.context(store.connection, "never", AT).context == ""
+    assert sessions.stats(store.connection, "never", AT).capacity.policy == "ttl"
+    assert sessions.capacity(store.connection, "never").items == 0
+    assert sessions.clear_session(store.connection, "never", AT).success
     assert sessions.sweep(store, "never", AT).sessions == 0
     with pytest.raises(NotFoundError):
         sessions.get(store, "never", "x", AT)
@@ -192,34 +195,34 @@ def test_a_policy_is_for_life(store: Store) -> None:
         with pytest.raises(UsageError):
             sessions.session_open(store, "s", AT, policy, config)
     assert written(store) == before
-    sessions.close_session(store, "s", AT)
+    sessions.close_session(store.connection, "s", AT)
     assert sessions.session_open(store, "s", AT, "ttl").policy == "ttl"  # a new life
 
 
 def test_closing_hands_over_what_was_open_and_an_item_opens_it_again(store: Store) -> None:
     sessions.session_open(store, "s", AT, "budget", {"soft_limit": 5, "hard_limit": 9})
     add(store, "one", priority="high"), add(store, "two", priority="high")
-    closed = sessions.close_session(store, "s", AT + MINUTE)
+    closed = sessions.close_session(store.connection, "s", AT + MINUTE)
     assert (closed.archived, closed.closed_at) == (2, AT + MINUTE)
-    assert sessions.close_session(store, "s", AT + HOUR) == values.Closed("s", AT + MINUTE, 0)
+    assert sessions.close_session(store.connection, "s", AT + HOUR) == values.Closed("s", AT + MINUTE, 0)
     assert [item.content for item, _ in undreamt(store)] == ["one", "two"]
-    assert sessions.session_list(store).sessions[0].closed_at == AT + MINUTE
+    assert sessions.session_list(store.connection).sessions[0].closed_at == AT + MINUTE
     add(store, "three")
-    (summary,) = sessions.session_list(store).sessions
+    (summary,) = sessions.session_list(store.connection).sessions
     assert (summary.policy, summary.closed_at, summary.count) == ("budget", None, 1)
     with pytest.raises(NotFoundError):
-        sessions.close_session(store, "never", AT)
+        sessions.close_session(store.connection, "never", AT)
 
 
 LISTS: dict[str, Callable[..., values.Memories | values.SearchResult | values.Recalled]] = {
     "list": lambda store, *part: sessions.list_memories(
-        store, "s", AT, **dict(zip(("limit", "cursor"), part, strict=False))
+        store.connection, "s", AT, **dict(zip(("limit", "cursor"), part, strict=False))
     ),
-    "export": lambda store, *part: sessions.export(store, "s", *part),
+    "export": lambda store, *part: sessions.export(store.connection, "s", *part),
     "search": lambda store, *part: sessions.search(
-        store, "s", AT, "item", **dict(zip(("limit", "cursor"), part, strict=False))
+        store.connection, "s", AT, "item", **dict(zip(("limit", "cursor"), part, strict=False))
     ),
-    "remember": lambda store, *part: sessions.remember(store, "s", AT, "", Filters(), *part),
+    "remember": lambda store, *part: sessions.remember(store.connection, "s", AT, "", Filters(), *part),
     "recall": lambda store, *part: sessions.recall(store, "s", "item", AT, *part),
 }
 
@@ -229,7 +232,7 @@ def test_the_pages_of_a_list_are_the_list(store: Store, name: str) -> None:
     for number in range(7):
         add(store, f"item {number}", now=AT + number * MINUTE)
     if name == "recall":
-        sessions.clear_session(store, "s", AT)
+        sessions.clear_session(store.connection, "s", AT)
     whole, read = LISTS[name](store).memories, list[Item]()
     cursor: str | None = ""
     assert len(whole) == 7
@@ -249,9 +252,9 @@ def test_a_ttl_session_is_cleaned_every_five_minutes_and_not_between(store: Stor
     assert sessions.maintain(store, AT + 5 * MINUTE - SECOND).sessions == 0
     assert sessions.maintain(store, AT + HOUR).archived == 1
     assert sessions.maintain(store, AT + HOUR + 5 * MINUTE - SECOND).sessions == 0
-    assert contents(sessions.list_expired(store, "s", AT + HOUR + SECOND)) == ["shorter"]
+    assert contents(sessions.list_expired(store.connection, "s", AT + HOUR + SECOND)) == ["shorter"]
     assert sessions.maintain(store, AT + HOUR + 5 * MINUTE).archived == 1
-    assert sessions.export(store, "s").count == 0
+    assert sessions.export(store.connection, "s").count == 0
 
 
 def test_a_budget_session_is_checked_every_thirty_seconds(store: Store) -> None:
@@ -260,7 +263,7 @@ def test_a_budget_session_is_checked_every_thirty_seconds(store: Store) -> None:
         add(store, f"n{number}")
     assert sessions.maintain(store, AT + 29 * SECOND).sessions == 0
     assert sessions.maintain(store, AT + 30 * SECOND).sessions == 1
-    assert sessions.stats(store, "s", AT).total_count == 19
+    assert sessions.stats(store.connection, "s", AT).total_count == 19
     assert sessions.maintain(store, AT + 59 * SECOND).sessions == 0
     assert sessions.maintain(store, AT + 60 * SECOND).sessions == 1
 
@@ -269,11 +272,13 @@ def test_a_clock_that_was_set_back_does_not_keep_a_session_from_maintenance(stor
     add(store, "from the future", priority="low", now=AT + 1_000 * HOUR)
     add(store, "now", priority="low", now=AT)
     assert sessions.maintain(store, AT + HOUR).sessions == 1
-    assert contents(sessions.export(store, "s")) == ["from the future"]
+    assert contents(sessions.export(store.connection, "s")) == ["from the future"]
 
 
 def held(store: Store, session: str = "s") -> list[str]:
-    return contents(sessions.list_memories(store, session, AT, include_expired=True, include_promoted=True))
+    return contents(
+        sessions.list_memories(store.connection, session, AT, include_expired=True, include_promoted=True)
+    )
 
 
 def test_hybrid_recall_puts_the_best_one_back_and_makes_room_for_it(store: Store) -> None:
@@ -335,7 +340,7 @@ def test_a_policy_without_a_time_to_live_neither_expires_nor_extends(store: Stor
     id_ = add(store, "stays")
     for change in (sessions.expire, sessions.extend_ttl):
         with pytest.raises(UsageError, match="hybrid"):
-            change(store, "s", id_, AT)
+            change(store.connection, "s", id_, AT)
     assert sessions.get(store, "s", id_, AT + 10_000 * HOUR).expires_at is None
 
 
@@ -385,5 +390,5 @@ def test_two_processes_with_a_thousand_adds_each(tmp_path: Path, policy: str) ->
         assert len({item.id for item in items}) == 2 * EACH
         held = [item for item in items if item.state == State.LIVE]
         tokens = sum(item.token_count for item in held)
-        found = sessions.capacity(store, "shared")
+        found = sessions.capacity(store.connection, "shared")
         assert (found.items, found.tokens) == (len(held), tokens)

@@ -87,7 +87,7 @@ def by_note(store: Store, turn: int) -> None:
 
 def by_session(store: Store, turn: int) -> None:
     add(store, SAID, f"s{turn}", now=utc_now(), importance=0.9)
-    sessions.close_session(store, f"s{turn}", utc_now())
+    sessions.close_session(store.connection, f"s{turn}", utc_now())
     sessions.hand_over(store, utc_now())
 
 

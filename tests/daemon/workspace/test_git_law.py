@@ -113,6 +113,8 @@ class Person(RuleBasedStateMachine):
     def think(self, what: str, which: int) -> None:
         """A dream whose model thinks while a person edits the file, or git changes it."""
         self.note()
+        if what == "delete" and self.written:
+            what = "write"  # without a line of theirs it would be the text of an earlier version, which is no edit
 
         def answered(request: dict[str, Any], number: int) -> str:
             if number == 1 and what in ("write", "delete") and not self.is_torn():

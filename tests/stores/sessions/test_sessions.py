@@ -87,7 +87,7 @@ def test_what_was_hidden_is_remembered_again_as_it_was(tmp_path: Path) -> None:
         hidden, _ = (add_said(store, text) for text in ("one", "two"))
         before, _ = everything(store)
         working_memory.forget(store, "s", f"id:{hidden}", AT)
-        assert contents(working_memory.remember(store, "s", AT)) == ["two"]
+        assert contents(working_memory.remember(store.connection, "s", AT)) == ["two"]
         back = working_memory.restore(store, "s", hidden, AT + HOUR)
         assert (back.restored, back.evicted, everything(store)[0]) == (True, (), before)
-        assert contents(working_memory.remember(store, "s", AT)) == ["two", "one"]
+        assert contents(working_memory.remember(store.connection, "s", AT)) == ["two", "one"]
