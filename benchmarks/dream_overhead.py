@@ -223,7 +223,11 @@ def main() -> None:
 
 def versions(workspace: "Workspace") -> int:
     """Return how many dreams it had: the next batch of notes is new to it."""
-    return sum(1 for _ in workspace.history.glob("*.json"))
+    from daemon.config.settings import Config
+    from daemon.workspace.stores import open_exclusive
+
+    with open_exclusive(workspace, Config(), "benchmark") as store:
+        return store.lineage.last_version()
 
 
 if __name__ == "__main__":

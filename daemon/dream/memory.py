@@ -111,7 +111,8 @@ class DryMemory(WorkspaceMemory):
         ids = self.store.crystals.ids_of(one.digest for one in made)
         notes = [replace(one, id=ids.get(one.digest, one.digest)) for one in made]
         waiting = self.store.notes.count().notes - len(pending)
-        return snapshot(self.store, notes, (), dream, reason, now, max(0, waiting))
+        taken = list(enumerate((one.id for one in notes), 1))  # of no rows: the dream says how many it would take in
+        return snapshot(self.store, notes, taken, dream, reason, now, max(0, waiting))
 
     def commit(self, dream: Dream) -> Dream:
         """Write nothing: the dream is only shown."""

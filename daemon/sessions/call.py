@@ -72,7 +72,7 @@ def find_in_set(sessions: Sessions, session: Session, memory_id: str) -> Item:
     if item.state == State.ARCHIVED:
         raise NotFoundError(
             f"memory {shown(memory_id)} left the session ({item.state_reason})",
-            "'memory_recall' finds it, 'memory_restore' puts it back",
+            "'memory_recall' finds it and puts it back",
         )
     return item
 
