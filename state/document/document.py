@@ -26,7 +26,7 @@ from state.document.markdown import (
     units,
     without_marker,
 )
-from state.document.sections import GUIDES, TITLE, SectionName, is_placeholder, placeholder_of
+from state.document.sections import GUIDES, PLACEHOLDER, TITLE, SectionName, is_placeholder, placeholder_of
 from state.text.words import normalise
 
 _BY_NAME = {name.value.casefold(): name for name in SectionName}
@@ -275,7 +275,7 @@ def _section_name(heading: str) -> SectionName | None:
 
 def _blocks(name: SectionName | None, rows: Sequence[str]) -> tuple[Block, ...]:
     """Return the rows of one part as lines and filler."""
-    blocks = (Block(raw, content=True) for raw in units(rows, GUIDES.values()))
+    blocks = (Block(raw, content=True) for raw in units(rows, (*GUIDES.values(), PLACEHOLDER)))
     return tuple(block if _is_line(name, block) else Block(block.raw, content=False) for block in blocks)
 
 

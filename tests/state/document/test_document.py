@@ -280,3 +280,10 @@ def test_missing_sections_come_back_in_their_place_and_four_or_the_title_are_a_s
     assert [parse("".join(names[:count])).has_schema for count in (3, 4)] == [False, True]
     assert [parse(one).has_schema for one in ("# Working Memory State\n", "# My notes\n- a\n")] == [True, False]
     assert "\n" not in render(blank("\r\n")).replace("\r\n", "")
+
+
+@pytest.mark.parametrize("name", SectionName)
+def test_a_line_typed_right_above_a_placeholder_is_that_line_alone(name: SectionName) -> None:
+    heading = f"## {name.value}\n\n"
+    text = render(blank()).replace(heading, f"{heading}- Ada's sister is called Grace\n", 1)
+    assert [block.text for _, block in parse(text).lines()] == ["Ada's sister is called Grace"]
