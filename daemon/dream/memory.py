@@ -79,7 +79,7 @@ class WorkspaceMemory:
         stored = self.store.crystals
         crystals = stored.known(crystals)
         shown = {one.id for one in stored.by_keys(stored.keys(one.id for one in crystals).values()).values()}
-        return [one for one in learnable(self.store, crystals) if one.id not in shown]
+        return [one for one in learnable(self.store.crystals, crystals) if one.id not in shown]
 
     def commit(self, dream: Dream) -> Dream:
         """Commit the dream, write it into the files of agents, then embed what is new.
@@ -107,7 +107,7 @@ class DryMemory(WorkspaceMemory):
     def read(self, dream: str, reason: Reason, now: datetime, upto: "Upto | None" = None) -> Snapshot:  # noqa: ARG002
         """Read the pending notes; those that just arrived stay where they are."""
         pending = self._bite.of(self.store.notes.each_pending(), lambda note: note)
-        made = learnable(self.store, (note_crystal(self.store, note, now) for note in pending))
+        made = learnable(self.store.crystals, (note_crystal(self.store, note, now) for note in pending))
         ids = self.store.crystals.ids_of(one.digest for one in made)
         notes = [replace(one, id=ids.get(one.digest, one.digest)) for one in made]
         waiting = self.store.notes.count().notes - len(pending)

@@ -42,7 +42,7 @@ def restore(store: Store, number: int) -> Dream:
     standing = store.lineage.current_lines()
     later, lost = _later(store.memory, store.lineage, number)
     now = utc_now()
-    changes = restored_text(standing, text, now, partial(_earlier, store), RESTORED_IMPORTANCE)
+    changes = restored_text(standing, text, now, partial(_earlier, store.lineage), RESTORED_IMPORTANCE)
     dreamt, redreamt = _consumed_by(later)
     unread = (one for version in lost for one in store.crystals.dreamt_in(version))
     present = {normalise(block.text) for _, block in parse(text).lines()}
@@ -149,9 +149,9 @@ def _undecided(changes: Changes, later: Sequence[Dream]) -> tuple[Decided, ...]:
     return tuple(decided)
 
 
-def _earlier(store: Store, text: str) -> tuple[Trust, tuple[str, ...]]:
+def _earlier(lineage: Lineage, text: str) -> tuple[Trust, tuple[str, ...]]:
     """Return whose word a line was when it stood before, and the crystals that it rested on."""
-    lives = [life for life in store.lineage.lives(text) if normalise(life.text) == normalise(text)]
+    lives = [life for life in lineage.lives(text) if normalise(life.text) == normalise(text)]
     evidence = tuple(dict.fromkeys(crystal for life in lives for crystal in life.evidence))
     return (lives[0].trust, evidence) if lives else (Trust.OWNER, ())
 

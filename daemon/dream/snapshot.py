@@ -121,7 +121,7 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
     old_text = tuple(chain.from_iterable(_old_text(store.lineage, text, now)))
     pointers = _pointers(store.lineage, document)
     known = lines_in(document, store.lineage.current_lines())
-    said_at = grounds_of(store, known).said_at
+    said_at = grounds_of(store.lineage, store.crystals, known).said_at
     lines = tuple(replace(line, said_at=said_at.get(line.id)) for line in known)
     hormones = store.feelings.levels(now)
     return Snapshot(
@@ -163,13 +163,13 @@ class Grounds:
     since: Mapping[str, datetime]
 
 
-def grounds_of(store: Store, lines: Sequence[CurrentLine]) -> Grounds:
+def grounds_of(lineage: Lineage, crystals: Crystals, lines: Sequence[CurrentLine]) -> Grounds:
     """Return what these lines rest on."""
-    evidence = store.lineage.evidence()
-    every = store.crystals.keys({crystal for line in lines for crystal in evidence.get(line.id, ())})
-    known = Supersessions(store.crystals).among(every.values())
-    crystals = store.crystals.by_keys({*every.values(), *known.current.values()})
-    said = store.crystals.said_last(every.values())
+    evidence = lineage.evidence()
+    every = crystals.keys({crystal for line in lines for crystal in evidence.get(line.id, ())})
+    known = Supersessions(crystals).among(every.values())
+    rows = crystals.by_keys({*every.values(), *known.current.values()})
+    said = crystals.said_last(every.values())
     last = {pair.newer: pair.at for pair in known.pairs}
     said_at, superseding, since = dict[str, datetime](), dict[str, Crystal](), dict[str, datetime]()
     for line in lines:
@@ -179,8 +179,8 @@ def grounds_of(store: Store, lines: Sequence[CurrentLine]) -> Grounds:
         newer = {known.current[key] for key in keys if key in known.current} - keys
         # Of a line that says several things, those that are still so keep it.
         if newer and keys <= known.current.keys():
-            newest = max(newer, key=lambda key: crystals[key].created_at)
-            superseding[line.id], since[line.id] = crystals[newest], last[newest]
+            newest = max(newer, key=lambda key: rows[key].created_at)
+            superseding[line.id], since[line.id] = rows[newest], last[newest]
     return Grounds(said_at, superseding, since)
 
 

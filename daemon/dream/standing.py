@@ -19,6 +19,7 @@ from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
 from state.document.seed import split_seed
 from state.dream import RESTORE, Decision
+from state.secrets.policy import Redaction
 from state.text.words import normalise
 from state.trust import Trust
 
@@ -105,7 +106,7 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
         part = found[0][0]
         read = tuple(line_of(part, block, lines.get(id(block))) for _, block in found if block is not None)
         name = part.name.value if part.name else ""
-        sections.append(SectionLines(name, shown(store, part.heading.strip())[0], read))
+        sections.append(SectionLines(name, shown(store.redaction, part.heading.strip())[0], read))
     return StandingLines(
         version=store.lineage.standing()[0],
         characters=len(text),
@@ -117,9 +118,9 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
     )
 
 
-def shown(store: Store, text: str) -> tuple[str, bool]:
+def shown(redaction: Redaction, text: str) -> tuple[str, bool]:
     """Return a text as it is shown, without secrets, and whether it was cut."""
-    beginning = store.redaction.of(text[: _LOOKED_AT * SHOWN_CHARACTERS])
+    beginning = redaction.of(text[: _LOOKED_AT * SHOWN_CHARACTERS])
     return beginning[:SHOWN_CHARACTERS], len(text) > SHOWN_CHARACTERS
 
 
@@ -127,7 +128,8 @@ def _reader(
     store: Store, lines: Sequence[CurrentLine], text: str, now: datetime
 ) -> Callable[[Part, Block, CurrentLine | None], Line]:
     """Return what reads a line of a part with what the ledger knows of it; that is asked once for all."""
-    grounds, authors, evidence = grounds_of(store, lines), store.lineage.authors(), store.lineage.evidence()
+    grounds = grounds_of(store.lineage, store.crystals, lines)
+    authors, evidence = store.lineage.authors(), store.lineage.evidence()
     handwritten, changes = frozenset(store.lineage.handwritten()), store.changes.open()
     pointers = {one.keywords: one.crystal for one in store.lineage.pointers(current=True)}
     applied = {
@@ -144,7 +146,7 @@ def _reader(
     old_text = {block.key for part in (parse(seed[0]).parts if seed else ()) for block in part.lines}
 
     def read(part: Part, block: Block, known: CurrentLine | None) -> Line:
-        said, cut = shown(store, block.text)
+        said, cut = shown(store.redaction, block.text)
         if known is None:
             author = SEED if part.name is None and block.key in old_text else OWNER
             line = Line("", said, cut, author, Trust.OWNER, IMPORTANCE, block.pinned)
@@ -164,12 +166,12 @@ def _reader(
                 born_at=known.born_at,
                 age_days=round(max(0.0, (now - known.born_at).total_seconds() / _DAY_SECONDS), 2),
                 evidence=len(evidence.get(known.id, ())),
-                superseded_by=shown(store, newer.text)[0] if newer else "",
+                superseded_by=shown(store.redaction, newer.text)[0] if newer else "",
                 superseded_at=grounds.since[known.id] if newer else None,
                 waiting=waiting.get(known.id),
             )
         if part.name is SectionName.POINTERS and (parsed := parse_pointer(block.text)) is not None:
-            line = replace(line, keywords=shown(store, parsed[1])[0], crystal=pointers.get(parsed[1], ""))
+            line = replace(line, keywords=shown(store.redaction, parsed[1])[0], crystal=pointers.get(parsed[1], ""))
         return replace(line, applied=applied.get(block.key)) if part.name else line
 
     return read

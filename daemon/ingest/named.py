@@ -46,7 +46,7 @@ def named(store: Store, lines: Sequence[CurrentLine], value: str, note: str = ""
         life, crystals = _latest(store.crystals, store.lineage, life)
         if life.id in texts:
             return (life.id,)
-    return _standing(store, lines, crystals) or tuple(one.id for one in crystals)
+    return _standing(store.lineage, store.crystals, lines, crystals) or tuple(one.id for one in crystals)
 
 
 def named_by_notes(store: Store, lines: Sequence[CurrentLine]) -> dict[str, tuple[str, ...]]:
@@ -116,14 +116,16 @@ def _latest(crystals: Crystals, lineage: Lineage, life: LineLife) -> tuple[LineL
     return life, _alone(life.text, crystals.get((*life.evidence, life.crystal)))
 
 
-def _standing(store: Store, lines: Sequence[CurrentLine], crystals: Sequence[Crystal]) -> tuple[str, ...]:
+def _standing(
+    lineage: Lineage, known: Crystals, lines: Sequence[CurrentLine], crystals: Sequence[Crystal]
+) -> tuple[str, ...]:
     """Return the lines that say just what one of these crystals says."""
-    ids, evidence = {one.id for one in crystals}, store.lineage.evidence() if crystals else {}
+    ids, evidence = {one.id for one in crystals}, lineage.evidence() if crystals else {}
     return tuple(
         line.id
         for line in lines
         if not ids.isdisjoint(evidence.get(line.id, ()))
-        and any(one.id in ids for one in _alone(line.text, store.crystals.get(evidence[line.id])))
+        and any(one.id in ids for one in _alone(line.text, known.get(evidence[line.id])))
     )
 
 

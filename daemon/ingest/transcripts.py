@@ -20,6 +20,7 @@ from state.crystals.salience import Salience, salience
 from state.errors import ConfigError, DocumentError, DreamdError
 from state.secrets.policy import DEFAULT, Redaction
 from state.signals.felt import feelings_in
+from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import transaction
 from state.stores.disk.disk import leads_elsewhere
 from state.stores.disk.syscalls import storage_errors
@@ -92,7 +93,7 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
     mark = decode(Watermark, row["record"], f"watermark of {name}") if row else None
     turns, problems = 0, list[str]()
     for reading in readings(path, mark):
-        crystals = turn_crystals(store, reading.turns, name)
+        crystals = turn_crystals(store.crystals, store.redaction, reading.turns, name)
         problems += [store.redaction.of(str(problem)) for problem in reading.problems]
         # The crystals, what they make felt and how far they reach are one transaction: a kill repeats a batch, it
         # never skips one.
@@ -100,7 +101,7 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
             store.crystals.upsert(crystals)
             for crystal in crystals:
                 if crystal.trust is Trust.OWNER and (events := feelings_in(crystal.text)):
-                    for learnt in learnable(store, [crystal]):
+                    for learnt in learnable(store.crystals, [crystal]):
                         feel(store, events, learnt.text, crystal.created_at, now)
             connection.execute(
                 "INSERT OR REPLACE INTO watermarks VALUES (?, ?, ?, ?)",
@@ -139,20 +140,19 @@ def name_of(workspace: Workspace, path: Path) -> str:
     return name
 
 
-def turn_crystals(store: Store, turns: Iterable[Turn], file: str) -> list[Crystal]:
+def turn_crystals(known: Crystals, redaction: Redaction, turns: Iterable[Turn], file: str) -> list[Crystal]:
     """Return the crystals of these turns, which name this file as their source.
 
     A long turn loses what is forgotten before it is cut into chunks.
     """
-    forgotten, redaction = store.crystals.forgotten, store.redaction
-    tombstones, crystals, withheld = forgotten.tombstones(), list[Crystal](), 0
+    tombstones, crystals, withheld = known.forgotten.tombstones(), list[Crystal](), 0
     for turn in (replace(turn, source=replace(turn.source, file=file)) for turn in turns):
         made = list(crystals_of(turn, redaction))
         if len(made) > 1 and (text := tombstones.without(turn.text)) != turn.text:
             made = list(crystals_of(replace(turn, text=text), redaction)) if text else []
             withheld += 1
         crystals += made
-    forgotten.count(withheld)
+    known.forgotten.count(withheld)
     return crystals
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from sqlite3 import Connection
 from typing import TYPE_CHECKING
 
 from daemon.dream.consolidation import consolidate
@@ -59,7 +60,7 @@ class Jobs:
                 logs.get(workspace=keeper.name, reason=reason.value).info("dream_started", mode=mode.value)
                 on_node = self._steps(keeper, on_step)
                 try:
-                    with _settling_session(store, is_real=mode is not Mode.DRY):
+                    with _settling_session(store.connection, is_real=mode is not Mode.DRY):
                         if store.config.model.name is None:
                             outcome = dream_now(store, reason, mode, on_node)
                         else:  # in a process of its own
@@ -204,12 +205,12 @@ def unread_problems(problems: Sequence[str]) -> tuple[Problem, ...]:
 
 
 @contextmanager
-def _settling_session(store: Store, *, is_real: bool) -> Iterator[None]:
+def _settling_session(connection: Connection, *, is_real: bool) -> Iterator[None]:
     """Forget the dream that is due for a session's end, unless the dream in this block fails: it is tried again.
 
     For a session that ends meanwhile another one is due.
     """
-    ended, is_settled = Meta(store.connection).get(SESSION_ENDED), False
+    ended, is_settled = Meta(connection).get(SESSION_ENDED), False
     try:
         yield
         is_settled = is_real
@@ -220,6 +221,6 @@ def _settling_session(store: Store, *, is_real: bool) -> Iterator[None]:
         # Should this fail, one more dream follows the next start, or is found needless.
         with suppress(sqlite3.Error, DreamdError):
             if is_settled and ended is not None:
-                with transaction(store.connection) as connection:
+                with transaction(connection):
                     if Meta(connection).get(SESSION_ENDED) == ended:
                         Meta(connection).remove(SESSION_ENDED)

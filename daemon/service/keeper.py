@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
+from sqlite3 import Connection
 from typing import TYPE_CHECKING
 
 from daemon.api.access import LockedWorkspace, ReplyT
@@ -213,7 +214,7 @@ class Keeper:
         with self._opened() as store:
             newest, written = store.crystals.newest(), self.written
             try:
-                with self._counting(store):
+                with self._counting(store.connection):
                     yield store
             finally:
                 # Stores that fail at this have failed their user as well, who was told.
@@ -233,7 +234,7 @@ class Keeper:
         if not self._work.acquire(blocking=wait):
             raise BusyError("something long is under way in this workspace, such as a dream", "try again")
         try:
-            with self._opened() as store, self._counting(store):
+            with self._opened() as store, self._counting(store.connection):
                 yield store
         finally:
             self._work.release()
@@ -292,13 +293,13 @@ class Keeper:
                 self._idle.notify_all()
 
     @contextmanager
-    def _counting(self, store: Store) -> Iterator[None]:
+    def _counting(self, connection: Connection) -> Iterator[None]:
         """Count this use of the stores if it writes."""
-        before = store.connection.total_changes
+        before = connection.total_changes
         try:
             yield
         finally:
-            self.written += store.connection.total_changes != before
+            self.written += connection.total_changes != before
 
     def _new_indexing(self, lock: Lock) -> Index:
         return Index(self.workspace, lock.check, background=True, failed=lambda e: self._on_failure("index", e))

@@ -87,7 +87,7 @@ def _keep(store: Store, read: Reading) -> None:
         for block in _lines(read.file)
         if block.key not in known and parse_pointer(block.text) is None
     )
-    store.memory.keep_found(forgotten.without(read.file), learnable(store, islice(brought, _MOST_BROUGHT)))
+    store.memory.keep_found(forgotten.without(read.file), learnable(store.crystals, islice(brought, _MOST_BROUGHT)))
 
 
 def _put(workspace: Workspace, disk: Disk, found: str, text: str) -> None:

@@ -3,15 +3,14 @@
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal
 from state.secrets.policy import Redaction
 from state.stores.crystals.crystals import Crystals
 
 
-def learnable(store: Store, crystals: Iterable[Crystal]) -> list[Crystal]:
+def learnable(known: Crystals, crystals: Iterable[Crystal]) -> list[Crystal]:
     """Return the crystals without forgotten texts; nothing is written."""
-    tombstones = store.crystals.forgotten.tombstones()
+    tombstones = known.forgotten.tombstones()
     return [spared for crystal in crystals if (spared := tombstones.spared(crystal)) is not None]
 
 

@@ -105,7 +105,7 @@ def change_lines(
         dream, texts = change(store, [Wish(**one.given) for one in changes], digest)
         ids = {one.text: one.id for one in dream.came}
         written = tuple(
-            ChangedLine(ids[text], shown(store, text)[0]) if text in ids else ChangedLine("", "")
+            ChangedLine(ids[text], shown(store.redaction, text)[0]) if text in ids else ChangedLine("", "")
             for text in (texts.get(place, "") for place in range(len(changes)))
         )
     access.mark_changed()
