@@ -26,7 +26,7 @@ _OF_A_USER = [f"DREAMD_{name}" for name in "SOCKET TOKEN WORKSPACE CONFIG DEBUG 
 
 # A busy machine is no defect; what must stay quick is measured in benchmarks/, and a test that hangs runs into its
 # timeout.
-settings.register_profile("few", deadline=None, max_examples=20)
+settings.register_profile("few", deadline=None, max_examples=12)
 settings.register_profile("all", deadline=None, max_examples=ALL_EXAMPLES)
 settings.load_profile("all" if IS_LONG else "few")
 

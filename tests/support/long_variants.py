@@ -10,7 +10,7 @@ from hypothesis import settings
 IS_LONG = os.environ.get("DREAMD_LONG") == "1"
 # Of Hypothesis' profile `all`, which `make test-all` asks for: what the counts of examples are meant for.
 ALL_EXAMPLES = 100
-_FEWEST_EXAMPLES = 10
+_FEWEST_EXAMPLES = 6
 _LONG = (
     pytest.mark.long,
     pytest.mark.timeout(3600),
