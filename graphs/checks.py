@@ -9,17 +9,15 @@ accepted, or None.
 """
 
 import re
-from functools import lru_cache
 
 from graphs.sheet import EVICTIONS, PER_INPUT, SAID_ALREADY, WRITTEN_BY_CODE, Check, Sheet
+from state.changes.owner import is_unwanted
 from state.document.operations import Action, Operation, Refusal, Why
 from state.document.sections import SectionName, is_placeholder
 from state.text.line import LINE_CHARACTERS
-from state.text.words import content_terms, jaccard, normalise, numbers, repeat_key
+from state.text.words import numbers, repeat_key
 
 FORGOTTEN = "the owner had this forgotten"
-# So much of the words of a line that the owner deleted, with the same numbers, is that line.
-SAME_AS_DELETED = 0.75
 _WRITES = frozenset((Action.ADD, Action.REVISE, Action.MERGE, Action.RECALL))
 _OF_POINTERS = frozenset((Action.CLOSE, Action.RECALL))
 # How many lines an operation names.
@@ -33,22 +31,14 @@ _WORD = re.compile(r"\w+")
 _SENTENCE_END = re.compile(r"[.!?:;。！？]\W*$")
 
 
-def same_as_deleted(text: str, deleted: str) -> bool:
-    """Return whether a line is the one that the owner deleted: three quarters of its words, and its numbers."""
-    if normalise(text) == normalise(deleted):
-        return True
-    return _likeness(text, deleted) >= SAME_AS_DELETED and set(numbers(text)) == set(numbers(deleted))
-
-
 def vetoed(sheet: Sheet, operation: Operation) -> Refusal | None:
     """Refuse a line that the owner deleted or put right, unless it is nearer to a line of the owner's own."""
     if operation.action not in _WRITES:
         return None
     text, snapshot = operation.text, sheet.snapshot
     own = [line.text for line in snapshot.lines if line.id in snapshot.handwritten]
-    for deleted in snapshot.tombstones:
-        if same_as_deleted(text, deleted) and not any(_likeness(text, one) > _likeness(text, deleted) for one in own):
-            return Refusal("human veto", "operation", "the owner deleted this line; leave it out")
+    if is_unwanted(text, snapshot.tombstones, own):
+        return Refusal("human veto", "operation", "the owner deleted this line; leave it out")
     return None
 
 
@@ -197,15 +187,6 @@ def _names(text: str) -> set[str]:
     """Return the words with a capital that do not begin a sentence."""
     before = ((word.group(), text[: word.start()]) for word in _WORD.finditer(text) if word.group()[0].isupper())
     return {word for word, head in before if head.strip() and not _SENTENCE_END.search(head)}
-
-
-def _likeness(one: str, other: str) -> float:
-    return jaccard(_terms(one), _terms(other))
-
-
-@lru_cache(maxsize=1024)
-def _terms(text: str) -> frozenset[str]:
-    return content_terms(text)
 
 
 # What not even the owner's own word sets aside; what the program wants; what a model asks.

@@ -113,7 +113,8 @@ class Dreamer:
             self.ended = self._concluded(state)
         assert self.ended is not None
         if self.ended.dream is not None:
-            self.ended = replace(self.ended, dream=self.ports.memory.commit(self.ended.dream))
+            done = self.ports.memory.commit(self.ended.dream)
+            self.ended = replace(self.ended, dream=done, refused=done.refused)
         return {}
 
     def _concluded(self, state: Dreaming) -> Ended:

@@ -17,11 +17,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from graphs.checks import PROTECTING, same_as_deleted, vetoed
+from graphs.checks import PROTECTING, vetoed
 from graphs.input_budget import numbered
 from graphs.room import Archive, fit
 from graphs.sheet import SAID_ALREADY, Sheet
 from state.changes.change import Change, CurrentLine
+from state.changes.owner import same_as_deleted
 from state.changes.page import Page, owners_words
 from state.crystals.crystal import Crystal
 from state.document.document import parse

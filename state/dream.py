@@ -5,7 +5,7 @@ compare prompts, and committed again after a crash.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -421,6 +421,38 @@ def with_lines(dream: Dream, ids: Mapping[str, str]) -> Dream:
         for one in dream.staged
     )
     return replace(dream, operations=tuple(map(asked, dream.operations)), staged=staged)
+
+
+def without_changes(dream: Dream, gave_way: Sequence[Change], why: str) -> Dream:
+    """Return the dream without what comes of changes that gave way to its owner's; its refusals say `why`.
+
+    What only these rested on is input again; the caller sees to the notes.
+    """
+    lines = {line.id for change in gave_way for line in change.gone}
+    texts = {line.text for change in gave_way for line in change.come}
+
+    def applied(one: Operation) -> bool:
+        return lines.isdisjoint(one.lines) and (bool(one.lines) or one.text not in texts)
+
+    def cited(ones: Iterable[StagedChange]) -> set[str]:
+        return {piece.crystal for one in ones for piece in one.evidence if piece.crystal}
+
+    stay = [change for change in dream.changes if change not in gave_way]
+    staged = [one for one in dream.staged if not one.applied or applied(one.operation)]
+    rested = {crystal for change in stay for crystal in change.evidence}
+    again = {crystal for change in gave_way for crystal in change.evidence}
+    again = (again | cited(one for one in dream.staged if one not in staged)) - rested - cited(staged)
+    kept = {line.crystal for change in stay for line in change.gone} | rested
+    unneeded = {line.crystal for change in gave_way for line in change.gone} - kept
+    refused = (Refusal("human veto", "operation", why, one) for one in dream.operations if not applied(one))
+    return replace(
+        dream,
+        operations=tuple(filter(applied, dream.operations)),
+        refused=(*dream.refused, *refused),
+        staged=tuple(staged),
+        crystals=tuple(one for one in dream.crystals if one.origin is not Origin.EVICTED or one.id not in unneeded),
+        dreamt=tuple(one for one in dream.dreamt if one not in again),
+    )
 
 
 def encode_record(dream: Dream) -> str:

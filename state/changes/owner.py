@@ -1,8 +1,9 @@
 """Owner: what a person did to the lines of MEMORY.md, read from the text that they left."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 
 from state.changes.change import Change, CurrentLine
 from state.document.document import Document, parse
@@ -14,6 +15,8 @@ from state.trust import Trust
 
 IMPORTANCE = 0.8
 CORRECTED = 0.5
+# So much of the words of a line that the owner deleted, with the same numbers, is that line.
+SAME_AS_DELETED = 0.75
 # So many lines gone at once, and more than half of all: an editor's accident rather than a wish.
 LEAST_ACCIDENT = 5
 
@@ -29,6 +32,31 @@ class OwnersText:
     deleted: tuple[str, ...] = ()
     lifted: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+
+
+def same_as_deleted(text: str, deleted: str) -> bool:
+    """Return whether a line is the one that the owner deleted: three quarters of its words, and its numbers."""
+    if normalise(text) == normalise(deleted):
+        return True
+    return likeness(text, deleted) >= SAME_AS_DELETED and set(numbers(text)) == set(numbers(deleted))
+
+
+def is_unwanted(text: str, deleted: Iterable[str], own: Collection[str]) -> bool:
+    """Return whether this is one of the texts that the owner deleted, unless it is nearer to one of their own."""
+    return any(
+        same_as_deleted(text, one) and not any(likeness(text, other) > likeness(text, one) for other in own)
+        for one in deleted
+    )
+
+
+def likeness(one: str, other: str) -> float:
+    """Return how many of their words two texts share, from 0 to 1."""
+    return jaccard(_terms(one), _terms(other))
+
+
+@lru_cache(maxsize=1024)
+def _terms(text: str) -> frozenset[str]:
+    return content_terms(text)
 
 
 def match(current: Iterable[CurrentLine], texts: Iterable[tuple[SectionName, str]]) -> list[CurrentLine | None]:

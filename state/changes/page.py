@@ -1,6 +1,6 @@
 """Page: MEMORY.md while it is changed: its text, its lines, and the changes so far."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -58,15 +58,39 @@ class Page:
         self.changes.append(named)
         return named
 
-    def replay(self, changes: Iterable[Change]) -> dict[str, str]:
-        """Carry out another page's changes, where their lines still stand; return the new ids of those that come."""
-        ids = dict[str, str]()
+    def replay(
+        self, changes: Iterable[Change], is_unwanted: Callable[[str], bool]
+    ) -> tuple[dict[str, str], tuple[Change, ...]]:
+        """Carry out the changes of another page whose lines stand here as they stood there.
+
+        A line that stands anywhere is not written again. Return the new ids of the lines that come (empty: it did
+        not), and the changes that gave way.
+        """
+        ids, gave_way = dict[str, str](), list[Change]()
         for one in changes:
-            gone = tuple(self.lines.get(ids.get(line.id, line.id), line) for line in one.gone)
-            if (done := self.change(replace(one, gone=gone))) is not None:
-                named = {(line.place, line.text): line.id for line in done.come}
-                ids |= {line.id: named[key] for line in one.come if (key := (line.place, line.text)) in named}
-        return ids
+            gone = [self._as_there(line, ids) for line in one.gone]
+            here = tuple(line for line in gone if line is not None)
+            leaving = {line.id for line in here}
+            others = {normalise(line.text) for name, line in self.lines.items() if name not in leaving}
+            come = tuple(line for line in one.come if normalise(line.text) not in others)
+            done = None
+            if len(here) == len(gone) and not any(is_unwanted(line.text) for line in come):
+                done = self.change(replace(one, gone=here, come=come))
+            named = {line.text: line.id for line in done.come} if done else {}
+            if one.why is not Why.PINNED:
+                ids |= {line.id: named.get(line.text, "") for line in one.come}
+            if done is None and (gone or come):
+                gave_way.append(one)
+        return ids, tuple(gave_way)
+
+    def _as_there(self, line: CurrentLine, ids: Mapping[str, str]) -> CurrentLine | None:
+        """Return another page's line as it stands here; None when it was changed, moved, pinned or removed."""
+        named = self.lines.get(ids.get(line.id, line.id))
+        old = (one for one in self.lines.values() if one.above and one.text == line.text)
+        here = next(old, None) if line.above else named
+        if here is None or (here.place, here.text, here.pinned) != (line.place, line.text, line.pinned):
+            return None
+        return replace(here, crystal=line.crystal)
 
     def take_back(self, lines: Iterable[CurrentLine]) -> None:
         """Let lines stand again where they stood that changes of this page have taken out alone."""

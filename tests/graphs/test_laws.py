@@ -8,11 +8,11 @@ from dataclasses import replace
 from hypothesis import given
 
 from graphs import extractive, talk
-from graphs.checks import same_as_deleted
 from graphs.dream import Dreamer
 from graphs.room import fit
 from graphs.sheet import CHANGED, EVICTIONS, WRITTEN_BY_CODE, Sheet
 from state.changes.change import CurrentLine
+from state.changes.owner import same_as_deleted
 from state.changes.page import Page
 from state.codec import encode
 from state.document.document import parse, render

@@ -153,6 +153,11 @@ class Lineage:
         """Return the number of the next line's id."""
         return int(self._first("SELECT coalesce(max(CAST(substr(id, 2) AS INTEGER)), 0) + 1 FROM lines"))
 
+    def knows(self, lines: Iterable[CurrentLine]) -> bool:
+        """Return whether there ever was a line with the id of one of these."""
+        ids = json.dumps([line.id for line in lines])
+        return self._first("SELECT 1 FROM lines WHERE id IN (SELECT value FROM json_each(?))", ids) is not None
+
     def texts(self) -> set[str]:
         """Return the folded texts of all lines that there ever were."""
         return set(map(normalise, self._column("SELECT text FROM lines")))

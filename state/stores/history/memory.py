@@ -20,14 +20,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from state.changes.change import Change, CurrentLine, numbered
-from state.changes.owner import IMPORTANCE, lines_in, owners_text, restored_text
+from state.changes.owner import IMPORTANCE, is_unwanted, lines_in, owners_text, restored_text
 from state.changes.page import Page, kept_crystal, owners_words
 from state.crystals.crystal import Crystal
 from state.document.document import parse
 from state.document.merge import difference, is_conflicted, merged, working
 from state.document.operations import Why
-from state.dream import FOUND, HUMAN, MERGED, REPAIRED, RESTORE, Dream, decode_record, with_ids, with_lines
-from state.errors import DocumentError, FencedError, NotFoundError, StorageError
+from state.dream import (
+    EDIT,
+    FOUND,
+    HUMAN,
+    MERGED,
+    REPAIRED,
+    RESTORE,
+    REVIEW,
+    Dream,
+    decode_record,
+    with_ids,
+    with_lines,
+    without_changes,
+)
+from state.errors import ConflictError, DocumentError, FencedError, NotFoundError, StorageError
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.supersessions import Supersessions
@@ -162,10 +175,11 @@ class Memory:
                 f"version {dream.number} was committed by another process while this dream ran",
                 "nothing was consumed, run 'dreamd dream' again",
             )
-        next_line = self._lineage.next_line()
-        if self._lineage.standing()[0] < dream.number:
+        standing = self._lineage.standing()[0]
+        if standing < dream.number and (standing or not self._lineage.has(0)):
             self._keep_by_owner(dream.before)
-        if self._lineage.standing()[0] >= dream.number or self._lineage.next_line() != next_line:
+        named = (*dream.came, *(line for line, _ in dream.left if line.above))
+        if self._lineage.text(self._lineage.standing()[0]) != dream.before or self._lineage.knows(named):
             dream = self._joined(dream)
         new, row = self._record(replace(dream, number=self._lineage.last_version() + 1)), self._document()
         if row.rendered == row.wanted:
@@ -178,13 +192,27 @@ class Memory:
         return new
 
     def _joined(self, dream: Dream) -> Dream:
-        """Return the dream made of what its owner saved since it read: what they changed stays as they have it."""
+        """Return the dream made of what its owner saved since it read: what they changed stays as they have it.
+
+        What it would have said there is input again. Raises ConflictError for one of the owner's own that gives way.
+        """
         text = self._lineage.text(self._lineage.standing()[0])
-        above = (line for line, _ in dream.left if line.above)
-        known = (*lines_in(working(text), self._lineage.current_lines()), *above)
-        page = Page(text, known, self._lineage.next_line())
-        ids = page.replay(dream.changes)
-        made = replace(dream, before=text, after=page.text(dream.at, dream.mood), changes=tuple(page.changes))
+        document, lines = working(text), self._lineage.current_lines()
+        beside = {(one.text, one.pinned) for part in document.parts if part.name is None for one in part.lines}
+        old = [line for line, _ in dream.left if line.above and (line.text, line.pinned) in beside]
+        above = (replace(line, id=f"T{number}") for number, line in enumerate(old))
+        page = Page(text, (*lines_in(document, lines), *above), self._lineage.next_line())
+        is_owners = dream.cause in (RESTORE, REVIEW, EDIT)
+        deleted, by_hand = () if is_owners else self._lineage.tombstones(), self._lineage.handwritten()
+        own = [line.text for line in lines if line.id in by_hand]
+        ids, gave_way = page.replay(dream.changes, lambda text: is_unwanted(text, deleted, own))
+        if gave_way and is_owners:
+            raise ConflictError("MEMORY.md was saved meanwhile, and its lines are not what they were", "try it again")
+        left = without_changes(dream, gave_way, "its owner changed MEMORY.md there meanwhile")
+        again = self._notes.of_crystals(set(dream.dreamt) - set(left.dreamt))
+        taken = tuple(row for row in dream.taken if row not in again)
+        left = replace(left, taken=taken, notes=len(taken), waiting=dream.waiting + len(dream.taken) - len(taken))
+        made = replace(left, before=text, after=page.text(dream.at, dream.mood), changes=tuple(page.changes))
         return replace(with_lines(made, ids), joined=True)
 
     def _record(self, dream: Dream) -> Dream:

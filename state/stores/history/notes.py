@@ -339,6 +339,11 @@ class Notes:
         query = f"SELECT key, consumed_in FROM notes WHERE key IN ({_KEYS})"
         return {int(row[0]): row[1] for row in self._db.execute(query, (json.dumps(list(keys)),))}
 
+    def of_crystals(self, ids: Iterable[str]) -> set[int]:
+        """Return the rows of the notes that these crystals keep."""
+        query = f"SELECT n.key FROM notes n JOIN crystals c ON c.key = n.crystal WHERE c.id IN ({_KEYS})"
+        return {int(row[0]) for row in self._db.execute(query, (json.dumps(list(ids)),))}
+
     # From rows into files.
 
     def render(self, consumed: int) -> bool:

@@ -1,6 +1,5 @@
 """Bounded dreams: a bite of what is pending, news since the last dream, and an end to what a model gets wrong."""
 
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from daemon.dream.consolidation import new_input
 from daemon.dream.progress import Step
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, Outcome, dream_now
-from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.document.document import parse
@@ -21,9 +19,7 @@ from state.document.sections import SectionName
 from state.dream import Reason
 from state.errors import NothingToDoError, RejectedError
 from state.scratch import Note
-from state.stores.history.memory import TakenIn
-from state.trust import Trust
-from tests.support.committing import BY_HAND, added, cut_off, write
+from tests.support.committing import cut_off
 from tests.support.model_characters import good
 from tests.support.scripted_model import ScriptedModel
 from tests.support.working import working
@@ -200,40 +196,3 @@ def test_a_dream_that_was_killed_goes_on_with_its_answer_and_says_what_it_cost(t
             done = dreamt(store)
             assert (model.count, done.resumed, done.pending) == (1, True, 1)
             assert (done.dream.usage.calls, done.dream.notes) == (1, 1)
-
-
-@pytest.mark.parametrize("saved", ["while the model thinks", "while the dream is cut off"])
-def test_a_line_that_its_owner_saves_meanwhile_is_theirs_and_the_dreams_are_the_dreams(
-    tmp_path: Path, saved: str
-) -> None:
-    def save() -> None:
-        write(store.workspace, lambda text: added(text, BY_HAND))
-
-    def thinks(request: dict[str, Any], number: int) -> str:
-        if saved == "while the model thinks":
-            save()
-        return good(request, number)
-
-    def kill(step: Step) -> None:
-        if step.node == "guard" and saved == "while the dream is cut off":
-            raise KeyboardInterrupt
-
-    with ScriptedModel(thinks) as model, working(tmp_path / "agent") as store:
-        note(store, "The harbour wall is of granite")
-        dreamt(store)
-        store.config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
-        note(store, "Ada prefers tea over coffee")
-        with suppress(KeyboardInterrupt):
-            dream_now(store, Reason.MANUAL, Mode.AUTO, kill)
-        if store.ledger.unfinished():
-            save()
-            settle_document(store)
-            dreamt(store)
-        said = {line.text: line for line in store.lineage.current_lines()}
-        assert len({line.id for line in said.values()}) == 3
-        assert {text: line.trust for text, line in said.items()} == {
-            "The harbour wall is of granite": Trust.AGENT,
-            "Ada prefers tea over coffee": Trust.AGENT,
-            BY_HAND: Trust.OWNER,
-        }
-        assert store.memory.take_in() == TakenIn()

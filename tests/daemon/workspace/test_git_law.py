@@ -108,19 +108,16 @@ class Person(RuleBasedStateMachine):
         assert self.wanted <= memory
         assert not self.unwanted & memory
 
-    @precondition(lambda self: len(self.deleted) < 3)
-    @rule(what=st.sampled_from(("write", "delete", "stash", "check_out")), which=st.integers(0, 99))
-    def think(self, what: str, which: int) -> None:
-        """A dream whose model thinks while a person edits the file, or git changes it."""
+    @rule(stashes=st.booleans(), back=st.integers(0, 2))
+    def think(self, back: int, *, stashes: bool) -> None:
+        """A dream whose model thinks while git changes the file (what a person saves meanwhile: test_meanwhile)."""
         self.note()
         if what == "delete" and self.written:
             what = "write"  # without a line of theirs it would be the text of an earlier version, which is no edit
 
         def answered(request: dict[str, Any], number: int) -> str:
-            if number == 1 and what in ("write", "delete") and not self.is_torn():
-                self.write() if what == "write" else self.delete(which)
-            elif number == 1 and what in ("stash", "check_out"):
-                self.stash() if what == "stash" else self.check_out(which % 3)
+            if number == 1:
+                self.stash() if stashes else self.check_out(back)
             return good(request, number)
 
         with ScriptedModel(answered) as model, self.opened() as store:
