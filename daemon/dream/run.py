@@ -214,16 +214,18 @@ def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tup
     model = model_for(store, dream)
     window = model.context_window if model else None
     memory = (DryMemory if mode is Mode.DRY else WorkspaceMemory)(store, window)
-    upto = None
+    upto, told = None, list[talk.Message]()
     if begun.resumed and model is not None:
         with checkpoints(store, dream) as connection:
             saved = saver_of(connection).get(_thread(dream))
-        upto = Upto(*saved["channel_values"]["upto"]) if saved else None
-        if upto is not None and upto.next_line != store.lineage.next_line():
-            on_step(Step("resume", "MEMORY.md got new lines, with the ids of those of this dream: it begins anew"))
-            drop(store)
-            begun, upto = replace(begun, resumed=False), None
+        if saved:
+            upto, told = Upto(*saved["channel_values"]["upto"]), saved["channel_values"]["messages"][:2]
     snapshot = capped(memory.read(dream, begun.reason, begun.at, upto), window)
+    if upto is not None and (upto.next_line, told) != (snapshot.next_line, talk.opening(snapshot)):
+        on_step(Step("resume", "what it has read is not what stands there now: it begins anew"))
+        drop(store)
+        begun = replace(begun, resumed=False)
+        snapshot = capped(memory.read(dream, begun.reason, begun.at), window)
     on_step(gathered(snapshot))
     dreamer = Dreamer(Ports(memory, model, utc_now, store.config.model.on_failure), snapshot)
     if model is None or not has_news(snapshot):
