@@ -22,6 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from daemon.config.settings import Config, ModelSection
 from daemon.dream.progress import Step
 from daemon.dream.restore import restore
+from daemon.dream.review import decide_changes, open_changes
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.document import settle_document
@@ -110,20 +111,25 @@ class Meanwhile(RuleBasedStateMachine):
         with ScriptedModel(thinks) as model, opened(self.workspace) as store:
             self.tick()
             store.config = asking(model)
-            with suppress(KeyboardInterrupt, RejectedError):
-                dream_now(store, Reason.MANUAL, Mode.AUTO, kill)
+            with suppress(KeyboardInterrupt):
+                self.dreamt(store, kill)
             if killed:
                 self.act(acts, notes)
                 if len(acts) > 1:
                     settle_document(store)
-                with suppress(RejectedError):
-                    dream_now(store, Reason.MANUAL, Mode.AUTO)
+                self.dreamt(store, kill)
             self.check(store, done)
             last = store.lineage.last_version()
             settle_document(store)
             assert store.memory.take_in() == TakenIn()
             assert store.lineage.last_version() == last
         self.buffers.append(self.file())
+
+    def dreamt(self, store: Store, kill: Callable[[Step], None]) -> None:
+        try:
+            dream_now(store, Reason.MANUAL, Mode.AUTO, kill)
+        except RejectedError:
+            settle_document(store)  # as the next dream does
 
     @rule(back=st.integers(1, 2))
     def undo(self, back: int) -> None:
@@ -137,6 +143,21 @@ class Meanwhile(RuleBasedStateMachine):
                     restore(store, number)
                     assert lines_in(self.file()) == lines_in(text)
         assert self.noted <= lived.places(self.workspace).keys()
+
+    @rule()
+    def take_back(self) -> None:
+        """The last change that applied is undone, as its owner can from the window: its old lines stand again."""
+        with opened(self.workspace) as store:
+            self.tick()
+            applied = [
+                one for one, is_over in open_changes(store) if one.decision is Decision.APPLIED and not is_over
+            ]
+            for one in applied[-1:]:
+                settled = decide_changes(store, {one.number: Decision.UNDONE}, {})
+                assert settled.decided == {one.number: Decision.UNDONE}
+                assert {line.text for line in one.change.lines} <= texts_in(self.file()).keys() | self.deleted
+                self.said |= {line.text for line in one.change.lines}  # they are the owner's word by that
+                self.deleted.add(one.change.operation.text)
 
     # What others do meanwhile.
 
@@ -241,7 +262,10 @@ def answered(operations: Operations) -> str:
 
 
 def carried_out(request: dict[str, Any], plan: Which, notes: list[str], done: dict[str, set[str]]) -> Operations:
-    """For each note one operation; `done` gets by the note what an eviction takes out, and nothing for others."""
+    """For each note one operation; `done` gets by the note what an eviction takes out, and nothing for others.
+
+    A line that is added takes in one of before the first dream.
+    """
     lines = [(name, text) for name, pinned, text in lines_of(request) if not pinned and "search:" not in text]
     inputs = {text: name for name, _, text in inputs_of(request)}
     operations = Operations()
@@ -249,7 +273,8 @@ def carried_out(request: dict[str, Any], plan: Which, notes: list[str], done: di
         many = {"merge": 2, "add": 0}.get(wanted, 1)
         kind = wanted if len(lines) >= many else "add"
         old = [lines.pop(which % len(lines)) for _ in range(many)] if kind != "add" else []
-        said: dict[str, Any] = {"op": kind, "cites": [inputs[text]], "section": _SECTIONS[which % 3].value}
+        above = [name for name in inputs.values() if name[0] == "T"][:1] if kind == "add" else []
+        said: dict[str, Any] = {"op": kind, "cites": [inputs[text], *above], "section": _SECTIONS[which % 3].value}
         said |= {"lines": [name for name, _ in old]} if kind == "merge" else {"line": old[0][0]} if old else {}
         operations.append(said | ({"topic": "old things"} if kind == "evict" else {"text": text}))
         if kind != "move":
