@@ -267,13 +267,20 @@ def _read(store: Store, now: datetime) -> Snapshot:
 def _committed(
     store: Store, dream: Dream, decided: Sequence[Decided], left: Collection[str], reason: str, detail: str
 ) -> Dream:
-    """Commit a version by the owner; what waits for lines of these folded texts is corrected by it."""
+    """Commit a version by the owner; what waits for lines of these folded texts is corrected by it.
+
+    Raises ConflictError when they saved MEMORY.md in this instant, and its lines are not what they were.
+    """
     corrected = [
         one.decided(Decision.CORRECTED)
         for one in store.changes.open()
         if one.decision is Decision.WAITING and any(normalise(line.text) in left for line in one.change.lines)
     ]
     store.ledger.begin(dream.id, reason, dream.at)
-    done = WorkspaceMemory(store).commit(replace(dream, decided=(*decided, *corrected)))
+    try:
+        done = WorkspaceMemory(store).commit(replace(dream, decided=(*decided, *corrected)))
+    except ConflictError as error:
+        store.ledger.end(dream.id, "failed", f"{error.code}: {error}", utc_now())
+        raise
     store.ledger.end(done.id, "committed", detail, utc_now(), done.number)
     return done

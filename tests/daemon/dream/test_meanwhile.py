@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from itertools import count
@@ -20,17 +20,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from daemon.config.settings import Config, ModelSection
+from daemon.dream import memory
 from daemon.dream.progress import Step
 from daemon.dream.restore import restore
-from daemon.dream.review import decide_changes, open_changes
+from daemon.dream.review import change, decide_changes, open_changes
 from daemon.dream.run import Mode, dream_now
+from daemon.ingest.notes import absorb_notes
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, follow_clock, utc_now
+from graphs.review import LineAction, Wish
 from state.document.document import parse
 from state.document.sections import SectionName
 from state.dream import FOUND, Decision, Reason
-from state.errors import RejectedError
+from state.errors import ConflictError, RejectedError
 from state.scratch import Note
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.memory import TakenIn
@@ -417,3 +420,27 @@ def test_an_interrupted_dream_that_would_be_told_something_else_by_now_begins_an
         assert (model.count, done.dream.notes, done.pending) == (2, 2, 0)
         assert texts_in(lived.document(store.workspace)).keys() == saved | {BREST, RIGA}
         assert len({one.id for one in store.lineage.current_lines()}) == len(saved) + 2
+
+
+@pytest.mark.parametrize("what", ["the same line", "another line"])
+def test_a_save_in_the_instant_of_an_edit_stays_and_one_of_the_same_line_refuses_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    is_same = what == "the same line"
+
+    def saves(store: Store, now: datetime) -> int:
+        write(store.workspace, saying(RIGA) if is_same else writing(MINE))
+        return absorb_notes(store, now)
+
+    with opened(init_workspace(tmp_path)) as store:
+        note(store, KETTLE)
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        monkeypatch.setattr(memory, "absorb_notes", saves)  # it is the first step of a commit
+        wishes = [Wish(LineAction.WRONG, "L1", expected=KETTLE, text=LIMA)]
+        with pytest.raises(ConflictError) if is_same else nullcontext():
+            change(store, wishes)
+        monkeypatch.undo()
+        settle_document(store)
+        assert texts_in(lived.document(store.workspace)).keys() == ({RIGA} if is_same else {LIMA, MINE})
+        assert store.lineage.tombstones() == ([] if is_same else [KETTLE])
+        assert store.ledger.unfinished() is None
