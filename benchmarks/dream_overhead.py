@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from daemon.dream.progress import Step
     from daemon.workspace.stores import Store
     from state.stores.disk.workspace import Workspace
+    from state.stores.vectors.calibration import Calibration
     from state.stores.vectors.embedder import Embedder
 
 NOTES = 30
@@ -58,6 +59,10 @@ class TimedEmbedder:
     @property
     def width(self) -> int:
         return self.inner.width
+
+    @property
+    def calibration(self) -> "Calibration":
+        return self.inner.calibration
 
     def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":
         began = time.perf_counter()

@@ -30,6 +30,7 @@ from state.stores.crystals.search import Searcher
 from state.stores.crystals.vectors import NAME
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import contained, init_workspace
+from state.stores.vectors.calibration import Calibration
 from state.stores.vectors.chroma import VectorIndex
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Prepared:
 
     name = "prepared"
     width = 384
+    calibration = Calibration()
 
     def __init__(self) -> None:
         self.vectors: dict[str, NDArray[np.float32]] = {}

@@ -153,7 +153,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What is known of one candidate, each in [0, 1] but the cosines, which are in [-1, 1].
+    """What is known of one candidate, each in [0, 1] but the cosines, which are about that, and on MiniLM's scale.
 
     `near` is how much of the query's words stands in or about it (`coverage`), `session` in its session; `beside` is
     the better cosine of its two neighbours; `reply` says that an agent's or a tool's words are no answer to a

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from state.stores.crystals.crystals import Crystals
+from state.stores.vectors.calibration import Calibration
 from state.text.words import content_terms
 
 
@@ -18,6 +19,7 @@ class BagOfWords:
     def __init__(self, name: str = "bag-of-words", width: int = 384) -> None:
         self.name = name
         self.width = width
+        self.calibration = Calibration()
         self.texts: list[str] = []
 
     def embed(self, texts: Sequence[str], *, questions: bool = False) -> NDArray[np.float32]:  # noqa: ARG002

@@ -95,13 +95,25 @@ class Beside:
 class _Asked:
     """A question, the words of it that are searched for, the weight of each of its words, and its vector.
 
-    The weights of the words that are sought come first, then those of words that occur nowhere.
+    The weights of the words that are sought come first, then those of words that occur nowhere. `scale`: of the
+    embedder's calibration.
     """
 
     question: Question
     sought: Sequence[str]
     shares: Sequence[float]
     vector: "NDArray[np.float32] | None"
+    scale: tuple[float, float]
+
+    def cosines(self, crystals: Crystals, near: dict[int, float]) -> dict[int, float]:
+        """Return how near to the question the rows of `near` are, on the scale on which the weights are fitted.
+
+        Without an embedder the words stand in.
+        """
+        if self.vector is None:
+            return near
+        slope, shift = self.scale
+        return {key: slope * cosine + shift for key, cosine in crystals.vectors.cosines(self.vector, near).items()}
 
     def signals(
         self,
@@ -256,14 +268,15 @@ class Searcher:
         statement = "SELECT 1 FROM crystals WHERE speaker <> '' AND speaker BETWEEN ?1 AND ?1 || '!' LIMIT 1"
         speakers = [name for name in names_in(query) if self._connection.execute(statement, (name,)).fetchone()]
         question = read_question(query, speakers, now)
-        vector = None
+        vector, scale = None, (1.0, 0.0)
         if question.words and (embedder := self._usable()) is not None:
             vector = embedder.embed([question.topic], questions=True).reshape(-1)
+            scale = embedder.calibration.scale
         counts = self.frequency(question.words)
         sought = full_text.within_budget(counts)
         every = [counts[word] for word in sought] + [0 for count in counts.values() if not count]
         total = self._crystals.newest() + (len(self._beside.keys) if self._beside else 0)
-        return _Asked(question, sought, shares(every, total), vector)
+        return _Asked(question, sought, shares(every, total), vector, scale)
 
     def _read(
         self, asked: _Asked, limit: int, filters: Filters
@@ -288,7 +301,7 @@ class Searcher:
         by_session = held.by_session(about)
         rings = {key: about.window(key) for key in about.rows}
         near = {key: held.near(key, ring) for key, ring in rings.items()}
-        cosines = near if asked.vector is None else self._crystals.vectors.cosines(asked.vector, about.rows)
+        cosines = asked.cosines(self._crystals, near)
         found = {}
         for key, row in about.rows.items():
             beside = session = None
@@ -374,7 +387,7 @@ def _found_beside(beside: Beside, asked: _Asked) -> _Found:
     """Return the crystals beside the stored ones, by id, with signals and relevance by the same measures."""
     crystals, held = beside.crystals.by_keys(beside.keys), _HeldWords.of(beside.crystals, asked, beside.keys)
     near = {key: held.near(key, ()) for key in crystals}
-    cosines = near if asked.vector is None else beside.crystals.vectors.cosines(asked.vector, crystals)
+    cosines = asked.cosines(beside.crystals, near)
     found = {}
     for key, crystal in crystals.items():
         signals = asked.signals(crystal, near[key], cosines.get(key, 0.0))

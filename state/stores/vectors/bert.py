@@ -2,7 +2,7 @@
 
 The graph is that of sentence-transformers: 12 heads, 384 wide, erf-GELU, LayerNorm 1e-12; all-MiniLM-L6-v2 has 6
 layers, multilingual-e5-small 12. Its inputs and output have the names and shapes that ChromaDB's own export of
-MiniLM has, so one class runs all. Pooling (mean over the unmasked tokens, then L2 norm) is done here.
+MiniLM has, so one class runs all. Pooling, the mean over the unmasked tokens, is done here.
 """
 
 import math
@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from state.stores.vectors.calibration import Calibration
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,17 +35,14 @@ _BATCH_TEXTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a model wants said before a text, and before a question, and the mean vectors that are taken off both.
+    """What a model wants said before a text, and before a question.
 
-    Where all texts look alike to a model, what is left without the mean is what tells them apart. `words` gives the
-    rows (texts, tokens, width) of ids where the graph has no table of them.
+    `words` gives the rows (texts, tokens, width) of ids where the graph has no table of them.
     """
 
     text: str = ""
     question: str = ""
     words: "Callable[[NDArray[np.int64]], NDArray[np.float32]] | None" = None
-    mean_text: "NDArray[np.float32] | None" = None
-    mean_question: "NDArray[np.float32] | None" = None
 
 
 class Bert:
@@ -73,7 +72,8 @@ class Bert:
         from tokenizers import Tokenizer
 
         self.name = name
-        self.form = form
+        self.calibration = Calibration()
+        self._form = form
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
@@ -90,19 +90,19 @@ class Bert:
 
     def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":
         """Return one row per text: (n, width) float32, L2-normalised; of a text the first tokens are seen."""
+        return self.calibration.centred(self.pooled(texts, questions=questions), questions=questions)
+
+    def pooled(self, texts: Sequence[str], *, questions: bool) -> "NDArray[np.float32]":
+        """Return the mean over the tokens of each text, (n, width), as the model makes it."""
         import numpy as np
 
-        form = self.form
-        before, mean = (form.question, form.mean_question) if questions else (form.text, form.mean_text)
+        before = self._form.question if questions else self._form.text
         # A lone surrogate has no UTF-8 form, and the tokenizer takes nothing else.
         clean = [(before + text).encode("utf-8", "replace").decode() for text in texts]
         tokens: list[list[int]] = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(clean)]
         vectors = np.empty((len(texts), self.width), dtype=np.float32)
         for rows in _batches([len(ids) for ids in tokens]):
             vectors[rows] = self._run([tokens[row] for row in rows])
-        if mean is not None:
-            vectors -= mean
-            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors
 
     def _run(self, tokens: list[list[int]]) -> "NDArray[np.float32]":
@@ -119,13 +119,12 @@ class Bert:
             "attention_mask": mask,
             "token_type_ids": np.zeros_like(input_ids),
         }
-        if self.form.words is not None:
-            feeds["words"] = self.form.words(input_ids)
+        if self._form.words is not None:
+            feeds["words"] = self._form.words(input_ids)
         (hidden,) = self._session.run([self._output], {name: feeds[name] for name in feeds if name in self._inputs})
         weights = mask.astype(np.float32)
         # Every text has at least its two special tokens, so that no sum of weights is 0.
-        mean = np.einsum("btw,bt->bw", hidden, weights) / weights.sum(axis=1, keepdims=True)
-        pooled: NDArray[np.float32] = mean / np.linalg.norm(mean, axis=1, keepdims=True)
+        pooled: NDArray[np.float32] = np.einsum("btw,bt->bw", hidden, weights) / weights.sum(axis=1, keepdims=True)
         return pooled
 
 

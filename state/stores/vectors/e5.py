@@ -22,20 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_TOKENS = 512
-# To this model all texts look alike: cosines of unrelated ones lie about .82. The mean of these is taken off.
-NEUTRAL = (
-    "The meeting is on Tuesday.", "He likes tea.", "The server restarts at night.", "Where is the key?",
-    "Das Treffen ist am Dienstag.", "Sie wohnt in einer anderen Stadt.", "Der Server startet nachts neu.",
-    "La réunion est mardi.", "Il préfère le café.", "Le fichier est trop grand.",
-    "La reunión es el martes.", "Ella vive en otra ciudad.", "El archivo es demasiado grande.",
-    "A reunião é na terça.", "Ele gosta de chá.", "O servidor reinicia à noite.",
-    "La riunione è martedì.", "Vive in un'altra città.", "Il file è troppo grande.",
-    "Встреча во вторник.", "Она живёт в другом городе.", "Файл слишком большой.",
-    "会议在星期二。", "他喜欢喝茶。", "文件太大了。",
-    "会議は火曜日です。", "彼女は別の町に住んでいる。", "ファイルが大きすぎる。",
-    "회의는 화요일이다.", "그는 차를 좋아한다.", "الاجتماع يوم الثلاثاء.", "تعيش في مدينة أخرى.",
-    "बैठक मंगलवार को है।", "उसे चाय पसंद है।", "De vergadering is op dinsdag.", "Toplantı salı günü.",
-)  # fmt: skip
 _BLOCK = 32
 _PACKED = 1
 _HEADER, _TOKENS, _NORMAL, _ENTRY = (struct.Struct(form) for form in ("<2I7ifi", "<5iQ", "<iI", "<BIQQ"))

@@ -11,7 +11,7 @@ import importlib.util
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,7 +19,8 @@ from state.errors import StorageError
 from state.stores.disk.disk import Disk
 from state.stores.vectors import weights
 from state.stores.vectors.bert import GRAPH_VERSION, MAX_TOKENS, Bert, build_graph, read_safetensors
-from state.stores.vectors.e5 import MOST_TOKENS, NEUTRAL, Packed
+from state.stores.vectors.calibration import VERSION, Calibration, measure
+from state.stores.vectors.e5 import MOST_TOKENS, Packed
 from state.stores.vectors.weights import KNOWN, MODEL, MULTILINGUAL, PACKAGE, PACKED, TOKENIZER, WEIGHTS, Pinned
 
 if TYPE_CHECKING:
@@ -36,11 +37,15 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """The model and the first 12 digits of its weights' digest."""
+        """The model, the first 12 digits of its weights' digest, and how it is calibrated if it is."""
 
     @property
     def width(self) -> int:
         """Numbers per vector."""
+
+    @property
+    def calibration(self) -> Calibration:
+        """What makes its cosines comparable with those of other models."""
 
     def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":
         """Return one L2-normalised row per text, in order: (n, width). `questions`: what is searched for, not in."""
@@ -168,22 +173,21 @@ def _said(error: Exception) -> str:
 
 
 def _from_packed(folder: Path, cache: "_Cache", threads: int) -> Embedder:
-    import numpy as np
-
     packed = Packed(folder / PACKED.name)
     stem = f"{MULTILINGUAL.name}-{PACKED.sha256[:12]}-{GRAPH_VERSION}"
     graph = cache.derived(f"{stem}.onnx", lambda: build_graph(packed.weights(), most_tokens=MOST_TOKENS))
     tokenizer = cache.derived(f"{stem}.json", lambda: packed.tokenizer().encode())
-    name, form = f"{MULTILINGUAL.name}@{PACKED.sha256[:12]}", packed.form()
-    model = Bert(name, graph, tokenizer, threads=threads, most_tokens=MOST_TOKENS, form=form)
+    name = f"{MULTILINGUAL.name}@{PACKED.sha256[:12]}"
+    return _calibrated(
+        Bert(name, graph, tokenizer, threads=threads, most_tokens=MOST_TOKENS, form=packed.form()), cache
+    )
 
-    def means() -> bytes:  # of texts, and of questions, about nothing in particular
-        both = [model.embed(NEUTRAL, questions=questions).mean(axis=0) for questions in (False, True)]
-        return b"".join(one.astype("<f4").tobytes() for one in both)
 
-    kept = cache.derived(f"{stem}.means", means).read_bytes()
-    text, question = np.frombuffer(kept, dtype="<f4").reshape(2, -1)
-    model.form = replace(form, mean_text=text, mean_question=question)
+def _calibrated(model: Bert, cache: "_Cache") -> Bert:
+    """Return the model calibrated, which is measured when it is first loaded on this machine."""
+    model.name += f"-{VERSION}"
+    kept = cache.derived(f"{model.name.rpartition('@')[2]}.calibration", lambda: measure(model.pooled))
+    model.calibration = Calibration.read(kept.read_bytes())
     return model
 
 
@@ -201,7 +205,7 @@ def _from_folder(folder: Path, cache: "_Cache", threads: int) -> Embedder:
         raise ValueError("its pooling is not by mean, which is the only one that is known")
     most = min(int(_settings(folder / "sentence_bert_config.json").get("max_seq_length") or MAX_TOKENS), 512)
     name = f"{folder.name}@{cache.digest(graph)[:12]}"
-    return Bert(name, graph, tokenizer, threads=threads, most_tokens=most)
+    return _calibrated(Bert(name, graph, tokenizer, threads=threads, most_tokens=most), cache)
 
 
 def _own_files(folder: Path) -> tuple[Path, Path]:

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from state.stores.vectors.bert import Bert
+from state.stores.vectors.calibration import ENGLISH, FAR, NEAR, Calibration
 from state.stores.vectors.embedder import Embedder, Sources, Unavailable, installed_sources, open_embedder
 from state.stores.vectors.weights import PACKAGE
 
@@ -121,7 +123,19 @@ def test_a_folder_of_the_users_own_is_taken_and_has_a_name_of_its_own(
     assert mine.name.startswith("multilingual@")
     assert mine.name != embedder.name
     assert mine.width == embedder.width
-    assert mine.embed([SENTENCE]) == pytest.approx(embedder.embed([SENTENCE]), abs=1e-6)
+    assert isinstance(mine, Bert)
+    plain = Calibration().centred(mine.pooled([SENTENCE], questions=False), questions=False)
+    assert plain == pytest.approx(embedder.embed([SENTENCE]), abs=1e-6)
+    again = opened(open_embedder(tmp_path / "cache", model=tmp_path / "multilingual"))
+    assert again.calibration.scale == mine.calibration.scale != embedder.calibration.scale == (1.0, 0.0)
+    assert np.array_equal(again.embed([SENTENCE]), mine.embed([SENTENCE]))
+
+
+def test_the_scale_is_that_of_minilm(embedder: Embedder) -> None:
+    asked, told = (embedder.embed(texts) for texts in zip(*ENGLISH, strict=True))
+    cosines = asked @ told.T
+    assert np.diag(cosines).mean() == pytest.approx(NEAR, abs=1e-3)
+    assert cosines[~np.eye(len(ENGLISH), dtype=bool)].mean() == pytest.approx(FAR, abs=1e-3)
 
 
 def test_a_folder_that_is_no_model_says_so_and_no_other_model_takes_its_place(
