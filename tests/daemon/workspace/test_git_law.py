@@ -112,8 +112,6 @@ class Person(RuleBasedStateMachine):
     def think(self, back: int, *, stashes: bool) -> None:
         """A dream whose model thinks while git changes the file (what a person saves meanwhile: test_meanwhile)."""
         self.note()
-        if what == "delete" and self.written:
-            what = "write"  # without a line of theirs it would be the text of an earlier version, which is no edit
 
         def answered(request: dict[str, Any], number: int) -> str:
             if number == 1:
