@@ -154,7 +154,11 @@ def _base_of(path: Path, seen: tuple[str, GitFile] | None, file: str, own: str, 
     if now.blob == before.blob and not base:
         return base
     known = (one for one in (own, *earlier) if is_blob(one.encode(), now.blob))
-    return next(known, None) or text_of_blob(path, now.blob)
+    indexed = next(known, None) or text_of_blob(path, now.blob)
+    # A reset of the index alone leaves the file as it is, with the stamp of what it was made of.
+    is_same_commit = (now.head, now.busy) == (before.head, before.busy)
+    is_left = is_same_commit and _stamp_of(file) == _stamp_of(own) != _stamp_of(indexed or "")
+    return "" if is_left else indexed
 
 
 def _stamp_of(text: str) -> str:

@@ -151,6 +151,15 @@ class Person(RuleBasedStateMachine):
             self.git("add", "-A")
             self.git("commit", "-q", "--allow-empty", "-m", "all")
 
+    @precondition(lambda self: not self.is_torn())
+    @rule()
+    def stage(self) -> None:
+        self.git("add", "-A")
+
+    @rule()
+    def unstage(self) -> None:
+        self.touch("reset", "-q")
+
     @rule(which=st.integers(0, 9), new=st.booleans())
     def switch(self, which: int, *, new: bool) -> None:
         branches = self.branches()
@@ -324,5 +333,24 @@ def test_a_reset_out_of_a_conflict_is_nobodys_save(*, edits: bool) -> None:
             person.write()
             person.commit()
         person.dream()
+    finally:
+        person.teardown()
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_an_edit_beside_a_reset_of_the_index_alone_stays_an_edit(*, is_packed: bool) -> None:
+    person = Person()
+    try:
+        person.begin(tracked=True)
+        if is_packed:
+            person.git("gc", "-q")
+        person.dream()
+        person.stage()
+        person.dream()  # what is in the index by now is noted
+        person.write()
+        person.delete(1)  # git has it in no commit
+        person.unstage()
+        person.dream()
+        assert person.unwanted
     finally:
         person.teardown()
