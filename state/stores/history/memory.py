@@ -209,9 +209,12 @@ class Memory:
         if gave_way and is_owners:
             raise ConflictError("MEMORY.md was saved meanwhile, and its lines are not what they were", "try it again")
         left = without_changes(dream, gave_way, "its owner changed MEMORY.md there meanwhile")
-        again = self._notes.of_crystals(set(dream.dreamt) - set(left.dreamt))
-        taken = tuple(row for row in dream.taken if row not in again)
+        again = set(dream.dreamt) - set(left.dreamt)
+        first, notes = min(self._crystals.keys(again).values(), default=0), self._notes.of_crystals(again)
+        taken = tuple(row for row in dream.taken if row not in notes)
         left = replace(left, taken=taken, notes=len(taken), waiting=dream.waiting + len(dream.taken) - len(taken))
+        if first:  # it is news, too
+            left = replace(left, newest=min(dream.newest, first - 1))
         made = replace(left, before=text, after=page.text(dream.at, dream.mood), changes=tuple(page.changes))
         return replace(with_lines(made, ids), joined=True)
 

@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from daemon.config.settings import Config, ModelSection
 from daemon.dream import memory
+from daemon.dream.consolidation import new_input
 from daemon.dream.progress import Step
 from daemon.dream.restore import restore
 from daemon.dream.review import change, decide_changes, open_changes
@@ -30,6 +31,7 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, follow_clock, utc_now
 from graphs.review import LineAction, Wish
+from state.crystals.crystal import Crystal, Origin
 from state.document.document import parse
 from state.document.sections import SectionName
 from state.dream import FOUND, Decision, Reason
@@ -379,6 +381,21 @@ def test_what_its_owner_saves_meanwhile_stays_and_what_gives_way_comes_again(
         assert {one.change.operation.text for one in store.changes.open()} <= stand
         owners = {line.text for line in store.lineage.current_lines() if line.trust is Trust.OWNER}
         assert owners == stand & {MINE, ZITHER, RIGA}
+
+
+def test_what_a_session_said_is_new_again_where_its_line_gave_way(tmp_path: Path) -> None:
+    def thinks(_: dict[str, Any], __: int) -> str:
+        write(store.workspace, saying(RIGA))
+        return answered([{"op": "revise", "line": "L1", "text": LIMA, "cites": ["C2"]}])
+
+    with ScriptedModel(thinks) as model, opened(init_workspace(tmp_path)) as store:
+        note(store, KETTLE)
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        store.config = asking(model)
+        store.crystals.upsert(Crystal(one, Origin.SESSION, utc_now(), importance=0.4) for one in (ZITHER, LIMA))
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        assert new_input(store) == 1
+        assert [one.text for one in store.crystals.undreamt()] == [LIMA]
 
 
 def test_a_save_while_the_first_dream_thinks_is_what_it_began_with(tmp_path: Path) -> None:
