@@ -63,18 +63,22 @@ class Page:
     ) -> tuple[dict[str, str], tuple[Change, ...]]:
         """Carry out the changes of another page whose lines stand here as they stood there.
 
-        A line that stands anywhere is not written again. Return the new ids of the lines that come (empty: it did
-        not), and the changes that gave way.
+        A line that stands in any section is not written again. Return the new ids of the lines that come (empty: it
+        did not), and the changes that gave way.
         """
         ids, gave_way = dict[str, str](), list[Change]()
         for one in changes:
             gone = [self._as_there(line, ids) for line in one.gone]
             here = tuple(line for line in gone if line is not None)
             leaving = {line.id for line in here}
-            others = {normalise(line.text) for name, line in self.lines.items() if name not in leaving}
+            stay = (line for name, line in self.lines.items() if name not in leaving and not line.above)
+            others = {normalise(line.text) for line in stay}
             come = tuple(line for line in one.come if normalise(line.text) not in others)
+            # Old text that a line repeats leaves only where that line stands.
+            is_repeated = one.why is Why.MERGED and not one.come
+            is_said = not is_repeated or all(normalise(line.text) in others for line in here)
             done = None
-            if len(here) == len(gone) and not any(is_unwanted(line.text) for line in come):
+            if len(here) == len(gone) and is_said and not any(is_unwanted(line.text) for line in come):
                 done = self.change(replace(one, gone=here, come=come))
             named = {line.text: line.id for line in done.come} if done else {}
             if one.why is not Why.PINNED:

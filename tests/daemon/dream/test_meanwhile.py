@@ -398,6 +398,25 @@ def test_what_a_session_said_is_new_again_where_its_line_gave_way(tmp_path: Path
         assert [one.text for one in store.crystals.undreamt()] == [LIMA]
 
 
+@pytest.mark.parametrize("save", [writing(MINE), lambda text: text.replace("- Grandma bakes cakes on Fridays\n", "")])
+def test_old_text_that_a_note_repeats_stands_once_after_a_save(tmp_path: Path, save: Callable[[str], str]) -> None:
+    said = "Grandma bakes on Fridays"
+
+    def thinks(_: dict[str, Any], __: int) -> str:
+        write(store.workspace, save)
+        return answered([{"op": "add", "section": "The Bond", "text": said, "cites": ["N1"]}])
+
+    workspace = init_workspace(tmp_path)
+    write(workspace, lambda _: _OLD)
+    with ScriptedModel(thinks) as model, opened(workspace) as store:
+        note(store, "Grandma bakes cakes on Fridays")
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        store.config = asking(model)
+        note(store, said)
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        assert lived.document(workspace).count(f"- {said}\n") == 1
+
+
 def test_a_save_while_the_first_dream_thinks_is_what_it_began_with(tmp_path: Path) -> None:
     def thinks(request: dict[str, Any], number: int) -> str:
         write(workspace, writing(MINE))
