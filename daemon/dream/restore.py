@@ -14,7 +14,7 @@ from state.document.document import parse
 from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
 from state.dream import RESTORE, Decided, Decision, Dream, Remark
-from state.errors import NotFoundError, StorageError
+from state.errors import ConflictError, NotFoundError, StorageError
 from state.signals.hormones import mood
 from state.stores.history.changes import OPEN, Changes
 from state.stores.history.lineage import Lineage
@@ -33,7 +33,8 @@ def restore(store: Store, number: int) -> Dream:
     them. To restore the version before a restore undoes it: what that gave back is consumed again, and decided as it
     was. Lines that leave by it are crystals; what its owner had deleted then, and allowed since, is deleted again.
     Of a later version whose record is gone or damaged, what the crystals say is input again, and the dream's problems
-    name it. Raises NotFoundError for a version that there is none of.
+    name it. Raises NotFoundError for a version that there is none of, ConflictError when its owner saved MEMORY.md in
+    this instant.
     """
     text = store.memory.text(number)
     absorb_notes(store, utc_now(), most=None)  # scratch.md is written anew with all that is pending then
@@ -66,7 +67,11 @@ def restore(store: Store, number: int) -> Dream:
         decided=_undecided(store.changes, later),
     )
     store.ledger.begin(dream.id, f"restore of version {number}", now)
-    done = store.memory.commit(dream)
+    try:
+        done = store.memory.commit(dream)
+    except ConflictError as error:
+        store.ledger.end(dream.id, "failed", f"{error.code}: {error}", utc_now())
+        raise
     settle_document(store)
     write_agent_files(store)
     store.embed()

@@ -194,7 +194,8 @@ class Memory:
     def _joined(self, dream: Dream) -> Dream:
         """Return the dream made of what its owner saved since it read: what they changed stays as they have it.
 
-        What it would have said there is input again. Raises ConflictError for one of the owner's own that gives way.
+        What it would have said there is input again. Raises ConflictError for one of the owner's own that gives way,
+        and for a restore, which brings back more than lines.
         """
         text = self._lineage.text(self._lineage.standing()[0])
         document, lines = working(text), self._lineage.current_lines()
@@ -206,7 +207,7 @@ class Memory:
         deleted, by_hand = () if is_owners else self._lineage.tombstones(), self._lineage.handwritten()
         own = [line.text for line in lines if line.id in by_hand]
         ids, gave_way = page.replay(dream.changes, lambda text: is_unwanted(text, deleted, own))
-        if gave_way and is_owners:
+        if is_owners and (gave_way or dream.cause == RESTORE):
             raise ConflictError("MEMORY.md was saved meanwhile, and its lines are not what they were", "try it again")
         left = without_changes(dream, gave_way, "its owner changed MEMORY.md there meanwhile")
         again = set(dream.dreamt) - set(left.dreamt)

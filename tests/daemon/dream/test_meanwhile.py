@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from daemon.config.settings import Config, ModelSection
 from daemon.dream import memory
+from daemon.dream import restore as restoring
 from daemon.dream.consolidation import new_input
 from daemon.dream.progress import Step
 from daemon.dream.restore import restore
@@ -480,3 +481,24 @@ def test_a_save_in_the_instant_of_an_edit_stays_and_one_of_the_same_line_refuses
         assert texts_in(lived.document(store.workspace)).keys() == ({RIGA} if is_same else {LIMA, MINE})
         assert store.lineage.tombstones() == ([] if is_same else [KETTLE])
         assert store.ledger.unfinished() is None
+
+
+def test_a_save_in_the_instant_of_a_restore_refuses_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would have the lines of its version, and not the text around them."""
+
+    def saves(store: Store) -> None:
+        settle_document(store)
+        monkeypatch.undo()
+        write(store.workspace, writing(RIGA))
+
+    with opened(init_workspace(tmp_path)) as store:
+        note(store, KETTLE)
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        write(store.workspace, lambda text: f"A word of mine.\n\n{writing(MINE)(saying('')(text))}")
+        monkeypatch.setattr(restoring, "settle_document", saves)
+        with pytest.raises(ConflictError):
+            restore(store, 1)
+        assert texts_in(lived.document(store.workspace)).keys() == {MINE, RIGA}
+        assert store.ledger.unfinished() is None
+        restore(store, 1)
+        assert lived.document(store.workspace) == store.memory.text(1)
