@@ -72,13 +72,17 @@ def has_moved(path: Path, before: GitFile, now: GitFile) -> bool:
 
 
 def is_given_up(path: Path, before: GitFile) -> bool:
-    """Return whether a conflict of then was given up, or left behind: the last that git was told is another state."""
+    """Return whether a conflict of then was given up, or left behind: the last that git was told is another state.
+
+    What leaves HEAD at its commit gives up only what nobody resolved before: a branch made of it, a reset to it.
+    """
     checkout = checkout_of(Path(os.path.realpath(path)).parent)
     if checkout is None:
         return False
     rows = content_of(_log(checkout), before.log + _MOST_LOGGED)[before.log :].splitlines()
-    told = (row.partition(b"\t")[2] for row in reversed(rows))
-    return next((one for one in told if one.startswith(_GIVEN_UP + _RESOLVED)), b"").startswith(_GIVEN_UP)
+    ends = [row for row in rows if row.partition(b"\t")[2].startswith(_GIVEN_UP + _RESOLVED)]
+    moves = [row for row in ends if len(set(row.split(b" ")[:2])) > 1]
+    return any(row.partition(b"\t")[2].startswith(_GIVEN_UP) for row in (moves or ends)[-1:])
 
 
 def text_of_blob(path: Path, blob: str) -> str | None:

@@ -354,3 +354,27 @@ def test_an_edit_beside_a_reset_of_the_index_alone_stays_an_edit(*, is_packed: b
         assert person.unwanted
     finally:
         person.teardown()
+
+
+@pytest.mark.parametrize("words", [["status"], ["switch", "-q", "-c", "new"], ["reset", "-q"]])
+def test_what_leaves_head_where_it_is_gives_up_no_conflict_that_was_resolved(words: list[str]) -> None:
+    person = Person()
+    try:
+        person.begin(tracked=True)
+        theirs = person.begin_theirs()
+        person.dream()
+        person.commit()
+        (person.root / "README").write_text("Our project\n", encoding="utf-8")
+        person.commit()
+        person.touch("rebase", "-q", theirs)
+        assert person.is_torn()
+        person.dream()
+        person.resolve("both", add=False)
+        left = lines_of(person.file())
+        person.git("add", "-A")
+        person.git("-c", "core.editor=true", "rebase", "--continue")
+        person.touch(*words)
+        person.dream()
+        assert left < lines_of(person.file())
+    finally:
+        person.teardown()
