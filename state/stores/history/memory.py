@@ -149,8 +149,9 @@ class Memory:
     def commit(self, dream: Dream) -> Dream:
         """Commit a dream, and return it as it became: `joined` is set when a person changed MEMORY.md meanwhile.
 
-        What they saved is a version of theirs after it. Committing a dream that is a version already changes nothing.
-        Raises FencedError when another version was made since this dream read.
+        What they saved is a version of theirs, before it or after. Committing a dream that is a version already
+        changes nothing. Raises FencedError when another version was made since this dream read, ConflictError like
+        `_joined`.
         """
         with self.alone:
             self.reconcile()
