@@ -65,7 +65,7 @@ def perform(store: Store, number: int, rng: random.Random) -> None:
     ]
     if rng.random() < 0.05:
         ends = (sessions.clear_session, sessions.close_session)
-        calls = [lambda end=end: end(store, session, now) for end in ends]  # type: ignore[misc]
+        calls = [lambda end=end: end(store.connection, session, now) for end in ends]  # type: ignore[misc]
     try:
         rng.choice(calls)()
     except DreamdError as error:
