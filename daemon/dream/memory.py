@@ -1,6 +1,6 @@
 """Memory: the port `graphs.ports.Memory` of a dream over the stores of one workspace, real or dry."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,6 +15,7 @@ from graphs.input_budget import room_of, room_of_notes
 from graphs.ports import Trial
 from state.crystals.crystal import Crystal
 from state.dream import Dream, Reason, Snapshot
+from state.errors import ConflictError
 from state.pending import Bite
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.disk.looked_through import LookedThrough
@@ -27,7 +28,10 @@ MOST_NOTES = 200
 
 @dataclass(frozen=True, slots=True)
 class Upto:
-    """The rows of the last crystal and of the last note that a dream has read, and the number of its next line."""
+    """The rows of the last crystal and of the last note that a dream has read, and the number of its next line.
+
+    A dream that an earlier dreamd began does not say the latter: 0, so that it begins anew.
+    """
 
     crystal: int
     note: int
@@ -117,6 +121,19 @@ class DryMemory(WorkspaceMemory):
     def commit(self, dream: Dream) -> Dream:
         """Write nothing: the dream is only shown."""
         return dream
+
+
+def commit_owners(store: Store, dream: Dream, reason: str, commit: Callable[[Dream], Dream]) -> Dream:
+    """Commit a version by the owner in a run of its own, which the caller ends.
+
+    Raises ConflictError, and the run has failed, when they saved MEMORY.md in this instant.
+    """
+    store.ledger.begin(dream.id, reason, dream.at)
+    try:
+        return commit(dream)
+    except ConflictError as error:
+        store.ledger.end(dream.id, "failed", f"{error.code}: {error}", utc_now())
+        raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from daemon.dream.memory import commit_owners
 from daemon.ingest.notes import absorb_notes
 from daemon.workspace.agent_files import write_agent_files
 from daemon.workspace.document import read_document, settle_document
@@ -14,7 +15,7 @@ from state.document.document import parse
 from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
 from state.dream import RESTORE, Decided, Decision, Dream, Remark
-from state.errors import ConflictError, NotFoundError, StorageError
+from state.errors import NotFoundError, StorageError
 from state.signals.hormones import mood
 from state.stores.history.changes import OPEN, Changes
 from state.stores.history.lineage import Lineage
@@ -66,12 +67,7 @@ def restore(store: Store, number: int) -> Dream:
         problems=(*problems, *lost.values()),
         decided=_undecided(store.changes, later),
     )
-    store.ledger.begin(dream.id, f"restore of version {number}", now)
-    try:
-        done = store.memory.commit(dream)
-    except ConflictError as error:
-        store.ledger.end(dream.id, "failed", f"{error.code}: {error}", utc_now())
-        raise
+    done = commit_owners(store, dream, f"restore of version {number}", store.memory.commit)
     settle_document(store)
     write_agent_files(store)
     store.embed()

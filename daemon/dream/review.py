@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from daemon.dream.memory import WorkspaceMemory
+from daemon.dream.memory import WorkspaceMemory, commit_owners
 from daemon.dream.snapshot import standing
 from daemon.dream.standing import shown
 from daemon.ingest.notes import absorb_notes, note_crystal
@@ -276,11 +276,7 @@ def _committed(
         for one in store.changes.open()
         if one.decision is Decision.WAITING and any(normalise(line.text) in left for line in one.change.lines)
     ]
-    store.ledger.begin(dream.id, reason, dream.at)
-    try:
-        done = WorkspaceMemory(store).commit(replace(dream, decided=(*decided, *corrected)))
-    except ConflictError as error:
-        store.ledger.end(dream.id, "failed", f"{error.code}: {error}", utc_now())
-        raise
+    dream = replace(dream, decided=(*decided, *corrected))
+    done = commit_owners(store, dream, reason, WorkspaceMemory(store).commit)
     store.ledger.end(done.id, "committed", detail, utc_now(), done.number)
     return done

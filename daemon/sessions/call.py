@@ -48,10 +48,14 @@ def one_writer(connection: Connection) -> Iterator[None]:
 
     SQLite polls while it waits, which is slower and not fair. A transaction of the caller's is used as it is.
     """
-    (_, _, database), *_ = connection.execute("PRAGMA database_list")
-    lock = nullcontext() if connection.in_transaction else _lock(database)
+    lock = nullcontext() if connection.in_transaction else _lock(_file_of(connection))
     with lock, transaction(connection):
         yield
+
+
+def _file_of(connection: Connection) -> str:
+    (_, _, file), *_ = connection.execute("PRAGMA database_list")
+    return str(file)
 
 
 @cache

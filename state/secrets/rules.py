@@ -42,12 +42,12 @@ class Rule:
 
     @property
     def pattern(self) -> Any:  # noqa: ANN401 - google-re2 has no types
-        """The expression, compiled when a keyword was met."""
+        """Return the expression, compiled when a keyword was met."""
         return _compiled(self.source)
 
     @property
     def is_bare(self) -> bool:
-        """Whether all that matches is the secret."""
+        """Return whether all that matches is the secret."""
         return "(?P<secret" not in self.source
 
 

@@ -111,11 +111,10 @@ def _compared(workspace: Workspace, connection: sqlite3.Connection, file: str, v
         problem = f"MEMORY.md has the text of an earlier version, which is no edit; version {version} is used"
         return Reading(Found.CHECKOUT, own, file, version, is_known=True, problem=problem)
     meta = Meta(connection)
-    held = meta.get(HELD)
+    held, seen = meta.get(HELD), _seen(meta)
     # With the stamp of a version before the conflict nobody resolved it: git put that version there instead.
-    is_resolved = held is not None and (not earlier or _stamp_of(file) == _stamp_of(lineage.text(int(held))))
-    seen = _seen(meta)
-    is_resolved = is_resolved and not (seen and is_given_up(workspace.document, seen[1]))
+    is_later = held is not None and (not earlier or _stamp_of(file) == _stamp_of(lineage.text(int(held))))
+    is_resolved = is_later and not (seen and is_given_up(workspace.document, seen[1]))
     base = "" if is_resolved else _base_of(workspace.document, seen, file, own, earlier)
     if base is None:
         return Reading(Found.CHECKOUT, own, file, version, problem=problem)

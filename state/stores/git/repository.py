@@ -80,9 +80,10 @@ def is_given_up(path: Path, before: GitFile) -> bool:
     if checkout is None:
         return False
     rows = content_of(_log(checkout), before.log + _MOST_LOGGED)[before.log :].splitlines()
-    ends = [row for row in rows if row.partition(b"\t")[2].startswith(_GIVEN_UP + _RESOLVED)]
-    moves = [row for row in ends if len(set(row.split(b" ")[:2])) > 1]
-    return any(row.partition(b"\t")[2].startswith(_GIVEN_UP) for row in (moves or ends)[-1:])
+    told = [(len(set(row.split(b" ")[:2])) > 1, row.partition(b"\t")[2]) for row in rows]
+    ends = [(is_move, what) for is_move, what in told if what.startswith(_GIVEN_UP + _RESOLVED)]
+    moves = [one for one in ends if one[0]]
+    return any(what.startswith(_GIVEN_UP) for _, what in (moves or ends)[-1:])
 
 
 def text_of_blob(path: Path, blob: str) -> str | None:
@@ -219,7 +220,7 @@ class Index:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all entries were read, and none are elsewhere."""
+        """Return whether all entries were read, and none are elsewhere."""
         return self._end > 0 and not self._shared
 
     def entries(self) -> Iterator[Entry]:

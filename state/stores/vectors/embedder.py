@@ -37,15 +37,15 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """The model, the first 12 digits of its weights' digest, and how it is calibrated if it is."""
+        """Return the model, the first 12 digits of its weights' digest, and how it is calibrated if it is."""
 
     @property
     def width(self) -> int:
-        """Numbers per vector."""
+        """Return how many numbers a vector has."""
 
     @property
     def calibration(self) -> Calibration:
-        """What makes its cosines comparable with those of other models."""
+        """Return what makes its cosines comparable with those of other models."""
 
     def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":
         """Return one L2-normalised row per text, in order: (n, width). `questions`: what is searched for, not in."""
