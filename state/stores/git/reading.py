@@ -20,7 +20,16 @@ from state.document.merge import difference, is_conflicted
 from state.errors import DocumentError
 from state.stores.database.meta import Meta
 from state.stores.disk.workspace import Workspace
-from state.stores.git.repository import UNKNOWN, GitFile, git_file, has_moved, is_blob, is_given_up, text_of_blob
+from state.stores.git.repository import (
+    UNKNOWN,
+    GitFile,
+    git_file,
+    has_moved,
+    is_blob,
+    is_given_up,
+    put_by_git,
+    text_of_blob,
+)
 from state.stores.history.lineage import Lineage, digest_of
 from state.stores.history.memory import HELD, decode_document
 
@@ -43,7 +52,7 @@ class Found(Enum):
 class Reading:
     """MEMORY.md as it is read: `text` is the memory, `file` what the file holds. `version`: the last that it had.
 
-    `is_known`: the file's text is that of a version; `is_edited`: it was checked out, and a person edited it since.
+    `is_known`: the file's text is that of a version. `base`: the text that a person's edits in the file are made of.
     `problem` says why the memory is another text than the file.
     """
 
@@ -52,7 +61,7 @@ class Reading:
     file: str
     version: int
     is_known: bool = False
-    is_edited: bool = False
+    base: str = ""
     problem: str = ""
 
 
@@ -83,8 +92,7 @@ def is_checkout(workspace: Workspace, connection: sqlite3.Connection, rendered: 
     False for what a person saved, also one who edited the rendered text. Raises DocumentError.
     """
     read = reading(workspace, connection)
-    is_persons = read.is_edited and _stamp_of(read.file) == _stamp_of(rendered)
-    return read.found is Found.CHECKOUT and not is_persons
+    return read.found is Found.CHECKOUT and not (read.base == rendered != read.file)
 
 
 def note_git(workspace: Workspace, connection: sqlite3.Connection) -> None:
@@ -121,7 +129,7 @@ def _compared(workspace: Workspace, connection: sqlite3.Connection, file: str, v
     if base in ("", own):
         return Reading(Found.EDITED, file, file, version)
     text = render(edited(parse(own), difference(base, file))[0])
-    return Reading(Found.CHECKOUT, text, file, version, is_edited=file != base, problem=problem)
+    return Reading(Found.CHECKOUT, text, file, version, base=base, problem=problem)
 
 
 def _seen(meta: Meta) -> tuple[str, GitFile] | None:
@@ -148,12 +156,13 @@ def _base_of(path: Path, seen: tuple[str, GitFile] | None, file: str, own: str, 
     if not has_moved(path, before, now):
         # What stands in the index is put back by a stash, too; nobody types it.
         return None if now.blob == before.blob and is_blob(file.encode(), now.blob) else base
-    if now.blob == UNKNOWN or is_blob(file.encode(), now.blob):
+    put = put_by_git(path, before, now)
+    if now.blob == UNKNOWN or is_blob(file.encode(), put):
         return None
-    if now.blob == before.blob and not base:
+    if put == before.blob and not base:
         return base
-    known = (one for one in (own, *earlier) if is_blob(one.encode(), now.blob))
-    indexed = next(known, None) or text_of_blob(path, now.blob)
+    known = (one for one in (own, *earlier) if is_blob(one.encode(), put))
+    indexed = next(known, None) or text_of_blob(path, put)
     # A reset of the index alone leaves the file as it is, with the stamp of what it was made of.
     is_same_commit = (now.head, now.busy) == (before.head, before.busy)
     is_left = is_same_commit and _stamp_of(file) == _stamp_of(own) != _stamp_of(indexed or "")

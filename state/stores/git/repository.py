@@ -63,12 +63,18 @@ def has_moved(path: Path, before: GitFile, now: GitFile) -> bool:
     if (before.head, before.busy, before.log) == (now.head, now.busy, now.log):
         return False
     checkout = checkout_of(Path(os.path.realpath(path)).parent)
-    if checkout is None or before.busy != now.busy or now.log <= before.log:
-        return True
-    content = content_of(_log(checkout), before.log + _MOST_LOGGED)
-    is_same_log = not before.log or content[before.log - 1 : before.log] == b"\n"
-    name = _name(checkout, path)
-    return not is_same_log or not all(_is_still(row, checkout, name) for row in content[before.log :].splitlines())
+    moves = _moves(checkout, path, before, now) if checkout else None
+    return moves is None or bool(moves)
+
+
+def put_by_git(path: Path, before: GitFile, now: GitFile) -> str:
+    """Return the blob that git, which has moved since, last put there: what a commit made of it is a person's."""
+    checkout = checkout_of(Path(os.path.realpath(path)).parent)
+    moves = _moves(checkout, path, before, now) if checkout else None
+    if not checkout or not moves:
+        return now.blob
+    commit = moves[-1].split(b" ")[1].decode(errors="replace")
+    return _blob_of(checkout, commit, _name(checkout, path)) or now.blob
 
 
 def is_given_up(path: Path, before: GitFile) -> bool:
@@ -129,6 +135,17 @@ def _log(checkout: Checkout) -> Path:
 
 def _name(checkout: Checkout, path: Path) -> bytes:
     return os.fsencode(Path(os.path.realpath(path)).relative_to(checkout.top))
+
+
+def _moves(checkout: Checkout, path: Path, before: GitFile, now: GitFile) -> list[bytes] | None:
+    """Return the rows of HEAD's log since then that may have put another file there; None if it cannot say."""
+    if before.busy != now.busy or now.log <= before.log:
+        return None
+    content = content_of(_log(checkout), before.log + _MOST_LOGGED)
+    if before.log and content[before.log - 1 : before.log] != b"\n":
+        return None
+    name = _name(checkout, path)
+    return [row for row in content[before.log :].splitlines() if not _is_still(row, checkout, name)]
 
 
 def _is_still(row: bytes, checkout: Checkout, name: bytes) -> bool:

@@ -378,3 +378,37 @@ def test_what_leaves_head_where_it_is_gives_up_no_conflict_that_was_resolved(wor
         assert left < lines_of(person.file())
     finally:
         person.teardown()
+
+
+def test_what_is_committed_after_a_reset_is_a_persons() -> None:
+    person = Person()
+    try:
+        person.begin(tracked=True)
+        person.reset(0)
+        person.delete(0)
+        person.write()
+        person.commit()
+        person.dream()
+        assert person.may_delete
+        assert not person.may_delete & lines_of(person.file())
+        assert person.may_say <= lines_of(person.file())
+    finally:
+        person.teardown()
+
+
+def test_an_edit_after_a_rebase_that_was_given_up_is_all_that_a_person_said() -> None:
+    """A dream made a version while the conflict stood; the lines that git brings back are a colleague's."""
+    person = Person()
+    try:
+        person.begin(tracked=True)
+        person.touch("merge", "-q", person.begin_theirs())
+        person.clash("rebase", sleeps=True)
+        assert person.is_torn()
+        person.dream()
+        person.give_up_rebase()
+        person.write()
+        person.note()  # which opens the workspace
+        person.nothing_is_lost_and_nothing_is_invented()
+        person.dream()
+    finally:
+        person.teardown()
