@@ -59,9 +59,12 @@ def git_file(path: Path) -> GitFile | None:
 
 
 def has_moved(path: Path, before: GitFile, now: GitFile) -> bool:
-    """Return whether git may have changed the file in between: HEAD is another one, and not by commits alone."""
+    """Return whether git may have changed the file in between.
+
+    HEAD is another one, and not by commits alone; or a conflict is gone from the index.
+    """
     if (before.head, before.busy, before.log) == (now.head, now.busy, now.log):
-        return False
+        return before.blob == UNKNOWN != now.blob
     checkout = checkout_of(Path(os.path.realpath(path)).parent)
     moves = _moves(checkout, path, before, now) if checkout else None
     return moves is None or bool(moves)
@@ -82,9 +85,13 @@ def is_given_up(path: Path, before: GitFile) -> bool:
 
     What leaves HEAD at its commit gives up only what nobody resolved before: a branch made of it, a reset to it.
     """
-    checkout = checkout_of(Path(os.path.realpath(path)).parent)
-    if checkout is None:
+    checkout, now = checkout_of(Path(os.path.realpath(path)).parent), git_file(path)
+    if checkout is None or now is None:
         return False
+    # Who resolves one leaves its sides in the index until HEAD moves. A reset of a HEAD without a branch has no row.
+    is_same_commit = (now.head, now.busy) == (before.head, before.busy)
+    if before.resolved and is_same_commit and not now.resolved and now.blob != UNKNOWN:
+        return True
     rows = content_of(_log(checkout), before.log + _MOST_LOGGED)[before.log :].splitlines()
     told = [(len(set(row.split(b" ")[:2])) > 1, row.partition(b"\t")[2]) for row in rows]
     ends = [(is_move, what) for is_move, what in told if what.startswith(_GIVEN_UP + _RESOLVED)]
