@@ -25,8 +25,7 @@ _FORKING = pytest.StashKey[str]()
 _OF_A_USER = [f"DREAMD_{name}" for name in "SOCKET TOKEN WORKSPACE CONFIG DEBUG MODEL__NAME DREAM__MODE".split()]
 
 # A busy machine is no defect; what must stay quick is measured in benchmarks/, and a test that hangs runs into its
-# timeout.
-# What decides whether a change lands draws the same examples each time; `make laws` looks for others.
+# timeout. What decides whether a change lands draws the same examples each time; `make laws` looks for others.
 settings.register_profile("few", deadline=None, max_examples=12)
 settings.register_profile("all", deadline=None, max_examples=ALL_EXAMPLES, derandomize=True)
 settings.register_profile("other", deadline=None, max_examples=ALL_EXAMPLES, print_blob=True)

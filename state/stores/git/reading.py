@@ -24,7 +24,6 @@ from state.stores.git.repository import (
     UNKNOWN,
     GitFile,
     git_file,
-    has_moved,
     is_blob,
     is_given_up,
     put_by_git,
@@ -153,10 +152,10 @@ def _base_of(path: Path, seen: tuple[str, GitFile] | None, file: str, own: str, 
     text, before = seen
     if now.resolved or text == digest_of(file):
         return ""
-    if not has_moved(path, before, now):
+    put = put_by_git(path, before, now)
+    if put is None:
         # What stands in the index is put back by a stash, too; nobody types it.
         return None if now.blob == before.blob and is_blob(file.encode(), now.blob) else base
-    put = put_by_git(path, before, now)
     if now.blob == UNKNOWN or is_blob(file.encode(), put):
         return None
     if put == before.blob and not base:

@@ -58,24 +58,19 @@ def git_file(path: Path) -> GitFile | None:
     return GitFile(_head(checkout), busy, size_of(_log(checkout)), *_indexed(checkout, real))
 
 
-def has_moved(path: Path, before: GitFile, now: GitFile) -> bool:
-    """Return whether git may have changed the file in between.
+def put_by_git(path: Path, before: GitFile, now: GitFile) -> str | None:
+    """Return the blob that git put in the file's place since then; None if it has changed nothing but by commits.
 
-    HEAD is another one, and not by commits alone; or a conflict is gone from the index.
+    What a commit made of it later is a person's. A conflict that is gone from the index is a change, too.
     """
     if (before.head, before.busy, before.log) == (now.head, now.busy, now.log):
-        return before.blob == UNKNOWN != now.blob
+        return now.blob if before.blob == UNKNOWN != now.blob else None
     checkout = checkout_of(Path(os.path.realpath(path)).parent)
     moves = _moves(checkout, path, before, now) if checkout else None
-    return moves is None or bool(moves)
-
-
-def put_by_git(path: Path, before: GitFile, now: GitFile) -> str:
-    """Return the blob that git, which has moved since, last put there: what a commit made of it is a person's."""
-    checkout = checkout_of(Path(os.path.realpath(path)).parent)
-    moves = _moves(checkout, path, before, now) if checkout else None
-    if not checkout or not moves:
+    if not checkout or moves is None:
         return now.blob
+    if not moves:
+        return None
     commit = moves[-1].split(b" ")[1].decode(errors="replace")
     return _blob_of(checkout, commit, _name(checkout, path)) or now.blob
 

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -320,112 +321,95 @@ TestPerson = Person.TestCase
 TestPerson.settings = examples(60, stateful_step_count=25, deadline=None)
 
 
-@pytest.mark.parametrize("edits", [False, True])
-def test_a_reset_out_of_a_conflict_is_nobodys_save(*, edits: bool) -> None:
-    """A dream meanwhile could not be written into the file, which git then makes an earlier version."""
-    person = Person()
+@pytest.fixture
+def person() -> Iterator[Person]:
+    """One whose repository tracks MEMORY.md."""
+    one = Person()
     try:
-        person.begin(tracked=True)
-        person.clash("merge", sleeps=False)
-        assert person.is_torn()
-        person.dream()
-        person.reset(1)
-        if edits:
-            person.write()
-            person.commit()
-        person.dream()
+        one.begin(tracked=True)
+        yield one
     finally:
-        person.teardown()
+        one.teardown()
+
+
+@pytest.mark.parametrize("edits", [False, True])
+def test_a_reset_out_of_a_conflict_is_nobodys_save(person: Person, *, edits: bool) -> None:
+    """A dream meanwhile could not be written into the file, which git then makes an earlier version."""
+    person.clash("merge", sleeps=False)
+    assert person.is_torn()
+    person.dream()
+    person.reset(1)
+    if edits:
+        person.write()
+        person.commit()
+    person.dream()
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_an_edit_beside_a_reset_of_the_index_alone_stays_an_edit(*, is_packed: bool) -> None:
-    person = Person()
-    try:
-        person.begin(tracked=True)
-        if is_packed:
-            person.git("gc", "-q")
-        person.dream()
-        person.stage()
-        person.dream()  # what is in the index by now is noted
-        person.write()
-        person.delete(1)  # git has it in no commit
-        person.unstage()
-        person.dream()
-        assert person.unwanted
-    finally:
-        person.teardown()
+def test_an_edit_beside_a_reset_of_the_index_alone_stays_an_edit(person: Person, *, is_packed: bool) -> None:
+    if is_packed:
+        person.git("gc", "-q")
+    person.dream()
+    person.stage()
+    person.dream()  # what is in the index by now is noted
+    person.write()
+    person.delete(1)  # git has it in no commit
+    person.unstage()
+    person.dream()
+    assert person.unwanted
 
 
 @pytest.mark.parametrize("words", [["status"], ["switch", "-q", "-c", "new"], ["reset", "-q"]])
-def test_what_leaves_head_where_it_is_gives_up_no_conflict_that_was_resolved(words: list[str]) -> None:
-    person = Person()
-    try:
-        person.begin(tracked=True)
-        theirs = person.begin_theirs()
-        person.dream()
-        person.commit()
-        (person.root / "README").write_text("Our project\n", encoding="utf-8")
-        person.commit()
-        person.touch("rebase", "-q", theirs)
-        assert person.is_torn()
-        person.dream()
-        person.resolve("both", add=False)
-        left = lines_of(person.file())
-        person.git("add", "-A")
-        person.git("-c", "core.editor=true", "rebase", "--continue")
-        person.touch(*words)
-        person.dream()
-        assert left < lines_of(person.file())
-    finally:
-        person.teardown()
+def test_what_leaves_head_where_it_is_gives_up_no_conflict_that_was_resolved(
+    person: Person, words: list[str]
+) -> None:
+    theirs = person.begin_theirs()
+    person.dream()
+    person.commit()
+    (person.root / "README").write_text("Our project\n", encoding="utf-8")
+    person.commit()
+    person.touch("rebase", "-q", theirs)
+    assert person.is_torn()
+    person.dream()
+    person.resolve("both", add=False)
+    left = lines_of(person.file())
+    person.git("add", "-A")
+    person.git("-c", "core.editor=true", "rebase", "--continue")
+    person.touch(*words)
+    person.dream()
+    assert left < lines_of(person.file())
 
 
-def test_what_is_committed_after_a_reset_is_a_persons() -> None:
-    person = Person()
-    try:
-        person.begin(tracked=True)
-        person.reset(0)
-        person.delete(0)
-        person.write()
-        person.commit()
-        person.dream()
-        assert person.may_delete
-        assert not person.may_delete & lines_of(person.file())
-        assert person.may_say <= lines_of(person.file())
-    finally:
-        person.teardown()
+def test_what_is_committed_after_a_reset_is_a_persons(person: Person) -> None:
+    person.reset(0)
+    person.delete(0)
+    person.write()
+    person.commit()
+    person.dream()
+    assert person.may_delete
+    assert not person.may_delete & lines_of(person.file())
+    assert person.may_say <= lines_of(person.file())
 
 
-def test_an_edit_after_a_reset_in_the_middle_of_a_rebase_is_all_that_a_person_said() -> None:
-    person = Person()
-    try:
-        person.begin(tracked=True)
-        person.clash("rebase", sleeps=True)
-        assert person.is_torn()
-        person.dream()
-        person.reset(0)  # of which HEAD's log says nothing
-        person.write()
-        person.note()
-        person.nothing_is_lost_and_nothing_is_invented()
-        person.dream()
-    finally:
-        person.teardown()
+def test_an_edit_after_a_reset_in_the_middle_of_a_rebase_is_all_that_a_person_said(person: Person) -> None:
+    person.clash("rebase", sleeps=True)
+    assert person.is_torn()
+    person.dream()
+    person.reset(0)  # of which HEAD's log says nothing
+    person.write()
+    person.note()
+    person.nothing_is_lost_and_nothing_is_invented()
+    person.dream()
 
 
-def test_an_edit_after_a_rebase_that_was_given_up_is_all_that_a_person_said() -> None:
+def test_an_edit_after_a_rebase_that_was_given_up_is_all_that_a_person_said(person: Person) -> None:
     """A dream made a version while the conflict stood; the lines that git brings back are a colleague's."""
-    person = Person()
-    try:
-        person.begin(tracked=True)
-        person.touch("merge", "-q", person.begin_theirs())
-        person.clash("rebase", sleeps=True)
-        assert person.is_torn()
-        person.dream()
-        person.give_up_rebase()
-        person.write()
-        person.note()  # which opens the workspace
-        person.nothing_is_lost_and_nothing_is_invented()
-        person.dream()
-    finally:
-        person.teardown()
+    person.touch("merge", "-q", person.begin_theirs())
+    person.clash("rebase", sleeps=True)
+    assert person.is_torn()
+    person.dream()
+    person.give_up_rebase()
+    person.write()
+    person.note()  # which opens the workspace
+    person.nothing_is_lost_and_nothing_is_invented()
+    person.dream()

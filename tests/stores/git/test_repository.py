@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.document.merge import is_conflicted
-from state.stores.git.repository import UNKNOWN, git_file, has_moved, is_blob
+from state.stores.git.repository import UNKNOWN, git_file, is_blob, put_by_git
 from tests.support.repository import git
 
 FORMS = {
@@ -52,11 +52,11 @@ def test_the_blob_is_that_of_git_and_a_commit_moves_nothing(tmp_path: Path, form
     git(path.parent, "branch", "-m", "renamed")
     now = git_file(path)
     assert now is not None
-    assert (now.blob != began.blob, has_moved(path, began, now)) == (True, False)
+    assert (now.blob != began.blob, put_by_git(path, began, now)) == (True, None)
     git(path.parent, "reset", "-q", "--hard", "HEAD~1")
     last = git_file(path)
     assert last is not None
-    assert has_moved(path, now, last)
+    assert put_by_git(path, now, last) is not None
 
 
 @pytest.mark.parametrize("how", ["switch", "reset", "merge", "rebase", "cherry-pick", "revert", "no log", "log cut"])
@@ -86,7 +86,7 @@ def test_whatever_may_change_files_is_a_move(tmp_path: Path, how: str) -> None:
     now = git_file(path)
     assert began is not None
     assert now is not None
-    assert has_moved(path, began, now)
+    assert put_by_git(path, began, now) is not None
 
 
 def test_a_conflict_and_its_resolution_are_known(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_repository_of_any_bytes_is_only_compared(hostile: Path, name: str, co
                 made.truncate(1 << 40)
     try:
         found = git_file(hostile)
-        assert found is None or not has_moved(hostile, found, found)
+        assert found is None or put_by_git(hostile, found, found) is None
     finally:
         if content == "folder":
             file.rmdir()
