@@ -88,10 +88,12 @@ def reading(workspace: Workspace, connection: sqlite3.Connection) -> Reading:
 def is_checkout(workspace: Workspace, connection: sqlite3.Connection, rendered: str) -> bool:
     """Return whether git put the file's text there, when the file last had this text and is to have the memory's.
 
-    False for what a person saved, also one who edited the rendered text. Raises DocumentError.
+    False for what a person saved, also one who edited a text of ours with the rendered one's stamp. Raises
+    DocumentError.
     """
     read = reading(workspace, connection)
-    return read.found is Found.CHECKOUT and not (read.base == rendered != read.file)
+    is_persons = read.base != read.file and read.base in _stamped_alike(Lineage(connection), rendered)
+    return read.found is Found.CHECKOUT and not is_persons
 
 
 def note_git(workspace: Workspace, connection: sqlite3.Connection) -> None:
