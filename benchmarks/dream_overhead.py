@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from daemon.dream.progress import Step
-    from daemon.workspace.stores import Store
     from state.stores.disk.workspace import Workspace
     from state.stores.vectors.calibration import Calibration
     from state.stores.vectors.embedder import Embedder
@@ -119,13 +118,15 @@ def dreamt(workspace: "Workspace", workload: Workload, batch: int, profile: cPro
     from daemon.dream.run import Mode, dream_now
     from daemon.ingest.notes import absorb_notes
     from daemon.workspace.stores import open_exclusive, utc_now
+    from daemon.workspace.vector_index import Embedding
     from state.document.operations import Why
     from state.document.sections import SectionName
     from state.dream import Reason
 
     began = time.perf_counter()
-    with open_exclusive(workspace, Config(), "benchmark") as store:
-        embedder = timed(store)
+    embedder = timed()
+    embedding = Embedding.given(embedder)
+    with open_exclusive(workspace, Config(), "benchmark", embedding=embedding) as store:
         opening = time.perf_counter() - began
         for note in workload.notes(batch, NOTES, utc_now()):
             store.notes.inbox.append(note)
@@ -149,16 +150,15 @@ def dreamt(workspace: "Workspace", workload: Workload, batch: int, profile: cPro
     return Run(opening, times.phases, processor, embedder.seconds, embedder.calls, gone, pointers)
 
 
-def timed(store: "Store") -> TimedEmbedder:
-    """Give the store an embedder that measures its time."""
-    inner = store.embedder()
-    if inner is None:
-        raise SystemExit("; ".join(store.notices))
-    embedder = TimedEmbedder(inner)
+def timed() -> TimedEmbedder:
+    """Return the embedder, which measures its time."""
     from daemon.workspace.vector_index import Embedding
+    from state.stores.vectors.embedder import Unavailable
 
-    store.embedding = Embedding.given(embedder)
-    return embedder
+    inner = Embedding().get()
+    if isinstance(inner, Unavailable):
+        raise SystemExit(inner.reason)
+    return TimedEmbedder(inner)
 
 
 def prepared(folder: Path, workload: Workload, size: int) -> "Workspace":

@@ -201,7 +201,7 @@ def lived(
 def given_at_start(store: Store, life: Life) -> str:
     """Return what an agent is given at session start, in the morning after the last day."""
     config = store.config
-    window, redaction = config.dream.context_window, config.secrets.redaction
+    window, redaction = config.dream.context_window, config.redaction
     return session(store.workspace, window, None, redaction, morning_after(life)).ready.text
 
 

@@ -15,6 +15,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -28,12 +29,14 @@ from daemon.dream.consolidation import merge_duplicates
 from daemon.dream.run import Mode, dream_now
 from daemon.pages.views import PAGES
 from daemon.workspace.adoption import init_workspace
+from daemon.workspace.searching import embed_waiting
 from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
 from state.errors import DreamdError
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
+from state.stores.history.changes import Changes
 from state.stores.vectors.embedder import Unavailable
 
 SEED = 11
@@ -80,9 +83,9 @@ def fill(workspace: Workspace, crystals: int, dreams: int) -> None:
         if have < crystals:
             store.crystals.upsert(one for one, _ in workload.crystals(have, crystals - have))
     with LocalAccess(workspace, Config(), "a benchmark") as access, access.write() as store:
-        store.embed()
+        embed_waiting(store)
         merge_duplicates(store)
-        if not store.changes.counts().waiting:
+        if not Changes(store.connection).counts().waiting:
             ask_about(store)
         is_new = store.connection.execute("SELECT 1 FROM sessions").fetchone() is None
         for number in range(SESSIONS if is_new else 0):
@@ -93,7 +96,7 @@ def fill(workspace: Workspace, crystals: int, dreams: int) -> None:
 
 def ask_about(store: Store) -> None:
     """Dream twice: the second dream would change lines of The Bond, and has to ask."""
-    store.config = Config()
+    store = replace(store, config=Config())
     for drink in ("tea", "coffee"):
         for name in NAMES:
             store.notes.inbox.append(Note(f"{name} prefers {drink} in the morning", utc_now(), 0.8))

@@ -21,6 +21,7 @@ from typing import Any
 from benchmarks.workload import BEGINNING, Workload
 from daemon.config.settings import Config
 from daemon.dream.memory import WorkspaceMemory
+from daemon.workspace.searching import embed_waiting, searcher_of
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from state.crystals.crystal import Crystal, Origin
 from state.document.pointer import FIRST, candidates, choose
@@ -76,7 +77,7 @@ def worth_a_line(crystal: Crystal) -> bool:
 def learn(store: Store, crystals: Sequence[Crystal]) -> None:
     """Remember these, with vectors, in both indexes."""
     store.crystals.upsert(list(crystals))
-    store.embed()
+    embed_waiting(store)
 
 
 def pointed(store: Store, lines: Sequence[Crystal], known: Mapping[str, str]) -> dict[str, str]:
@@ -100,7 +101,9 @@ def report(store: Store, what: str, lines: Sequence[Crystal], pointers: Mapping[
     """Search for the keywords alone, and print how often the line is there; one without keywords is not."""
     places = []
     for line in lines:
-        hits = store.searcher().search(pointers[line.id], utc_now(), limit=FIRST).hits if line.id in pointers else ()
+        hits = (
+            searcher_of(store).search(pointers[line.id], utc_now(), limit=FIRST).hits if line.id in pointers else ()
+        )
         places.append(next((at for at, hit in enumerate(hits) if hit.crystal.id == line.id), None))
     there = sum(place is not None for place in places) / len(lines)
     first = sum(place == 0 for place in places) / len(lines)

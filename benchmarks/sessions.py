@@ -200,7 +200,7 @@ def many(workspace: Workspace, place: Path, given: argparse.Namespace, workload:
 
 def opened(workspace: Workspace) -> Store:
     none = Embedding.given(Unavailable("not measured here"))
-    return open_owned(workspace, Config(), lambda: None, none, Index(workspace, lambda: None))
+    return open_owned(Index(workspace, lambda: None, none), Config())
 
 
 def main() -> None:

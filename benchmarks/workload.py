@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from daemon.workspace.searching import embed_waiting, embedder_of
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.salience import salience
@@ -218,7 +219,7 @@ class Workload:
 
 def fill(store: Store, workload: Workload, crystals: int) -> None:
     """Bring the store to so many crystals, all taken in by earlier dreams, with vectors, and ChromaDB told."""
-    embedder = store.embedder()
+    embedder = embedder_of(store)
     if embedder is None:
         raise SystemExit("; ".join(store.notices))
     number = store.crystals.count()
@@ -227,7 +228,7 @@ def fill(store: Store, workload: Workload, crystals: int) -> None:
         vectors = workload.vectors(number, [theme for _, theme in batch])
         number += len(batch)
         _write(store, [crystal for crystal, _ in batch], embedder.name, vectors)
-    store.embed()
+    embed_waiting(store)
 
 
 def _write(store: Store, crystals: list[Crystal], model: str, vectors: "NDArray[np.float32]") -> None:

@@ -5,7 +5,7 @@ beside which a dream may run, or `LocalAccess`, which takes the workspace's lock
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from daemon.workspace.status import ServiceStatus
     from daemon.workspace.stores import Store
     from daemon.workspace.vector_index import Embedding
+    from state.stores.disk.lock import Lock
 
 ReplyT = TypeVar("ReplyT")
 
@@ -100,6 +101,7 @@ class LocalAccess:
     notices: list[str] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
     _store: "Store | None" = None
+    _lock: "Lock | None" = None
 
     @property
     def open_store(self) -> "Store | None":
@@ -127,16 +129,23 @@ class LocalAccess:
     @contextmanager
     def write(self) -> "Iterator[Store]":
         """Open the stores with the lock, which is kept until the end of the call."""
-        from daemon.workspace.stores import open_exclusive, shared
+        from daemon.workspace.stores import open_locked, open_owned
 
         if self._store is None:
             dreaming = self.beside.open_store if self.beside is not None else None
-            if dreaming is not None:
-                opening = shared(dreaming, self.config)
+            if dreaming is not None:  # its lock and its index serve this thread as well
+                self._store = self._stack.enter_context(closing(open_owned(dreaming.index, self.config)))
             else:
-                opening = open_exclusive(self.workspace, self.config, self.command, self.wait_seconds, self.embedding)
-            self._store = self._stack.enter_context(opening)
+                opening = open_locked(self._acquired(), self.config, self.embedding)
+                self._store = self._stack.enter_context(opening)
         yield self._store
+
+    def _acquired(self) -> "Lock":
+        """Return the workspace's lock, held until the end of the call."""
+        from state.stores.disk.lock import acquire
+
+        self._lock = self._stack.enter_context(acquire(self.workspace, self.command, self.wait_seconds))
+        return self._lock
 
     def exclusive(self, *, wait: bool = False) -> "AbstractContextManager[Store]":  # noqa: ARG002 - who dreams here does not queue
         """Open the stores with the lock. Raise BusyError while this process dreams, even if the caller would wait."""
@@ -157,10 +166,10 @@ class LocalAccess:
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
         """Dream in this process; with a model in one of its own, if this process stays."""
         with self.write() as store:
-            if self.stays and self.config.model.name is not None:
+            if self.stays and self.config.model.name is not None and self._lock is not None:
                 from daemon.dream.process import dream_beside
 
-                return dream_beside(store, reason, mode, self.report)
+                return dream_beside(store, self._lock, reason, mode, self.report)
             from daemon.dream.run import dream_now
 
             return dream_now(store, reason, mode, self.report)

@@ -10,7 +10,7 @@ import reprlib
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -23,6 +23,9 @@ from state.document.approval import RULED, Approval, Heard, Policy, SectionRule
 from state.document.sections import SectionName
 from state.errors import ConfigError
 from state.secrets.policy import Redaction
+
+if TYPE_CHECKING:
+    from state.signals.hormones import Baselines
 
 # A list in the file is a tuple here.
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
@@ -157,11 +160,6 @@ class SecretsSection(_Section):
     redact: bool = True
     allow: Texts = ()
 
-    @property
-    def redaction(self) -> Redaction:
-        """Return the policy for `state.secrets`."""
-        return Redaction(self.redact, self.allow)
-
 
 class DaemonSection(_Section):
     """`dreamd serve`: its workspaces, dreams at once, minutes between passes, daily ceilings of all workspaces."""
@@ -236,6 +234,19 @@ class Config(_Section):
     # Where it was read from, which is no part of what it says.
     _file: Path | None = PrivateAttr(default=None)
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def redaction(self) -> Redaction:
+        """Return the policy for secrets."""
+        return Redaction(self.secrets.redact, self.secrets.allow)
+
+    @property
+    def baselines(self) -> "Baselines":
+        """Return the levels to which hormones fall back."""
+        from state.signals.hormones import Baselines
+
+        levels = self.hormones
+        return Baselines(levels.dopamine_baseline, levels.cortisol_baseline, levels.oxytocin_baseline)
 
     @property
     def file(self) -> Path | None:

@@ -32,6 +32,7 @@ from state.forgetting.known import Known
 from state.stores.database.connection import open_unmigrated, transaction
 from state.stores.database.tombstones import tombstones_in
 from state.stores.disk.workspace import Workspace
+from state.stores.history.changes import Changes
 from state.stores.history.lineage import Lineage
 from state.text.line import LINE_CHARACTERS, as_line
 from state.text.words import normalise
@@ -85,24 +86,25 @@ def propose_agreements(store: Store, now: datetime, environment: Mapping[str, st
     reader.start()
     reader.join(_PATIENCE_SECONDS)
     if not read:
-        store.notice("a workspace does not answer: what several of them agree on is looked at by the next dream")
+        store.notices.add("a workspace does not answer: what several of them agree on is looked at by the next dream")
         return 0
     (others,) = read
     found = _agreements(others.statements)
-    waiting = [one for one in store.changes.open() if one.is_agreement]
+    changes = Changes(store.connection)
+    waiting = [one for one in changes.open() if one.is_agreement]
     agreed = {normalise(as_line(said[0].text)) for said in found}
     gone = [one for one in waiting if others.all_read and normalise(one.change.operation.text) not in agreed]
     room = max(0, _MOST_WAITING - len(waiting) + len(gone))
-    staged = list(islice(_to_stage(store, found, others.forgotten), room))
+    staged = list(islice(_to_stage(store, changes, found, others.forgotten), room))
     if gone or staged:
         with transaction(store.connection):
-            store.check()
+            store.memory.check()
             for one in gone:
-                store.changes.decide(one.number, Decision.OUTDATED, now)
-            store.changes.propose(f"{now:%Y%m%dT%H%M%S%f}Z", staged, now)
+                changes.decide(one.number, Decision.OUTDATED, now)
+            changes.propose(f"{now:%Y%m%dT%H%M%S%f}Z", staged, now)
     if staged:
         said = "1 line" if len(staged) == 1 else f"{len(staged)} lines"
-        store.notice(f"several of your workspaces agree on {said}: 'dreamd review --global' shows them")
+        store.notices.add(f"several of your workspaces agree on {said}: 'dreamd review --global' shows them")
     return len(staged)
 
 
@@ -149,18 +151,18 @@ def _agreements(statements: Sequence[_Statement]) -> list[list[_Statement]]:
 
 
 def _to_stage(
-    store: Store, found: Sequence[Sequence[_Statement]], forgotten: Sequence[Known]
+    store: Store, changes: Changes, found: Sequence[Sequence[_Statement]], forgotten: Sequence[Known]
 ) -> Iterator[StagedChange]:
     """Return the agreements that are news, each as a new line."""
     text, _ = read_document(store.workspace, store.connection)
-    known = [*(one.change.operation.text for one in store.changes.agreements()), *store.lineage.tombstones()]
-    known += [one.operation.text for one in store.changes.earlier()]
+    known = [*(one.change.operation.text for one in changes.agreements()), *store.lineage.tombstones()]
+    known += [one.operation.text for one in changes.earlier()]
     known += [block.text for _, block in working(text).lines()]
     said_before = set(map(normalise, known))
     graves = [grave for grave in (store.crystals.forgotten.tombstones(), *forgotten) if grave]
     for said in found:
         texts = [one.text for one in said]
-        if normalise(texts[0]) in said_before or any(store.redaction.of(each) != each for each in texts):
+        if normalise(texts[0]) in said_before or any(store.config.redaction.of(each) != each for each in texts):
             continue
         if any(grave.found(each) for grave in graves for each in texts):
             continue

@@ -52,7 +52,7 @@ def has_begun(store: Store, dream: str) -> bool:
     except sqlite3.OperationalError:
         raise
     except Exception as error:  # noqa: BLE001 - of damaged bytes everything may come
-        store.notices.append(f"the checkpoints of dream {dream} are damaged ({error}), so it begins anew")
+        store.notices.add(f"the checkpoints of dream {dream} are damaged ({error}), so it begins anew")
         return False
 
 
@@ -89,9 +89,9 @@ def checkpoints(store: Store, dream: str = "") -> Iterator[sqlite3.Connection]:
             raise
         except sqlite3.DatabaseError as error:
             stack.close()
-            store.notices.append(f"{path} was damaged ({' '.join(str(error).split())}) and is begun anew")
+            store.notices.add(f"{path} was damaged ({' '.join(str(error).split())}) and is begun anew")
             for part in (path, path.with_name("dreams.db-wal"), path.with_name("dreams.db-shm")):
-                store.disk.remove(part)
+                store.memory.disk.remove(part)
             connection = _opened(stack, str(path))
         _make_tables(connection)
         if dream:  # a displaced process may have written on, and another failed to delete its own

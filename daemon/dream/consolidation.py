@@ -15,6 +15,8 @@ from daemon.dream.agreements import propose_agreements
 from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import Absorbed, absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
+from daemon.workspace.retention import sweep
+from daemon.workspace.searching import chroma_of, embed_waiting
 from daemon.workspace.stores import Store
 from state.errors import ConfigError
 from state.stores.crystals.crystals import Crystals
@@ -22,6 +24,7 @@ from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.skills import Skills
 from state.stores.database.connection import transaction
 from state.stores.history.lineage import Lineage
+from state.stores.history.memory import Memory
 
 COMPARE_BATCH = 64
 # An equal text is among the nearest to a crystal.
@@ -66,12 +69,12 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     kept = maintain(store, now)
     working = kept.promoted + hand_over(store, now)
     store.crystals.vectors.settle()
-    vectors = store.embed(stop) if store.crystals.vectors.wait() else 0
+    vectors = embed_waiting(store, stop) if store.crystals.vectors.wait() else 0
     compared, merged = merge_duplicates(store, stop)
-    archived, frozen = _age(store, now, stop)
+    archived, frozen = _age(store.memory, store.crystals, now, stop)
     skills = None if stop() else Skills(store.connection, store.crystals.vectors).refresh()
     propose_agreements(store, now)
-    store.sweep(now)
+    sweep(store, now)
     return Consolidation(
         notes=notes,
         turns=absorbed.turns,
@@ -104,10 +107,10 @@ def merge_duplicates(
     duplicates, count, merged = HiddenDuplicates(store.crystals), 0, 0
     batch = COMPARE_BATCH if most is None else min(most, COMPARE_BATCH)
     while not stop() and (most is None or count < most) and (keys := duplicates.waiting(batch)):
-        near = store.crystals.vectors.neighbours(keys, NEAREST, store.index())
+        near = store.crystals.vectors.neighbours(keys, NEAREST, chroma_of(store))
         canonical = duplicates.survivors({other for cosines in near.values() for other in cosines})
         with transaction(store.connection):
-            store.check()
+            store.memory.check()
             for key, cosines in near.items():
                 merged += sum(duplicates.merge(key, canonical.get(other, other)) for other in cosines)
             duplicates.compared(keys)
@@ -115,12 +118,12 @@ def merge_duplicates(
     return count, merged
 
 
-def _age(store: Store, now: datetime, stop: Callable[[], bool]) -> tuple[int, int]:
+def _age(memory: Memory, crystals: Crystals, now: datetime, stop: Callable[[], bool]) -> tuple[int, int]:
     """Archive what has faded; returns how many crystals were archived, and frozen."""
     archived = frozen = 0
     while not stop():
-        store.check()
-        faded, kept = store.crystals.archive_faded(now)
+        memory.check()
+        faded, kept = crystals.archive_faded(now)
         archived, frozen = archived + faded, frozen + kept
         if not faded + kept:
             break

@@ -10,6 +10,7 @@ from daemon.ingest.notes import absorb_notes, note_crystal, pending_crystals
 from daemon.workspace.agent_files import write_agent_files
 from daemon.workspace.document import settle_document
 from daemon.workspace.redaction import learnable
+from daemon.workspace.searching import embed_waiting, embedder_of, searcher_of
 from daemon.workspace.stores import Store, utc_now
 from graphs.input_budget import room_of, room_of_notes
 from graphs.ports import Trial
@@ -20,6 +21,7 @@ from state.pending import Bite
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.disk.looked_through import LookedThrough
 from state.stores.git.reading import note_git
+from state.stores.history.ledger import Ledger
 from state.stores.vectors.embedder import Embedder
 
 # A dream over more of them would take longer than a person waits, however short they are.
@@ -68,15 +70,15 @@ class WorkspaceMemory:
 
     @property
     def _bite(self) -> Bite:
-        redaction = self.store.redaction
+        redaction = self.store.config.redaction
         return Bite(MOST_NOTES, room_of_notes(self.context_window), lambda note: room_of(redaction.of(note.text)))
 
     @contextmanager
     def trial(self, crystals: Sequence[Crystal]) -> Iterator[Trial]:
         """Search as if these crystals were stored; nothing is written."""
-        with closing(Beside(self._new(crystals), self.store.embedder())) as beside:
+        with closing(Beside(self._new(crystals), embedder_of(self.store))) as beside:
             at = crystals[0].created_at if crystals else _EPOCH
-            yield _Trial(self.store.searcher(beside), at, self.store.embedder())
+            yield _Trial(searcher_of(self.store, beside), at, embedder_of(self.store))
 
     def _new(self, crystals: Sequence[Crystal]) -> list[Crystal]:
         """Return the crystals that may be learnt and that a search of the store would not show as they are."""
@@ -92,15 +94,15 @@ class WorkspaceMemory:
         """
         memory = self.store.memory
         absorb_notes(self.store, utc_now())  # scratch.md is written anew with all that is pending then
-        if not memory.is_committed(dream.id):
+        if self.store.lineage.version_of(dream.id) is None:
             settle_document(self.store)  # git may have changed MEMORY.md since the dream has read it
         done = memory.consume(dream) if dream.changes_nothing and dream.number > 1 else memory.commit(dream)
         note_git(self.store.workspace, self.store.connection)
         write_agent_files(self.store)
-        looked = LookedThrough(self.store.workspace, self.store.redaction)
+        looked = LookedThrough(self.store.workspace, self.store.config.redaction)
         looked.redacted(done.after)
         looked.keep()  # so that no session start has to
-        self.store.embed()
+        embed_waiting(self.store)
         return done
 
 
@@ -111,7 +113,8 @@ class DryMemory(WorkspaceMemory):
     def read(self, dream: str, reason: Reason, now: datetime, upto: "Upto | None" = None) -> Snapshot:  # noqa: ARG002
         """Read the pending notes; those that just arrived stay where they are."""
         pending = self._bite.of(self.store.notes.each_pending(), lambda note: note)
-        made = learnable(self.store.crystals, (note_crystal(self.store, note, now) for note in pending))
+        connection, config = self.store.connection, self.store.config
+        made = learnable(self.store.crystals, (note_crystal(connection, config, note, now) for note in pending))
         ids = self.store.crystals.ids_of(one.digest for one in made)
         notes = [replace(one, id=ids.get(one.digest, one.digest)) for one in made]
         waiting = self.store.notes.count().notes - len(pending)
@@ -123,16 +126,16 @@ class DryMemory(WorkspaceMemory):
         return dream
 
 
-def commit_owners(store: Store, dream: Dream, reason: str, commit: Callable[[Dream], Dream]) -> Dream:
+def commit_owners(ledger: Ledger, dream: Dream, reason: str, commit: Callable[[Dream], Dream]) -> Dream:
     """Commit a version by the owner in a run of its own, which the caller ends.
 
     Raises ConflictError, and the run has failed, when they saved MEMORY.md in this instant.
     """
-    store.ledger.begin(dream.id, reason, dream.at)
+    ledger.begin(dream.id, reason, dream.at)
     try:
         return commit(dream)
     except ConflictError as error:
-        store.ledger.end(dream.id, "failed", f"{error.code}: {error}", utc_now())
+        ledger.end(dream.id, "failed", f"{error.code}: {error}", utc_now())
         raise
 
 

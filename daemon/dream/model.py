@@ -1,47 +1,67 @@
 """Model: the configured model of a dream, behind the ceilings of its workspace and of all workspaces."""
 
 import os
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from daemon.config.paths import spent_folder
-from daemon.config.settings import day_start
+from daemon.config.settings import Config, ModelSection, day_start
 from daemon.dream.answers import messages_of, without_secrets
 from daemon.models.litellm_model import LitellmModel
-from daemon.workspace.stores import Asked, Store, utc_now
+from daemon.workspace.stores import utc_now
 from graphs.ports import Answer, Model, Request
 from state.budget import Spend, check_day
 from state.codec import decode, encode
 from state.errors import ModelError
-from state.stores.history.daily_spend import daily_spend
-from state.stores.history.ledger import Call
+from state.stores.history.daily_spend import DailySpend
+from state.stores.history.ledger import Call, Ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from daemon.models.metered import Call as PaidCall
     from daemon.models.metered import PricedModel
 
 
-def model_for(store: Store, dream: str) -> Model | None:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call of a model that a dream is about to make, and the most that it may cost."""
+
+    dream: str
+    most: Call
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Whoever has a dream dreamt, and what they are told of it.
+
+    `asked` is told each call of a model before it is made, and None when it is recorded; `unread` the transcripts
+    that could not be read. `hide` says what is raised in place of a model's error.
+    """
+
+    asked: Callable[[Asked | None], None] = lambda _: None
+    unread: Callable[[tuple[str, ...]], None] = lambda _: None
+    hide: Callable[[ModelError], ModelError] = lambda error: error
+
+
+def model_for(config: Config, ledger: Ledger, dream: str, listener: Listener) -> Model | None:
     """Return the configured model, its calls replayed, recorded and limited; None when none is configured."""
-    name = store.config.model.name
+    name = config.model.name
     if name is None:
         return None
     from daemon.models.errors import lost_answer
     from daemon.models.metered import Metered
 
-    together = daily_spend(spent_folder(os.environ))
+    together = DailySpend(spent_folder(os.environ))
 
     def allow(about_to: Spend) -> None:
-        check_day(store.config.daemon.limits, today=together.of(utc_now()), about_to=about_to)
-        lost = lost_answer(name, about_to, store.config.model.max_output_tokens, 0.0)
+        check_day(config.daemon.limits, today=together.of(utc_now()), about_to=about_to)
+        lost = lost_answer(name, about_to, config.model.max_output_tokens, 0.0)
         most = Call("", name, encode(lost), usable=False, tokens=about_to.tokens, usd=about_to.usd)
-        store.asking(Asked(dream, most))
+        listener.asked(Asked(dream, most))
 
     def record(call: "PaidCall") -> None:
         spend = call.spend
-        answer = replace(call.answer, text=without_secrets(call.answer.text, store.redaction))
+        answer = replace(call.answer, text=without_secrets(call.answer.text, config.redaction))
         kept = Call(
             digest=call.digest,
             model=answer.model,
@@ -51,41 +71,40 @@ def model_for(store: Store, dream: str) -> Model | None:
             usd=spend.usd,
             request=messages_of(call.request),
         )
-        store.ledger.record_call(dream, kept, utc_now())
+        ledger.record_call(dream, kept, utc_now())
         together.add(spend, utc_now())
-        store.asking(None)
+        listener.asked(None)
 
     def replay(digest: str) -> Answer | None:
-        known = store.ledger.replay(dream, digest)
+        known = ledger.replay(dream, digest)
         return decode(Answer, known) if known is not None else None
 
     return Metered(
-        _model(store, name),
-        store.config.limits.ceilings,
+        _model(config.model, name, listener),
+        config.limits.ceilings,
         record=record,
         replay=replay,
-        today=lambda: store.ledger.spent(since=day_start(utc_now())),
-        before=store.ledger.spent(dream=dream),
+        today=lambda: ledger.spent(since=day_start(utc_now())),
+        before=ledger.spent(dream=dream),
         allow=allow,
     )
 
 
-def _model(store: Store, name: str) -> "PricedModel":
+def _model(section: ModelSection, name: str, listener: Listener) -> "PricedModel":
     from daemon.models.headless import AGENTS, HeadlessModel
 
-    section = store.config.model
     seconds, tokens = section.timeout_seconds, section.max_output_tokens
     if name in AGENTS:
         return HeadlessModel(name, timeout_seconds=seconds, max_output_tokens=tokens)
-    return _StoresModel(
-        store.hide, name, api_base=section.api_base, timeout_seconds=seconds, max_output_tokens=tokens
+    return _HidingModel(
+        listener.hide, name, api_base=section.api_base, timeout_seconds=seconds, max_output_tokens=tokens
     )
 
 
-class _StoresModel(LitellmModel):
-    """A model whose errors are those that `Store.hide` makes of them."""
+class _HidingModel(LitellmModel):
+    """A model whose errors are those that `Listener.hide` makes of them."""
 
-    def __init__(self, hide: "Callable[[ModelError], ModelError]", name: str, **settings: Any) -> None:  # noqa: ANN401
+    def __init__(self, hide: Callable[[ModelError], ModelError], name: str, **settings: Any) -> None:  # noqa: ANN401
         super().__init__(name, **settings)
         self._hide = hide
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import IO, NoReturn
@@ -27,22 +28,23 @@ from typing import IO, NoReturn
 from daemon.config.beside import Process, start_beside
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config
+from daemon.dream.model import Asked, Listener
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.models import headless
 from daemon.models.errors import discreet
 from daemon.observability import logs
 from daemon.observability.failures import failure
-from daemon.workspace.stores import Asked, Store, follow_clock, open_owned, utc_now
+from daemon.workspace.stores import Store, follow_clock, open_owned, utc_now
 from daemon.workspace.vector_index import Embedding, Index
 from state import errors
 from state.budget import Spend
 from state.codec import decode, encode
 from state.dream import Reason
 from state.errors import DreamdError, ModelError, StorageError
-from state.stores.disk.lock import Turn, take_over
+from state.stores.disk.lock import Lock, Turn, take_over
 from state.stores.disk.workspace import Workspace
-from state.stores.history.daily_spend import daily_spend
+from state.stores.history.daily_spend import DailySpend
 
 # The parent looks so often whether it has the lock.
 _LOOK_SECONDS = 0.25
@@ -91,22 +93,25 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How the dream ended: in an outcome, or with a failure; notices, and what of transcripts could not be read."""
+    """How the dream ended: in an outcome, or with a failure; and notices."""
 
     outcome: Outcome | None
     failure: Raised | None
     notices: tuple[str, ...]
-    unread: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One line of the process. `asked`: a call begins; `answered`: it is recorded; `hidden`: what an error said."""
+    """One line of the process.
+
+    `asked`: a call begins; `answered`: it is recorded; `hidden`: what an error said; `unread`: of transcripts.
+    """
 
     step: Step | None = None
     asked: Asked | None = None
     answered: bool = False
     hidden: Raised | None = None
+    unread: tuple[str, ...] | None = None
     end: End | None = None
 
 
@@ -115,24 +120,25 @@ class Said:
 
 def dream_beside(
     store: Store,
+    lock: Lock,
     reason: Reason,
     mode: Mode,
     on_step: Callable[[Step], None],
     *,
+    unread: Callable[[tuple[str, ...]], None] = lambda _: None,
     discreetly: bool = False,
 ) -> Outcome:
     """Dream as `dream_now` does, and raise what it raises, in a process that holds the lock of these stores as well.
 
-    What `on_step` raises ends the process, and the next dream goes on.
+    What `on_step` raises ends the process, and the next dream goes on; `unread` is told as by `Listener`.
     `discreetly`: what the model says of itself is in the log alone. Raise ModelError if the process dies, twice.
     """
-    assert store.lock is not None, "whoever dreams owns the workspace"
     turn = store.memory.alone.path if isinstance(store.memory.alone, Turn) else None
-    handed = Handed(store.workspace, store.config, store.lock.fence, reason, mode, discreetly, turn)
+    handed = Handed(store.workspace, store.config, lock.fence, reason, mode, discreetly, turn)
     log, how = logs.get(workspace=store.workspace.root.name), ""
     for _ in range(_TRIES):
         try:
-            return _Dreaming(store, on_step).run(handed)
+            return _Dreaming(store, lock, on_step, unread).run(handed)
         except _DiedError as died:
             how = died.how
             log.warning("dream_process_died", process=died.pid, why=how)
@@ -154,9 +160,15 @@ class _LateError(ModelError):
 class _Dreaming:
     """One process, from its start to its end."""
 
-    def __init__(self, store: Store, on_step: Callable[[Step], None]) -> None:
-        self._store = store
-        self._on_step = on_step
+    def __init__(
+        self,
+        store: Store,
+        lock: Lock,
+        on_step: Callable[[Step], None],
+        unread: Callable[[tuple[str, ...]], None],
+    ) -> None:
+        self._store, self._lock = store, lock
+        self._on_step, self._unread = on_step, unread
         self._asked: Asked | None = None  # a call that has begun, and is not recorded
         self._ends_at = float("inf")
 
@@ -172,20 +184,19 @@ class _Dreaming:
             raise
         finally:
             _ended(process)
-        self._store.notices += end.notices
-        self._store.unread = end.unread
+        for notice in end.notices:
+            self._store.notices.add(notice)
         if end.failure is not None:
             if not end.failure.kind:
                 log.error("dream_process_failed", frames=end.failure.what)
             raise end.failure.error()
         assert end.outcome is not None
         if self._store.crystals.vectors.waiting()[1]:
-            self._store.indexing.tell(self._store.crystals)
+            self._store.index.tell(self._store.crystals)
         return end.outcome
 
     def _start(self, handed: Handed) -> Process:
-        assert self._store.lock is not None
-        with self._store.lock.shared() as fd:
+        with self._lock.shared() as fd:
             words = ["dream", str(handed.workspace.root), "--lock", str(fd)]
             try:
                 process = start_beside(words, (fd,))
@@ -204,6 +215,8 @@ class _Dreaming:
                 self._on_step(said.step)
             elif said.hidden is not None:
                 logs.get().warning("model_failed", error=said.hidden.error())
+            elif said.unread is not None:
+                self._unread(said.unread)
             elif said.end is not None:
                 return said.end
             elif said.asked is not None and self._ends_at == float("inf"):
@@ -220,7 +233,7 @@ class _Dreaming:
         with selectors.DefaultSelector() as selector:
             selector.register(stdout, selectors.EVENT_READ)
             while True:
-                self._store.check()
+                self._store.memory.check()
                 if time.monotonic() > self._ends_at:
                     what = "the dream took longer than limits.wall_seconds_per_dream, and was ended"
                     raise _LateError(what, "the next one goes on with it")
@@ -236,7 +249,7 @@ class _Dreaming:
         if (asked := self._asked) is None:
             return
         self._store.ledger.record_call(asked.dream, asked.most, utc_now())
-        daily_spend(spent_folder(os.environ)).add(Spend(1, asked.most.tokens, asked.most.usd), utc_now())
+        DailySpend(spent_folder(os.environ)).add(Spend(1, asked.most.tokens, asked.most.usd), utc_now())
 
 
 def _ended(process: Process) -> None:
@@ -313,20 +326,20 @@ def _dreamt(handed: Handed, fd: int, wire: IO[bytes]) -> End:
     failed: Raised | None = None
     try:
         lock = take_over(handed.workspace, fd, handed.fence)
-        index = Index(handed.workspace, lock.check, beside=True)
-        embedding = Embedding(model=handed.config.embeddings.model)
-        store = open_owned(handed.workspace, handed.config, lock.check, embedding, index)
+        index = Index(handed.workspace, lock.check, Embedding(handed.config.embeddings.model), beside=True)
+        store = open_owned(index, handed.config, Turn(handed.turn) if handed.turn is not None else None)
+        listener = Listener(
+            asked=lambda asked: _tell(wire, Said(asked=asked) if asked else Said(answered=True)),
+            unread=lambda unread: _tell(wire, Said(unread=unread)),
+            hide=partial(_hidden, wire=wire) if handed.discreet else Listener().hide,
+        )
         with closing(store):
-            if handed.turn is not None:
-                store.memory.alone = Turn(handed.turn)
-            store.asking = lambda asked: _tell(wire, Said(asked=asked) if asked else Said(answered=True))
-            if handed.discreet:
-                store.hide = lambda error: _hidden(error, wire)
-            outcome = dream_now(store, handed.reason, handed.mode, lambda step: _tell(wire, Said(step=step)))
+            outcome = dream_now(
+                store, handed.reason, handed.mode, lambda step: _tell(wire, Said(step=step)), listener
+            )
     except Exception as error:  # noqa: BLE001 - the parent raises it
         failed = _failure(error)
-    notices, unread = (tuple(store.notices), store.unread) if store is not None else ((), None)
-    return End(outcome, failed, notices, unread)
+    return End(outcome, failed, tuple(store.notices) if store is not None else ())
 
 
 def _hidden(error: ModelError, wire: IO[bytes]) -> ModelError:

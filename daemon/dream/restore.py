@@ -8,6 +8,7 @@ from daemon.dream.memory import commit_owners
 from daemon.ingest.notes import absorb_notes
 from daemon.workspace.agent_files import write_agent_files
 from daemon.workspace.document import read_document, settle_document
+from daemon.workspace.searching import embed_waiting
 from daemon.workspace.stores import Store, utc_now
 from state.changes.change import Change, CurrentLine, numbered
 from state.changes.owner import restored_text
@@ -17,6 +18,7 @@ from state.document.sections import SectionName
 from state.dream import RESTORE, Decided, Decision, Dream, Remark
 from state.errors import NotFoundError, StorageError
 from state.signals.hormones import mood
+from state.stores.crystals.hormones import Feelings
 from state.stores.history.changes import OPEN, Changes
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
@@ -57,7 +59,7 @@ def restore(store: Store, number: int) -> Dream:
         reason=f"version {number}",
         before=before,
         after=text,
-        mood=mood(store.feelings.levels(now)),
+        mood=mood(Feelings(store.connection, store.config.baselines).levels(now)),
         changes=numbered(_pointing(store.lineage, changes), store.lineage.next_line()),
         dreamt=tuple(dict.fromkeys((*dreamt, *unread))),
         redreamt=redreamt,
@@ -65,12 +67,12 @@ def restore(store: Store, number: int) -> Dream:
         tombstones=tuple(one for one in lifted if normalise(one) not in present),
         lifted_tombstones=tuple(one for one in store.lineage.tombstones() if normalise(one) in present),
         problems=(*problems, *lost.values()),
-        decided=_undecided(store.changes, later),
+        decided=_undecided(Changes(store.connection), later),
     )
-    done = commit_owners(store, dream, f"restore of version {number}", store.memory.commit)
+    done = commit_owners(store.ledger, dream, f"restore of version {number}", store.memory.commit)
     settle_document(store)
     write_agent_files(store)
-    store.embed()
+    embed_waiting(store)
     store.ledger.end(dream.id, "committed", f"version {number} again", utc_now(), done.number)
     return done
 

@@ -24,6 +24,7 @@ from state.errors import ConflictError, DreamdError, RejectedError, UsageError
 from state.scratch import Note
 from state.stores.database.connection import transaction
 from state.stores.database.tables import Change
+from state.stores.history.changes import Changes
 from state.text.words import normalise
 
 # What may be decided of a change, by what it is.
@@ -75,16 +76,16 @@ def decide_changes(
     """
     settle_document(store)
     again = _to_reopen(store, reopen)
-    changes = {number: store.changes.get(number) for number in decisions}
+    changes = {number: Changes(store.connection).get(number) for number in decisions}
     for number, change in changes.items():
         _require_possible(change, decisions[number], texts.get(number))
     now = utc_now()
     carried = _carried(store, changes, decisions, texts, now)
     at_once = {number: one for number, one in decisions.items() if one in {Decision.DECLINED, Decision.ACCEPTED}}
     with transaction(store.connection):
-        store.check()
+        store.memory.check()
         for number, decision in {**at_once, **again}.items():
-            store.changes.decide(number, decision, now)
+            Changes(store.connection).decide(number, decision, now)
     _let_go(store, [changes[number] for number in carried.outdated], Decision.OUTDATED, now)
     return replace(carried, decided={**carried.decided, **at_once, **again})
 
@@ -94,7 +95,7 @@ def _to_reopen(store: Store, numbers: Collection[int]) -> dict[int, Decision]:
     again = dict[int, Decision]()
     lines = _lines(store) if numbers else ()
     for number in numbers:
-        change = store.changes.any(number)
+        change = Changes(store.connection).any(number)
         if change.decision not in REOPENED:
             raise UsageError(
                 f"change {number} is {change.decision.value}", "only what was declined or accepted is reopened"
@@ -107,7 +108,7 @@ def _to_reopen(store: Store, numbers: Collection[int]) -> dict[int, Decision]:
 
 def open_changes(store: Store) -> list[tuple[Change, bool]]:
     """Return the changes that wait or applied, each with whether it is outdated."""
-    waiting = store.changes.open()
+    waiting = Changes(store.connection).open()
     lines = _lines(store) if waiting else ()
     return [(one, _is_over(one, lines)) for one in waiting]
 
@@ -121,7 +122,7 @@ def settle(store: Store, now: datetime) -> int:
 
     What one of them says anew becomes a note again, of the time when it was said, unless the owner changed its lines.
     """
-    waiting = store.changes.open()
+    waiting = Changes(store.connection).open()
     if not waiting:
         return 0
     lines = _lines(store)
@@ -194,14 +195,14 @@ def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: da
         # What workspaces agree on stands in them: it is no news of this one.
         note = _as_note(one) if one.decision is Decision.WAITING and not one.is_agreement else None
         if note is None or decision is Decision.CORRECTED or normalise(note.text) in standing:
-            store.changes.decide(one.number, decision, now)
+            Changes(store.connection).decide(one.number, decision, now)
             continue
         # In this order: a kill in between leaves a note that is pending, and is not written a second time.
         if note.text not in pending:
-            store.notes.say_again(note, store.redaction)
+            store.notes.say_again(note, store.config.redaction)
         absorb_notes(store, now, most=None)
-        digest = note_crystal(store, note, now).digest
-        store.changes.decide(one.number, decision, now, store.crystals.ids_of([digest]).get(digest, ""))
+        digest = note_crystal(store.connection, store.config, note, now).digest
+        Changes(store.connection).decide(one.number, decision, now, store.crystals.ids_of([digest]).get(digest, ""))
 
 
 def _as_note(change: Change) -> Note | None:
@@ -233,10 +234,10 @@ def change(store: Store, wishes: Sequence[Wish], digest: str = "") -> tuple[Drea
     if not store.lineage.last_version():
         raise ConflictError("no dream has read MEMORY.md yet", "change the file, or run 'dreamd dream' first")
     settle_document(store)
-    content = store.disk.read_optional(store.workspace.document) or b""
+    content = store.memory.disk.read_optional(store.workspace.document) or b""
     if digest and hashlib.sha256(content).hexdigest() != digest:
         raise ConflictError("MEMORY.md is not what it was when you looked at it", _UNCHANGED)
-    done = change_lines(_read(store, utc_now()), wishes, lambda text: shown(store.redaction, text)[0])
+    done = change_lines(_read(store, utc_now()), wishes, lambda text: shown(store.config.redaction, text)[0])
     if done.dream is None:
         raise _refused(done)
     left = {normalise(line.text) for line, _ in done.dream.left}
@@ -273,10 +274,10 @@ def _committed(
     """
     corrected = [
         one.decided(Decision.CORRECTED)
-        for one in store.changes.open()
+        for one in Changes(store.connection).open()
         if one.decision is Decision.WAITING and any(normalise(line.text) in left for line in one.change.lines)
     ]
     dream = replace(dream, decided=(*decided, *corrected))
-    done = commit_owners(store, dream, reason, WorkspaceMemory(store).commit)
+    done = commit_owners(store.ledger, dream, reason, WorkspaceMemory(store).commit)
     store.ledger.end(done.id, "committed", detail, utc_now(), done.number)
     return done

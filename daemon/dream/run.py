@@ -3,7 +3,7 @@
 import gc
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache
@@ -15,7 +15,7 @@ from daemon.dream.answers import settle_answers
 from daemon.dream.checkpoints import checkpoints, drop, has_begun, saver_of
 from daemon.dream.consolidation import merge_duplicates, new_input
 from daemon.dream.memory import DryMemory, Upto, WorkspaceMemory
-from daemon.dream.model import model_for
+from daemon.dream.model import Listener, model_for
 from daemon.dream.progress import Step, StepRecord, answered, evicted, gathered
 from daemon.dream.review import settle
 from daemon.ingest.notes import BATCH, absorb_notes
@@ -23,6 +23,8 @@ from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.sessions import hand_over, maintain
 from daemon.workspace.document import settle_document
+from daemon.workspace.retention import copy_if_due, sweep
+from daemon.workspace.searching import embed_waiting
 from daemon.workspace.stores import Store, utc_now
 from graphs import talk
 from graphs.checks import FORGOTTEN
@@ -33,6 +35,7 @@ from state.document.operations import Refusal
 from state.dream import Dream, Kind, Reason, Snapshot
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
 from state.stores.database.tables import Run
+from state.stores.history.changes import Changes
 from state.stores.history.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -65,6 +68,7 @@ class _Begun:
     at: datetime
     mode: Mode
     resumed: bool = False
+    listener: Listener = field(default_factory=Listener)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,31 +87,38 @@ class Outcome:
     changes: int = 0
 
 
-def dream_now(store: Store, reason: Reason, mode: Mode, on_step: Callable[[Step], None] = lambda _: None) -> Outcome:
+def dream_now(
+    store: Store,
+    reason: Reason,
+    mode: Mode,
+    on_step: Callable[[Step], None] = lambda _: None,
+    listener: Listener | None = None,
+) -> Outcome:
     """Go on with an interrupted dream, or run a new one.
 
     Raises NothingToDoError when there is too little that is new (the ledger says so), RejectedError when the guards
     refused it (nothing is consumed), and whatever the model or the disk failed with (likewise).
     """
-    now, steps = utc_now(), StepRecord(store.ledger, on_step, utc_now)
-    if mode is not Mode.DRY and (outcome := _go_on(store, mode, steps)) is not None:
+    now, steps, listener = utc_now(), StepRecord(store.ledger, on_step, utc_now), listener or Listener()
+    if mode is not Mode.DRY and (outcome := _go_on(store, mode, steps, listener)) is not None:
         return outcome
     dream = f"{now:%Y%m%dT%H%M%S%f}Z"
     if mode is not Mode.DRY:
-        _ingest(store, now, steps)
+        _ingest(store, now, steps, listener)
         _require_input(store, dream, reason, now)
         store.ledger.begin(dream, reason.value, now)
         steps.begin(dream)
     elif not new_input(store):
         raise NothingToDoError("there is nothing new since the last dream", "add a note with 'dreamd note'")
     _keep_what_is_loaded()
-    outcome = _run(store, _Begun(dream, reason, now, mode), on_step if mode is Mode.DRY else steps)
+    begun = _Begun(dream, reason, now, mode, listener=listener)
+    outcome = _run(store, begun, on_step if mode is Mode.DRY else steps)
     if mode is not Mode.DRY:
-        store.copy_if_due(utc_now(), timedelta(hours=store.config.retention.copies_hours))
+        copy_if_due(store, utc_now(), timedelta(hours=store.config.retention.copies_hours))
     return outcome
 
 
-def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> None:
+def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None], listener: Listener) -> None:
     """Take in everything new before a dream: the owner's lines, transcripts, notes, sessions; then clean up."""
     settle_document(store)
     migrate(store, now)
@@ -117,16 +128,17 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
     absorbed = absorb_transcripts(
         store, transcript_files(store.workspace, store.config), now, lambda line: on_step(Step("ingest", line))
     )
-    store.unread = absorbed.problems
-    store.notices += absorbed.problems
+    listener.unread(absorbed.problems)
+    for problem in absorbed.problems:
+        store.notices.add(problem)
     notes = absorb_notes(store, now, most=BATCH)  # the oldest: a dream takes in no more of a long log
     items = maintain(store, now).promoted + hand_over(store, now)
-    store.sweep(now)
+    sweep(store, now)
     if notes or absorbed.turns:
         on_step(Step("absorb", f"{notes} new notes, {absorbed.turns} new turns"))
     if items:
         on_step(Step("sessions", f"{items} items that left working memory"))
-    if vectors := store.embed():
+    if vectors := embed_waiting(store):
         on_step(Step("embed", f"{vectors} new vectors"))
     if merged := merge_duplicates(store, most=COMPARED)[1]:
         on_step(Step("compare", f"{merged} said before"))
@@ -150,22 +162,22 @@ def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> N
     raise NothingToDoError(f"only {detail} (dream.min_chunks)", "'dreamd dream' by hand needs one")
 
 
-def _go_on(store: Store, mode: Mode, steps: StepRecord) -> Outcome | None:
+def _go_on(store: Store, mode: Mode, steps: StepRecord, listener: Listener) -> Outcome | None:
     """Finish an interrupted commit, then go on with an interrupted dream; None when there is none to go on with."""
     store.memory.recover()  # a store that stays open: what its last dream had decided and failed to finish
     # A restore that was killed after a killed dream leaves two.
     while (unfinished := store.ledger.unfinished()) is not None:
-        if (outcome := _resume(store, unfinished, mode, steps)) is not None:
+        if (outcome := _resume(store, unfinished, mode, steps, listener)) is not None:
             return outcome
     return None
 
 
-def _resume(store: Store, run: Run, mode: Mode, steps: StepRecord) -> Outcome | None:
+def _resume(store: Store, run: Run, mode: Mode, steps: StepRecord, listener: Listener) -> Outcome | None:
     """Go on with a dream that was killed; None when it had said nothing, or can no longer be finished."""
     version = store.lineage.version_of(run.id)
     if version is not None:
         store.ledger.end(run.id, "committed", "finished after an interruption", utc_now(), version)
-        store.notices.append(f"the interrupted dream {run.id} had committed version {version}")
+        store.notices.add(f"the interrupted dream {run.id} had committed version {version}")
         drop(store)
         return None
     if not has_begun(store, run.id):
@@ -174,7 +186,8 @@ def _resume(store: Store, run: Run, mode: Mode, steps: StepRecord) -> Outcome | 
         return None
     steps.begin(run.id)
     steps(Step("resume", f"dream {run.id} was interrupted; it goes on"))
-    return _run(store, _Begun(run.id, Reason(run.reason), run.started_at, mode, resumed=True), steps)
+    begun = _Begun(run.id, Reason(run.reason), run.started_at, mode, resumed=True, listener=listener)
+    return _run(store, begun, steps)
 
 
 def _run(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> Outcome:
@@ -187,7 +200,7 @@ def _run(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> Outcom
         raise
     except Exception as error:
         # What is decided is finished by the next dream, which then ends this run.
-        if not is_dry and not store.memory.is_committed(dream):
+        if not is_dry and store.lineage.version_of(dream) is None:
             code = error.code if isinstance(error, DreamdError) else type(error).__name__
             store.ledger.end(dream, "failed", f"{code}: {error}", utc_now())
             settle_answers(store, dream)
@@ -211,7 +224,7 @@ def _run(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> Outcom
 def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tuple[Snapshot, Ended]:
     """Return what a dream has read, and how it ended. One without a model, or without news, is no conversation."""
     dream, mode = begun.id, begun.mode
-    model = model_for(store, dream)
+    model = model_for(store.config, store.ledger, dream, begun.listener)
     window = model.context_window if model else None
     memory = (DryMemory if mode is Mode.DRY else WorkspaceMemory)(store, window)
     upto, told = None, list[talk.Message]()
@@ -322,5 +335,5 @@ def _conclude(store: Store, begun: _Begun, snapshot: Snapshot, ended: Ended) -> 
             detail = f"{forgotten} {'text' if forgotten == 1 else 'texts'} withheld: forgotten"
         store.ledger.end(dream, "committed", detail, utc_now(), record.number)
     pending = store.notes.count()
-    changes = store.changes.counts().waiting
+    changes = Changes(store.connection).counts().waiting
     return Outcome(record, mode, ended.refused, begun.resumed, pending.notes, pending.more, changes)

@@ -40,6 +40,7 @@ from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.meta import Meta
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
+from state.stores.history.changes import Changes
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import NOTES_LEFT
 from state.text.words import normalise
@@ -78,8 +79,8 @@ def snapshot(
     newest = store.crystals.newest() if newest is None else newest
     read = _standing(store, dream, reason, now)
     old_sections = _old_text(store.lineage, read.text, now)
-    feed, feed_problems = _feed(store.workspace, store.disk, now)
-    old_pieces = (_old_piece(store.redaction, line) for line in _offered(store.lineage, old_sections))
+    feed, feed_problems = _feed(store.workspace, store.memory.disk, now)
+    old_pieces = (_old_piece(store.config.redaction, line) for line in _offered(store.lineage, old_sections))
     evidence = (*_evidence(store, read.lines, notes, now, newest), *numbered(Kind.FEED, feed), *old_pieces)
     named = named_by_notes(store, read.lines)
     replaced = set(chain.from_iterable(named.values()))
@@ -95,8 +96,8 @@ def snapshot(
         notes=tuple(notes),
         taken=tuple(taken),
         problems=(*read.problems, *feed_problems),
-        earlier=store.changes.earlier(),
-        undecided=store.changes.undecided(),
+        earlier=Changes(store.connection).earlier(),
+        undecided=Changes(store.connection).undecided(),
         newest=newest,
         waiting=waiting,
         unasked=store.ledger.refused(evidence),
@@ -123,7 +124,7 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
     known = lines_in(document, store.lineage.current_lines())
     said_at = grounds_of(store.lineage, store.crystals, known).said_at
     lines = tuple(replace(line, said_at=said_at.get(line.id)) for line in known)
-    hormones = store.feelings.levels(now)
+    hormones = Feelings(store.connection, store.config.baselines).levels(now)
     return Snapshot(
         dream=dream,
         now=now,
@@ -133,16 +134,16 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
         budget=_budget(store, text, document, old_text),
         next_line=store.lineage.next_line(),
         hormones=hormones,
-        felt=_felt(store.lineage, store.feelings, hormones, now),
+        felt=_felt(store.lineage, Feelings(store.connection, store.config.baselines), hormones, now),
         lines=lines,
         pointers=pointers,
         pointed=tuple(store.crystals.get([pointer.crystal for pointer in pointers])),
-        twins=_twins(store.crystals, store.redaction, lines),
+        twins=_twins(store.crystals, store.config.redaction, lines),
         tombstones=tuple(one for one in tombstones if normalise(one) not in present),
         old_text=old_text,
         problems=problems,
-        genome=_genome(store.workspace, store.disk),
-        redaction=store.redaction,
+        genome=_genome(store.workspace, store.memory.disk),
+        redaction=store.config.redaction,
         forgotten=store.crystals.forgotten.tombstones(),
         policy=store.config.dream.policy,
         handwritten=tuple(sorted(store.lineage.handwritten())),
@@ -231,9 +232,9 @@ def _evidence(
     every = (
         *numbered(Kind.NOTE, [_piece(crystal, Kind.NOTE) for crystal in written]),
         *numbered(Kind.CRYSTAL, [_piece(one, Kind.CRYSTAL) for one in news if one.origin is not Origin.SCRATCH]),
-        *numbered(Kind.GAP, _gaps(store.lineage, store.questions, lines, now)),
+        *numbered(Kind.GAP, _gaps(store.lineage, Questions(store.connection), lines, now)),
         *numbered(Kind.SKILL, _skills(store.connection, store.crystals, now)),
-        *numbered(Kind.WORKING, _working(store.connection, store.redaction, now)),
+        *numbered(Kind.WORKING, _working(store.connection, store.config.redaction, now)),
     )
     left_out = store.config.dream.policy.heard is Heard.LEAVE
     return tuple(piece for piece in every if piece.trust.rank >= Trust.AGENT.rank and not (piece.heard and left_out))
@@ -330,7 +331,7 @@ def _budget(store: Store, text: str, document: Document, old_text: Sequence[Curr
     The first dream has half a budget of its own below that text; later ones let it stand within its share. The
     owner's own text beside the sections takes at most half a budget from them.
     """
-    budget = project_budget(store.workspace, store.config.dream.context_window, store.redaction)
+    budget = project_budget(store.workspace, store.config.dream.context_window, store.config.redaction)
     if text.strip() and not store.lineage.last_version():
         return max(budget, len(text) + budget // 2)
     owners = sum(len(part.raw) for part in document.parts if part.name is None)

@@ -20,6 +20,7 @@ from state.document.sections import SectionName
 from state.document.seed import split_seed
 from state.dream import RESTORE, Decision
 from state.secrets.policy import Redaction
+from state.stores.history.changes import Changes
 from state.text.words import normalise
 from state.trust import Trust
 
@@ -90,7 +91,7 @@ class StandingLines:
 
 def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_000) -> StandingLines:
     """Return the headings and lines from this place on, at most so many of both together."""
-    content = store.disk.read_optional(store.workspace.document)
+    content = store.memory.disk.read_optional(store.workspace.document)
     text, problems = read_document(store.workspace, store.connection)
     parts = parse(text).parts
     blocks = [(part.name, block) for part in parts if part.name is not None for block in part.lines]
@@ -106,11 +107,11 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
         part = found[0][0]
         read = tuple(line_of(part, block, lines.get(id(block))) for _, block in found if block is not None)
         name = part.name.value if part.name else ""
-        sections.append(SectionLines(name, shown(store.redaction, part.heading.strip())[0], read))
+        sections.append(SectionLines(name, shown(store.config.redaction, part.heading.strip())[0], read))
     return StandingLines(
         version=store.lineage.standing()[0],
         characters=len(text),
-        budget=project_budget(store.workspace, store.config.dream.context_window, store.redaction),
+        budget=project_budget(store.workspace, store.config.dream.context_window, store.config.redaction),
         digest=hashlib.sha256(content).hexdigest() if content is not None else "",
         sections=tuple(sections),
         more=max(0, len(places) - start - len(chosen)),
@@ -130,7 +131,7 @@ def _reader(
     """Return what reads a line of a part with what the ledger knows of it; that is asked once for all."""
     grounds = grounds_of(store.lineage, store.crystals, lines)
     authors, evidence = store.lineage.authors(), store.lineage.evidence()
-    handwritten, changes = frozenset(store.lineage.handwritten()), store.changes.open()
+    handwritten, changes = frozenset(store.lineage.handwritten()), Changes(store.connection).open()
     pointers = {one.keywords: one.crystal for one in store.lineage.pointers(current=True)}
     applied = {
         normalise(one.change.operation.text): one.number for one in changes if one.decision is Decision.APPLIED
@@ -146,7 +147,7 @@ def _reader(
     old_text = {block.key for part in (parse(seed[0]).parts if seed else ()) for block in part.lines}
 
     def read(part: Part, block: Block, known: CurrentLine | None) -> Line:
-        said, cut = shown(store.redaction, block.text)
+        said, cut = shown(store.config.redaction, block.text)
         if known is None:
             author = SEED if part.name is None and block.key in old_text else OWNER
             line = Line("", said, cut, author, Trust.OWNER, IMPORTANCE, block.pinned)
@@ -166,12 +167,13 @@ def _reader(
                 born_at=known.born_at,
                 age_days=round(max(0.0, (now - known.born_at).total_seconds() / _DAY_SECONDS), 2),
                 evidence=len(evidence.get(known.id, ())),
-                superseded_by=shown(store.redaction, newer.text)[0] if newer else "",
+                superseded_by=shown(store.config.redaction, newer.text)[0] if newer else "",
                 superseded_at=grounds.since[known.id] if newer else None,
                 waiting=waiting.get(known.id),
             )
         if part.name is SectionName.POINTERS and (parsed := parse_pointer(block.text)) is not None:
-            line = replace(line, keywords=shown(store.redaction, parsed[1])[0], crystal=pointers.get(parsed[1], ""))
+            keywords, _ = shown(store.config.redaction, parsed[1])
+            line = replace(line, keywords=keywords, crystal=pointers.get(parsed[1], ""))
         return replace(line, applied=applied.get(block.key)) if part.name else line
 
     return read

@@ -1,6 +1,6 @@
 """Crystal: as evidence of something else, and by itself: where it was said, what it was made of, what rests on it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -51,9 +51,10 @@ class Evidence:
     found_by: str = ""
 
 
-def evidence_in(store: Store, crystals: Iterable[Crystal], most: int | None = None) -> dict[str, Evidence]:
+def evidence_in(
+    shown: Callable[[str], str], crystals: Iterable[Crystal], most: int | None = None
+) -> dict[str, Evidence]:
     """Return these crystals as evidence by their ids, without their places; of each text `most` characters."""
-    shown = shown_of(store.crystals, store.redaction)
     return {
         one.id: Evidence(
             id=one.id,
@@ -69,17 +70,14 @@ def evidence_in(store: Store, crystals: Iterable[Crystal], most: int | None = No
     }
 
 
-def evidence_of(store: Store, ids: Iterable[str]) -> tuple[Evidence, ...]:
+def evidence_of(crystals: Crystals, redaction: Redaction, ids: Iterable[str]) -> tuple[Evidence, ...]:
     """Return the crystals with these ids, then those they were derived from: where said, and what holds now."""
-    found = dict[str, Evidence]()
+    found, shown = dict[str, Evidence](), shown_of(crystals, redaction)
     wanted = list(dict.fromkeys(ids))
     for _ in range(_GENERATIONS):
-        known = {one.id: one for one in store.crystals.get(wanted)}
-        brief = evidence_in(store, known.values())
-        found |= {
-            one: _placed(store.crystals, store.redaction, brief[one]) if one in brief else Evidence(one)
-            for one in wanted
-        }
+        known = {one.id: one for one in crystals.get(wanted)}
+        brief = evidence_in(shown, known.values())
+        found |= {one: _placed(crystals, redaction, brief[one]) if one in brief else Evidence(one) for one in wanted}
         wanted = [parent for one in known.values() for parent in one.parents if parent not in found]
     return tuple(found.values())
 
@@ -168,7 +166,8 @@ class CrystalDetails:
 class _Lists:
     """Cuts lists, and counts what they leave out."""
 
-    store: Store
+    crystals: Crystals
+    shown: Callable[[str], str]
     more: dict[str, int] = field(default_factory=dict)
 
     def first(self, name: str, rows: Sequence[RowT], count: int = 0) -> Sequence[RowT]:
@@ -180,13 +179,14 @@ class _Lists:
     def of(self, keys: Iterable[int]) -> tuple[Evidence, ...]:
         """Return the crystals in these rows, in this order."""
         wanted = list(keys)
-        found = self.store.crystals.by_keys(wanted)
-        return tuple(evidence_in(self.store, [found[key] for key in wanted if key in found], _CUT).values())
+        found = self.crystals.by_keys(wanted)
+        return tuple(evidence_in(self.shown, [found[key] for key in wanted if key in found], _CUT).values())
 
 
 def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
     """Return all about the crystal whose id begins so. Raise NotFoundError, and UsageError if several do."""
-    listing, shown, lists = CrystalList(store.connection), shown_of(store.crystals, store.redaction), _Lists(store)
+    listing, shown = CrystalList(store.connection), shown_of(store.crystals, store.config.redaction)
+    lists = _Lists(store.crystals, shown)
     crystal = _whole(store.crystals, listing, id_)
     row = listing.rows([crystal.id], now)[crystal.id]
     key, survivor = row.keys
@@ -211,7 +211,7 @@ def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
             replace(one, session=shown(one.session))
             for one in lists.first("occurrences", store.crystals.sources(row.id))
         ),
-        parents=picked(evidence_in(store, store.crystals.get(parents), _CUT), parents),
+        parents=picked(evidence_in(shown, store.crystals.get(parents), _CUT), parents),
         children=lists.of(lists.first("children", listing.children(row.id))),
         superseded_by=by,
         supersedes=over,

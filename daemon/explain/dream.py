@@ -18,6 +18,7 @@ from state.errors import NotFoundError, StorageError
 from state.secrets.policy import Redaction
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.tables import Run
+from state.stores.history.changes import Changes
 from state.stores.history.ledger import KeptCall, Ledger, PaidStep
 from state.stores.history.lineage import Lineage, Version
 from state.stores.history.memory import Memory
@@ -126,7 +127,7 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
     (shown,) = described(store.lineage, store.ledger, [replace(run, version=number)])
     operations = record.operations if record else ()
     refused = (record.refused if record else ()) or tuple(store.ledger.rejections(run.id))
-    changes = tuple(one.number for one in store.changes.of(run.id))
+    changes = tuple(one.number for one in Changes(store.connection).of(run.id))
     calls = tuple(map(_call, store.ledger.calls(run.id, limit)))
     left = {
         "steps": store.ledger.count_steps(run.id) - limit,
@@ -139,12 +140,12 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
         run=shown,
         steps=tuple(store.ledger.steps(run.id, limit)),
         operations=_applied(store, record, operations[:limit]) if record else (),
-        refusals=tuple(_refused(store.crystals, store.redaction, one) for one in refused[:limit]),
-        diff=_diff(store.crystals, store.redaction, record, number) if record else "",
+        refusals=tuple(_refused(store.crystals, store.config.redaction, one) for one in refused[:limit]),
+        diff=_diff(store.crystals, store.config.redaction, record, number) if record else "",
         calls=calls,
         changes=changes[:limit],
-        before=number - 1 if number is not None and store.memory.has(number - 1) else None,
-        itself=number if number is not None and store.memory.has(number) else None,
+        before=number - 1 if number is not None and store.lineage.text(number - 1) else None,
+        itself=number if number is not None and store.lineage.text(number) else None,
         more={name: count for name, count in left.items() if count > 0},
     )
 
@@ -168,8 +169,8 @@ def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tu
         cited = dict.fromkeys(piece.crystal for piece in staged.evidence if piece.crystal)
         rests[staged.operation.section, normalise(staged.operation.text)] = tuple(cited)
     cites = {one: rests.get((one.section, normalise(one.text)), ()) for one in operations}
-    known = evidence_in(store, store.crystals.get({id_ for ids in cites.values() for id_ in ids}))
-    left, shown = {line.id: line.text for line, _ in record.left}, shown_of(store.crystals, store.redaction)
+    left, shown = {line.id: line.text for line, _ in record.left}, shown_of(store.crystals, store.config.redaction)
+    known = evidence_in(shown, store.crystals.get({id_ for ids in cites.values() for id_ in ids}))
 
     def old(line: str) -> str:  # one that waits has not left
         life = None if line in left else store.lineage.life(line)

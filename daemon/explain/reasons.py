@@ -7,6 +7,7 @@ from datetime import datetime
 from daemon.workspace.stores import Store
 from state.search.ranking import WEIGHTS, Findings, Hit, contributions, fading, lift, relevance
 from state.signals.hormones import Hormones
+from state.stores.crystals.hormones import Feelings
 from state.stores.crystals.neighbours import said_around
 
 NEIGHBOURS, NEIGHBOUR_CHARACTERS = 2, 300
@@ -61,7 +62,7 @@ class SearchSignals:
 
 def signals_of(store: Store, findings: Findings, now: datetime, until: datetime | None) -> tuple[SearchSignals, ...]:
     """Say of each hit why it stands where it does; of what was said from `until` on say nothing."""
-    hormones = store.feelings.levels(now)
+    hormones = Feelings(store.connection, store.config.baselines).levels(now)
     keys = store.crystals.keys(hit.crystal.id for hit in findings.hits)
     return tuple(
         SearchSignals(
@@ -98,6 +99,6 @@ def _neighbours(store: Store, key: int | None, until: datetime | None) -> Iterat
         crystal = crystals[other]
         if until is None or crystal.created_at < until:
             # What is redacted may become shorter.
-            text = store.redaction.of(crystal.text[: 4 * NEIGHBOUR_CHARACTERS])
+            text = store.config.redaction.of(crystal.text[: 4 * NEIGHBOUR_CHARACTERS])
             shown = text if len(text) <= NEIGHBOUR_CHARACTERS else f"{text[: NEIGHBOUR_CHARACTERS - 1]}…"
             yield Neighbour(place, crystal.id, shown, crystal.speaker)

@@ -79,12 +79,12 @@ def _history(store: Store, life: LineLife) -> LineHistory:
     return LineHistory(
         id=life.id,
         section=life.section.value,
-        text=store.redaction.of(life.text),
+        text=store.config.redaction.of(life.text),
         trust=life.trust.value,
         writing=_written_by(store.memory, life),
-        evidence=evidence_of(store, life.evidence),
-        replaced=tuple(replace(one, text=store.redaction.of(one.text)) for one in before),
-        ending=_removal(store.lineage, store.redaction, life),
+        evidence=evidence_of(store.crystals, store.config.redaction, life.evidence),
+        replaced=tuple(replace(one, text=store.config.redaction.of(one.text)) for one in before),
+        ending=_removal(store.lineage, store.config.redaction, life),
     )
 
 
@@ -95,7 +95,7 @@ def _by_hand(store: Store, what: str) -> Iterable[LineHistory]:
     for part in parse(text).parts:
         for block in part.lines:
             if wanted and wanted in block.key and block.key not in known:
-                yield LineHistory("", part.name.value if part.name else "", store.redaction.of(block.text))
+                yield LineHistory("", part.name.value if part.name else "", store.config.redaction.of(block.text))
 
 
 def _written_by(memory: Memory, life: LineLife) -> WrittenBy:

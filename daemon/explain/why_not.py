@@ -125,7 +125,7 @@ class _Asked:
     def __init__(self, store: Store, wanted: str, receipt: BootstrapReceipt | None) -> None:
         self.store, self.wanted, self.receipt = store, wanted, receipt
         self.shown, self.when = (
-            shown_of(store.crystals, store.redaction),
+            shown_of(store.crystals, store.config.redaction),
             f"{receipt.at:%Y-%m-%d %H:%M} UTC" if receipt else "never",
         )
         self.then: str | None = None  # MEMORY.md as the agent read it
@@ -140,7 +140,7 @@ class _Asked:
             yield self._unheard()
             return
         standing, notes = list(self._standing()), list(self._notes())
-        changes = list(self._waiting(self.store.changes.open()))
+        changes = list(self._waiting(Changes(self.store.connection).open()))
         gone = [] if any(one.code is Absence.GIVEN for one in standing) else list(self._gone())
         found = [*standing, *notes, *changes, *gone, *self._everywhere()]
         if not standing and not notes:
@@ -165,7 +165,7 @@ class _Asked:
         if then is None:
             yield from self._uncertain(receipt, now)
             return
-        redaction, omitted = self.store.redaction, left_out(then)
+        redaction, omitted = self.store.config.redaction, left_out(then)
         last = then.count("\n") + 1
         if receipt.truncated:
             cut = receipt.cut.budget + receipt.cut.host
@@ -269,7 +269,7 @@ class _Asked:
         """Tell whether this line was not in MEMORY.md any more when the agent read it, as far as that is known."""
         if self.then is None:
             return False
-        then = parse(self.store.redaction.of(self.then))
+        then = parse(self.store.config.redaction.of(self.then))
         return normalise(text) not in {block.key for part in then.parts for block in part.lines}
 
     def _crystals(self, text: str) -> Iterator[Reason]:
@@ -350,7 +350,7 @@ class _Asked:
         """Return what an agent like the last one is given of the global workspace now."""
         one, config = self.receipt, self.store.config
         limits = Reader(characters=one.budget) if one is not None else None
-        asked = (self.store.workspace, config.dream.context_window, limits, config.secrets.redaction, utc_now())
+        asked = (self.store.workspace, config.dream.context_window, limits, config.redaction, utc_now())
         return session(*asked).ready.everywhere
 
     def _unheard(self) -> Reason:

@@ -207,7 +207,7 @@ class TenantAccess:
         asked = request.given
         given_note = admitted(Note(asked["note"], utc_now(), asked["importance"], replaces=asked["replaces"]))
         require_room(self.process.places, self.process.inbox, self.token.tenant, self.place)
-        redaction = self.process.config.secrets.redaction
+        redaction = self.process.config.redaction
         text, replaces = redaction.of(given_note.text), redaction.of(given_note.replaces)
         body = {"text": text, "importance": given_note.importance, **({"replaces": replaces} if replaces else {})}
         arrived = self._arrived("note", request.idempotency_key, body)

@@ -166,7 +166,7 @@ class Held:
     def _take_in(self, row: InboxRow) -> None:
         if row.kind == "note":
             # Its secrets were taken out when it came; a shape that only this process knows is taken out now.
-            NoteInbox(self.keeper.workspace).append(row.note(), self._around.config.secrets.redaction)
+            NoteInbox(self.keeper.workspace).append(row.note(), self._around.config.redaction)
         else:
             at = json.loads(row.body).get("at") or row.at.isoformat()
             self.keeper.record_session_end(datetime.fromisoformat(at))

@@ -54,7 +54,7 @@ def named_by_notes(store: Store, lines: Sequence[CurrentLine]) -> dict[str, tupl
     notes = list(islice(store.notes.each_pending(), _MOST_NOTES))
     if not any(note.replaces for note in notes):
         return {}
-    digests = [crystal_digest(Origin.SCRATCH, store.redaction.of(note.text)) for note in notes]
+    digests = [crystal_digest(Origin.SCRATCH, store.config.redaction.of(note.text)) for note in notes]
     known = store.crystals.ids_of(digests)
     ids = [known.get(one, one) for one in digests]
     found: dict[str, tuple[str, ...]] = {}

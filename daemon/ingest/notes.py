@@ -4,9 +4,12 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from sqlite3 import Connection
 
+from daemon.config.settings import Config
 from daemon.ingest.feelings import feel
 from daemon.ingest.named import named
+from daemon.workspace.notices import Notices
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.salience import salience
@@ -18,10 +21,11 @@ from state.signals.curiosity import Cause, questions_in
 from state.signals.felt import feelings_in
 from state.signals.hormones import valence
 from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.crystals.neighbours import heard_before
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
-from state.stores.history.notes import SOURCE, Pending, Piece
+from state.stores.history.notes import SOURCE, Notes, Pending, Piece
 from state.trust import Trust
 
 # So many notes are read for one transaction; and of a long log in one call.
@@ -29,9 +33,9 @@ BATCH = 250
 MOST_AT_ONCE = 1_000
 
 
-def note_crystal(store: Store, note: Note, now: datetime, key: int = 0) -> Crystal:
+def note_crystal(connection: Connection, config: Config, note: Note, now: datetime, key: int = 0) -> Crystal:
     """Return the crystal of a note, without its secrets; `key` is the note's row, which it names as its source."""
-    text = store.redaction.of(note.text)
+    text = config.redaction.of(note.text)
     digest = hashlib.sha256(note.text.encode("utf-8", "surrogatepass")).hexdigest()
     return Crystal(
         text=text,
@@ -41,8 +45,8 @@ def note_crystal(store: Store, note: Note, now: datetime, key: int = 0) -> Cryst
         importance=note.importance,
         trust=Trust.AGENT,
         source=Source(SOURCE, key, key, digest) if key else None,
-        valence=valence(store.feelings.levels(now)),
-        heard="" if note.auto else heard_before(store.connection, note.at),
+        valence=valence(Feelings(connection, config.baselines).levels(now)),
+        heard="" if note.auto else heard_before(connection, note.at),
     )
 
 
@@ -66,11 +70,11 @@ def absorb_notes(
     each batch, and so is how far each file was read.
     """
     new = read = 0
-    _wipe(store)  # what was cut off
+    _wipe(store.notes, store.notices)  # what was cut off
     while (most is None or read < most) and not stop() and (pieces := store.notes.unread(utc_now(), BATCH)):
         new += _absorbed(store, pieces, now)
         read += sum(len(piece.notes) for piece in pieces)
-        _wipe(store)
+        _wipe(store.notes, store.notices)
     store.memory.show_notes()  # a dream could not, if a note came as it ended
     return new
 
@@ -78,12 +82,15 @@ def absorb_notes(
 def _absorbed(store: Store, pieces: Sequence[Piece], now: datetime) -> int:
     """Write the rows of these notes, and how far their files were read; return how many crystals were new."""
     with transaction(store.connection):
-        store.check()
+        store.memory.check()
         tombstones = store.crystals.forgotten.tombstones()
         pieces = [piece.without(tombstones.anywhere) for piece in pieces]
         unread = [one for piece in pieces for one in piece.notes]
         first = store.notes.next_key()
-        made = [(one, note_crystal(store, one.note, now, first + place)) for place, one in enumerate(unread)]
+        made = [
+            (one, note_crystal(store.connection, store.config, one.note, now, first + place))
+            for place, one in enumerate(unread)
+        ]
         spared = [(one, left) for one, crystal in made if crystal.text and (left := tombstones.spared(crystal))]
         # Read in here: another thread may have absorbed the same.
         crystals = store.crystals.known(left for _, left in spared)
@@ -99,7 +106,7 @@ def _absorbed(store: Store, pieces: Sequence[Piece], now: datetime) -> int:
         new = {crystal.id: (one.note, crystal) for one, crystal in learnt if crystal.id not in known}
         for note, crystal in new.values():
             for question in questions_in(crystal.text):
-                store.questions.raise_(question, Cause.QUESTION, now)
+                Questions(store.connection).raise_(question, Cause.QUESTION, now)
             if not note.auto:
                 feel(store, feelings_in(crystal.text), crystal.text, note.at, now)
     return len(new)
@@ -119,9 +126,9 @@ def _supersede(store: Store, notes: Sequence[tuple[Note, Crystal]]) -> None:
         )
 
 
-def _wipe(store: Store) -> None:
+def _wipe(notes: Notes, notices: Notices) -> None:
     """Take what is forgotten out of the files of notes; a notice says so when they cannot be written."""
     try:
-        store.notes.wipe()
+        notes.wipe()
     except StorageError as error:
-        store.notice(f"a note that holds what is forgotten is not learnt, but still stands there: {error}")
+        notices.add(f"a note that holds what is forgotten is not learnt, but still stands there: {error}")

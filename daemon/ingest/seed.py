@@ -33,9 +33,9 @@ def migrate(store: Store, now: datetime) -> int | None:
     text, _ = read_document(store.workspace, store.connection)
     if not text.strip() or parse(text).has_schema:
         return None
-    if store.disk.read_optional(store.workspace.backup) is None:
-        store.disk.write_new(store.workspace.backup, text.encode(), mode=0o644)
-    crystals = seed_crystals(store.redaction.of(text), now)
+    if store.memory.disk.read_optional(store.workspace.backup) is None:
+        store.memory.disk.write_new(store.workspace.backup, text.encode(), mode=0o644)
+    crystals = seed_crystals(store.config.redaction.of(text), now)
     with transaction(connection):
         store.crystals.upsert(crystals)
         Meta(connection).put(_FLAG, to_text(now))

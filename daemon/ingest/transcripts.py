@@ -93,8 +93,8 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
     mark = decode(Watermark, row["record"], f"watermark of {name}") if row else None
     turns, problems = 0, list[str]()
     for reading in readings(path, mark):
-        crystals = turn_crystals(store.crystals, store.redaction, reading.turns, name)
-        problems += [store.redaction.of(str(problem)) for problem in reading.problems]
+        crystals = turn_crystals(store.crystals, store.config.redaction, reading.turns, name)
+        problems += [store.config.redaction.of(str(problem)) for problem in reading.problems]
         # The crystals, what they make felt and how far they reach are one transaction: a kill repeats a batch, it
         # never skips one.
         with transaction(connection):

@@ -172,7 +172,7 @@ def _tell(ask: Ask, act: str, session: Session, done: Done, outcome: str) -> Non
     try:
         with ask.access.write() as store:
             # An agent names a session as it likes; a page from before a forgetting still has such a name.
-            about = shown_of(store.crystals, store.redaction)(done.about)
+            about = shown_of(store.crystals, store.config.redaction)(done.about)
             row = tables.Act(at=ask.now, author=author, act=act, about=about, outcome=outcome, version=done.version)
             store.ledger.record_act(row)
     except (DreamdError, sqlite3.Error, OSError) as error:

@@ -16,6 +16,7 @@ from daemon.observability import logs
 from daemon.observability.metrics import Metrics
 from daemon.service.keeper import SESSION_ENDED, Keeper
 from daemon.sessions import maintain
+from daemon.workspace.retention import copy_if_due
 from daemon.workspace.status import Problem
 from daemon.workspace.stores import Store, utc_now
 from state.dream import Reason
@@ -23,6 +24,7 @@ from state.errors import BusyError, DreamdError, FencedError, NothingToDoError, 
 from state.stores.database.connection import transaction
 from state.stores.database.copies import DAY
 from state.stores.database.meta import Meta
+from state.stores.history.ledger import Ledger
 
 if TYPE_CHECKING:
     from daemon.dream.run import Mode, Outcome
@@ -50,8 +52,12 @@ class Jobs:
 
         Raise StoppedError after a node when the daemon stops: its next start goes on from there.
         """
-        from daemon.dream.process import dream_beside  # an idle daemon does without all that dreams
+        from daemon.dream.model import Listener  # an idle daemon does without all that dreams
+        from daemon.dream.process import dream_beside
         from daemon.dream.run import Mode, dream_now
+
+        def unread(problems: Sequence[str]) -> None:
+            keeper.unread_transcripts = unread_problems(problems)
 
         began, since = time.monotonic(), utc_now()
         keeper.dreaming = "a dream begins now"
@@ -62,10 +68,12 @@ class Jobs:
                 try:
                     with _settling_session(store.connection, is_real=mode is not Mode.DRY):
                         if store.config.model.name is None:
-                            outcome = dream_now(store, reason, mode, on_node)
+                            outcome = dream_now(store, reason, mode, on_node, Listener(unread=unread))
                         else:  # in a process of its own
                             keeper.written += 1
-                            outcome = dream_beside(store, reason, mode, on_node, discreetly=self.discreet)
+                            outcome = dream_beside(
+                                store, keeper.lock, reason, mode, on_node, unread=unread, discreetly=self.discreet
+                            )
                 finally:  # also of one that fails
                     self._tell(keeper, store, since)
         except BaseException as error:
@@ -81,8 +89,6 @@ class Jobs:
         """Tell what a dream leaves behind: its notices, and what was paid."""
         for notice in store.notices:
             logs.get(workspace=keeper.name).warning("dream_noticed", problem=notice)
-        if store.unread is not None:
-            keeper.unread_transcripts = unread_problems(store.unread)
         # Failed and refused calls were paid for as well. An unreadable ledger fails the dream itself.
         with suppress(sqlite3.Error):
             self.metrics.paid(keeper.name, store.ledger.spent(since=since))
@@ -104,7 +110,7 @@ class Jobs:
                 done = consolidate(store, now, lambda: self.stopping.is_set() or time.monotonic() >= until)
                 keeper.last_copy = now
                 store.notices.clear()
-                store.copy_if_due(now, DAY)
+                copy_if_due(store, now, DAY)
                 for notice in store.notices:
                     log.error("copy_failed", problem=notice)
         except BaseException as error:
@@ -129,10 +135,10 @@ class Jobs:
         for problem in done.problems:
             log.warning("transcript_unread", problem=problem)
 
-    def skip(self, keeper: Keeper, store: Store, reason: Reason, detail: str, now: datetime) -> None:
+    def skip(self, keeper: Keeper, ledger: Ledger, reason: Reason, detail: str, now: datetime) -> None:
         """Record in the ledger why no dream was due."""
         keeper.last_look = now
-        store.ledger.skip(f"{now:%Y%m%dT%H%M%S%f}Z", reason.value, detail, now)
+        ledger.skip(f"{now:%Y%m%dT%H%M%S%f}Z", reason.value, detail, now)
         self.metrics.dreamed(keeper.name, reason.value, "skipped")
         logs.get(workspace=keeper.name).debug("dream_skipped", reason=reason.value, why=detail)
 

@@ -32,6 +32,7 @@ from state.document.document import parse
 from state.dream import Reason
 from state.errors import BusyError, DreamdError, FencedError, NotKeptError
 from state.scratch import HEADER
+from state.stores.crystals.hormones import Feelings
 from state.stores.crystals.nearest import SCANNED_UP_TO
 from state.stores.database.connection import from_text, to_text, transaction
 from state.stores.database.copies import DAY, is_copy_due
@@ -40,7 +41,7 @@ from state.stores.disk.disk import Disk
 from state.stores.disk.lock import Lock, acquire
 from state.stores.disk.stamp import Stamp
 from state.stores.disk.workspace import Workspace
-from state.stores.history.daily_spend import daily_spend
+from state.stores.history.daily_spend import DailySpend
 from state.stores.history.ledger import Ledger
 from state.stores.history.memory import NOTES_LEFT
 
@@ -107,7 +108,7 @@ class Keeper:
         self._config = config
         self._on_failure = on_failure
         self._lock: Lock | None = None
-        self._indexing: Index | None = None
+        self._index: Index | None = None
         self._work = threading.Lock()  # of who does what takes long
         self._offline = threading.Lock()
         self._idle = threading.Condition()  # of what follows; notified when a use has ended
@@ -121,6 +122,13 @@ class Keeper:
         return (self.dream_problem, self.pass_problem, *self.unread_transcripts)
 
     # ------------------------------------------------------------ the lock
+
+    @property
+    def lock(self) -> Lock:
+        """Return the workspace's lock. Raise BusyError if this process does not hold it."""
+        if (lock := self._lock) is None:
+            raise self.unkept()
+        return lock
 
     @property
     def holds_lock(self) -> bool:
@@ -141,7 +149,7 @@ class Keeper:
             what = f"{self.workspace.root}: what was under way when it was taken over has to end"
             raise BusyError(what, "wait for it")
         lock = acquire(self.workspace, KEEPER)
-        self._indexing, self._lock = self._new_indexing(lock), lock
+        self._index, self._lock = self._new_index(lock), lock
         try:
             with self.exclusive() as store:
                 recover(store)
@@ -169,12 +177,12 @@ class Keeper:
     def release(self) -> None:
         """Give the lock back. Whoever is at work in the stores is fenced from now on."""
         with self._idle:
-            lock, indexing = self._lock, self._indexing
-            self._lock = self._indexing = None
+            lock, index = self._lock, self._index
+            self._lock = self._index = None
         try:
-            if indexing is not None:
+            if index is not None:
                 with suppress(DreamdError):
-                    indexing.close()
+                    index.close()
         finally:
             if lock is not None:
                 lock.release()
@@ -264,23 +272,22 @@ class Keeper:
     def close_idle(self) -> None:
         """Close ChromaDB when nobody has used it for a while; where a search does without, as soon as it was told."""
         with self._idle:
-            old, lock = self._indexing, self._lock
+            old, lock = self._index, self._lock
             is_idle = time.monotonic() - self._used >= (0.0 if self._is_small else IDLE_SECONDS)
             if old is not None and lock is not None and old.is_open and is_idle and not self._users:
                 old.close()
-                self._indexing = self._new_indexing(lock)
+                self._index = self._new_index(lock)
 
     @contextmanager
     def _opened(self) -> Iterator[Store]:
         self.check_lock()  # this process may have been stopped, and displaced
         with self._idle:
-            lock, indexing = self._lock, self._indexing
-            if lock is None or indexing is None:
+            lock, index = self._lock, self._index
+            if lock is None or index is None:
                 raise self.unkept()
             self._users += 1
         try:
-            with closing(open_owned(self.workspace, self._config(), lock.check, self.embedding, indexing)) as store:
-                store.memory.alone, store.lock = self.alone, lock
+            with closing(open_owned(index, self._config(), self.alone)) as store:
                 yield store
         except FencedError:
             # Somebody took it over while this process was stopped. The next look tries to get it back.
@@ -301,8 +308,14 @@ class Keeper:
         finally:
             self.written += connection.total_changes != before
 
-    def _new_indexing(self, lock: Lock) -> Index:
-        return Index(self.workspace, lock.check, background=True, failed=lambda e: self._on_failure("index", e))
+    def _new_index(self, lock: Lock) -> Index:
+        return Index(
+            self.workspace,
+            lock.check,
+            self.embedding,
+            background=True,
+            failed=lambda e: self._on_failure("index", e),
+        )
 
     # ------------------------------------------------------------ what decisions go by
 
@@ -336,7 +349,7 @@ def read_facts(store: Store, keeper: Keeper, awake_since: datetime, phase: float
         ceiling_until=_ceiling_until(store.config, store.ledger, now),
         last_pass=keeper.last_pass,
         last_spike_pass=keeper.last_spike_pass,
-        schema=any(run.outcome == "committed" for run in runs) or _has_schema(store.workspace, store.disk),
+        schema=any(run.outcome == "committed" for run in runs) or _has_schema(store.workspace, store.memory.disk),
         phase=phase,
     )
     crystals = lifecycles(store.connection)
@@ -346,7 +359,7 @@ def read_facts(store: Store, keeper: Keeper, awake_since: datetime, phase: float
 
 def _pending(store: Store, keeper: Keeper, now: datetime) -> Pending:
     meta, count, left = Meta(store.connection), store.notes.count(), waiting_count(store.connection)
-    levels, ended = store.feelings.levels(now), meta.get(SESSION_ENDED)
+    levels, ended = Feelings(store.connection, store.config.baselines).levels(now), meta.get(SESSION_ENDED)
     return Pending(
         notes=count.notes,
         characters=count.characters,
@@ -383,7 +396,7 @@ def _ceiling_until(config: Config, ledger: Ledger, now: datetime) -> datetime | 
         return None
     spent, limits = ledger.spent(since=since), config.limits
     reached = spent.calls and (spent.usd >= limits.usd_per_day or spent.tokens >= limits.tokens_per_day)
-    together = daily_spend(spent_folder(os.environ)).of(now)
+    together = DailySpend(spent_folder(os.environ)).of(now)
     return since + timedelta(days=1) if reached or config.daemon.limits.reached(together) else None
 
 

@@ -457,7 +457,9 @@ class ManagedWorkspace:
                 if facts.sessions_due is not None and facts.sessions_due <= now:  # it could not be done just now
                     facts = replace(facts, sessions_due=now + timedelta(seconds=TICK_SECONDS))
                 if decision.action is Action.SKIP:
-                    self.shared.jobs.skip(keeper, store, decision.reason or Reason.INTERVAL, decision.detail, now)
+                    self.shared.jobs.skip(
+                        keeper, store.ledger, decision.reason or Reason.INTERVAL, decision.detail, now
+                    )
         except BaseException:
             self.changes |= changes
             raise

@@ -94,13 +94,14 @@ def promote_item(
 
     `how` is auto or manual, `rule` what it was promoted by.
     """
-    if why := _veto(store.redaction, sessions, item):
+    if why := _veto(store.config.redaction, sessions, item):
         last = sessions.events(session, item)[-1]
         if (last.action, last.reason) != ("refused", why):  # it is asked for at every access
             sessions.log(session, "refused", now, item, why)
         return why
+    feelings = Feelings(store.connection, store.config.baselines)
     with transaction(sessions.connection):
-        (crystal,) = store.crystals.known([crystal_of(store.connection, store.feelings, item, now)])
+        (crystal,) = store.crystals.known([crystal_of(store.connection, feelings, item, now)])
         store.crystals.upsert([crystal])
         _supersede(store.crystals, sessions, session, item, crystal)
         record = {
@@ -246,7 +247,7 @@ def hand_over(store: Store, now: datetime) -> int:
 
     Return how many were new. What was forgotten, softly or for good, is not among them.
     """
-    sessions, done = Sessions(store.connection), 0
+    sessions, feelings, done = Sessions(store.connection), Feelings(store.connection, store.config.baselines), 0
     version = store.lineage.last_version()
     while True:
         # The crystals and the mark are one transaction: a kill repeats the batch, it never skips one.
@@ -254,9 +255,9 @@ def hand_over(store: Store, now: datetime) -> int:
             items = sessions.undreamt(_AT_ONCE)
             done += store.crystals.upsert(
                 replace(
-                    crystal_of(store.connection, store.feelings, item, now),
-                    text=store.redaction.of(item.content),
-                    session=store.redaction.of(item.session_id),
+                    crystal_of(store.connection, feelings, item, now),
+                    text=store.config.redaction.of(item.content),
+                    session=store.config.redaction.of(item.session_id),
                     importance=max(RESCUED, item.importance) if rescue else item.importance,
                 )
                 for item, rescue in items

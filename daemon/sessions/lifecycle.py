@@ -31,7 +31,7 @@ def session_open(
     """
     rules = policy_of(policy, config)
     with writing(store.connection, session_id) as (sessions, before):
-        refuse_secret(store.redaction, before)
+        refuse_secret(store.config.redaction, before)
         is_open = before.is_known and before.closed_at is None
         session = sessions.open(session_id, now, policy, config)
         if session.rules != rules:

@@ -75,9 +75,9 @@ def memorize(store: Store, session_id: str, draft: Draft, now: datetime) -> answ
 
 
 def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> answers.Restored:
-    new = _item(store.workspace, store.redaction, session_id, draft, now)
+    new = _item(store.workspace, store.config.redaction, session_id, draft, now)
     with writing(store.connection, session_id) as (sessions, before):
-        refuse_secret(store.redaction, before)
+        refuse_secret(store.config.redaction, before)
         session = sessions.open(session_id, now)
         rules = session.rules
         _, most = rules.limits
@@ -406,7 +406,7 @@ def relation_add(
 
     A relation of this type to the same target is replaced.
     """
-    secrets = store.redaction
+    secrets = store.config.redaction
     new = Related(relation_type, secrets.of(target_element_id), secrets.of_table(dict(metadata)))
     named = (new.relation_type, new.target_element_id)
     with writing(store.connection, session_id) as (sessions, session):
@@ -448,10 +448,10 @@ def forget(
                 sessions.change(session, item, state=State.HIDDEN, state_reason=why)
                 sessions.log(session, "hidden", now, item, why)
         else:
-            texts = _purge(store.crystals, store.redaction, sessions, session, items, why, now)
+            texts = _purge(store.crystals, store.config.redaction, sessions, session, items, why, now)
         count, tokens = sessions.fill(session)
     if texts:
-        store.indexing.drop(store.crystals)
+        store.index.drop(store.crystals)
     left: Counter[str] = Counter()
     for text in texts:
         left.update(traces(store, text, now))

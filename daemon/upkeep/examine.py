@@ -7,6 +7,7 @@ from enum import StrEnum
 from functools import partial
 from itertools import islice
 
+from daemon.workspace.searching import embedder_of, searcher_of
 from daemon.workspace.stores import Store, utc_now
 from state.document.document import parse
 from state.document.merge import is_conflicted
@@ -117,7 +118,7 @@ def _forgetting(store: Store) -> Iterator[Finding]:
 
 def _history(store: Store) -> Iterator[Finding]:
     """Check that the text of every version is there: an archive or a restored copy may lack some."""
-    if missing := [str(number) for number in store.lineage.versions_after(0) if not store.memory.has(number)]:
+    if missing := [str(number) for number in store.lineage.versions_after(0) if not store.lineage.text(number)]:
         what = f"the texts of versions {', '.join(missing)} are gone"
         yield warning("history", what, "only these cannot be shown or restored")
     else:
@@ -129,7 +130,7 @@ def _memory(store: Store) -> Iterator[Finding]:
     last, _ = store.lineage.standing()
     try:
         wanted = store.memory.text(last) if last else None
-        wrong = wrong_with(store.disk.read_optional(store.workspace.document), wanted)
+        wrong = wrong_with(store.memory.disk.read_optional(store.workspace.document), wanted)
     except DreamdError:
         return
     if wrong:
@@ -163,8 +164,8 @@ def _torn(text: str, wanted: str) -> str:
 
 
 def _embeddings(store: Store) -> Iterator[Finding]:
-    store.embedder()  # what waits is what waits for this model
-    embedder, (waiting, _) = store.embedding.get(), store.crystals.vectors.waiting()
+    embedder_of(store)  # what waits is what waits for this model
+    embedder, (waiting, _) = store.index.embedding.get(), store.crystals.vectors.waiting()
     if isinstance(embedder, Unavailable):
         yield warning("embeddings", embedder.reason, f"{waiting:,} crystals are found by their words alone")
     elif waiting:
@@ -203,7 +204,7 @@ def _dreams(store: Store) -> Iterator[Finding]:
 
 
 def _pointers(store: Store) -> Iterator[Finding]:
-    now, searcher = utc_now(), store.searcher()
+    now, searcher = utc_now(), searcher_of(store)
     pointers = store.lineage.pointers(current=True)
     lost = [one for one in pointers if searcher.rank_of(one.keywords, one.crystal, now, FIRST) is None]
     for pointer in lost:

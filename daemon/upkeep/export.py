@@ -37,13 +37,13 @@ def export(store: Store, now: datetime) -> Exported:
     absorb_notes(store, now, most=None)
     path = store.workspace.state / f".export-{os.urandom(4).hex()}.db{TEMPORARY}"
     try:
-        files = write_archive(store.workspace, store.disk, path, version("dreamd"), now)
-        store.disk.sync(path)
-        store.check()  # a workspace that was taken over meanwhile was read at two moments
+        files = write_archive(store.workspace, store.memory.disk, path, version("dreamd"), now)
+        store.memory.disk.sync(path)
+        store.memory.check()  # a workspace that was taken over meanwhile was read at two moments
         with open_archive(path):
             pass
         if (unfinished := store.ledger.unfinished()) is not None:
-            store.notice(
+            store.notices.add(
                 f"dream {unfinished.id} is under way; what was thought is not in the archive, it begins anew"
             )
         with storage_errors(path), path.open("rb") as file:

@@ -18,18 +18,21 @@ from daemon.upkeep.forget_proof import left_in_file, name_of, notes_with, of_the
 from daemon.workspace.adoption import unvouch
 from daemon.workspace.agent_files import write_agent_files
 from daemon.workspace.document import settle_document
+from daemon.workspace.retention import copy_if_due
+from daemon.workspace.searching import embedder_of
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Origin
+from state.errors import StorageError
 from state.forgetting.known import RECOGNISED, Target
 from state.stores.database.connection import transaction
-from state.stores.database.copies import delete_copies
+from state.stores.database.copies import broken_page, delete_copies
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.disk import LONGEST_LOG
 from state.stores.erasing import files
 from state.stores.erasing.byte_search import Patterns, Residue
 from state.stores.erasing.intent import digest, finish, intend, intended, keep_receipt
 from state.stores.erasing.plan import Erasure
-from state.stores.erasing.tables import empty_log, erase, planned, scrub, sound
+from state.stores.erasing.tables import empty_log, erase, planned, scrub
 from state.stores.git.reading import note_git
 from state.stores.history.ledger import Ledger
 from state.stores.history.memory import Memory
@@ -82,7 +85,8 @@ def forget(
     an error leaves the forgetting begun, and the next call goes on with it.
     """
     connection = store.connection
-    sound(connection)
+    if wrong := broken_page(connection):  # it must not be rewritten
+        raise StorageError(f"state.db is damaged ({wrong})", "run 'dreamd doctor'")
     _end_interrupted(store.memory, store.ledger, now)
     settle_document(store)
     store.notes.wipe()  # what was cut off
@@ -91,14 +95,14 @@ def forget(
     plan = plan_of(store, request, begun)
     on_step(Step("plan", f"{len(plan.erasure.crystals)} crystals hold it"))
     with transaction(connection):
-        store.check()
+        store.memory.check()
         intend(connection, plan.erasure)
         for target in plan.unlearnt:
             TombstoneStore(connection).block(target, now)
     traces = _in_files(store, plan.erasure, now)
     for path in (store.workspace.document, store.workspace.backup):
         if path.exists():
-            files.erase_document(store.disk, path, plan.erasure)
+            files.erase_document(store.memory.disk, path, plan.erasure)
     on_step(Step("files", "MEMORY.md"))
     plan = replace(plan, erasure=_erase_database(store, plan.erasure, traces, now))
     if store.notes.wipe():
@@ -192,9 +196,9 @@ def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: d
     Return the erasure that includes those rows.
     """
     connection = store.connection
-    logs = [store.disk.read_bytes(path, LONGEST_LOG) for path in store.notes.inbox.files()]
+    logs = [store.memory.disk.read_bytes(path, LONGEST_LOG) for path in store.notes.inbox.files()]
     with transaction(connection):
-        store.check()  # a process that was stopped until now, and displaced, writes nothing more
+        store.memory.check()  # a process that was stopped until now, and displaced, writes nothing more
         store.notes.plan_wipe() if any(notes_with(log, erasure) for log in logs) else store.notes.forget_marks()
         erasure |= planned(connection, erasure.targets, erasure.cut)
         intend(connection, erasure)
@@ -204,20 +208,20 @@ def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: d
 
 def _erase_others(store: Store, erasure: Erasure) -> None:
     """Erase the targets in the other files of the state folder; drop checkpoints and index."""
-    workspace, disk, patterns = store.workspace, store.disk, Patterns(erasure.sought)
+    workspace, disk, patterns = store.workspace, store.memory.disk, Patterns(erasure.sought)
     unvouch(workspace, erasure.holds)  # whole names, before words are taken out of files
     for path in files.others(workspace, disk):
         files.erase_other(disk, path, erasure, patterns)
     Originals(workspace).erase(lambda one: erasure.holds(one.text))
     files.empty_folder(disk, workspace.checkpoints)
     delete_copies(workspace.database, disk)  # made anew when nothing of the text is left, not even the plan
-    store.indexing.drop(store.crystals)  # what ChromaDB deletes stays in its files
+    store.index.drop(store.crystals)  # what ChromaDB deletes stays in its files
 
 
 def _finish(store: Store, receipt: Receipt, *, embeds: bool) -> None:
     """Embed the crystals that changed, keep the receipt's figures, empty free pages, and end the forgetting."""
     connection = store.connection
-    embedder = store.embedder() if embeds else None
+    embedder = embedder_of(store) if embeds else None
     while embedder and store.crystals.vectors.embed_pending(embedder):
         pass
     figures: dict[str, int | str] = {
@@ -227,9 +231,9 @@ def _finish(store: Store, receipt: Receipt, *, embeds: bool) -> None:
         "pointers": receipt.pointers,
         "places": len(receipt.traces),
     }
-    store.check()
+    store.memory.check()
     keep_receipt(connection, receipt.at, receipt.digest, figures)
     scrub(connection)
     finish(connection)
     empty_log(connection)
-    store.copy_if_due(receipt.at, timedelta())
+    copy_if_due(store, receipt.at, timedelta())

@@ -165,7 +165,7 @@ def _sources(connection: Connection, name: str) -> Iterator[str]:
 def _remembered(store: Store) -> Iterator[tuple[Place, str]]:
     """Yield every line but pointers, pending note, crystal and memory of a session, with its text."""
     known = {line.text: line.id for line in store.lineage.current_lines()}
-    document = (store.disk.read_optional(store.workspace.document) or b"").decode(errors="replace")
+    document = (store.memory.disk.read_optional(store.workspace.document) or b"").decode(errors="replace")
     for block in (block for part in parse(document).parts for block in part.lines):
         if letters_of(block.text).signs and parse_pointer(block.text) is None:
             yield Place("line", known.get(block.text) or _named(block.text)), block.text

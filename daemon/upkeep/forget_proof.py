@@ -119,9 +119,9 @@ def left_in_file(store: Store, path: Path, erasure: Erasure, patterns: Patterns)
 
     Of a MEMORY.md that is in how many lines, of a log in how many notes.
     """
-    if files.has_receipts_alone(store.disk, path):
+    if files.has_receipts_alone(store.memory.disk, path):
         return 0
-    content = store.disk.read_bytes(path, LONGEST_LOG)
+    content = store.memory.disk.read_bytes(path, LONGEST_LOG)
     text = content.decode("utf-8", "replace")
     if path in (store.workspace.document, store.workspace.backup):
         return max(lines_with(content, erasure), 1) if erased_document(text, erasure) != text else 0
@@ -202,7 +202,7 @@ def of_the_owner(store: Store, patterns: Patterns) -> Iterator[Residue]:
     try:
         own |= {path for path in transcript_files(store.workspace, store.config) if is_trusted(workspace, path)}
     except DreamdError:
-        store.notice("sources.transcripts cannot be read, so transcripts were not searched")
+        store.notices.add("sources.transcripts cannot be read, so transcripts were not searched")
     read = store.connection.execute("SELECT file FROM watermarks").fetchall()
     named = {workspace.root / row["file"] for row in read} - own
     own |= {path for path in named if is_trusted(workspace, path)}

@@ -20,6 +20,7 @@ from pathlib import Path
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.upkeep.examine import Finding, Level, check_stores, problem, warning, wrong_with
+from daemon.workspace.searching import embed_waiting, embedder_of
 from daemon.workspace.stores import folders, open_owned, recover, utc_now
 from daemon.workspace.vector_index import Embedding, Index
 from state.crystals.crystal import Crystal, Origin
@@ -33,8 +34,16 @@ from state.scratch import Note
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.vectors import NAME
-from state.stores.database.connection import open_database, open_unmigrated, transaction
-from state.stores.database.copies import clear_damaged, copied_at, copies_of, found_damaged, is_readable, write_copy
+from state.stores.database.connection import SIDES, open_database, open_unmigrated, transaction
+from state.stores.database.copies import (
+    broken_page,
+    clear_damaged,
+    copied_at,
+    copies_of,
+    found_damaged,
+    is_readable,
+    write_copy,
+)
 from state.stores.database.table import unpacked
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
@@ -47,7 +56,6 @@ from state.stores.history.notes import Notes
 from state.stores.repair.check import damage_of
 from state.trust import Trust
 
-_SIDES = ("", "-wal", "-journal", "-shm")
 _LOST = "lost: sessions, the ledger and what else stood in state.db alone"
 _ALIKE = 0.8
 # A row that is so much like one of the version's, but for bytes that are no text, is that one.
@@ -103,8 +111,8 @@ def repair(
         left.append(warning("stores", "not looked into: state.db is a link"))
         return Repair(tuple(mends), tuple(left), work.aside, tuple(work.kept))
     with (
-        closing(Index(workspace, check)) as indexing,
-        closing(open_owned(workspace, config, check, embedding, indexing)) as store,
+        closing(Index(workspace, check, embedding)) as index,
+        closing(open_owned(index, config)) as store,
     ):
         try:
             recover(store)
@@ -113,15 +121,19 @@ def repair(
         for notice in store.notices:
             topic = "word index" if "index" in notice else "commit"
             mends.append(RepairResult(topic, f"the {topic} was found torn or unfinished", notice))
-        for index, what in (("words", "the word index"), ("cold_words", "the word index of the cold archive")):
-            if full_text.is_torn(store.connection, index):
-                again = partial(full_text.rebuild, store.connection, index)
+        for words, what in (("words", "the word index"), ("cold_words", "the word index of the cold archive")):
+            if full_text.is_torn(store.connection, words):
+                again = partial(full_text.rebuild, store.connection, words)
                 mend(_Job("word index", f"{what} is torn", "it is built anew", again))
-        if work.is_index_empty and store.embedder() is not None:
+        if work.is_index_empty and embedder_of(store) is not None:
             store.crystals.vectors.settle()
             if waiting := store.crystals.vectors.waiting()[0]:
                 wrong = f"{waiting:,} crystals have no vector"
-                mend(_Job("embeddings", wrong, "they are embedded anew", lambda: (f"{store.embed():,} vectors",)))
+                mend(
+                    _Job(
+                        "embeddings", wrong, "they are embedded anew", lambda: (f"{embed_waiting(store):,} vectors",)
+                    )
+                )
         store.notices.clear()
         left += [
             one
@@ -304,14 +316,14 @@ class _Work:
         """Write the new database beside the old one, put the old files aside, and rename the new one into place."""
         path, disk = self.workspace.database, self.disk
         new = path.with_name(f".{path.name}.new")
-        for side in _SIDES:
+        for side in SIDES:
             disk.remove(new.with_name(new.name + side))
         if copy is not None:
             write_copy(copy, new)
         self._fill(new)
         disk.sync(new)
         self.check()
-        for side in _SIDES:
+        for side in SIDES:
             if os.path.lexists(old := path.with_name(path.name + side)):
                 self._put_aside(old)
         if self.workspace.index.is_dir() and not self.workspace.index.is_symlink():
@@ -378,7 +390,7 @@ class _Work:
         notes.take(pieces, {digest: keys[crystal.id] for digest, crystal in made.items()})
 
     def _crystal(self, note: Note) -> Crystal:
-        text = self.config.secrets.redaction.of(note.text)
+        text = self.config.redaction.of(note.text)
         return Crystal(text, Origin.SCRATCH, note.at, salience(text, Trust.AGENT).kind, note.importance, Trust.AGENT)
 
     # MEMORY.md: the last version takes the place of a damaged one, with whole lines that its owner wrote since.
@@ -438,8 +450,7 @@ def _wrong_with_database(path: Path) -> str:
     try:
         if os.path.lexists(path):
             with open_unmigrated(path) as connection:
-                (result,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-            return "" if result == "ok" else str(result)
+                return broken_page(connection, "integrity_check")
     except sqlite3.DatabaseError as error:
         return str(error)
     return ""

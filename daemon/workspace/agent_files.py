@@ -96,24 +96,24 @@ def write_agent_files(store: Store) -> None:
     try:
         known = _known(store.workspace)
     except DreamdError as error:
-        store.notice(f"the files that show MEMORY.md to agents were not written ({error})")
+        store.notices.add(f"the files that show MEMORY.md to agents were not written ({error})")
         return
-    shown = ShownMemory(store.workspace, store.redaction, os.environ)
+    shown = ShownMemory(store.workspace, store.config.redaction, os.environ)
     for one in known:
         try:
             _write(store, one, shown)
         except FencedError:
             raise
         except DreamdError as error:
-            store.notice(f"{one.path} does not show MEMORY.md as it is now ({error})")
+            store.notices.add(f"{one.path} does not show MEMORY.md as it is now ({error})")
 
 
 def _write(store: Store, file: ShownFile, shown: ShownMemory) -> None:
-    path, disk = Path(file.path), Disk(Path(file.folder), store.disk.system)
+    path, disk = Path(file.path), Disk(Path(file.folder), store.memory.disk.system)
     content = disk.read_optional(path, _LONGEST) if path.parent.is_dir() else None
     text = content.decode(errors="replace") if content is not None else None
     if is_ours(text) and (new := shown.text(file.agent, file.head)) != text:
-        store.check()
+        store.memory.check()
         disk.write_atomic(path, new.encode(errors="replace"), 0o644)
 
 

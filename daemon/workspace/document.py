@@ -46,7 +46,7 @@ def settle_document(store: Store) -> None:
     stranger's, and nobody is taken to have said or deleted anything. While a conflict stands in the file it is left
     alone; what a person makes of it is merged with what dreams changed meanwhile.
     """
-    store.check()
+    store.memory.check()
     connection = store.connection
     try:
         read, meta = reading(store.workspace, connection), Meta(connection)
@@ -55,9 +55,9 @@ def settle_document(store: Store) -> None:
     if read.found is Found.CHECKOUT and not read.is_known:
         _keep(store, read)
     if read.found in (Found.CHECKOUT, Found.CONFLICT):
-        store.notice(read.problem)
+        store.notices.add(read.problem)
     if read.found is Found.CHECKOUT and read.text != read.file:
-        _put(store.workspace, store.disk, read.file, read.text)
+        _put(store.workspace, store.memory.disk, read.file, read.text)
         store.memory.put_back()
         note_git(store.workspace, connection)  # what stands there now is not what git brought
     if read.found is Found.EDITED:
@@ -68,22 +68,20 @@ def settle_document(store: Store) -> None:
         meta.put(HELD, str(read.version))
     taken = store.memory.take_in()
     for problem in taken.problems:
-        store.notice(problem)
+        store.notices.add(problem)
     if taken.unforgotten:
         lines = "1 new line" if taken.unforgotten == 1 else f"{taken.unforgotten} new lines"
-        store.notice(f"{lines} of MEMORY.md hold what was forgotten: it is learnt again")
+        store.notices.add(f"{lines} of MEMORY.md hold what was forgotten: it is learnt again")
     note_git(store.workspace, connection)
 
 
 def _keep(store: Store, read: Reading) -> None:
     """Keep what git brought as a version that nothing is made of, and its new lines as what a stranger said."""
-    now, forgotten = utc_now(), store.crystals.forgotten.tombstones()
+    now, forgotten, redaction = utc_now(), store.crystals.forgotten.tombstones(), store.config.redaction
     known = {block.key for text in (read.text, store.lineage.text(read.version)) for block in _lines(text)}
     known |= store.lineage.texts()
     brought = (
-        Crystal(
-            store.redaction.of(block.text), Origin.SESSION, now, trust=Trust.WEB, lifecycle=Lifecycle.CONSOLIDATED
-        )
+        Crystal(redaction.of(block.text), Origin.SESSION, now, trust=Trust.WEB, lifecycle=Lifecycle.CONSOLIDATED)
         for block in _lines(read.file)
         if block.key not in known and parse_pointer(block.text) is None
     )

@@ -29,7 +29,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.history.bootstraps import BootstrapReceipt, receipts
 from state.stores.history.changes import Changes, OpenChanges
-from state.stores.history.daily_spend import daily_spend
+from state.stores.history.daily_spend import DailySpend
 from state.stores.history.ledger import Ledger
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import displaced_files
@@ -206,7 +206,7 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
     if is_conflicted(text):
         wrong.insert(0, Problem(TORN, RESOLVE))
     owner = present_holder(workspace)
-    spent_by_all = tried(lambda: daily_spend(spent_folder(os.environ)).of(now), Spend())
+    spent_by_all = tried(lambda: DailySpend(spent_folder(os.environ)).of(now), Spend())
     given = tried(lambda: next(receipts(workspace), None), None)
     if service is not None:
         next_dream, said = service.dreaming or service.upcoming, service.problems

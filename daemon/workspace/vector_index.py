@@ -86,13 +86,15 @@ class Index:
         self,
         workspace: Workspace,
         check: Callable[[], None],
+        embedding: Embedding | None = None,
         *,
         background: bool = False,
         beside: bool = False,
         failed: Callable[[Exception], None] | None = None,
     ) -> None:
-        self._workspace = workspace
-        self._check = check
+        self.workspace = workspace
+        self.check = check
+        self.embedding = embedding or Embedding()
         self._background = background
         self._beside = beside
         self._failed = failed
@@ -109,7 +111,7 @@ class Index:
         with self._opening:
             is_mine = crystals.vectors.may_write and not self._beside
             if is_mine and self._index is None and not self._is_building():
-                drop_builds(self._workspace.index, keep=index_state(crystals.connection).build)
+                drop_builds(self.workspace.index, keep=index_state(crystals.connection).build)
 
     @property
     def is_open(self) -> bool:
@@ -161,7 +163,7 @@ class Index:
             with self._opening:
                 self._release()
                 crystals.vectors.drop()
-                drop_builds(self._workspace.index)
+                drop_builds(self.workspace.index)
         finally:
             self._is_given_up = was_given_up
 
@@ -189,7 +191,7 @@ class Index:
 
     def _build(self) -> None:
         try:
-            with closing(open_database(self._workspace.database)) as connection:
+            with closing(open_database(self.workspace.database)) as connection:
                 crystals = Crystals(connection, self.vectors)
                 with closing(crystals.vectors):
                     index = self._opened(crystals)
@@ -211,7 +213,7 @@ class Index:
 
     def _opened(self, crystals: Crystals) -> VectorIndex:
         """ChromaDB as it was left, if that is whole; else an empty one, which is told everything."""
-        folder, vectors, state = self._workspace.index, crystals.vectors, index_state(crystals.connection)
+        folder, vectors, state = self.workspace.index, crystals.vectors, index_state(crystals.connection)
         if state.clean and has_build(folder, state.build):
             with suppress(StorageError), self._changing(crystals, folder / state.build):
                 index = VectorIndex(folder / state.build)
@@ -254,12 +256,12 @@ class Index:
         """While the context lasts state.db says that these files may be torn; and for good if it fails."""
         if self._is_given_up:
             raise StoppedError("the index was closed while it was built", "who opens it next builds it")
-        self._check()
+        self.check()
         self._mark(crystals, build.name, clean=False)
         yield
         sync(build)
         # An owner that was stopped until now says nothing about the files of the new one.
-        self._check()
+        self.check()
         self._mark(crystals, build.name, clean=True)
 
     def _mark(self, crystals: Crystals, build: str, *, clean: bool) -> None:

@@ -19,6 +19,7 @@ import pytest
 from daemon.dream.restore import restore
 from daemon.dream.review import change
 from daemon.dream.standing import standing_lines
+from daemon.workspace.retention import sweep
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction, Wish
 from state.document.operations import Action
@@ -163,7 +164,7 @@ def ready(act: Act, waiting: Prepared, done: Prepared) -> Prepared:
 def assert_nothing_is_left(workspace: Workspace) -> None:
     """What killed writers leave behind is cleared away, wherever it is."""
     with opened(workspace) as store:
-        store.sweep(utc_now() + timedelta(hours=2))
+        sweep(store, utc_now() + timedelta(hours=2))
     assert list(workspace.root.rglob("*.dreamd-tmp")) == []
     assert list(workspace.root.glob(".*.displaced")) == []
 

@@ -30,10 +30,10 @@ def thought(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     workspace = init_workspace(contained(tmp_path_factory.mktemp("thought") / "agent"))
     with opened(workspace) as store:
         dreamt(store, *OLD_NOTES)
-        with pytest.MonkeyPatch.context() as patch, with_model(store):
+        with pytest.MonkeyPatch.context() as patch, with_model(store) as thinking:
             patch.setattr(WorkspaceMemory, "commit", full)
             with pytest.raises(sqlite3.OperationalError):
-                dreamt(store, *NOTES)
+                dreamt(thinking, *NOTES)
     with closing(sqlite3.connect(workspace.checkpoints / "dreams.db")) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return workspace

@@ -79,7 +79,7 @@ def test_whatever_call_to_the_disk_fails_the_next_one_finishes(
         with quick(copy):
             pass
         with quick(copy) as store:
-            store.disk.system = system = FaultySystem(copy.root, number * every, fault)
+            store.memory.disk.system = system = FaultySystem(copy.root, number * every, fault)
             try:
                 forget(store, ForgetRequest(SECRET), utc_now())
             except (PowerCut, StorageError):
@@ -111,7 +111,7 @@ def test_a_note_that_says_it_again_is_wiped_whatever_call_fails(workspace: Works
     def scenario(number: int, fault: Fault) -> FaultySystem:
         copy = copied(begun, folder / f"{fault.name}{number}")
         with quick(copy) as store:
-            store.disk.system = system = FaultySystem(copy.root, number, fault)
+            store.memory.disk.system = system = FaultySystem(copy.root, number, fault)
             with suppress(PowerCut, StorageError):
                 absorb_notes(store, utc_now())
         with quick(copy) as store:

@@ -15,6 +15,7 @@ import pytest
 
 from daemon.dream.restore import restore
 from daemon.ingest.notes import absorb_notes
+from daemon.workspace.retention import copy_if_due
 from daemon.workspace.stores import Store, utc_now
 from state.document.document import parse
 from state.errors import BusyError, NotFoundError
@@ -48,7 +49,7 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
         noted(store, OLD[0])
         absorb_notes(store, utc_now())
         consumed(store)
-        store.copy_if_due(utc_now(), timedelta())
+        copy_if_due(store, utc_now(), timedelta())
         noted(store, OLD[1])
     return workspace.root
 
@@ -68,10 +69,10 @@ def steps(store: Store) -> Iterator[str]:
     absorb_notes(store, utc_now(), most=None)
     consumed(store, 2)
     yield noted(store, "foxtrot is newer")
-    store.copy_if_due(utc_now(), timedelta())
+    copy_if_due(store, utc_now(), timedelta())
     store.memory.show_notes(anew=True)
     absorb_notes(store, utc_now(), most=None)
-    store.copy_if_due(utc_now(), timedelta())
+    copy_if_due(store, utc_now(), timedelta())
     restore(store, 1)
     yield noted(store, "golf is the newest")
 

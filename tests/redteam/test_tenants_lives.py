@@ -189,13 +189,13 @@ def test_what_others_spend_is_neither_told_nor_a_ceiling(town: Tenancy, monkeypa
     from daemon.config.paths import spent_folder
     from daemon.workspace.stores import utc_now
     from state.budget import Spend
-    from state.stores.history.daily_spend import daily_spend
+    from state.stores.history.daily_spend import DailySpend
 
     monkeypatch.setenv("XDG_STATE_HOME", str(town.folder / "state"))
     tenant = town.home.tenant("acme")
     token = town.home.token(tenant)
     town.home.places.add(tenant, WORKSPACE)
-    daily_spend(spent_folder(os.environ)).add(Spend(77, 9_876_543, 123.75), utc_now())
+    DailySpend(spent_folder(os.environ)).add(Spend(77, 9_876_543, 123.75), utc_now())
     town.told(token, "POST", WORKSPACE, "feel", {"event": "reward"})  # it has an owner from now on
     spending = town.told(token, "GET", WORKSPACE, "dream_status")["spending"]
     assert (spending["all_tokens"], spending["all_usd"], spending["breaker"]) == (0, 0.0, "")

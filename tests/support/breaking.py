@@ -17,6 +17,8 @@ from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.upkeep.repair import Repair, repair
 from daemon.workspace.adoption import init_workspace
+from daemon.workspace.retention import copy_if_due
+from daemon.workspace.searching import searcher_of
 from daemon.workspace.stores import open_exclusive, open_readonly, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.document.document import parse
@@ -55,7 +57,7 @@ def lived(folder: Path, *, embedding: Embedding | None = WORDS_ONLY) -> Workspac
     chat.write_text("".join(json.dumps({"role": "user", "content": text}) + "\n" for text in SAID))
     with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
         store.connection.execute("PRAGMA synchronous = OFF")
-        store.disk.system = Unsynced()
+        store.memory.disk.system = Unsynced()
         note(store, *NOTED[:60])
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         text = workspace.document.read_text()
@@ -64,7 +66,7 @@ def lived(folder: Path, *, embedding: Embedding | None = WORDS_ONLY) -> Workspac
         note(store, *NOTED[60:90], LONG)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         absorb_transcripts(store, [chat], utc_now())
-        store.copy_if_due(utc_now(), timedelta())
+        copy_if_due(store, utc_now(), timedelta())
         note(store, *NOTED[90:])
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         for n, text in enumerate(REMEMBERED):
@@ -205,7 +207,7 @@ def found(workspace: Workspace, texts: tuple[str, ...]) -> list[str]:
         return [
             text
             for text in texts
-            if all(text != hit.crystal.text for hit in store.searcher().search(text, utc_now(), limit=8).hits)
+            if all(text != hit.crystal.text for hit in searcher_of(store).search(text, utc_now(), limit=8).hits)
         ]
 
 

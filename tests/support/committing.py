@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -70,7 +70,7 @@ def opened(
 ) -> Iterator[Store]:
     """The workspace, owned; without an embedding model it is searched by words, and opened in milliseconds."""
     with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
-        store.disk.system = system or Unsynced()
+        store.memory.disk.system = system or Unsynced()
         store.connection.execute("PRAGMA synchronous = OFF")  # only a real loss of power would tell
         yield store
 
@@ -86,14 +86,10 @@ def dreamt(store: Store, *notes: str, mode: Mode = Mode.AUTO) -> Outcome:
 
 
 @contextmanager
-def with_model(store: Store) -> Iterator[None]:
-    """Dreams by a scripted model, which LangGraph saves."""
+def with_model(store: Store) -> Iterator[Store]:
+    """The stores with a scripted model, whose dreams LangGraph saves."""
     with ScriptedModel(good) as model, patch.dict(os.environ, OPENAI_API_KEY="sk-scripted", NO_PROXY="127.0.0.1"):
-        store.config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
-        try:
-            yield
-        finally:
-            store.config = Config()
+        yield replace(store, config=Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url)))
 
 
 def cut_off(store: Store, *notes: str) -> Dream:
@@ -150,7 +146,7 @@ def assert_sound(store: Store, dream: Dream, notes: tuple[str, ...] = OLD_NOTES 
     connection = store.connection
     number = store.lineage.version_of(dream.id)
     done = number is not None
-    text = store.disk.read_bytes(store.workspace.document)
+    text = store.memory.disk.read_bytes(store.workspace.document)
     assert text == (dream.after if done else dream.before).encode()
     if done:
         row = connection.execute("SELECT digest FROM versions ORDER BY number DESC LIMIT 1").fetchone()

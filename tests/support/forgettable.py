@@ -4,6 +4,7 @@ import json
 import sqlite3
 import unicodedata
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
@@ -17,6 +18,7 @@ from daemon.ingest.transcripts import absorb_transcripts
 from daemon.upkeep.forget import Receipt, forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
+from daemon.workspace.searching import searcher_of
 from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.document.document import parse
@@ -26,6 +28,7 @@ from state.errors import NothingToDoError
 from state.forgetting.cutting import Cut
 from state.stores.database.table import unpacked
 from state.stores.disk.workspace import Workspace
+from state.stores.history.changes import Changes
 from tests.support import committing
 from tests.support.committing import added, with_model
 from tests.support.copies import all_files, copy_of
@@ -67,16 +70,19 @@ def lived(folder: Path, secret: str = SECRET) -> Workspace:
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         restore(store, 1)
         note(store, f"Once more, {secret}")
-        store.config = Config(dream=DreamSection(mode="propose"))
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-        decide_changes(store, {store.changes.open()[-1].number: Decision.DECLINED}, {})
+        proposing = replace(store, config=Config(dream=DreamSection(mode="propose")))
+        dream_now(proposing, Reason.MANUAL, Mode.AUTO)
+        decide_changes(store, {Changes(store.connection).open()[-1].number: Decision.DECLINED}, {})
         note(store, f"And again, {secret}", "The piano of house 4 is out of tune")
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-        store.config = Config()
+        dream_now(proposing, Reason.MANUAL, Mode.AUTO)
         store.connection.execute("UPDATE dreams SET detail = ?", (f"refused: {secret}",))
         note(store, f"This one is cut off: {secret}", "The ladder of house 5 is broken")
-        with with_model(store), patch.object(store.memory, "commit", side_effect=PowerCut), suppress(PowerCut):
-            dream_now(store, Reason.MANUAL, Mode.AUTO)
+        with (
+            with_model(store) as thinking,
+            patch.object(store.memory, "commit", side_effect=PowerCut),
+            suppress(PowerCut),
+        ):
+            dream_now(thinking, Reason.MANUAL, Mode.AUTO)
         note(store, f"{KEPT[0]}. Waiting is what {secret} does. The lamp of house 2 is new.", f"plainly {secret}")
     hand = workspace.document.read_text(encoding="utf-8")
     workspace.document.write_text(
@@ -146,7 +152,7 @@ def _packed_texts(path: Path) -> list[bytes]:
 
 
 def finds(store: Store, query: str) -> list[str]:
-    return [hit.crystal.text for hit in store.searcher().search(query, utc_now()).hits]
+    return [hit.crystal.text for hit in searcher_of(store).search(query, utc_now()).hits]
 
 
 def assert_sound(workspace: Workspace) -> None:

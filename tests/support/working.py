@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.scratch import Note
-from state.secrets.policy import Redaction
 from state.sessions.item import Item
 from state.stores.sessions.sessions import Sessions
 from state.stores.vectors.embedder import Unavailable
@@ -55,12 +55,10 @@ def texts_of(store: Store) -> list[str]:
     return [row["text"] for row in store.connection.execute("SELECT text FROM crystals ORDER BY key")]
 
 
-@contextmanager
-def unredacted(store: Store) -> Iterator[None]:
-    """As it was before secrets were replaced: what is stored meanwhile holds them."""
-    before, store.redaction = store.redaction, Redaction(on=False)
-    yield
-    store.redaction = before
+def unredacted(store: Store) -> Store:
+    """The stores as they were before secrets were replaced: what is stored with them holds them."""
+    secrets = store.config.secrets.model_copy(update={"redact": False})
+    return replace(store, config=store.config.model_copy(update={"secrets": secrets}))
 
 
 def add(store: Store, content: str, session: str = "s", priority: str = "medium", **given: Any) -> str:

@@ -88,7 +88,7 @@ def crystals(
         without_hold = chosen.superseded
         if without_hold is None:
             without_hold = frozenset(supersessions.among(key for row in part for key in row.keys).current)
-        shown = shown_of(store.crystals, store.redaction)
+        shown = shown_of(store.crystals, store.config.redaction)
         return CrystalTable(
             crystals=tuple(
                 replace(
@@ -146,7 +146,7 @@ def supersede(
             raise UsageError("both are the same memory", "name two")
         supersessions = Supersessions(store.crystals)
         with transaction(store.connection):
-            store.check()
+            store.memory.check()
             pairs = {(pair.older, pair.newer) for pair in supersessions.among(before | after).pairs}
             # What was said of them before would make a circle with this.
             undone = [supersessions.undo(one, other, now) for one in before for other in after]
@@ -158,7 +158,7 @@ def supersede(
             elif not any(undone):
                 raise NothingToDoError("neither supersedes the other", "'dreamd why' says what superseded a line")
         turned = not undo and any((other, one) in pairs for one in before for other in after)
-        texts = store.redaction.of(once.text), store.redaction.of(now_holds.text)
+        texts = store.config.redaction.of(once.text), store.config.redaction.of(now_holds.text)
     return Superseded(*texts, undone=undo, turned=turned)
 
 
@@ -174,6 +174,6 @@ def _meant(store: Store, name: str) -> tuple[Crystal, set[int]]:
     if not found:
         raise NotFoundError(f"no memory has {name[:200]!r} in it or as its id", "'dreamd search' shows texts and ids")
     if len({normalise(one.text) for one in found}) > 1:
-        ids = ", ".join(f"{one.id[:12]} ({store.redaction.of(one.text)[:60]!r})" for one in found[:5])
+        ids = ", ".join(f"{one.id[:12]} ({store.config.redaction.of(one.text)[:60]!r})" for one in found[:5])
         raise UsageError(f"{name[:200]!r} means several memories: {ids}", "name one by its id")
     return found[-1], set(store.crystals.keys(one.id for one in found).values())

@@ -43,7 +43,7 @@ def memory_state(access: WorkspaceAccess) -> MemoryDocument:
     """Return MEMORY.md as it stands, and its version."""
     with access.read() as store:
         # A model may ask for it, and what the owner wrote by hand nobody has redacted.
-        text = access.config.secrets.redaction.of(read_document(store.workspace, store.connection)[0])
+        text = access.config.redaction.of(read_document(store.workspace, store.connection)[0])
         return MemoryDocument(text, store.lineage.last_version(), utc_now())
 
 
@@ -105,7 +105,7 @@ def change_lines(
         dream, texts = change(store, [Wish(**one.given) for one in changes], digest)
         ids = {one.text: one.id for one in dream.came}
         written = tuple(
-            ChangedLine(ids[text], shown(store.redaction, text)[0]) if text in ids else ChangedLine("", "")
+            ChangedLine(ids[text], shown(store.config.redaction, text)[0]) if text in ids else ChangedLine("", "")
             for text in (texts.get(place, "") for place in range(len(changes)))
         )
     access.mark_changed()
@@ -189,7 +189,7 @@ def diff(
         if not last:
             raise NotFoundError("there is no version yet", "'dreamd dream' makes the first")
         if file:
-            content = store.disk.read_optional(store.workspace.document) or b""
+            content = store.memory.disk.read_optional(store.workspace.document) or b""
             before = _named(store.memory, store.lineage.standing()[0])
             after = ("as it is", content.decode(errors="replace"))
         else:
@@ -224,7 +224,7 @@ def restore_version(
         store.memory.text(version)  # a version that there is none of changes nothing
         dream = restore(store, version)
         for problem in dream.problems:
-            store.notice(problem)
+            store.notices.add(problem)
         done = RestoredVersion(dream, store.notes.count().notes)
     access.mark_changed()
     return done

@@ -22,6 +22,7 @@ from daemon.ingest.memory_files import absorb_memory_file
 from daemon.ingest.named import doubt
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.workspace.adoption import vouch
+from daemon.workspace.searching import embed_waiting
 from daemon.workspace.stores import Store, utc_now
 from state.errors import DreamdError, NothingToDoError, UsageError
 from state.scratch import DEFAULT_IMPORTANCE, MAX_REPLACES, Note
@@ -57,7 +58,7 @@ def working_memory_note(
     """
     # Append it, without its secrets. The lock is not needed, so that no owner can keep a note from being taken.
     wish = Note(note, utc_now(), importance, replaces=replaces)
-    taken = NoteInbox(access.workspace).append(wish, access.config.secrets.redaction)
+    taken = NoteInbox(access.workspace).append(wish, access.config.redaction)
     doubt_what_it_replaces(access, taken)
     access.mark_changed()
     return NoteTaken(taken.at, taken.importance, taken.text, "pending")
@@ -158,7 +159,7 @@ class _Reading:
             vouch(self._store.workspace, path)  # so that forgetting looks into it
             taken = absorb_memory_file(self._store, path, trust, self._belongs)
         except DreamdError as error:
-            self._skip(self._store.redaction.of(str(error)))
+            self._skip(self._store.config.redaction.of(str(error)))
             return
         self._counts["imports"] += taken.imports
         self._problems += taken.problems
@@ -171,7 +172,7 @@ class _Reading:
             raise NothingToDoError("there are no files in these folders", "name the files or another folder")
         if waiting := self._store.crystals.vectors.waiting()[0]:
             self._access.report(Step("embed", f"{waiting:,} crystals to embed"))
-            self._store.embed()
+            embed_waiting(self._store)
         return Ingested(
             **{name: self._counts[name] for name in ("files", "unread", "turns", "imports")},
             crystals=self._store.crystals.count() - self._before,

@@ -16,14 +16,16 @@ from daemon.explain.why_not import Answer, why_not
 from daemon.ingest.notes import absorb_notes
 from daemon.sessions import left_behind
 from daemon.sessions.crystals import trust_of
+from daemon.workspace.searching import BATCH, embedder_of, searcher_of
 from daemon.workspace.session_start import session as session_start
-from daemon.workspace.stores import EMBED_BATCH, Store, utc_now
+from daemon.workspace.stores import Store, utc_now
 from state.agents import agent_called
 from state.bootstrap import budget_for
 from state.crystals.crystal import Kind, Origin
 from state.errors import BusyError, DreamdError, ReadOnlyError
 from state.search.ranking import Filters, Findings, Hit
 from state.signals.curiosity import Cause, gap_of_search
+from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.history.leave_receipt import leave_receipt
 from state.trust import Trust
 
@@ -134,7 +136,7 @@ def memory_search(
             return found(store, recall(store, query, limit, filters, everything=all, agent=agent))
     except (BusyError, ReadOnlyError) as why:
         with access.read() as store:
-            store.notice(f"searched as it stands: {why}")
+            store.notices.add(f"searched as it stands: {why}")
             return found(store, search(store, query, limit, filters, everything=all))
 
 
@@ -158,8 +160,8 @@ def recall(
     if findings.good:
         enough = findings.hits[0].score * _COUNTED_SHARE if findings.hits else 0.0
         store.crystals.touch([hit.crystal.id for hit in findings.hits if hit.score >= enough], now)
-    elif agent and filters == _NO_FILTERS and (gap := gap_of_search(store.redaction.of(keywords))) is not None:
-        store.questions.raise_(gap, Cause.MISS, now)
+    elif agent and filters == _NO_FILTERS and (gap := gap_of_search(store.config.redaction.of(keywords))) is not None:
+        Questions(store.connection).raise_(gap, Cause.MISS, now)
     return findings
 
 
@@ -171,12 +173,12 @@ def look_up(
     Pending notes become crystals first.
     """
     absorb_notes(store, utc_now())
-    embedder = store.embedder()
+    embedder = embedder_of(store)
     if embedder is not None:
         # Of a large ingestion, or a lost index, the newest only: the rest is found by its words until then.
         store.crystals.vectors.settle()
-        is_much = store.crystals.vectors.waiting()[0] > EMBED_BATCH
-        store.crystals.vectors.embed_pending(embedder, _NEWEST if is_much else EMBED_BATCH)
+        is_much = store.crystals.vectors.waiting()[0] > BATCH
+        store.crystals.vectors.embed_pending(embedder, _NEWEST if is_much else BATCH)
     return search(store, query, limit, filters, everything=everything)
 
 
@@ -185,13 +187,14 @@ def search(
 ) -> Findings:
     """Search for somebody who does not own the workspace: nothing is written."""
     now = utc_now()
-    levels = store.feelings.levels(now)
-    return store.searcher().search(query, now, limit=limit, filters=filters, hormones=levels, everything=everything)
+    levels = Feelings(store.connection, store.config.baselines).levels(now)
+    return searcher_of(store).search(query, now, limit=limit, filters=filters, hormones=levels, everything=everything)
 
 
 def _archived(store: Store, query: str, limit: int, filters: Filters, findings: Findings) -> tuple[Archived, ...]:
     """Return of the archive what is not among the crystals that were found."""
     now, known = utc_now(), {hit.crystal.text for hit in findings.hits}
+    feelings = Feelings(store.connection, store.config.baselines)
     return tuple(
         Archived(
             id=item.id,
@@ -202,8 +205,8 @@ def _archived(store: Store, query: str, limit: int, filters: Filters, findings: 
             created_at=item.created_at,
             importance=item.importance,
         )
-        for item in left_behind(store.connection, store.feelings, query, limit, filters, now)
-        if (text := store.redaction.of(item.content)) not in known
+        for item in left_behind(store.connection, feelings, query, limit, filters, now)
+        if (text := store.config.redaction.of(item.content)) not in known
     )
 
 
@@ -261,7 +264,7 @@ def memory_bootstrap(
 ) -> BootstrapReply:
     """Return working memory and the newest notes. Read once, at session start."""
     window, now = context_window or access.config.dream.context_window, utc_now()
-    given = session_start(access.workspace, window, None, access.config.secrets.redaction, now)
+    given = session_start(access.workspace, window, None, access.config.redaction, now)
     access.notices.extend(given.notices)
     ready = given.ready
     if receipt != "none":

@@ -14,7 +14,7 @@ from daemon.workspace.stores import utc_now
 from state.signals.curiosity import Cause, Gap
 from state.signals.hormones import Feeling, Hormones, mood, resting
 from state.signals.skills import EmergingSkill
-from state.stores.crystals.hormones import Feelings, Felt
+from state.stores.crystals.hormones import Feelings, Felt, Questions
 from state.stores.crystals.skills import Skills
 from state.stores.erasing.intent import Forgotten, forgotten_list
 
@@ -52,8 +52,8 @@ def feel_event(
     """
     with access.write() as store:
         now = utc_now()
-        feel(store, [event], store.redaction.of(because), now, now)
-        levels = _mood_of(store.feelings, now)
+        feel(store, [event], store.config.redaction.of(because), now, now)
+        levels = _mood_of(Feelings(store.connection, store.config.baselines), now)
     access.mark_changed()
     return levels
 
@@ -68,13 +68,14 @@ def current_mood(
     now, span, last = utc_now(), timedelta(hours=hours), samples - 1
     moments = [now - span * (last - number) / last for number in range(samples)]
     with access.read() as store:
+        feelings = Feelings(store.connection, store.config.baselines)
         if not hours:
-            return _mood_of(store.feelings, now)
-        shown = shown_of(store.crystals, store.redaction)
-        events, count = store.feelings.events(now - span, now, MOST_EVENTS)
+            return _mood_of(feelings, now)
+        shown = shown_of(store.crystals, store.config.redaction)
+        events, count = feelings.events(now - span, now, MOST_EVENTS)
         return replace(
-            _mood_of(store.feelings, now),
-            curve=tuple(store.feelings.levels_at(moments)),
+            _mood_of(feelings, now),
+            curve=tuple(feelings.levels_at(moments)),
             events=tuple(replace(one, cause=shown(one.cause)) for one in events),
             more=count - len(events),
         )
@@ -102,8 +103,8 @@ def gaps(
 ) -> GapTable:
     """Return the open questions: what was asked and is not answered yet; the most often or the latest asked first."""
     with access.read() as store:
-        found = sorted(store.questions.all(cause), key=attrgetter(sort, "question"), reverse=True)
-        shown = shown_of(store.crystals, store.redaction)
+        found = sorted(Questions(store.connection).all(cause), key=attrgetter(sort, "question"), reverse=True)
+        shown = shown_of(store.crystals, store.config.redaction)
         return GapTable(tuple(replace(one, question=shown(one.question)) for one in found[:limit]), len(found))
 
 
@@ -119,7 +120,8 @@ class SkillTable:
 def skills(access: WorkspaceAccess, limit: Limit = 50) -> SkillTable:
     """Return the emerging skills: tasks that came back in different sessions."""
     with access.read() as store:
-        known, shown = Skills(store.connection, store.crystals.vectors), shown_of(store.crystals, store.redaction)
+        known = Skills(store.connection, store.crystals.vectors)
+        shown = shown_of(store.crystals, store.config.redaction)
         found = tuple(replace(one, pattern=shown(one.pattern)) for one in known.listed(limit))
         return SkillTable(found, known.count())
 
@@ -150,7 +152,7 @@ class ForgottenTable:
 def forgotten(access: WorkspaceAccess, limit: Limit = 50) -> ForgottenTable:
     """Return what stays forgotten, without its words; and the lines that the owner deleted."""
     with access.read() as store:
-        shown, found = shown_of(store.crystals, store.redaction), forgotten_list(store.connection)
+        shown, found = shown_of(store.crystals, store.config.redaction), forgotten_list(store.connection)
         lines, line_count = store.lineage.deleted_lines(limit)
         return ForgottenTable(
             forgotten=tuple(found[:limit]),

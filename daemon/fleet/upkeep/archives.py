@@ -72,7 +72,7 @@ def export_place(connections: Connections, config: Config, place: Place, target:
                 generations.bring_up(root, generation.key)
             workspace = init_workspace(contained(root))
             for note in notes:
-                NoteInbox(workspace).append(note, config.secrets.redaction)
+                NoteInbox(workspace).append(note, config.redaction)
             with open_exclusive(workspace, config, "dreamd fleet export") as store:
                 done = export(store, utc_now())
             if inbox.moment(place.id)[0] != generation:

@@ -27,7 +27,7 @@ from state.stores.backup.archive import (
     plainly,
 )
 from state.stores.database.connection import explained, from_text, normalised, open_database, things, unlike_schema
-from state.stores.database.copies import is_damage
+from state.stores.database.copies import broken_page, is_damage
 from state.stores.database.migration import FORMER, make_schema
 from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.database.table import is_moment, layouts_of
@@ -133,9 +133,8 @@ def open_foreign(path: Path, more: Mapping[str, str]) -> Iterator[sqlite3.Connec
             if version < 1:
                 raise refused("it has no schema of dreamd's")
             _require_tables(source, version, more)
-            for (result,) in source.execute("PRAGMA quick_check(1)"):
-                if result != "ok":
-                    raise refused(f"it is damaged: {result}")
+            if wrong := broken_page(source):
+                raise refused(f"it is damaged: {wrong}")
             yield source
     except UnicodeDecodeError as error:
         raise refused("a text in it is not UTF-8") from error

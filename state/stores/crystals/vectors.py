@@ -20,6 +20,7 @@ from state.errors import StorageError
 from state.stores.crystals.nearest import ChromaIndex, Nearest, cosines, matrix
 from state.stores.database.connection import (
     BUSY_TIMEOUT_MS,
+    SIDES,
     explained,
     make_private,
     normalised,
@@ -67,7 +68,6 @@ _PRAGMAS = (
     "secure_delete = ON",
     "wal_autocheckpoint = 64",  # 4 MB
 )
-SIDES = ("", "-wal", "-shm", "-journal")
 
 
 class IndexState(NamedTuple):

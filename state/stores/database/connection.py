@@ -23,6 +23,8 @@ from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.disk.disk import Disk
 
 DATABASE = "state.db"
+SIDES = ("", "-wal", "-journal", "-shm")
+"""What the names of SQLite's files end in: of a database itself, and of what it keeps beside it."""
 BUSY_TIMEOUT_MS = 10_000
 _PAUSE_SECONDS = 0.01
 _LARGE_PAGES = 4_096  # of 4 KB each

@@ -103,10 +103,15 @@ def write_copy(database: Path, target: Path) -> None:
         raise explained(error, database) from error
 
 
+def broken_page(connection: sqlite3.Connection, check: str = "quick_check") -> str:
+    """Return the first thing that SQLite finds wrong with the pages of a database; empty for a sound one."""
+    result = " ".join(str(connection.execute(f"PRAGMA {check}(1)").fetchone()[0]).split())
+    return "" if result == "ok" else result
+
+
 def _require_sound(connection: sqlite3.Connection, path: Path) -> None:
-    result = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
-    if result != "ok":
-        raise DamagedError(f"{path} is damaged: {' '.join(result.split())}", "run 'dreamd doctor --repair'")
+    if wrong := broken_page(connection):
+        raise DamagedError(f"{path} is damaged: {wrong}", "run 'dreamd doctor --repair'")
 
 
 def is_readable(copy: Path) -> bool:

@@ -62,29 +62,29 @@ class Lock:
 
     def __init__(self, workspace: Workspace, disk: Disk, fd: int, fence: int) -> None:
         self.fence = fence
-        self._workspace = workspace
+        self.workspace = workspace
         self._disk = disk
         self._fd = fd
 
     def check(self) -> None:
         """Return if this process still owns the workspace, else raise FencedError: it must not write any more."""
         fd = self._fd
-        with storage_errors(self._workspace.lock):
+        with storage_errors(self.workspace.lock):
             try:
-                is_owner = fd >= 0 and is_same_file(self._workspace.lock, fd)
+                is_owner = fd >= 0 and is_same_file(self.workspace.lock, fd)
             except OSError as error:
                 if error.errno != errno.EBADF:
                     raise
                 is_owner = False  # another thread releases it just now
-        is_owner = is_owner and _read_fence(self._workspace, self._disk) == self.fence
+        is_owner = is_owner and _read_fence(self.workspace, self._disk) == self.fence
         if self._fd < 0:  # last: it may be released, and taken by somebody else, while the rest is read
-            raise FencedError(f"{self._workspace.root}: the lock was released", "take it again before writing")
-        if not os.path.isdir(self._workspace.root):  # noqa: PTH112 - Path.is_dir may raise here
-            raise FencedError(f"{self._workspace.root} was moved away or deleted", "name the folder where it is now")
-        if id_in(self._workspace.root) not in (None, self._workspace.state.name):
-            raise FencedError(f"{self._workspace.root} is another workspace now", "nothing was written, try again")
+            raise FencedError(f"{self.workspace.root}: the lock was released", "take it again before writing")
+        if not os.path.isdir(self.workspace.root):  # noqa: PTH112 - Path.is_dir may raise here
+            raise FencedError(f"{self.workspace.root} was moved away or deleted", "name the folder where it is now")
+        if id_in(self.workspace.root) not in (None, self.workspace.state.name):
+            raise FencedError(f"{self.workspace.root} is another workspace now", "nothing was written, try again")
         if not is_owner:
-            message = f"{self._workspace.root} was taken over by another process"
+            message = f"{self.workspace.root} was taken over by another process"
             raise FencedError(message, "nothing was written, try again")
 
     @contextmanager
@@ -94,7 +94,7 @@ class Lock:
         try:
             fd = os.dup(self._fd)
         except OSError as error:  # another thread releases it just now
-            raise FencedError(f"{self._workspace.root}: the lock was released", "take it again") from error
+            raise FencedError(f"{self.workspace.root}: the lock was released", "take it again") from error
         try:
             yield fd
         finally:

@@ -11,6 +11,7 @@ from pathlib import Path
 from state.document.merge import with_lines_of
 from state.errors import DocumentError
 from state.forgetting.known import spans
+from state.stores.database.connection import SIDES
 from state.stores.disk.disk import TEMPORARY, Disk, below, change_text
 from state.stores.disk.places import PLACE
 from state.stores.disk.syscalls import storage_errors
@@ -55,7 +56,7 @@ def has_receipts_alone(disk: Disk, path: Path) -> bool:
 
 def database_files(workspace: Workspace) -> tuple[Path, ...]:
     """Return state.db and what SQLite keeps beside it."""
-    return tuple(workspace.database.with_name(f"state.db{end}") for end in ("", "-wal", "-shm", "-journal"))
+    return tuple(workspace.database.with_name(f"state.db{end}") for end in SIDES)
 
 
 def all_files(workspace: Workspace, inbox: NoteInbox) -> Iterator[Path]:

@@ -19,7 +19,7 @@ from typing import Any
 from state.crystals.crystal import Origin, crystal_digest, new_id
 from state.document.operations import Why
 from state.dream import Decision
-from state.errors import BusyError, StorageError
+from state.errors import BusyError
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target, spans, without
 from state.sessions.item import State, working_id
@@ -298,10 +298,3 @@ def _triggers_off(connection: sqlite3.Connection, table: str) -> Iterator[None]:
     yield
     for trigger in triggers:
         connection.execute(trigger["sql"])
-
-
-def sound(connection: sqlite3.Connection) -> None:
-    """Return if the file is sound. Raises StorageError for a damaged one, which must not be rewritten."""
-    wrong = [row[0] for row in connection.execute("PRAGMA quick_check(1)") if row[0] != "ok"]
-    if wrong:
-        raise StorageError(f"state.db is damaged ({wrong[0]})", "run 'dreamd doctor'")

@@ -75,17 +75,15 @@ class Changes:
 
     def get(self, number: int) -> Change:
         """Return the open change of this number. Raises NotFoundError."""
-        found = self._where("number = ? AND decision IN (?, ?)", number, *OPEN)
-        if not found:
-            raise NotFoundError(f"no change {number} waits", "'dreamd review' lists them")
-        return found[0]
+        for one in self._where("number = ? AND decision IN (?, ?)", number, *OPEN):
+            return one
+        raise NotFoundError(f"no change {number} waits", "'dreamd review' lists them")
 
     def any(self, number: int) -> Change:
         """Return the change of this number, decided or not. Raises NotFoundError."""
-        found = self._where("number = ?", number)
-        if not found:
-            raise NotFoundError(f"no change {number} is known (any more)", "'dreamd review' lists those that wait")
-        return found[0]
+        for one in self._where("number = ?", number):
+            return one
+        raise NotFoundError(f"no change {number} is known (any more)", "'dreamd review' lists those that wait")
 
     def of(self, dream: str) -> list[Change]:
         """Return every change that this dream staged."""

@@ -20,11 +20,6 @@ _LINE = re.compile(rb"^([0-9]{1,15}) ([0-9]{1,9}(?:\.[0-9]{1,9})?)$", re.MULTILI
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-def daily_spend(folder: Path) -> "DailySpend":
-    """Return what was spent, as that folder says."""
-    return DailySpend(folder)
-
-
 @dataclass(frozen=True, slots=True)
 class DailySpend:
     """The cost of the calls of each day (UTC). `add` makes the folder."""

@@ -97,11 +97,11 @@ class Memory:
     ) -> None:
         self._path = workspace.document
         self._now = now
-        self._disk = disk
+        self.disk = disk
         self._crystals = crystals
         self._lineage = lineage
         self._notes = notes
-        self._check = check
+        self.check = check
         self._redaction = redaction
         self._connection = crystals.connection
         self.alone: AbstractContextManager[object] = nullcontext()
@@ -136,14 +136,6 @@ class Memory:
             raise NotFoundError(f"there is no version {number}", _HISTORY)
         return text
 
-    def has(self, number: int) -> bool:
-        """Return whether the text of this version is kept."""
-        return bool(self._lineage.text(number))
-
-    def is_committed(self, dream: str) -> bool:
-        """Return whether the dream of this id is a version, whatever it failed with since."""
-        return self._lineage.version_of(dream) is not None
-
     # The commit.
 
     def commit(self, dream: Dream) -> Dream:
@@ -156,7 +148,7 @@ class Memory:
         with self.alone:
             self.reconcile()
             with transaction(self._connection):
-                self._check()
+                self.check()
                 number = self._lineage.version_of(dream.id)
                 if number is None:
                     dream = self._insert(dream)
@@ -164,7 +156,7 @@ class Memory:
             try:
                 self.reconcile()
             except (StorageError, NotFoundError):
-                self._check()  # a new owner that clears up behind this one explains it better
+                self.check()  # a new owner that clears up behind this one explains it better
                 raise
         text, done = self._document().wanted, self.version(number)
         return replace(done, after=text, joined=dream.joined or text != done.after, crystals=dream.crystals)
@@ -272,7 +264,7 @@ class Memory:
             if not is_theirs or self.is_checkout(row.rendered):
                 return TakenIn()
             with transaction(self._connection):
-                self._check()
+                self.check()
                 taken = self._keep_by_owner(found)
                 if found != row.wanted:
                     self._want(replace(self._document(), rendered=found, wanted=found, edits=()))
@@ -317,7 +309,7 @@ class Memory:
         with self.alone:
             last = self._lineage.last_version()
             with transaction(self._connection):
-                self._check()
+                self.check()
                 dream = self._named(dream)
                 self._crystals.upsert(dream.crystals)
                 self._crystals.mark_dreamt(dream.dreamt, last, dream.newest)
@@ -334,7 +326,7 @@ class Memory:
         The crystals are of what is new in it, and input of no dream.
         """
         with transaction(self._connection):
-            self._check()
+            self.check()
             number = self._lineage.last_version() + 1
             self._lineage.save(number, FOUND, text, self._now())
             crystals = self._crystals.known(crystals)
@@ -374,14 +366,14 @@ class Memory:
         while True:
             row = self._document()
             if (past := self._aside(row.swap - 1)).exists():
-                self._disk.remove(past)  # dealt with: its number is past
-            aside = self._disk.read_optional(self._aside(row.swap))
-            found = self._disk.read_optional(self._path)
+                self.disk.remove(past)  # dealt with: its number is past
+            aside = self.disk.read_optional(self._aside(row.swap))
+            found = self.disk.read_optional(self._path)
             if aside is not None and aside != row.wanted.encode() and aside != found:
                 self._settle(row, decode_document(aside, self._aside(row.swap)))
                 continue
             if aside is not None:  # the swap was not done
-                self._disk.remove(self._aside(row.swap))
+                self.disk.remove(self._aside(row.swap))
             is_blank = found is None or not found.strip()
             if found == row.wanted.encode() or (is_blank and not row.wanted):
                 if row.rendered != row.wanted:
@@ -396,7 +388,7 @@ class Memory:
             if found is not None and is_saved:
                 theirs = decode_document(found, self._path)
                 with transaction(self._connection):
-                    self._check()
+                    self.check()
                     self._want(replace(row, rendered=theirs, wanted=self._merged(row, theirs)))
                 continue
             if swaps == _SWAPS:
@@ -404,8 +396,8 @@ class Memory:
                     f"{self._path} changed {_SWAPS} times while it was written", "stop what writes it and dream again"
                 )
             swaps += 1
-            self._check()
-            taken = self._disk.exchange(self._path, row.wanted.encode(), mode=0o644, aside=self._aside(row.swap))
+            self.check()
+            taken = self.disk.exchange(self._path, row.wanted.encode(), mode=0o644, aside=self._aside(row.swap))
             self._put_back_if_fenced(row, taken)
         self._show_notes()
         return done
@@ -419,24 +411,24 @@ class Memory:
         """Keep what a swap took out, where a person had saved it in the instant before."""
         new = row.wanted
         if _is_torn(taken.encode(), row):  # put back: it is for a person to resolve
-            self._disk.write_atomic(self._path, taken.encode())
+            self.disk.write_atomic(self._path, taken.encode())
             self._update(replace(row, swap=row.swap + 1))
-            self._disk.remove(self._aside(row.swap))
+            self.disk.remove(self._aside(row.swap))
             return
         with transaction(self._connection):
-            self._check()
+            self.check()
             if taken.strip() and taken != row.rendered:
                 new = self._merged(row, taken)
             edits = difference(row.wanted, new)
             self._want(replace(row, rendered=row.wanted, wanted=new, edits=edits, swap=row.swap + 1))
-        self._disk.remove(self._aside(row.swap))
+        self.disk.remove(self._aside(row.swap))
 
     def _merged(self, row: Document, theirs: str) -> str:
         """Save a person's text, and it with our edits, as versions; return the latter.
 
         Lines of ours that gave way never stood: nobody has deleted them. In a transaction.
         """
-        version = self.version(row.version) if row.version and self.has(row.version) else None
+        version = self.version(row.version) if row.version and self._lineage.text(row.version) else None
         at, mood = (version.at, version.mood) if version else (self._now(), "")
         new, _ = merged(row.rendered, theirs, row.edits, at, mood)
         if not difference(theirs, new):  # they have our edits already: a stamp alone is nothing to write
@@ -455,12 +447,12 @@ class Memory:
     def _put_back_if_fenced(self, row: Document, taken: bytes | None) -> None:
         """Undo the swap if this process was stopped before it and lost the workspace meanwhile."""
         try:
-            self._check()
+            self.check()
         except FencedError:
-            self._disk.remove(self._aside(row.swap))
+            self.disk.remove(self._aside(row.swap))
             if taken is not None:
-                self._disk.exchange(self._path, taken, aside=self._aside(row.swap))
-                self._disk.remove(self._aside(row.swap))
+                self.disk.exchange(self._path, taken, aside=self._aside(row.swap))
+                self.disk.remove(self._aside(row.swap))
             raise
 
     def show_notes(self, *, anew: bool = False) -> None:
@@ -473,15 +465,15 @@ class Memory:
     def _show_notes(self) -> None:
         row = self._document()
         if row.consumed or self._notes.are_hidden():
-            self._check()
+            self.check()
             if self._notes.render(row.consumed) and row.consumed:
                 self._update(replace(self._document(), consumed=0))
 
     def _found(self) -> str:
-        return decode_document(self._disk.read_optional(self._path) or b"", self._path)
+        return decode_document(self.disk.read_optional(self._path) or b"", self._path)
 
     def _aside(self, swap: int) -> Path:
-        target = self._disk.target(self._path)
+        target = self.disk.target(self._path)
         return target.with_name(f".{target.name}.{swap}.displaced")
 
     def _document(self) -> Document:
@@ -494,7 +486,7 @@ class Memory:
 
     def _update(self, row: Document) -> None:
         with transaction(self._connection):
-            self._check()
+            self.check()
             self._want(row)
 
     def _want(self, row: Document) -> None:

@@ -80,7 +80,7 @@ def take_in_records(workspace: Workspace, disk: Disk, crystals: Crystals, memory
     last = lineage.last_version()
     with transaction(crystals.connection) as connection:
         for number, dream in sorted(records.items()):
-            if number == 1 and dream.before.strip() and not memory.has(0):
+            if number == 1 and dream.before.strip() and not lineage.text(0):
                 lineage.save(0, "human", dream.before, dream.at)
             if number <= last:
                 VersionRow.table.change(

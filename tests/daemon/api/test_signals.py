@@ -21,7 +21,7 @@ from state.crystals.crystal import Crystal, Origin
 from state.forgetting.cutting import Cut
 from state.signals.curiosity import Cause
 from state.signals.hormones import BASELINES, Feeling, resting
-from state.stores.crystals.hormones import Feelings
+from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.database.connection import memory_database, to_text, transaction
 from state.stores.vectors.embedder import Unavailable
 from tests.support.long_variants import examples
@@ -52,7 +52,9 @@ def ask(access: LocalAccess, name: str, **fields: Any) -> Any:
 def test_the_questions_are_listed_in_their_order(access: LocalAccess, store: Store, sort: str) -> None:
     for number in range(10):
         for _ in range(1 + number % 3):
-            store.questions.raise_(f"Why is it so, {number}?", Cause.MISS, NOW + timedelta(days=number // 2))
+            Questions(store.connection).raise_(
+                f"Why is it so, {number}?", Cause.MISS, NOW + timedelta(days=number // 2)
+            )
     whole = ask(access, "gaps", sort=sort)
     assert {row.question for row in whole.gaps} == {f"Why is it so, {number}?" for number in range(10)}
     values = [getattr(row, sort) for row in whole.gaps]
@@ -117,8 +119,10 @@ def test_hormones_tell_the_latest_events_and_how_many_more(access: LocalAccess, 
     now = utc_now()
     for number in range(103):
         cause = f"event {number}" if number else f"my key is {KEY}"
-        store.feelings.feel([Feeling.REWARD], cause, now - timedelta(minutes=103 - number))
-    store.feelings.feel([Feeling.ERROR], "long ago", now - timedelta(hours=30))
+        Feelings(store.connection, store.config.baselines).feel(
+            [Feeling.REWARD], cause, now - timedelta(minutes=103 - number)
+        )
+    Feelings(store.connection, store.config.baselines).feel([Feeling.ERROR], "long ago", now - timedelta(hours=30))
     told = ask(access, "mood", hours=2, samples=5)
     assert (len(told.events), told.more) == (100, 3)
     assert told.events[0].cause == "event 102"
@@ -168,8 +172,10 @@ def test_what_stays_forgotten_is_told_without_its_words(access: LocalAccess, sto
 
 def test_a_forgotten_text_is_in_no_table(access: LocalAccess, store: Store) -> None:
     store.crystals.upsert([Crystal("Which falcon nests in the old tower is known", Origin.SESSION, NOW)])
-    store.questions.raise_("Where does the falcon nest in the old tower?", Cause.QUESTION, NOW)
-    store.feelings.feel([Feeling.REWARD], "the falcon nests in the old tower", utc_now())
+    Questions(store.connection).raise_("Where does the falcon nest in the old tower?", Cause.QUESTION, NOW)
+    Feelings(store.connection, store.config.baselines).feel(
+        [Feeling.REWARD], "the falcon nests in the old tower", utc_now()
+    )
     with transaction(store.connection) as connection:
         connection.execute("INSERT INTO skills VALUES (0, 'falcon nests in the old tower', .5, 3, 2)")
         connection.execute("INSERT INTO tombstones VALUES ('the falcon nests in the old tower', ?)", (to_text(NOW),))

@@ -8,6 +8,7 @@ import pytest
 from daemon.config.settings import Config
 from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.workspace.adoption import init_workspace
+from daemon.workspace.searching import embed_waiting
 from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
@@ -47,7 +48,7 @@ def found(dreamd: Caller, here: Workspace, monkeypatch: pytest.MonkeyPatch) -> F
 
 def test_a_sound_workspace_is_sound_in_every_respect(here: Workspace, found: Found) -> None:
     with open_exclusive(here, Config(), "test") as store:
-        store.embed()
+        embed_waiting(store)
     findings = found()
     assert {one.about for one in findings.values() if one.level is not Level.OK} == set()
     assert {"config", "model", "permissions", "disk", "MEMORY.md", "state.db", "embeddings"} <= findings.keys()
@@ -71,7 +72,7 @@ def test_an_agent_that_is_installed_is_offered_as_a_model_and_checked_as_one(
 def test_that_there_is_no_model_is_said_once_and_nothing_else_is_left_out(here: Workspace, found: Found) -> None:
     missing = Embedding.given(Unavailable("no embedding model is here"))
     with open_exclusive(here, Config(), "test", embedding=missing) as store:
-        store.notice("something else")
+        store.notices.add("something else")
         findings = list(check_stores(store))
     assert [one.about for one in findings if one.what == "no embedding model is here"] == ["embeddings"]
     assert [one.about for one in findings if one.what == "something else"] == ["noticed"]

@@ -20,6 +20,7 @@ from state.dream import Decision
 from state.stores.database.tables import Change
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
+from state.stores.history.changes import Changes
 from tests.support.committing import dreamt as dreamt_in
 from tests.support.working import working
 
@@ -62,7 +63,7 @@ def project(folder: Path, *lines: str, section: SectionName = SectionName.BOND) 
 def proposed(everywhere: Workspace) -> list[Change]:
     with opened(everywhere) as store:
         propose_agreements(store, utc_now())
-        return store.changes.open()
+        return Changes(store.connection).open()
 
 
 def decide(everywhere: Workspace, number: int, decision: Decision) -> None:
@@ -161,7 +162,7 @@ def test_only_the_global_workspace_is_proposed_to(tmp_path: Path, everywhere: Wo
     projects = [project(tmp_path / name, SHORT) for name in ("one", "two")]
     with opened(projects[0]) as store:
         assert propose_agreements(store, utc_now()) == 0
-        assert store.changes.open() == []
+        assert Changes(store.connection).open() == []
 
 
 @pytest.mark.parametrize("what", ["document", "database", "root"])

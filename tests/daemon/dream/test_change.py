@@ -1,6 +1,7 @@
 """Lines of MEMORY.md one by one: what is known of each, and changes of them without an editor."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -195,7 +196,7 @@ def test_a_save_in_the_same_moment_is_kept_beside_it_and_wins_where_both_changed
                 write(store, added(document(store), "Grace is her sister").replace(TEA, "Ada drinks water"))
             super().exchange(one, other)
 
-    store.disk.system = Saving()
+    store.memory.disk.system = Saving()
     changed = done(
         store,
         wish(store, LineAction.WRONG, TEA, COCOA),
@@ -279,8 +280,8 @@ def test_a_line_that_waits_to_be_changed_or_can_be_undone_says_which_change(stor
     write(store, document(store).replace(PORT, f"{PORT} for now"))
     dreamt(store, "Grace plays chess")
     with revises({NEW_PORT: PORT, COCOA: TEA}):
-        store.config = load(None)
-        dreamt(store, NEW_PORT, COCOA)  # of a line by hand its owner is asked
+        thinking = replace(store, config=load(None))
+        dreamt(thinking, NEW_PORT, COCOA)  # of a line by hand its owner is asked
     numbers = {one.decision: one.number for one, _ in open_changes(store)}
     found = lines(store)
     assert {text: line.waiting for text, line in found.items() if line.waiting} == {
@@ -297,7 +298,7 @@ def test_no_secret_and_no_more_than_the_beginning_is_shown(store: Store) -> None
     change(store, [Wish(LineAction.DELETE, section=SectionName.BOND, expected=long.text)])
     assert "token" not in document(store)
     assert not any("token" in text for text in lines(store))
-    assert shown(store.redaction, SECRET * 500)[0].count(SECRET) == 0
+    assert shown(store.config.redaction, SECRET * 500)[0].count(SECRET) == 0
 
 
 def test_pages_together_are_the_whole(store: Store) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from daemon.dream.restore import restore
 from daemon.dream.review import decide_changes, open_changes, settle
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest
+from daemon.workspace.retention import sweep
 from daemon.workspace.status import status
 from daemon.workspace.stores import Store, utc_now
 from state.document.document import parse
@@ -148,7 +150,7 @@ def test_what_nobody_decides_becomes_a_note_and_does_not_go_in_circles(store: St
     assert tuple(store.notes.each_pending()) == ()
     assert lines(store) == [TEA, OLD_PORT]
     # With a rule that lets it apply, the note would have.
-    store.config = ruled({})
+    store = replace(store, config=ruled({}))
     dreamt(store, "Ada prefers coffee in the morning now")
     assert TEA not in lines(store)
 
@@ -219,7 +221,7 @@ def test_an_approval_that_was_cut_off_is_finished_once(tmp_path: Path) -> None:
     with opened(tmp_path / "agent") as store:
         dreamt(store, TEA, OLD_PORT)
         dreamt(store, COFFEE)
-        store.disk.system = _CutAtTheSwap()
+        store.memory.disk.system = _CutAtTheSwap()
         with pytest.raises(PowerCut):
             approve(store, 1)
     with opened(tmp_path / "agent") as store:
@@ -294,8 +296,8 @@ def test_a_change_whose_text_was_forgotten_stops_no_dream(store: Store) -> None:
 
 def test_decided_changes_are_swept_with_the_ledger(store: Store) -> None:
     dreamt(store, COFFEE)
-    store.sweep(utc_now() + timedelta(days=10_000))
+    sweep(store, utc_now() + timedelta(days=10_000))
     assert decided(store) == [(1, "waiting")]
     decide_changes(store, {1: Decision.DECLINED}, {})
-    store.sweep(utc_now() + timedelta(days=20_000))
+    sweep(store, utc_now() + timedelta(days=20_000))
     assert decided(store) == []

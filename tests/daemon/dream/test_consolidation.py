@@ -11,6 +11,7 @@ from daemon.api.operations.search import recall
 from daemon.config.settings import Config
 from daemon.dream.consolidation import Consolidation, consolidate
 from daemon.dream.snapshot import snapshot
+from daemon.workspace.searching import searcher_of
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Lifecycle, Origin
@@ -95,7 +96,9 @@ def test_what_a_pointer_leads_to_still_resolves_when_its_text_is_said_again(stor
     noted(store, "The lighthouse lamp was paid twice!", importance=1.0)
     done = consolidate(store, utc_now())
     assert (done.merged, done.archived, done.frozen) == (0, 0, 1)
-    assert left.id in {hit.crystal.id for hit in store.searcher().search("lighthouse lamp", utc_now(), limit=5).hits}
+    assert left.id in {
+        hit.crystal.id for hit in searcher_of(store).search("lighthouse lamp", utc_now(), limit=5).hits
+    }
 
 
 def test_lives_move_on_and_back(store: Store) -> None:
@@ -140,7 +143,7 @@ def test_a_transcript_that_cannot_be_read_and_a_glob_that_leads_out_are_named(st
     done = consolidate(store, utc_now())
     assert done.turns == 1
     assert "bad.jsonl" in done.problems[0]
-    store.config = Config.model_validate({"sources": {"transcripts": ["../*.md"]}})
+    store = replace(store, config=Config.model_validate({"sources": {"transcripts": ["../*.md"]}}))
     noted(store, "The harbour is closed on Mondays")
     done = consolidate(store, utc_now())
     assert done.notes == 1

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from itertools import count
@@ -38,6 +39,7 @@ from state.document.sections import SectionName
 from state.dream import FOUND, Decision, Reason
 from state.errors import ConflictError, RejectedError
 from state.scratch import Note
+from state.stores.history.changes import Changes
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.memory import TakenIn
 from state.trust import Trust
@@ -116,14 +118,14 @@ class Meanwhile(RuleBasedStateMachine):
 
         with ScriptedModel(thinks) as model, opened(self.workspace) as store:
             self.tick()
-            store.config = asking(model)
+            thinking = replace(store, config=asking(model))
             with suppress(KeyboardInterrupt):
-                self.dreamt(store, kill)
+                self.dreamt(thinking, kill)
             if killed:
                 self.act(acts, notes)
                 if len(acts) > 1:
                     settle_document(store)
-                self.dreamt(store, kill)
+                self.dreamt(thinking, kill)
             self.check(store, done)
             last = store.lineage.last_version()
             settle_document(store)
@@ -212,13 +214,13 @@ class Meanwhile(RuleBasedStateMachine):
         owners = lived.rows(self.workspace, "SELECT text FROM lines WHERE trust = 'owner'")
         assert {row["text"] for row in owners} <= self.said | self.deleted
         evicted = {row["text"] for row in lived.rows(self.workspace, "SELECT text FROM lines WHERE fate = 'evicted'")}
-        waiting = [one.change for one in store.changes.open() if one.decision is Decision.WAITING]
+        waiting = [one.change for one in Changes(store.connection).open() if one.decision is Decision.WAITING]
         pending = {one.text for one in store.notes.each_pending()}
         for text, gone in done.items():  # what a note was for is done, or it waits, or its owner undid it
             if text not in {*pending, *evicted, *self.deleted, *(one.operation.text for one in waiting)}:
                 asked = {line.text for one in waiting for line in one.lines}
                 assert not gone & (texts_in(file).keys() - asked) if gone else text in texts_in(file)
-        for one in store.changes.open():
+        for one in Changes(store.connection).open():
             if one.decision is Decision.APPLIED and one.change.operation.action in ("revise", "merge"):
                 assert one.change.operation.text in lived.remembered(self.workspace)
         for version in store.lineage.versions(3):
@@ -371,15 +373,15 @@ def test_what_its_owner_saves_meanwhile_stays_and_what_gives_way_comes_again(
     with ScriptedModel(thinks) as model, opened(init_workspace(tmp_path)) as store:
         note(store, KETTLE)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        store.config = asking(model)
+        thinking = replace(store, config=asking(model))
         note(store, *notes)
-        done = dream_now(store, Reason.MANUAL, Mode.AUTO)
+        done = dream_now(thinking, Reason.MANUAL, Mode.AUTO)
         assert texts_in(lived.document(store.workspace)).keys() == stand
         assert {one.text for one in store.notes.each_pending()} == wait
         assert (done.pending, done.dream.notes) == (len(wait), len(notes) - len(wait))
         why = [one.figures for one in done.refused]
         assert why.count("its owner changed MEMORY.md there meanwhile") == len(wait)
-        assert {one.change.operation.text for one in store.changes.open()} <= stand
+        assert {one.change.operation.text for one in Changes(store.connection).open()} <= stand
         owners = {line.text for line in store.lineage.current_lines() if line.trust is Trust.OWNER}
         assert owners == stand & {MINE, ZITHER, RIGA}
 
@@ -392,9 +394,9 @@ def test_what_a_session_said_is_new_again_where_its_line_gave_way(tmp_path: Path
     with ScriptedModel(thinks) as model, opened(init_workspace(tmp_path)) as store:
         note(store, KETTLE)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        store.config = asking(model)
+        thinking = replace(store, config=asking(model))
         store.crystals.upsert(Crystal(one, Origin.SESSION, utc_now(), importance=0.4) for one in (ZITHER, LIMA))
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        dream_now(thinking, Reason.MANUAL, Mode.AUTO)
         assert new_input(store) == 1
         assert [one.text for one in store.crystals.undreamt()] == [LIMA]
 
@@ -412,9 +414,9 @@ def test_old_text_that_a_note_repeats_stands_once_after_a_save(tmp_path: Path, s
     with ScriptedModel(thinks) as model, opened(workspace) as store:
         note(store, "Grandma bakes cakes on Fridays")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        store.config = asking(model)
+        thinking = replace(store, config=asking(model))
         note(store, said)
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        dream_now(thinking, Reason.MANUAL, Mode.AUTO)
         assert lived.document(workspace).count(f"- {said}\n") == 1
 
 
@@ -426,9 +428,9 @@ def test_a_save_while_the_first_dream_thinks_is_what_it_began_with(tmp_path: Pat
     workspace = init_workspace(tmp_path)
     write(workspace, lambda _: _SCHEMA)
     with ScriptedModel(thinks) as model, opened(workspace) as store:
-        store.config = asking(model)
+        thinking = replace(store, config=asking(model))
         note(store, LIMA)
-        assert dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number == 1
+        assert dream_now(thinking, Reason.MANUAL, Mode.AUTO).dream.number == 1
         before = {*texts_in(_SCHEMA), MINE}
         assert texts_in(lived.document(workspace)).keys() == before | {LIMA}
         assert {one.text for one in store.lineage.current_lines() if one.trust is Trust.OWNER} == before
@@ -446,14 +448,14 @@ def test_an_interrupted_dream_that_would_be_told_something_else_by_now_begins_an
     with ScriptedModel(good) as model, opened(init_workspace(tmp_path)) as store:
         note(store, KETTLE)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        store.config = asking(model)
+        thinking = replace(store, config=asking(model))
         note(store, BREST)
         with suppress(KeyboardInterrupt):
-            dream_now(store, Reason.MANUAL, Mode.AUTO, kill)
+            dream_now(thinking, Reason.MANUAL, Mode.AUTO, kill)
         saved = texts_in(write(store.workspace, save)).keys()
         settle_document(store)
         note(store, RIGA)
-        done = dream_now(store, Reason.MANUAL, Mode.AUTO)
+        done = dream_now(thinking, Reason.MANUAL, Mode.AUTO)
         assert (model.count, done.dream.notes, done.pending) == (2, 2, 0)
         assert texts_in(lived.document(store.workspace)).keys() == saved | {BREST, RIGA}
         assert len({one.id for one in store.lineage.current_lines()}) == len(saved) + 2

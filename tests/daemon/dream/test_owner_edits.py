@@ -11,6 +11,7 @@ from daemon.dream.consolidation import consolidate
 from daemon.dream.run import Mode
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest
+from daemon.workspace.searching import searcher_of
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Origin
 from state.document.document import parse
@@ -118,7 +119,7 @@ def test_a_line_by_hand_is_not_lost_when_it_leaves_for_want_of_room(store: Store
         noted(store, f"Hall {hall} of the archive has a new door", importance=1.0)
         dreamt(store)
     assert line not in bond(store)
-    kept = store.searcher().search("harbour crane 4711", utc_now()).hits[0].crystal
+    kept = searcher_of(store).search("harbour crane 4711", utc_now()).hits[0].crystal
     assert (kept.text, kept.origin) == (line, Origin.EVICTED)
 
 

@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,12 +15,14 @@ from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.explain.why import why
 from daemon.workspace.adoption import init_workspace
+from daemon.workspace.retention import sweep
 from daemon.workspace.stores import Store, utc_now
 from state.dream import Reason
 from state.errors import NothingToDoError
 from state.scratch import Note
 from state.signals.curiosity import Cause
 from state.signals.hormones import Feeling
+from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.database.table import layouts_of
 from tests.support.faults import PowerCut
 from tests.support.forgettable import quick
@@ -39,8 +42,8 @@ def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained
             store.notes.inbox.append(
                 Note(f"We decided that release {number} ships on day {number + 3}", utc_now(), 0.9)
             )
-            store.feelings.feel([Feeling.REWARD], "a release", utc_now())
-            store.questions.raise_(f"When does release {number} ship?", Cause.MISS, utc_now())
+            Feelings(store.connection, store.config.baselines).feel([Feeling.REWARD], "a release", utc_now())
+            Questions(store.connection).raise_(f"When does release {number} ship?", Cause.MISS, utc_now())
             version = dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number
             committed[version] = store.memory.text(version)
         connection = store.connection
@@ -48,7 +51,7 @@ def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained
             table: connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608
             for table in layouts_of(connection)
         }
-        assert store.sweep(utc_now() + timedelta(days=10_000)) > 0
+        assert sweep(store, utc_now() + timedelta(days=10_000)) > 0
         for table in KEPT:
             assert before[table] == connection.execute(f"SELECT * FROM {table}").fetchall(), table  # noqa: S608
         assert connection.execute("SELECT count(*) FROM feelings").fetchone()[0] == 0
@@ -63,14 +66,14 @@ def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained
 
 def test_a_pass_sweeps_and_one_with_nothing_to_sweep_changes_nothing(tmp_path: Path) -> None:
     with quick(init_workspace(tmp_path / "here")) as store:
-        store.questions.raise_("What was missed?", Cause.MISS, utc_now())
+        Questions(store.connection).raise_("What was missed?", Cause.MISS, utc_now())
         consolidate(store, utc_now())
-        assert len(store.questions.open(9)) == 1
+        assert len(Questions(store.connection).open(9)) == 1
         changes = store.connection.total_changes
         consolidate(store, utc_now())
         assert store.connection.total_changes == changes
         consolidate(store, utc_now() + timedelta(days=400))
-        assert store.questions.open(9) == []
+        assert Questions(store.connection).open(9) == []
 
 
 @pytest.mark.full
@@ -81,10 +84,10 @@ def test_the_file_of_checkpoints_is_small_again_after_a_dream(
     workspace = init_workspace(tmp_path / "here")
     path = workspace.checkpoints / "dreams.db"
     with ScriptedModel(good) as model, quick(workspace) as store:
-        store.config = Config(model=ModelSection(name="openai/scripted", api_base=model.url))
+        thinking = replace(store, config=Config(model=ModelSection(name="openai/scripted", api_base=model.url)))
         for number in range(60):
             store.notes.inbox.append(Note(f"Step {number}: " + "the gateway was moved again. " * 60, utc_now(), 0.5))
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        dream_now(thinking, Reason.MANUAL, Mode.AUTO)
     assert model.requests
     assert path.stat().st_size < 64 * 1024
 
@@ -147,7 +150,7 @@ def test_a_step_that_cannot_be_kept_waits_for_the_next_and_fails_no_dream(
         store.connection.set_authorizer(None)
         assert told == ["absorb", *NODES]
         assert steps_of(store, done.dream.id) == kept
-        assert store.memory.has(1)
+        assert store.lineage.text(1)
 
 
 def test_what_is_skipped_leaves_no_step(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from daemon.explain.dream import DreamDetails, Message
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
+from daemon.workspace.retention import sweep
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from graphs.ports import Answer, Request
@@ -42,8 +43,8 @@ def opened(root: Path, script: Script = good, answers_days: int = 14) -> Iterato
             model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url),
             retention=RetentionSection(answers_days=answers_days),
         )
-        with open_exclusive(init_workspace(root), config, "test") as store:
-            store.embedding = Embedding.given(Unavailable("left out of this test"))
+        none = Embedding.given(Unavailable("left out of this test"))
+        with open_exclusive(init_workspace(root), config, "test", embedding=none) as store:
             yield store
 
 
@@ -140,7 +141,7 @@ def test_what_is_gone_is_empty_and_no_error(tmp_path: Path) -> None:
     with opened(tmp_path / "here") as store:
         dream = dreamt(store, TEA)
         store.connection.execute("UPDATE versions SET text = x'', record = x''")
-        store.sweep(utc_now() + timedelta(days=15))
+        sweep(store, utc_now() + timedelta(days=15))
         found = asked(store, dream)
         assert (found.operations, found.diff, found.itself) == ((), "", None)
         assert [(call.request, call.reply) for call in found.calls] == [((), "")]

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from daemon.workspace.stores import Store, open_owned, utc_now
 from state.errors import StorageError
 from state.scratch import Note
 from state.signals.hormones import Feeling, Hormone
+from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.notes import Notes
 from tests.support.faults import Fault, FaultySystem
@@ -34,13 +36,13 @@ def _auto(store: Store) -> list[str]:
 def test_a_note_that_two_absorb_is_asked_and_felt_once(store: Store) -> None:
     _note(store, "Which region holds the backups?")
     # A second set of stores over the same workspace, as the daemon has one for what takes long.
-    with closing(open_owned(store.workspace, store.config, store.check, store.embedding, store.indexing)) as other:
+    with closing(open_owned(store.index, store.config)) as other:
         _note(store, BAD)
         assert absorb_notes(store, utc_now()) == 2
         # As if it had looked at the files before the other one wrote.
         other.crystals.connection.execute("DELETE FROM marks")
         assert absorb_notes(other, utc_now()) == 0
-        assert [gap.times for gap in other.questions.open(5)] == [1]
+        assert [gap.times for gap in Questions(other.connection).open(5)] == [1]
         felt = other.crystals.connection.execute("SELECT count(*) FROM feelings WHERE cause = ?", (BAD,)).fetchone()[
             0
         ]
@@ -51,15 +53,13 @@ def test_a_full_disk_on_the_way_loses_neither_question_nor_feeling(store: Store)
     _note(store, "Which region holds the backups?")
     for line in ERRORS:
         _note(store, line)
-    root, notes = store.workspace.root, store.notes
-    full = FaultySystem(root, fail_at=0, fault=Fault.ERROR_ONWARDS)
-    store.notes = Notes(NoteInbox(store.workspace, store.workspace.disk(full)), store.connection)
+    full = FaultySystem(store.workspace.root, fail_at=0, fault=Fault.ERROR_ONWARDS)
+    notes = Notes(NoteInbox(store.workspace, store.workspace.disk(full)), store.connection)
     with pytest.raises(StorageError, match="disk is full"):
-        absorb_notes(store, utc_now())
-    assert (texts_of(store), store.questions.open(5), full.met) == ([], [], True)
-    store.notes = notes
+        absorb_notes(replace(store, notes=notes), utc_now())
+    assert (texts_of(store), Questions(store.connection).open(5), full.met) == ([], [], True)
     assert absorb_notes(store, utc_now()) == 5  # a spike wrote the last one
-    assert len(store.questions.open(5)) == 1
+    assert len(Questions(store.connection).open(5)) == 1
     assert len(set(_auto(store))) == 1  # one that failed may stand there as well: rather twice than never
 
 
@@ -78,7 +78,7 @@ def test_a_level_that_rises_high_writes_one_note_at_that_moment(store: Store, wa
     else:
         for line in ERRORS:
             feel(store, [Feeling.ERROR], line, now, now)
-    assert store.feelings.levels(now).level(Hormone.CORTISOL) > 0.7
+    assert Feelings(store.connection, store.config.baselines).levels(now).level(Hormone.CORTISOL) > 0.7
     (auto,) = _auto(store)
     assert "cortisol spike" in auto
     assert ERRORS[2] in auto

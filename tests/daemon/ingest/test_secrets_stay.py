@@ -59,6 +59,16 @@ def test_the_owner_s_word_on_secrets_counts_in_prompts_too(tmp_path: Path, secre
     assert any(SECRET in Sheet(made).crystal_of(line).text for line in (*made.lines, *made.old_text))
 
 
+@pytest.mark.parametrize(("redact", "left"), [(True, HIDDEN), (False, SECRET)])
+def test_a_line_that_its_owner_deletes_is_kept_as_they_say(tmp_path: Path, left: str, *, redact: bool) -> None:
+    with opened(tmp_path, SecretsSection(redact=redact)) as store:
+        read(store)
+        store.workspace.document.write_text("\n\n".join(HEADINGS), encoding="utf-8")
+        settle_document(store)
+        texts = [crystal.text for crystal in store.crystals.by_keys(range(99)).values()]
+    assert f"The deploy token is {left}, asked for by Ada" in texts
+
+
 def test_a_line_that_leaves_leaves_without_its_secret(tmp_path: Path) -> None:
     with opened(tmp_path, SecretsSection()) as store:
         made = read(store)

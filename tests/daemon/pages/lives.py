@@ -16,6 +16,7 @@ from state.dream import Reason
 from state.scratch import Note
 from state.signals.curiosity import Cause as Asked
 from state.signals.hormones import Feeling
+from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.stores.disk.workspace import Workspace
@@ -70,8 +71,10 @@ def live(store: Store, more: Mapping[str, str]) -> None:
         pair = Supersession(keys[OLD.id], keys[NEW.id], NOW, Trust.AGENT, Cause.DREAM)
         Supersessions(store.crystals).record([pair])
     for question, cause in more.items():
-        store.questions.raise_(question, Asked(cause), NOW - timedelta(hours=1))
-    store.feelings.feel([Feeling.ERROR], "the <b>build</b> broke", NOW - timedelta(hours=2))
+        Questions(store.connection).raise_(question, Asked(cause), NOW - timedelta(hours=1))
+    Feelings(store.connection, store.config.baselines).feel(
+        [Feeling.ERROR], "the <b>build</b> broke", NOW - timedelta(hours=2)
+    )
     with transaction(store.connection) as connection:
         connection.execute("INSERT INTO skills VALUES (0, 'rotate the <i>certificates</i>', .55, 7, 3)")
         connection.execute("INSERT INTO meta VALUES ('skills_found_at', '1')")

@@ -22,6 +22,7 @@ from state.crystals.crystal import Crystal, Origin
 from state.errors import BusyError, FencedError
 from state.scratch import Note
 from state.signals.hormones import Feeling
+from state.stores.crystals.hormones import Feelings
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
@@ -64,7 +65,7 @@ def at_work(keeper: Keeper) -> Iterator[list[BaseException]]:
             with keeper.exclusive() as store:
                 entered.set()
                 assert go_on.wait(PATIENCE_SECONDS)
-                store.check()  # as every commit does
+                store.memory.check()  # as every commit does
         except FencedError as error:
             met.append(error)
 
@@ -110,7 +111,7 @@ def test_who_is_at_work_when_it_is_left_is_fenced_and_ends_before_it_is_taken_up
     assert [type(error) for error in met] == [FencedError]
     kept.keeper.acquire()
     with kept.keeper.exclusive() as store:
-        store.check()
+        store.memory.check()
 
 
 @pytest.mark.full
@@ -129,7 +130,7 @@ def test_who_comes_while_it_is_released_to_be_repaired_is_told_so_and_nobody_is_
 
     def use_exclusively() -> None:
         with kept.keeper.exclusive(wait=False) as store:
-            store.check()
+            store.memory.check()
 
     threads = [threading.Thread(target=come_again, args=(one,)) for one in (kept.facts, use_exclusively)]
     pause = sys.getswitchinterval()
@@ -156,7 +157,7 @@ def test_each_write_counts_and_one_that_makes_a_crystal_wants_a_pass(kept: Kept)
     keeper = kept.keeper
     keeper.changed, before = False, keeper.written
     with keeper.store() as store:
-        store.feelings.feel([Feeling.REWARD], "it works", LONG_AGO)
+        Feelings(store.connection, store.config.baselines).feel([Feeling.REWARD], "it works", LONG_AGO)
     assert (keeper.changed, keeper.written) == (False, before + 1)
     with keeper.store() as store:
         store.crystals.upsert([Crystal("The cat is called Miez", Origin.SCRATCH, LONG_AGO)])

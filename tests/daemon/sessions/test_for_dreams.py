@@ -20,6 +20,7 @@ from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest
+from daemon.workspace.searching import searcher_of
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Origin
 from state.dream import Reason
@@ -42,7 +43,7 @@ def said(store: Store, content: str, session: str = "s", **given: Any) -> str:
 
 
 def found(store: Store, query: str) -> list[tuple[str, Origin, str]]:
-    crystals = [hit.crystal for hit in store.searcher().search(query, utc_now()).hits]
+    crystals = [hit.crystal for hit in searcher_of(store).search(query, utc_now()).hits]
     return [(one.text, one.origin, one.session) for one in crystals][:1]
 
 
@@ -120,7 +121,9 @@ def test_what_is_promoted_expired_or_hidden_is_not_on_the_mind(store: Store) -> 
     sessions.forget(store, "h", "oldest", utc_now())
     sessions.expire(store.connection, "s", said(store, "expired"), utc_now())
     said(store, "live")
-    assert [one.text for one in sessions.open_items(store.connection, store.redaction, utc_now(), 9)] == ["live"]
+    assert [one.text for one in sessions.open_items(store.connection, store.config.redaction, utc_now(), 9)] == [
+        "live"
+    ]
 
 
 def test_an_operation_may_rest_on_what_is_open(tmp_path: Path) -> None:
@@ -164,7 +167,9 @@ def test_what_was_forgotten_for_good_is_learnt_from_nobody(store: Store, text: s
     noted(store, text, "The dog is called Rex")
     absorb_notes(store, utc_now())
     said(store, text, "again", importance=0.9)
-    assert all(text != one.text for one in sessions.open_items(store.connection, store.redaction, utc_now(), 10))
+    assert all(
+        text != one.text for one in sessions.open_items(store.connection, store.config.redaction, utc_now(), 10)
+    )
     sessions.close_session(store.connection, "again", utc_now())
     dreamt(store)
     texts = [row["text"] for row in store.connection.execute("SELECT text FROM crystals")]
@@ -197,9 +202,11 @@ def test_what_was_softly_forgotten_is_no_input_when_it_leaves(store: Store) -> N
 
 
 def test_it_is_handed_over_as_trusted_as_its_source_and_without_the_secret_of_its_session(store: Store) -> None:
-    with unredacted(store):  # the id of a new session may hold none
-        said(store, "from a page", f"of {SECRET}", source="web", priority="high")
-    assert [one.trust for one in sessions.open_items(store.connection, store.redaction, utc_now(), 9)] == [Trust.WEB]
+    # The id of a new session may hold none.
+    said(unredacted(store), "from a page", f"of {SECRET}", source="web", priority="high")
+    assert [one.trust for one in sessions.open_items(store.connection, store.config.redaction, utc_now(), 9)] == [
+        Trust.WEB
+    ]
     sessions.clear_session(store.connection, f"of {SECRET}", utc_now())
     sessions.hand_over(store, utc_now())
     assert store.crystals.undreamt() == []
@@ -223,7 +230,7 @@ def test_a_hard_forgetting_takes_the_crystal_along_and_says_what_the_owner_has_t
     assert "dreamd forget" in done.message
     with working(tmp_path / "w") as store:
         assert store.crystals.get([record.crystal_id]) == []
-        assert store.searcher().search(text, utc_now()).hits == ()
+        assert searcher_of(store).search(text, utc_now()).hits == ()
         assert [
             event.reason
             for event in sessions.session_events(store.connection, "s").events

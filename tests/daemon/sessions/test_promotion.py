@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from daemon import sessions
+from daemon.workspace.searching import searcher_of
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Origin
 from state.errors import AlreadyPromotedError, UsageError
@@ -45,7 +46,7 @@ def test_the_record_keeps_all_and_says_where_it_comes_from(store: Store) -> None
     assert (crystal.importance, crystal.session, crystal.created_at) == (0.75, "user", AT)
     (listed,) = sessions.list_promoted(store.connection, "user").memories
     assert (listed.promoted_to_id, listed.promoted_at) == (record.id, AT + HOUR)
-    assert [hit.crystal.text for hit in store.searcher().search("important info", AT).hits] == ["Important info"]
+    assert [hit.crystal.text for hit in searcher_of(store).search("important info", AT).hits] == ["Important info"]
 
 
 def test_one_content_of_two_sessions_is_one_crystal_met_twice(store: Store) -> None:
@@ -94,8 +95,7 @@ def test_a_secret_is_never_promoted_and_the_refusal_names_its_kind_alone(
     store: Store, given: dict[str, object]
 ) -> None:
     session = str(given.get("session", "s"))
-    with unredacted(store):
-        id_ = add(store, priority="critical", **given)  # type: ignore[arg-type]
+    id_ = add(unredacted(store), priority="critical", **given)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="it holds a secret") as refused:
         sessions.promote(store, session, id_, AT)
     assert SECRET not in str(refused.value).replace(session, "")

@@ -360,7 +360,7 @@ def opened(root: Path) -> Store:
     """Without the lock that keeps the second one out."""
     workspace = open_workspace(root)
     none = Embedding.given(Unavailable("not needed here"))
-    return open_owned(workspace, Config(), lambda: None, none, Index(workspace, lambda: None))
+    return open_owned(Index(workspace, lambda: None, none), Config())
 
 
 def write(root: Path, writer: str, policy: str) -> None:

@@ -16,6 +16,7 @@ from daemon.config.settings import Config
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
+from daemon.workspace.retention import copy_if_due
 from daemon.workspace.status import status
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from state.document.document import parse
@@ -68,7 +69,7 @@ class Life:
         """Note, dream, edit and copy; the stores are closed now and then."""
         for _ in range(self.chance.randrange(1, 4)):
             with open_exclusive(self.workspace, Config(), "a test", embedding=WORDS_ONLY) as store:
-                store.disk.system = Unsynced()
+                store.memory.disk.system = Unsynced()
                 store.connection.execute("PRAGMA synchronous = OFF")
                 for _ in range(self.chance.randrange(3, 12)):
                     self.act(store)
@@ -95,7 +96,7 @@ class Life:
             # What was written or deleted since that version is as it was then.
             self.written, self.deleted = [one for one in self.written if one in self.lines()], []
         else:
-            store.copy_if_due(utc_now(), timedelta())
+            copy_if_due(store, utc_now(), timedelta())
 
     def delete(self, store: Store, line: str) -> None:
         """Delete a line as the owner does; not where that is the text of an earlier version, which is no edit.
@@ -236,7 +237,7 @@ def test_after_a_forgetting_no_copy_holds_the_text(tmp_path: Path, capsys: pytes
     workspace = little(tmp_path / "w", SECRET)
     with open_exclusive(workspace, Config(), "a test", embedding=WORDS_ONLY) as store:
         for _ in range(2):
-            store.copy_if_due(utc_now(), timedelta())
+            copy_if_due(store, utc_now(), timedelta())
     words = [word.encode().lower() for word in SECRET.split() if len(word) > 6]
     assert words
     assert all(word in copies_of(workspace.database)[0].read_bytes().lower() for word in words)

@@ -232,7 +232,7 @@ def listed(workspace: Workspace, text: str) -> dict[str, Said]:
 
 def remembered(store: Store, crystal: Crystal, text: str, led: tuple[str, str] | None = None) -> None:
     """A version with this line, resting on the crystal, and with this pointer (its topic and keywords)."""
-    before = (store.disk.read_optional(store.workspace.document) or b"").decode()
+    before = (store.memory.disk.read_optional(store.workspace.document) or b"").decode()
     page = Page(before, lines_in(parse(before), store.lineage.current_lines()), store.lineage.next_line())
     page.change(Change(Why.ADDED, (), (line("", SectionName.CONTEXT, text),), (crystal.id,)))
     if led is not None:

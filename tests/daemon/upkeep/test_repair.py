@@ -19,6 +19,7 @@ from daemon.dream.run import Mode, dream_now
 from daemon.upkeep.doctor import examine
 from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.upkeep.repair import Repair, survey
+from daemon.workspace.retention import copy_if_due
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.document.document import parse
 from state.dream import Reason
@@ -345,7 +346,7 @@ def test_a_file_that_can_be_read_keeps_all_that_its_owner_wrote(here: Workspace,
 
 def test_a_note_that_a_restore_since_the_copy_made_pending_is_dreamt_of_again(here: Workspace) -> None:
     with open_exclusive(here, Config(), "a test", embedding=WORDS_ONLY) as store:
-        store.copy_if_due(utc_now(), timedelta())
+        copy_if_due(store, utc_now(), timedelta())
         restore(store, 1)
         again = {note.text for note in store.notes.each_pending()} - {*PENDING, breaking.UNREAD}
         assert again <= {*NOTED, breaking.LONG}

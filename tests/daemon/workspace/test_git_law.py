@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -121,8 +122,10 @@ class Person(RuleBasedStateMachine):
 
         with ScriptedModel(answered) as model, self.opened() as store:
             follow_clock(utc_now() + timedelta(seconds=2), time.monotonic())
-            store.config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
-            dream_now(store, Reason.MANUAL, Mode.AUTO)
+            thinking = replace(
+                store, config=Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
+            )
+            dream_now(thinking, Reason.MANUAL, Mode.AUTO)
             memory = lines_of(read_document(store.workspace, store.connection)[0])
         assert set(self.noted) - self.may_delete <= memory
         self.wanted -= set(self.deleted)  # which it may have read before git did anything

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from daemon.api.operations.search import search
 from daemon.config.settings import Config
+from daemon.workspace.searching import chroma_of, embed_waiting
 from daemon.workspace.stores import Store, open_exclusive, open_owned, open_readonly
 from daemon.workspace.vector_index import Embedding, Index
 from state.crystals.crystal import Crystal, Kind, Origin
@@ -48,12 +49,12 @@ def said(number: int) -> Crystal:
 def daemons(workspace: Workspace) -> Iterator[Store]:
     """The stores of the daemon, which holds ChromaDB open."""
     with (
-        closing(Index(workspace, lambda: None, background=True)) as indexing,
-        closing(open_owned(workspace, Config(), lambda: None, EMBEDDING, indexing)) as store,
+        closing(Index(workspace, lambda: None, EMBEDDING, background=True)) as index,
+        closing(open_owned(index, Config())) as store,
     ):
-        indexing.tell(store.crystals)
-        assert (index := indexing.wait()) is not None
-        assert index.count() == store.crystals.count()
+        index.tell(store.crystals)
+        assert (chroma := index.wait()) is not None
+        assert chroma.count() == store.crystals.count()
         yield store
 
 
@@ -63,9 +64,9 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Stor
     workspace = init_workspace(contained(tmp_path_factory.mktemp("kept") / "agent"))
     with open_exclusive(workspace, Config(), "test", embedding=EMBEDDING) as store:
         store.crystals.upsert(map(said, range(720)))
-        store.embed()
+        embed_waiting(store)
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("state.stores.crystals.nearest", "daemon.workspace.stores"):
+        for module in ("state.stores.crystals.nearest", "daemon.workspace.searching"):
             patch.setattr(f"{module}.SCANNED_UP_TO", 0)
         patch.setattr("state.stores.crystals.nearest._RARE", 0)
         with daemons(workspace) as daemon, open_readonly(workspace, Config(), EMBEDDING) as command:
@@ -92,8 +93,9 @@ def test_a_command_and_the_daemon_find_the_same(
     both: tuple[Store, Store], words: list[str], filters: Filters, limit: int
 ) -> None:
     mine, theirs = (search(store, " ".join(words), limit, filters) for store in both)
-    assert both[1].index() is not None
-    assert not both[1].index().failed  # type: ignore[union-attr]
+    chroma = chroma_of(both[1])
+    assert chroma is not None
+    assert not chroma.failed
     assert [hit.crystal.id for hit in mine.hits] == [hit.crystal.id for hit in theirs.hits]
     assert [hit.score for hit in mine.hits] == sorted((hit.score for hit in mine.hits), reverse=True)
     assert [hit.score for hit in mine.hits] == pytest.approx([hit.score for hit in theirs.hits], abs=1e-3)

@@ -19,6 +19,7 @@ from daemon.api.operations.search import look_up
 from daemon.config.settings import Config
 from daemon.dream.consolidation import consolidate
 from daemon.service.keeper import Keeper
+from daemon.workspace.searching import embed_waiting
 from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding, Index
 from state.crystals.crystal import Crystal, Origin
@@ -196,7 +197,7 @@ def test_a_daemon_that_lost_its_index_answers_by_words_and_makes_it_anew_in_the_
     workspace, embedding = init_workspace(contained(tmp_path / "agent")), Embedding.given(BagOfWords(width=WIDTH))
     with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
         store.crystals.upsert(Crystal(f"House {n} was repaired", Origin.SCRATCH, utc_now()) for n in range(900))
-        store.embed()
+        embed_waiting(store)
     shutil.rmtree(workspace.index)
     failures = list[object]()
     keeper = Keeper(workspace, "agent", Config, embedding, lambda *told: failures.append(told))
@@ -210,7 +211,7 @@ def test_a_daemon_that_lost_its_index_answers_by_words_and_makes_it_anew_in_the_
         assert keeper.changed  # so that a pass is due
         with keeper.exclusive() as store:
             assert consolidate(store, utc_now(), lambda: False).vectors > 800
-            index = store.indexing.wait()
+            index = store.index.wait()
             assert index is not None
             assert index.count() == 900
         with keeper.store() as store:

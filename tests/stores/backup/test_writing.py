@@ -43,7 +43,7 @@ for number in range(1_000_000):
 
 def written(store: Store, target: Path) -> None:
     """Write an archive of the workspace."""
-    write_archive(store.workspace, store.disk, target, "0.1.0", AT)
+    write_archive(store.workspace, store.memory.disk, target, "0.1.0", AT)
 
 
 def rows_of(path: Path, tables: Iterable[str]) -> list[tuple[object, ...]]:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from daemon.dream.restore import restore
 from daemon.ingest import notes as ingest
 from daemon.ingest.notes import absorb_notes
+from daemon.workspace.retention import copy_if_due
 from daemon.workspace.stores import Store, utc_now
 from state.errors import StorageError, UsageError
 from state.scratch import HEADER, MAX_NOTE_BYTES, Note
@@ -194,7 +195,7 @@ def render(life: Life) -> None:
 
 
 def rotate(life: Life) -> None:
-    life.store.copy_if_due(utc_now(), timedelta())
+    copy_if_due(life.store, utc_now(), timedelta())
 
 
 def deleted(life: Life) -> None:
@@ -463,7 +464,7 @@ def test_an_inbox_is_kept_until_every_copy_has_its_notes(store: Store) -> None:
     for text in ("tea", "milk", "salt", "bread", "cheese"):
         noted(store, text)
         taken(store)
-        store.copy_if_due(utc_now(), timedelta())
+        copy_if_due(store, utc_now(), timedelta())
         oldest = copies_of(store.workspace.database)[-1]
         with open_unmigrated(oldest) as copy:
             rows = copy.execute("SELECT text FROM notes JOIN crystals ON crystals.key = notes.crystal")
