@@ -19,18 +19,17 @@ from pathlib import Path
 
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
+from daemon.ingest.notes import note_crystal
 from daemon.upkeep.examine import Finding, Level, check_stores, problem, warning, wrong_with
 from daemon.workspace.searching import embed_waiting, embedder_of
 from daemon.workspace.stores import folders, open_owned, recover, utc_now
 from daemon.workspace.vector_index import Embedding, Index
-from state.crystals.crystal import Crystal, Origin
-from state.crystals.salience import salience
+from state.crystals.crystal import Crystal
 from state.document.document import Block, Edit, complete, parse, render
 from state.document.editing import edited
 from state.document.sections import SectionName
 from state.dream import FOUND
 from state.errors import DocumentError, DreamdError
-from state.scratch import Note
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.vectors import NAME
@@ -54,7 +53,6 @@ from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory, displaced_files
 from state.stores.history.notes import Notes
 from state.stores.repair.check import damage_of
-from state.trust import Trust
 
 _LOST = "lost: sessions, the ledger and what else stood in state.db alone"
 _ALIKE = 0.8
@@ -339,7 +337,7 @@ class _Work:
         with closing(open_database(path)) as connection:
             crystals, lineage = Crystals(connection), Lineage(connection)
             notes = Notes(NoteInbox(self.workspace, self.disk), connection)
-            memory = Memory(self.workspace, self.disk, crystals, lineage, notes, self.check)
+            memory = Memory(self.workspace, self.disk, crystals, lineage, notes, self.check, self.config.redaction)
             with suppress(DocumentError):  # one that is no text is mended when the database stands
                 memory.adopt()
             self._take_notes(crystals, notes, lineage.last_version())
@@ -363,8 +361,10 @@ class _Work:
             pending = {one.key for one in notes.pending()}
             self._take(crystals, notes, filter(inbox.is_inbox, inbox.files()))
             if shown is not None:
-                ids = crystals.ids_of(self._crystal(one).digest for one in shown if not one.stamped)
-                by_hand = crystals.keys(ids.values()).values()
+                written = (
+                    note_crystal(crystals.connection, self.config, one, one.at) for one in shown if not one.stamped
+                )
+                by_hand = crystals.keys(crystals.ids_of(one.digest for one in written).values()).values()
                 digests = {digest_of(one) for one in shown if one.stamped}
                 gone = [
                     one
@@ -380,18 +380,14 @@ class _Work:
         """Make rows of what these files have."""
         pieces = notes.unread(utc_now(), sys.maxsize, files)
         tombstones, made = crystals.forgotten.tombstones(), dict[str, Crystal]()
-        for one in (one for piece in pieces for one in piece.notes):
-            crystal = self._crystal(one.note)
+        for key, one in enumerate((one for piece in pieces for one in piece.notes), notes.next_key()):
+            crystal = note_crystal(crystals.connection, self.config, one.note, utc_now(), key)
             if crystal.text and (left := tombstones.spared(crystal)) is not None:
                 made[one.digest] = left
         made = dict(zip(made, crystals.known(made.values()), strict=True))
         crystals.upsert(made.values())
         keys = crystals.keys(crystal.id for crystal in made.values())
         notes.take(pieces, {digest: keys[crystal.id] for digest, crystal in made.items()})
-
-    def _crystal(self, note: Note) -> Crystal:
-        text = self.config.redaction.of(note.text)
-        return Crystal(text, Origin.SCRATCH, note.at, salience(text, Trust.AGENT).kind, note.importance, Trust.AGENT)
 
     # MEMORY.md: the last version takes the place of a damaged one, with whole lines that its owner wrote since.
 

@@ -358,6 +358,16 @@ def test_a_note_that_a_restore_since_the_copy_made_pending_is_dreamt_of_again(he
         assert again & {crystal.text for crystal in store.crystals.get(store.crystals.dreamt_in(number))}
 
 
+def test_a_note_that_a_repair_takes_in_is_known_as_one(here: Workspace) -> None:
+    here.database.write_bytes(b"no database")
+    repaired(here)
+    with open_exclusive(here, Config(), "a test", embedding=WORDS_ONLY) as store:
+        rows = {note.key: store.crystals.by_keys([note.crystal])[note.crystal].id for note in store.notes.pending()}
+        assert rows
+        for row, crystal in rows.items():
+            assert row in [one.source.first_line for one in store.crystals.sources(crystal) if one.source]
+
+
 @pytest.mark.full
 def test_what_was_forgotten_stays_so_when_the_database_is_lost(
     here: Workspace, capsys: pytest.CaptureFixture[str]
