@@ -25,6 +25,7 @@ from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.crystals.neighbours import heard_before
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
+from state.stores.history.inbox import Entry
 from state.stores.history.notes import SOURCE, Notes, Pending, Piece
 from state.trust import Trust
 
@@ -79,31 +80,39 @@ def absorb_notes(
     return new
 
 
+def learn_notes(
+    crystals: Crystals, notes: Notes, config: Config, pieces: Sequence[Piece], now: datetime
+) -> list[tuple[Note, Crystal]]:
+    """Write the rows of these notes with their crystals, and how far their files were read. In a transaction.
+
+    Return the notes that are not forgotten, each with its crystal.
+    """
+    tombstones, spared = crystals.forgotten.tombstones(), list[tuple[Entry, Crystal]]()
+    for key, one in enumerate((one for piece in pieces for one in piece.notes), notes.next_key()):
+        crystal = note_crystal(crystals.connection, config, one.note, now, key)
+        if crystal.text and (left := tombstones.spared(crystal)) is not None:
+            spared.append((one, left))
+    # Read in here: another thread may have learnt the same.
+    learnt = list(zip((one for one, _ in spared), crystals.known(left for _, left in spared), strict=True))
+    crystals.upsert(crystal for _, crystal in learnt)
+    keys = crystals.keys(crystal.id for _, crystal in learnt)
+    notes.take(pieces, {one.digest: keys[crystal.id] for one, crystal in learnt})
+    return [(one.note, crystal) for one, crystal in learnt]
+
+
 def _absorbed(store: Store, pieces: Sequence[Piece], now: datetime) -> int:
-    """Write the rows of these notes, and how far their files were read; return how many crystals were new."""
+    """Learn these notes without what is forgotten, and what they say; return how many crystals were new."""
     with transaction(store.connection):
         store.memory.check()
-        tombstones = store.crystals.forgotten.tombstones()
-        pieces = [piece.without(tombstones.anywhere) for piece in pieces]
-        unread = [one for piece in pieces for one in piece.notes]
-        first = store.notes.next_key()
-        made = [
-            (one, note_crystal(store.connection, store.config, one.note, now, first + place))
-            for place, one in enumerate(unread)
-        ]
-        spared = [(one, left) for one, crystal in made if crystal.text and (left := tombstones.spared(crystal))]
-        # Read in here: another thread may have absorbed the same.
-        crystals = store.crystals.known(left for _, left in spared)
-        learnt = [(one, crystal) for (one, _), crystal in zip(spared, crystals, strict=True)]
-        known = {crystal.id for crystal in store.crystals.get(crystal.id for crystal in crystals)}
-        store.crystals.upsert(crystals)
-        keys = store.crystals.keys(crystal.id for crystal in crystals)
-        store.notes.take(pieces, {one.digest: keys[crystal.id] for one, crystal in learnt})
-        if withheld := sum(not one.is_filed for one in unread):
+        forgotten, newest = store.crystals.forgotten, store.crystals.newest()
+        pieces = [piece.without(forgotten.tombstones().anywhere) for piece in pieces]
+        learnt = learn_notes(store.crystals, store.notes, store.config, pieces, now)
+        if withheld := sum(not one.is_filed for piece in pieces for one in piece.notes):
             store.notes.plan_wipe()
-            store.crystals.forgotten.count(withheld)
-        _supersede(store, [(one.note, crystal) for one, crystal in learnt])
-        new = {crystal.id: (one.note, crystal) for one, crystal in learnt if crystal.id not in known}
+            forgotten.count(withheld)
+        _supersede(store, learnt)
+        keys = store.crystals.keys(crystal.id for _, crystal in learnt)
+        new = {crystal.id: (note, crystal) for note, crystal in learnt if keys[crystal.id] > newest}
         for note, crystal in new.values():
             for question in questions_in(crystal.text):
                 Questions(store.connection).raise_(question, Cause.QUESTION, now)

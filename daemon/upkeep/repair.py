@@ -19,12 +19,11 @@ from pathlib import Path
 
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
-from daemon.ingest.notes import note_crystal
+from daemon.ingest.notes import learn_notes, note_crystal
 from daemon.upkeep.examine import Finding, Level, check_stores, problem, warning, wrong_with
 from daemon.workspace.searching import embed_waiting, embedder_of
 from daemon.workspace.stores import folders, open_owned, recover, utc_now
 from daemon.workspace.vector_index import Embedding, Index
-from state.crystals.crystal import Crystal
 from state.document.document import Block, Edit, complete, parse, render
 from state.document.editing import edited
 from state.document.sections import SectionName
@@ -351,15 +350,19 @@ class _Work:
         than never.
         """
         inbox = notes.inbox
+
+        def learn(files: Iterable[Path]) -> None:
+            learn_notes(crystals, notes, self.config, notes.unread(utc_now(), sys.maxsize, files), utc_now())
+
         # One that an append began, after its folder was deleted, shows no note of before.
         found = inbox.shown()
         shown = found if inbox.displaced() else None
         with transaction(crystals.connection):
             again = notes.revive(digest_of(one) for one in found or () if one.stamped)  # by a restore since the copy
             crystals.undream([one.id for one in crystals.by_keys(again).values()])
-            self._take(crystals, notes, [inbox.workspace.scratch])
+            learn([inbox.workspace.scratch])
             pending = {one.key for one in notes.pending()}
-            self._take(crystals, notes, filter(inbox.is_inbox, inbox.files()))
+            learn(filter(inbox.is_inbox, inbox.files()))
             if shown is not None:
                 written = (
                     note_crystal(crystals.connection, self.config, one, one.at) for one in shown if not one.stamped
@@ -374,20 +377,7 @@ class _Work:
                 notes.consume([one.key for one in gone], version)
                 taken = crystals.by_keys({one.crystal for one in gone})
                 crystals.mark_dreamt([one.id for one in taken.values()], version)
-            self._take(crystals, notes, inbox.displaced().values())
-
-    def _take(self, crystals: Crystals, notes: Notes, files: Iterable[Path]) -> None:
-        """Make rows of what these files have."""
-        pieces = notes.unread(utc_now(), sys.maxsize, files)
-        tombstones, made = crystals.forgotten.tombstones(), dict[str, Crystal]()
-        for key, one in enumerate((one for piece in pieces for one in piece.notes), notes.next_key()):
-            crystal = note_crystal(crystals.connection, self.config, one.note, utc_now(), key)
-            if crystal.text and (left := tombstones.spared(crystal)) is not None:
-                made[one.digest] = left
-        made = dict(zip(made, crystals.known(made.values()), strict=True))
-        crystals.upsert(made.values())
-        keys = crystals.keys(crystal.id for crystal in made.values())
-        notes.take(pieces, {digest: keys[crystal.id] for digest, crystal in made.items()})
+            learn(inbox.displaced().values())
 
     # MEMORY.md: the last version takes the place of a damaged one, with whole lines that its owner wrote since.
 

@@ -239,13 +239,13 @@ def test_a_pass_that_meets_somebody_at_work_is_made_up_for(quiet: House) -> None
     until(lambda: quiet.passed(name) == 2)
 
 
-def test_a_dry_run_that_nobody_waits_for_is_refused(house: House) -> None:
-    name, workspace = house.workspace("agent")
-    house.service.start()
-    house.note(name, "The cat is called Miez")
-    with house.service.open(name, lambda _: None) as access, pytest.raises(UsageError, match="nobody waits"):
+def test_a_dry_run_that_nobody_waits_for_is_refused(quiet: House) -> None:
+    name, workspace = quiet.workspace("agent")
+    quiet.service.start()
+    quiet.note(name, "The cat is called Miez")
+    with quiet.service.open(name, lambda _: None) as access, pytest.raises(UsageError, match="nobody waits"):
         dream_now.answer(access, dream_now.bind(mode=Mode.DRY, wait=False))
-    with house.service.open(name, lambda _: None) as access:
+    with quiet.service.open(name, lambda _: None) as access:
         access.dream(Reason.MANUAL, Mode.DRY)
         assert not workspace.document.exists()
         access.dream(Reason.MANUAL, Mode.AUTO)
