@@ -14,7 +14,6 @@ from pathlib import Path
 from state.crystals.crystal import Crystal
 from state.errors import StorageError
 from state.forgetting import old_rows
-from state.forgetting.cutting import Span
 from state.forgetting.digests import digest_of_text
 from state.forgetting.known import NOTHING, WHOLE, Known, Row, Target, rows_of
 from state.forgetting.letters import letters_of
@@ -62,14 +61,6 @@ class TombstoneStore:
         while hits := self.tombstones().hits(text):
             done = self._delete(hits)
         return done
-
-    def found(self, text: str) -> tuple[Span, ...]:
-        """Return the places of blocked texts in this text, in characters."""
-        return self.tombstones().found(text)
-
-    def any(self) -> bool:
-        """Return whether anything is blocked."""
-        return bool(self.tombstones())
 
     def holds(self, text: str) -> bool:
         """Return whether the text holds a blocked text."""

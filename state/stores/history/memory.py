@@ -293,7 +293,7 @@ class Memory:
         Nothing is unforgotten while a forgetting is unfinished: the line may be one that is still to be erased.
         """
         forgotten = self._crystals.forgotten
-        if not forgotten.any() or self.is_forgetting():
+        if not forgotten.tombstones() or self.is_forgetting():
             return 0
         known = {block.key for part in parse(before).parts for block in part.lines}
         written = [block for part in parse(text).parts for block in part.lines if block.key not in known]

@@ -53,7 +53,7 @@ def test_a_line_that_the_owner_writes_lifts_it_and_stays(store: Store) -> None:
     by_hand(store, f"Do not forget that {SECRET}.")
     dreamt_again(store)
     assert bond(store) == [f"Do not forget that {SECRET}."]
-    assert not store.crystals.forgotten.any()
+    assert not store.crystals.forgotten.tombstones()
     by_note(store, 1)
     assert spans(" ".join(texts_of(store)), LEARNT)
 
@@ -65,9 +65,9 @@ def test_it_is_lifted_by_the_dream_and_by_nothing_before_it(store: Store) -> Non
     consolidate(store, utc_now())
     noted(store, "Rex sleeps all day")
     dreamt(store, mode=Mode.DRY)
-    assert store.crystals.forgotten.any()
+    assert store.crystals.forgotten.tombstones()
     dreamt(store)
-    assert not store.crystals.forgotten.any()
+    assert not store.crystals.forgotten.tombstones()
 
 
 def test_what_the_owner_writes_beside_the_sections_says_so_as_well(store: Store) -> None:
@@ -75,7 +75,7 @@ def test_what_the_owner_writes_beside_the_sections_says_so_as_well(store: Store)
     bury(store)
     store.workspace.document.write_text(f"{document(store)}\n## My own\n\n- {SECRET}\n", encoding="utf-8")
     dreamt_again(store)
-    assert not store.crystals.forgotten.any()
+    assert not store.crystals.forgotten.tombstones()
     assert SECRET in document(store)
 
 
@@ -83,7 +83,7 @@ def test_so_does_a_memory_from_before_the_first_dream(store: Store) -> None:
     bury(store)
     store.workspace.document.write_text(f"# My notes\n\n{SECRET}\n", encoding="utf-8")
     dreamt(store)
-    assert not store.crystals.forgotten.any()
+    assert not store.crystals.forgotten.tombstones()
     assert any(spans(text, LEARNT) for text in texts_of(store))
 
 
@@ -93,7 +93,7 @@ def test_a_line_that_stood_there_already_does_not_lift_it(store: Store) -> None:
     assert SECRET in document(store)
     bury(store)  # and the forgetting went no further
     dreamt_again(store)
-    assert store.crystals.forgotten.any()
+    assert store.crystals.forgotten.tombstones()
 
 
 def test_while_a_forgetting_is_unfinished_nothing_is_lifted(store: Store) -> None:
@@ -102,7 +102,7 @@ def test_while_a_forgetting_is_unfinished_nothing_is_lifted(store: Store) -> Non
     intend(store.connection, Erasure((Target.of(SECRET),), Cut.SENTENCES))
     by_hand(store, SECRET)
     dreamt_again(store)
-    assert store.crystals.forgotten.any()
+    assert store.crystals.forgotten.tombstones()
     finish(store.connection)
 
 

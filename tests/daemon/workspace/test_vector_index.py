@@ -29,6 +29,7 @@ from state.stores.crystals.nearest import LATEST
 from state.stores.crystals.vectors import index_state, put_index_state
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace, contained, init_workspace
+from tests.stores.crystals.test_nearest import _a_link, _emptied, _gone, _half, _noise
 from tests.support.in_memory import BagOfWords
 
 WIDTH = 16
@@ -269,30 +270,9 @@ def _graph(workspace: Workspace) -> Path:
     return next(_build(workspace).rglob("data_level0.bin"))
 
 
-def _gone(path: Path) -> None:
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def _emptied(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def _noise(path: Path) -> None:
-    path.write_bytes(random.Random(5).randbytes(path.stat().st_size))
-
-
-def _half(path: Path) -> None:
-    os.truncate(path, path.stat().st_size // 2)
-
-
 def _fifo(path: Path) -> None:
     path.unlink()
     os.mkfifo(path)
-
-
-def _link(path: Path) -> None:
-    path.rename(path.with_name("elsewhere"))
-    path.symlink_to("elsewhere")
 
 
 def _records_lost(path: Path) -> None:
@@ -310,7 +290,7 @@ FILES: tuple[Callable[[Workspace], Path], ...] = (
 
 @pytest.mark.full
 @pytest.mark.parametrize("file", range(len(FILES)))
-@pytest.mark.parametrize("spoil", [_gone, _emptied, _noise, _half, _fifo, _link])
+@pytest.mark.parametrize("spoil", [_gone, _emptied, _noise, _half, _fifo, _a_link])
 def test_a_damaged_file_is_thrown_away_or_does_no_harm(
     kept: Workspace, tmp_path: Path, file: int, spoil: Callable[[Path], None]
 ) -> None:
@@ -330,7 +310,7 @@ def test_a_build_that_is_gone_lost_records_or_was_not_closed_is_built_again(kept
         return contained(Path(shutil.copytree(kept.root, tmp_path / name)).resolve())
 
     gone = in_copy("gone")
-    _gone(_build(gone))
+    shutil.rmtree(_build(gone))
     assert looked_at(gone) == (COUNT, True)
     lost = in_copy("lost")
     _records_lost(_build(lost) / "chroma.sqlite3")

@@ -75,26 +75,26 @@ def test_digests_find_what_an_erasing_finds_that_knows_the_text(
 ) -> None:
     text, other = telling
     with buried(connection, text, *texts) as forgotten:
-        found = forgotten.found(other)
+        found = forgotten.tombstones().found(other)
         assert found == spans(other, [Target.of(one) for one in (text, *texts)])
         assert found
-        assert not forgotten.found(forgotten.tombstones().without(other))
-        assert not forgotten.found(forgotten.tombstones().masked(other))
+        assert not forgotten.holds(forgotten.tombstones().without(other))
+        assert not forgotten.holds(forgotten.tombstones().masked(other))
 
 
 @examples(30)
 @given(st.lists(words.map(" ".join), min_size=2, max_size=4))
 def test_lifting_one_leaves_what_the_others_say(connection: sqlite3.Connection, texts: list[str]) -> None:
     with buried(connection, *texts[1:]) as others:
-        still = bool(others.found(texts[0]))
+        still = others.holds(texts[0])
     with buried(connection, *texts) as forgotten:
         assert forgotten.unblock(texts[0])
         assert not forgotten.unblock(texts[0])
         if not still and not any(spans(text, [Target.of(texts[0])]) for text in texts[1:]):
-            assert not forgotten.found(texts[0])
+            assert not forgotten.holds(texts[0])
         for text in texts:
             forgotten.unblock_all_of(text)
-        assert not forgotten.any()
+        assert not forgotten.tombstones()
 
 
 @examples(5)
@@ -106,7 +106,7 @@ def test_the_file_of_the_database_holds_neither_the_text_nor_a_word_of_it(said: 
         with closing(open_database(path)) as connection:
             TombstoneStore(connection).block(Target.of(text), NOW)
             TombstoneStore(connection).block_texts([text], NOW)
-            assert TombstoneStore(connection).found(text)
+            assert TombstoneStore(connection).holds(text)
             schema = " ".join(row[0] or "" for row in connection.execute("SELECT sql FROM sqlite_master")).lower()
             assert path.with_name("state.db-wal").stat().st_size  # the digests are in the log still
             content = b"".join(file.read_bytes() for file in path.parent.iterdir()).lower()

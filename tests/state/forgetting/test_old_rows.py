@@ -45,12 +45,12 @@ def kept(connection: sqlite3.Connection) -> None:
     ],
 )
 def test_it_is_found_as_before(forgotten: TombstoneStore, text: str) -> None:
-    assert forgotten.found(text)
+    assert forgotten.holds(text)
     left = forgotten.tombstones().without(f"Miez is a cat.\n{text}\nRex is a dog.")
     assert left.splitlines()[::-1][0] == "Rex is a dog."
-    assert not forgotten.found(left)
+    assert not forgotten.holds(left)
     assert forgotten.unblock_all_of(text)
-    assert not forgotten.found(text)
+    assert not forgotten.holds(text)
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_it_is_found_as_before(forgotten: TombstoneStore, text: str) -> None:
     ["Ada's vault", "4711", "the café is open", "Rule: sell the Hamburg office to Orbit Holding in May"],
 )
 def test_another_text_is_not(forgotten: TombstoneStore, text: str) -> None:
-    assert forgotten.found(text) == ()
+    assert not forgotten.holds(text)
 
 
 def test_all_of_it_is_lifted(forgotten: TombstoneStore) -> None:
     for text in TEXTS:
         assert forgotten.unblock(text)
-    assert not forgotten.any()
+    assert not forgotten.tombstones()

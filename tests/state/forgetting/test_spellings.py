@@ -103,4 +103,4 @@ def test_what_is_lifted_is_lifted_in_every_spelling(connection: sqlite3.Connecti
                 forgotten.block(Target.of(text), NOW)
                 assert forgotten.unblock_all_of(text) if by_hand else forgotten.unblock(text)
                 assert not any(map(forgotten.holds, spellings))
-                assert not forgotten.any()
+                assert not forgotten.tombstones()

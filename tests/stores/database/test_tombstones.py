@@ -41,6 +41,6 @@ def test_a_database_of_version_3_forgets_on_and_more(tmp_path: Path) -> None:
             assert forgotten.holds("never again")
             assert not forgotten.holds("it is never again so")
             forgotten.block(Target.of(SECRET), AT)
-            assert forgotten.found(HELD)
+            assert forgotten.holds(HELD)
             assert Crystals(connection).by_keys([1])[1].text == "an old memory"
             assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
