@@ -77,11 +77,8 @@ def lived(folder: Path, secret: str = SECRET) -> Workspace:
         dream_now(proposing, Reason.MANUAL, Mode.AUTO)
         store.connection.execute("UPDATE dreams SET detail = ?", (f"refused: {secret}",))
         note(store, f"This one is cut off: {secret}", "The ladder of house 5 is broken")
-        with (
-            with_model(store) as thinking,
-            patch.object(store.memory, "commit", side_effect=PowerCut),
-            suppress(PowerCut),
-        ):
+        cut_off = patch.object(store.memory, "commit", side_effect=PowerCut)
+        with with_model(store) as thinking, cut_off, suppress(PowerCut):
             dream_now(thinking, Reason.MANUAL, Mode.AUTO)
         note(store, f"{KEPT[0]}. Waiting is what {secret} does. The lamp of house 2 is new.", f"plainly {secret}")
     hand = workspace.document.read_text(encoding="utf-8")

@@ -50,11 +50,10 @@ def ask(access: LocalAccess, name: str, **fields: Any) -> Any:
 
 @pytest.mark.parametrize("sort", ["times", "first_at", "last_at"])
 def test_the_questions_are_listed_in_their_order(access: LocalAccess, store: Store, sort: str) -> None:
+    questions = Questions(store.connection)
     for number in range(10):
         for _ in range(1 + number % 3):
-            Questions(store.connection).raise_(
-                f"Why is it so, {number}?", Cause.MISS, NOW + timedelta(days=number // 2)
-            )
+            questions.raise_(f"Why is it so, {number}?", Cause.MISS, NOW + timedelta(days=number // 2))
     whole = ask(access, "gaps", sort=sort)
     assert {row.question for row in whole.gaps} == {f"Why is it so, {number}?" for number in range(10)}
     values = [getattr(row, sort) for row in whole.gaps]
@@ -116,13 +115,11 @@ def test_whatever_is_told_late_the_curve_ends_where_the_levels_are(felt: list[tu
 
 
 def test_hormones_tell_the_latest_events_and_how_many_more(access: LocalAccess, store: Store) -> None:
-    now = utc_now()
+    now, feelings = utc_now(), Feelings(store.connection, store.config.baselines)
     for number in range(103):
         cause = f"event {number}" if number else f"my key is {KEY}"
-        Feelings(store.connection, store.config.baselines).feel(
-            [Feeling.REWARD], cause, now - timedelta(minutes=103 - number)
-        )
-    Feelings(store.connection, store.config.baselines).feel([Feeling.ERROR], "long ago", now - timedelta(hours=30))
+        feelings.feel([Feeling.REWARD], cause, now - timedelta(minutes=103 - number))
+    feelings.feel([Feeling.ERROR], "long ago", now - timedelta(hours=30))
     told = ask(access, "mood", hours=2, samples=5)
     assert (len(told.events), told.more) == (100, 3)
     assert told.events[0].cause == "event 102"
@@ -173,9 +170,8 @@ def test_what_stays_forgotten_is_told_without_its_words(access: LocalAccess, sto
 def test_a_forgotten_text_is_in_no_table(access: LocalAccess, store: Store) -> None:
     store.crystals.upsert([Crystal("Which falcon nests in the old tower is known", Origin.SESSION, NOW)])
     Questions(store.connection).raise_("Where does the falcon nest in the old tower?", Cause.QUESTION, NOW)
-    Feelings(store.connection, store.config.baselines).feel(
-        [Feeling.REWARD], "the falcon nests in the old tower", utc_now()
-    )
+    feelings = Feelings(store.connection, store.config.baselines)
+    feelings.feel([Feeling.REWARD], "the falcon nests in the old tower", utc_now())
     with transaction(store.connection) as connection:
         connection.execute("INSERT INTO skills VALUES (0, 'falcon nests in the old tower', .5, 3, 2)")
         connection.execute("INSERT INTO tombstones VALUES ('the falcon nests in the old tower', ?)", (to_text(NOW),))

@@ -96,9 +96,8 @@ def test_what_a_pointer_leads_to_still_resolves_when_its_text_is_said_again(stor
     noted(store, "The lighthouse lamp was paid twice!", importance=1.0)
     done = consolidate(store, utc_now())
     assert (done.merged, done.archived, done.frozen) == (0, 0, 1)
-    assert left.id in {
-        hit.crystal.id for hit in searcher_of(store).search("lighthouse lamp", utc_now(), limit=5).hits
-    }
+    hits = searcher_of(store).search("lighthouse lamp", utc_now(), limit=5).hits
+    assert left.id in {hit.crystal.id for hit in hits}
 
 
 def test_lives_move_on_and_back(store: Store) -> None:

@@ -18,6 +18,7 @@ from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
+from daemon.sessions.crystals import OpenItem
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.searching import searcher_of
@@ -40,6 +41,10 @@ def asking(root: Path, model: ScriptedModel) -> AbstractContextManager[Store]:
 def said(store: Store, content: str, session: str = "s", **given: Any) -> str:
     """A new item of this moment."""
     return add(store, content, session, now=utc_now(), **given)
+
+
+def on_the_mind(store: Store) -> tuple[OpenItem, ...]:
+    return sessions.open_items(store.connection, store.config.redaction, utc_now(), 9)
 
 
 def found(store: Store, query: str) -> list[tuple[str, Origin, str]]:
@@ -121,9 +126,7 @@ def test_what_is_promoted_expired_or_hidden_is_not_on_the_mind(store: Store) -> 
     sessions.forget(store, "h", "oldest", utc_now())
     sessions.expire(store.connection, "s", said(store, "expired"), utc_now())
     said(store, "live")
-    assert [one.text for one in sessions.open_items(store.connection, store.config.redaction, utc_now(), 9)] == [
-        "live"
-    ]
+    assert [one.text for one in on_the_mind(store)] == ["live"]
 
 
 def test_an_operation_may_rest_on_what_is_open(tmp_path: Path) -> None:
@@ -167,9 +170,7 @@ def test_what_was_forgotten_for_good_is_learnt_from_nobody(store: Store, text: s
     noted(store, text, "The dog is called Rex")
     absorb_notes(store, utc_now())
     said(store, text, "again", importance=0.9)
-    assert all(
-        text != one.text for one in sessions.open_items(store.connection, store.config.redaction, utc_now(), 10)
-    )
+    assert all(text != one.text for one in on_the_mind(store))
     sessions.close_session(store.connection, "again", utc_now())
     dreamt(store)
     texts = [row["text"] for row in store.connection.execute("SELECT text FROM crystals")]
@@ -204,9 +205,7 @@ def test_what_was_softly_forgotten_is_no_input_when_it_leaves(store: Store) -> N
 def test_it_is_handed_over_as_trusted_as_its_source_and_without_the_secret_of_its_session(store: Store) -> None:
     # The id of a new session may hold none.
     said(unredacted(store), "from a page", f"of {SECRET}", source="web", priority="high")
-    assert [one.trust for one in sessions.open_items(store.connection, store.config.redaction, utc_now(), 9)] == [
-        Trust.WEB
-    ]
+    assert [one.trust for one in on_the_mind(store)] == [Trust.WEB]
     sessions.clear_session(store.connection, f"of {SECRET}", utc_now())
     sessions.hand_over(store, utc_now())
     assert store.crystals.undreamt() == []

@@ -19,7 +19,6 @@ from daemon.workspace.status import status
 from daemon.workspace.stores import Store, utc_now
 from state.forgetting.known import Target, spans
 from state.signals.hormones import Feeling
-from state.stores.crystals.hormones import Feelings
 from state.stores.database.tombstones import TombstoneStore
 from tests.daemon.sessions.test_for_dreams import asking
 from tests.support.committing import dreamt
@@ -137,9 +136,7 @@ def test_by_no_way_is_it_learnt_again_until_it_is_lifted(store: Store, way: Call
     assert told_anywhere(store) == []
     assert store.crystals.forgotten.withheld() >= 1
     assert unforget(store.connection, SECRET, utc_now()).lifted
-    Feelings(store.connection, store.config.baselines)._connection.execute(
-        "DELETE FROM hormones"
-    )  # it may spike again
+    store.connection.execute("DELETE FROM hormones")  # it may spike again
     way(store, 3)
     assert told_anywhere(store)
 
