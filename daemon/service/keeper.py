@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import takewhile
 from sqlite3 import Connection
 from typing import TYPE_CHECKING
@@ -149,7 +150,9 @@ class Keeper:
             what = f"{self.workspace.root}: what was under way when it was taken over has to end"
             raise BusyError(what, "wait for it")
         lock = acquire(self.workspace, KEEPER)
-        self._index, self._lock = self._new_index(lock), lock
+        failed = partial(self._on_failure, "index")
+        self._index = Index(self.workspace, lock.check, self.embedding, background=True, failed=failed)
+        self._lock = lock
         try:
             with self.exclusive() as store:
                 recover(store)
@@ -272,11 +275,9 @@ class Keeper:
     def close_idle(self) -> None:
         """Close ChromaDB when nobody has used it for a while; where a search does without, as soon as it was told."""
         with self._idle:
-            old, lock = self._index, self._lock
             is_idle = time.monotonic() - self._used >= (0.0 if self._is_small else IDLE_SECONDS)
-            if old is not None and lock is not None and old.is_open and is_idle and not self._users:
-                old.close()
-                self._index = self._new_index(lock)
+            if self._index is not None and is_idle and not self._users:
+                self._index.rest()
 
     @contextmanager
     def _opened(self) -> Iterator[Store]:
@@ -307,15 +308,6 @@ class Keeper:
             yield
         finally:
             self.written += connection.total_changes != before
-
-    def _new_index(self, lock: Lock) -> Index:
-        return Index(
-            self.workspace,
-            lock.check,
-            self.embedding,
-            background=True,
-            failed=lambda e: self._on_failure("index", e),
-        )
 
     # ------------------------------------------------------------ what decisions go by
 

@@ -113,11 +113,6 @@ class Index:
             if is_mine and self._index is None and not self._is_building():
                 drop_builds(self.workspace.index, keep=index_state(crystals.connection).build)
 
-    @property
-    def is_open(self) -> bool:
-        """Whether ChromaDB is open."""
-        return self._index is not None
-
     def ready(self, crystals: Crystals) -> VectorIndex | None:
         """ChromaDB, if it is open. Else it is opened, or built, in the background, for the next ones who ask."""
         with self._opening:
@@ -166,6 +161,11 @@ class Index:
                 drop_builds(self.workspace.index)
         finally:
             self._is_given_up = was_given_up
+
+    def rest(self) -> None:
+        """Close ChromaDB until somebody asks for it again; one that is being opened or built goes on."""
+        with self._opening:
+            self._release()
 
     def close(self) -> None:
         """Release the files; a build in progress is given up, and started again by whoever opens the index next.

@@ -96,6 +96,9 @@ def test_it_holds_each_crystal_and_is_opened_as_it_was_left(workspace: Workspace
         assert [one for one in workspace.index.rglob("*") if one.stat().st_mode & 0o077] == []
         fill(crystals, 300, 400)
         assert held(first, crystals) == 400
+        first.rest()
+        assert first.ready(crystals) is None  # it is opened again
+        assert held(first, crystals) == 400
         first.close()
         fill(crystals, 400, 450)
         second = Index(workspace, lambda: None, background=True, failed=failures.append)
