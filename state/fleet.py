@@ -47,6 +47,11 @@ class Tenant:
         """Return the folder of the store in which the objects of all its workspaces lie."""
         return str(self.id)
 
+    @property
+    def named(self) -> str:
+        """Return what it is called in messages."""
+        return f"tenant {self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -97,6 +102,11 @@ class Place:
     def handle(self) -> str:
         """Return its name among processes."""
         return f"ws-{self.id}"
+
+    @property
+    def named(self) -> str:
+        """Return what it is called in messages."""
+        return f"workspace {self.name} of tenant {self.tenant_name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -241,28 +241,29 @@ def set_quotas(operator: Operator, tenant: Whose, quotas: Given) -> Done:
 @operation("tenant remove")
 def remove_tenant(operator: Operator, tenant: Whose, yes: Yes = False) -> Done:  # noqa: FBT002 - an option
     """Delete a tenant with all that it has, with a receipt."""
-    begun = next((one for one in operator.registry.tenants.closed() if one.name == tenant), None)
-    found = begun or operator.registry.tenants.find(tenant)
-    count = operator.registry.places.rows(found.id)["workspaces"]
-    about = f"tenant {tenant} with {counted(count, 'workspace')}"
-    return _removed(operator, found, about, begun=begun is not None, yes=yes)
+    return _removed(operator, tenant, yes=yes)
 
 
-def _removed(operator: Operator, what: "Tenant | Place", about: str, *, begun: bool, yes: bool) -> Done:
+def _removed(operator: Operator, tenant: str, workspace: str = "", *, yes: bool) -> Done:
+    """Remove the tenant, or one workspace of it; go on if that was begun before."""
     from daemon.fleet.upkeep.removal import remove
 
-    if begun:
+    what, is_begun = _to_remove(operator, tenant, workspace)
+    about = what.named
+    if not workspace:
+        about += f" with {counted(operator.registry.removals.rows(what)['workspaces'], 'workspace')}"
+    if is_begun:
         say("its removal was begun before; going on")
     elif not _is_agreed(f"delete {about} for good?", yes=yes):
         return Done(None, "", "nothing was removed", 1)
     receipt = remove(operator.fleet.database, operator.fleet.objects, what)
-    whose, is_left = f"tenant {receipt.tenant}", bool(receipt.objects_left or receipt.rows_left)
+    is_left = bool(receipt.objects_left or receipt.rows_left)
     rows = ", ".join(f"{name} {number:,}" for name, number in receipt.rows.items() if number)
     left = "nothing: the store was listed, the rows counted"
     if is_left:
         left = f"{counted(receipt.objects_left, 'object')}, {counted(receipt.rows_left, 'row')}: remove it again"
     text = _rows(
-        ("removed", f"workspace {receipt.workspace} of {whose}" if receipt.workspace else whose),
+        ("removed", what.named),
         ("closed", f"{receipt.closed_at:%Y-%m-%d %H:%M:%S} UTC"),
         ("deleted", f"{receipt.at:%Y-%m-%d %H:%M:%S} UTC"),
         ("workspaces", f"{receipt.workspaces:,}"),
@@ -367,20 +368,29 @@ def list_workspaces(operator: Operator, tenant: Whose) -> Done:
 @operation("workspace remove")
 def remove_workspace(operator: Operator, tenant: Whose, name: OldName, yes: Yes = False) -> Done:  # noqa: FBT002
     """Delete a workspace, with a receipt."""
-    whose, begun = operator.registry.tenants.find(tenant), None
+    return _removed(operator, tenant, name, yes=yes)
+
+
+def _to_remove(operator: Operator, tenant: str, workspace: str) -> "tuple[Tenant | Place, bool]":
+    """Return the tenant, or its workspace, and whether its removal was begun before. Raise NotFoundError."""
     try:
-        found = operator.registry.places.find(whose.id, name).place
+        return (_place(operator, tenant, workspace) if workspace else operator.registry.tenants.find(tenant)), False
+    except NotFoundError:
+        named = f"workspace {workspace} of tenant {tenant}" if workspace else f"tenant {tenant}"
+        for one in operator.registry.removals.closed():
+            if one.named == named:
+                return one, True
+        raise
+
+
+def _place(operator: Operator, tenant: str, name: str) -> "Place":
+    """Return the workspace of this tenant. Raise NotFoundError."""
+    whose = operator.registry.tenants.find(tenant)
+    try:
+        return operator.registry.places.find(whose.id, name).place
     except NotFoundError as error:
-        begun = next((one for one in operator.registry.places.closed(whose.id) if one.name == name), None)
-        if begun is None:
-            raise _no_workspace(tenant, name) from error
-        found = begun
-    return _removed(operator, found, f"workspace {name} of tenant {tenant}", begun=begun is not None, yes=yes)
-
-
-def _no_workspace(tenant: str, name: str) -> NotFoundError:
-    advice = f"see 'dreamd fleet workspace list {tenant}'"
-    return NotFoundError(f"tenant {tenant} has no workspace {name[:60]!r}", advice)
+        advice = f"see 'dreamd fleet workspace list {tenant}'"
+        raise NotFoundError(f"tenant {tenant} has no workspace {name[:60]!r}", advice) from error
 
 
 @operation("export")
@@ -396,12 +406,7 @@ def export(
     target = Path(os.path.realpath(file or f"{workspace}-{time.strftime('%Y%m%d-%H%M%S')}.dreamd.db"))
     require_new(target)
     with scratch_folder(operator.config, os.environ) as own, working("exporting…"):
-        whose = operator.registry.tenants.find(tenant)
-        try:
-            place = operator.registry.places.find(whose.id, workspace).place
-        except NotFoundError as error:
-            raise _no_workspace(tenant, workspace) from error
-        done = export_place(operator.fleet, operator.config, place, target, own)
+        done = export_place(operator.fleet, operator.config, _place(operator, tenant, workspace), target, own)
     parts = [f"generation {done.generation}", *([f"{counted(done.inbox, 'note')} of the inbox"] * bool(done.inbox))]
     parts += [counted(done.archive.version, "version"), counted(done.archive.crystals, "crystal")]
     return Done(done, f"{done.archive.path}: {', '.join(parts)}, {done.archive.bytes:,} bytes")

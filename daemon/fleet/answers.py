@@ -139,7 +139,7 @@ def _removed(process: "FleetProcess", token: Token, *, name: str) -> dict[str, A
     if found is None:
         raise unknown(name)
     require(token, Right.MANAGE, "remove workspaces")
-    process.places.close(found.place)
+    process.database.removals.close(found.place)
     process.known.drop((found.place.tenant, name))
     return {"name": name}
 

@@ -28,7 +28,7 @@ from daemon.workspace.adoption import init_workspace
 from state.dream import Reason
 from state.fleet import Place, Quotas, Right, Tenant
 from state.stores.fleet.database import FleetDatabase
-from state.stores.fleet.registry import Tenants, Tokens
+from state.stores.fleet.registry import Removals, Tokens
 from tests.daemon.fleet.running import Door, Fleet, Here
 from tests.daemon.http.running import Answer
 from tests.support.committing import note, opened
@@ -158,7 +158,7 @@ class Tenancy:
         Tokens(self.database, os.urandom).revoke(mine.tenant, "revoked")
         closed = self.home.tenant("closed")
         of_closed = self.home.token(closed)
-        Tenants(self.database).close(closed)
+        Removals(self.database).close(closed)
         return {
             "none": "",
             "wrong secret": f"dreamd_{other.token_id}_{'0' * 48}",

@@ -127,7 +127,7 @@ def import_place(connections: Connections, tenant: Tenant, name: str, file: Path
     except DreamdError:
         if is_new:
             with suppress(DreamdError):
-                places.close(place)  # a process deletes what is left
+                connections.database.removals.close(place)  # a process deletes what is left
         raise
     return ImportedPlace(tenant.name, name, place.handle, number, size, replace(done, workspace=""))
 

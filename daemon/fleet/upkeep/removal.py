@@ -49,18 +49,12 @@ def remove(registry: Registry, objects: Objects, what: Tenant | Place) -> Receip
 
     Raise NotFoundError; UnreachableError and StorageError when it has to be called again.
     """
-    places = registry.places
-    if isinstance(what, Tenant):
-        names, numbers, closed_at = (what.name, ""), (what.id, 0), registry.tenants.close(what)
-    else:
-        names, numbers, closed_at = (what.tenant_name, what.name), (what.tenant, what.id), places.close(what)
-    rows = places.rows(*numbers)
+    removals = registry.removals
+    closed_at, rows = removals.close(what), removals.rows(what)
     count, size = _erase(objects, what.prefix)
-    if isinstance(what, Tenant):
-        registry.tenants.drop(what)
-    else:
-        places.drop(what)
-    left, rows_left = sum(1 for _ in objects.list(what.prefix)), sum(places.rows(*numbers).values())
+    removals.drop(what)
+    left, rows_left = sum(1 for _ in objects.list(what.prefix)), sum(removals.rows(what).values())
+    names = (what.name, "") if isinstance(what, Tenant) else (what.tenant_name, what.name)
     return Receipt(*names, closed_at, utc_now(), rows["workspaces"], count, size, rows, left, rows_left)
 
 
@@ -69,8 +63,7 @@ def finish_removals(registry: Registry, objects: Objects) -> list[Receipt]:
 
     Raise UnreachableError and StorageError; it may be called again, and by several at once.
     """
-    receipts = [remove(registry, objects, tenant) for tenant in registry.tenants.closed()]
-    return receipts + [remove(registry, objects, place) for place in registry.places.closed()]
+    return [remove(registry, objects, what) for what in registry.removals.closed()]
 
 
 def delete_late(registry: Registry, objects: Objects) -> None:
@@ -78,10 +71,10 @@ def delete_late(registry: Registry, objects: Objects) -> None:
 
     Raise UnreachableError and StorageError; it may be called again.
     """
-    for one in registry.places.erased():
+    for one in registry.removals.erased():
         _erase(objects, f"{one.tenant}/{one.workspace}" if one.workspace else str(one.tenant), one.kept)
         if utc_now() - one.at > _LOOKED_FOR:
-            registry.places.forget_erased(one)
+            registry.removals.forget_erased(one)
 
 
 def remover(registry: Registry, objects: Objects, stopping: threading.Event) -> threading.Thread:

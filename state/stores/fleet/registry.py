@@ -50,22 +50,6 @@ FROM tenants t LEFT JOIN workspaces w ON w.tenant = t.id AND w.removed_at IS NUL
 GROUP BY t.id ORDER BY t.name
 """
 
-_CLOSE_TENANT = (
-    "UPDATE tenants SET removed_at = coalesce(removed_at, clock_timestamp()) WHERE id = %(id)s",
-    "UPDATE tokens SET revoked_at = coalesce(revoked_at, clock_timestamp()) WHERE tenant = %(id)s",
-    """
-    WITH kept AS MATERIALIZED (SELECT id FROM workspaces WHERE tenant = %(id)s AND removed_at IS NULL
-                               ORDER BY id FOR NO KEY UPDATE)
-    UPDATE workspaces w SET removed_at = clock_timestamp(), owner = NULL, due_at = NULL, queued_at = NULL
-    FROM kept WHERE w.id = kept.id
-    """,
-    """
-    INSERT INTO erased (tenant, workspace) SELECT %(id)s, 0
-    WHERE NOT EXISTS (SELECT 1 FROM erased WHERE tenant = %(id)s AND workspace = 0)
-    """,
-    "SELECT removed_at FROM tenants WHERE id = %(id)s",
-)
-
 
 def quotas_of(stored: Mapping[str, Any]) -> Quotas:
     """Return quotas as they are stored, without what a newer dreamd has added."""
@@ -111,40 +95,6 @@ class Tenants:
             TenantFacts(Tenant(row.pop("id"), row.pop("name"), quotas_of(row.pop("quotas"))), **row)
             for row in self._database.rows(_TENANTS)
         ]
-
-    def close(self, tenant: Tenant) -> datetime:
-        """Give out nothing of the tenant from now on, and return since when; nobody holds its workspaces any more.
-
-        Raise NotFoundError.
-        """
-        with self._database.transaction() as cursor:
-            for statement in _CLOSE_TENANT:
-                cursor.execute(statement, {"id": tenant.id})
-            return _closed_at(cursor.fetchone(), f"tenant {tenant.name}")
-
-    def closed(self) -> list[Tenant]:
-        """Return the tenants that were closed and are still there."""
-        return self._database.all(Tenant, "SELECT id, name FROM tenants WHERE removed_at IS NOT NULL ORDER BY id")
-
-    def drop(self, tenant: Tenant) -> None:
-        """Delete every row of a tenant that was closed."""
-        with self._database.transaction() as cursor:
-            cursor.execute(
-                "DELETE FROM workspaces WHERE tenant IN"
-                " (SELECT id FROM tenants WHERE id = %(id)s AND removed_at IS NOT NULL)"
-                " RETURNING 'ws-' || id AS lock",
-                {"id": tenant.id},
-            )
-            locks = [row["lock"] for row in cursor.fetchall()]
-            cursor.execute("DELETE FROM procrastinate_jobs WHERE queueing_lock = ANY(%(locks)s)", {"locks": locks})
-            cursor.execute("DELETE FROM tenants WHERE id = %(id)s AND removed_at IS NOT NULL", {"id": tenant.id})
-
-
-def _closed_at(row: Mapping[str, Any] | None, what: str) -> datetime:
-    if row is None:
-        raise NotFoundError(f"there is no {what}", "it was removed meanwhile")
-    at: datetime = row["removed_at"]
-    return at
 
 
 # ------------------------------------------------------------------- tokens
@@ -295,37 +245,6 @@ FROM (SELECT coalesce(sum(dreams), 0)::bigint AS dreams, coalesce(sum(tokens), 0
 GROUP BY s.dreams, s.tokens, s.usd
 """
 
-# A workspace of 0 is the whole tenant.
-_ROWS = """
-WITH w AS (SELECT id FROM workspaces WHERE tenant = %(tenant)s AND %(workspace)s = 0
-           UNION ALL SELECT %(workspace)s::bigint)
-SELECT (SELECT count(*) FROM tenants WHERE id = %(tenant)s AND %(workspace)s = 0) AS tenants,
-    (SELECT count(*) FROM tokens WHERE tenant = %(tenant)s AND %(workspace)s = 0) AS tokens,
-    (SELECT count(*) FROM workspaces WHERE id IN (SELECT id FROM w)) AS workspaces,
-    (SELECT count(*) FROM inbox WHERE workspace IN (SELECT id FROM w)) AS inbox,
-    (SELECT count(*) FROM spending
-     WHERE tenant = %(tenant)s AND %(workspace)s = 0 OR workspace = %(workspace)s) AS spending,
-    (SELECT count(*) FROM arrivals WHERE tenant = %(tenant)s AND %(workspace)s = 0) AS arrivals,
-    (SELECT count(*) FROM procrastinate_jobs WHERE queueing_lock IN (SELECT 'ws-' || id FROM w)) AS jobs
-"""
-
-# Each is looked for when it is twice as old as the last time, by one process of all.
-_ERASED = """
-UPDATE erased e SET due_at = clock_timestamp() + (clock_timestamp() - e.at)
-FROM (SELECT ctid FROM erased WHERE due_at <= clock_timestamp() ORDER BY due_at LIMIT 1000 FOR UPDATE SKIP LOCKED) d
-WHERE e.ctid = d.ctid RETURNING e.tenant, e.workspace, e.kept, e.at
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Erased:
-    """What was removed (a workspace, or with number 0 a whole tenant), or forgotten up to the generation `kept`."""
-
-    tenant: int
-    workspace: int
-    kept: str
-    at: datetime
-
 
 class Places:
     """The workspaces of the fleet. Raises UnreachableError while PostgreSQL is away."""
@@ -381,53 +300,6 @@ class Places:
         [use] = self._database.all(TenantUse, _USE, {"tenant": tenant})
         return use
 
-    def close(self, place: Place) -> datetime:
-        """Give out nothing of the workspace from now on, and return since when; its holder is fenced.
-
-        Raise NotFoundError.
-        """
-        row = self._database.row(
-            "WITH gone AS (UPDATE workspaces SET removed_at = coalesce(removed_at, clock_timestamp()), owner = NULL,"
-            " due_at = NULL, queued_at = NULL WHERE id = %(id)s RETURNING tenant, id, removed_at),"
-            " erased AS (INSERT INTO erased (tenant, workspace) SELECT tenant, id FROM gone WHERE NOT EXISTS"
-            " (SELECT 1 FROM erased e WHERE e.workspace = gone.id AND e.kept = ''))"
-            " SELECT removed_at FROM gone",
-            {"id": place.id},
-        )
-        return _closed_at(row, f"workspace {place.name}")
-
-    def closed(self, tenant: int | None = None) -> list[Place]:
-        """Return the workspaces that were closed and whose rows and objects are still there."""
-        return self._database.all(
-            Place,
-            "SELECT w.id, w.tenant, t.name AS tenant_name, w.name FROM workspaces w JOIN tenants t"
-            " ON t.id = w.tenant WHERE w.removed_at IS NOT NULL AND w.tenant = coalesce(%(tenant)s, w.tenant)"
-            " ORDER BY w.id",
-            {"tenant": tenant},
-        )
-
-    def drop(self, place: Place) -> None:
-        """Delete the rows of a workspace that was closed and has no objects any more."""
-        self._database.rows(
-            "WITH jobs AS (DELETE FROM procrastinate_jobs WHERE queueing_lock = %(lock)s)"
-            " DELETE FROM workspaces WHERE id = %(id)s AND removed_at IS NOT NULL",
-            {"id": place.id, "lock": place.handle},
-        )
-
-    def rows(self, tenant: int, workspace: int = 0) -> dict[str, int]:
-        """Count the rows of a workspace, or of a whole tenant, in each table."""
-        return self._database.rows(_ROWS, {"tenant": tenant, "workspace": workspace})[0]
-
-    def erased(self) -> list[Erased]:
-        """Return what is to be looked for now, of what was removed or forgotten; it is given to nobody else."""
-        return self._database.all(Erased, _ERASED)
-
-    def forget_erased(self, one: Erased) -> None:
-        """Look for it no more: so long after it nobody writes any more."""
-        self._database.rows(
-            "DELETE FROM erased WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND at = %(at)s", asdict(one)
-        )
-
     def sweep(self) -> None:
         """Delete spending of more than a year ago, and processes dead for an hour."""
         self._database.rows(
@@ -443,9 +315,140 @@ def _facts(row: dict[str, Any]) -> PlaceFacts:
     return PlaceFacts(place, Generation(row.pop("generation"), row.pop("key")), **row)
 
 
+# ------------------------------------------------------------------- removals
+
+# Of a whole tenant the workspace is 0.
+_CLOSE = (
+    """
+    UPDATE tenants SET removed_at = coalesce(removed_at, clock_timestamp())
+    WHERE id = %(tenant)s AND %(workspace)s = 0
+    """,
+    """
+    UPDATE tokens SET revoked_at = coalesce(revoked_at, clock_timestamp())
+    WHERE tenant = %(tenant)s AND %(workspace)s = 0
+    """,
+    """
+    WITH kept AS MATERIALIZED (
+        SELECT id FROM workspaces WHERE tenant = %(tenant)s AND %(workspace)s IN (0, id) AND removed_at IS NULL
+        ORDER BY id FOR NO KEY UPDATE)
+    UPDATE workspaces w SET removed_at = clock_timestamp(), owner = NULL, due_at = NULL, queued_at = NULL
+    FROM kept WHERE w.id = kept.id
+    """,
+    """
+    INSERT INTO erased (tenant, workspace) SELECT %(tenant)s, %(workspace)s WHERE NOT EXISTS (
+        SELECT 1 FROM erased WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND kept = '')
+    """,
+    """
+    SELECT removed_at FROM tenants WHERE id = %(tenant)s AND %(workspace)s = 0
+    UNION ALL SELECT removed_at FROM workspaces WHERE id = %(workspace)s
+    """,
+)
+
+_DROP = (
+    """
+    WITH gone AS (
+        DELETE FROM workspaces w USING tenants t WHERE w.tenant = %(tenant)s AND %(workspace)s IN (0, w.id)
+        AND t.id = w.tenant AND w.removed_at IS NOT NULL AND (%(workspace)s > 0 OR t.removed_at IS NOT NULL)
+        RETURNING w.id)
+    DELETE FROM procrastinate_jobs WHERE queueing_lock IN (SELECT 'ws-' || gone.id FROM gone)
+    """,
+    "DELETE FROM tenants WHERE id = %(tenant)s AND %(workspace)s = 0 AND removed_at IS NOT NULL",
+)
+
+_CLOSED = """
+SELECT w.id, w.tenant, t.name AS tenant_name, w.name FROM workspaces w JOIN tenants t ON t.id = w.tenant
+WHERE w.removed_at IS NOT NULL AND t.removed_at IS NULL ORDER BY w.id
+"""
+
+_ROWS = """
+WITH w AS (SELECT id FROM workspaces WHERE tenant = %(tenant)s AND %(workspace)s = 0
+           UNION ALL SELECT %(workspace)s::bigint)
+SELECT (SELECT count(*) FROM tenants WHERE id = %(tenant)s AND %(workspace)s = 0) AS tenants,
+    (SELECT count(*) FROM tokens WHERE tenant = %(tenant)s AND %(workspace)s = 0) AS tokens,
+    (SELECT count(*) FROM workspaces WHERE id IN (SELECT id FROM w)) AS workspaces,
+    (SELECT count(*) FROM inbox WHERE workspace IN (SELECT id FROM w)) AS inbox,
+    (SELECT count(*) FROM spending
+     WHERE tenant = %(tenant)s AND %(workspace)s = 0 OR workspace = %(workspace)s) AS spending,
+    (SELECT count(*) FROM arrivals WHERE tenant = %(tenant)s AND %(workspace)s = 0) AS arrivals,
+    (SELECT count(*) FROM procrastinate_jobs WHERE queueing_lock IN (SELECT 'ws-' || id FROM w)) AS jobs
+"""
+
+# Each is looked for when it is twice as old as the last time, by one process of all.
+_ERASED = """
+UPDATE erased e SET due_at = clock_timestamp() + (clock_timestamp() - e.at)
+FROM (SELECT ctid FROM erased WHERE due_at <= clock_timestamp() ORDER BY due_at LIMIT 1000 FOR UPDATE SKIP LOCKED) d
+WHERE e.ctid = d.ctid RETURNING e.tenant, e.workspace, e.kept, e.at
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What was removed (a workspace, or with number 0 a whole tenant), or forgotten up to the generation `kept`."""
+
+    tenant: int
+    workspace: int
+    kept: str
+    at: datetime
+
+
+class Removals:
+    """Tenants and workspaces on their way out: closed, then without objects, then without rows."""
+
+    def __init__(self, database: FleetDatabase) -> None:
+        self._database = database
+
+    def close(self, what: Tenant | Place) -> datetime:
+        """Give out nothing of it from now on, and return since when; whoever holds something of it is fenced.
+
+        Raise NotFoundError.
+        """
+        with self._database.transaction() as cursor:
+            for statement in _CLOSE:
+                cursor.execute(statement, _numbers(what))
+            row = cursor.fetchone()
+            if row is None:
+                raise NotFoundError(f"there is no {what.named}", "it was removed meanwhile")
+        at: datetime = row["removed_at"]
+        return at
+
+    def closed(self) -> list[Tenant | Place]:
+        """Return what was closed and is still there: tenants, and workspaces of the others."""
+        tenants = "SELECT id, name FROM tenants WHERE removed_at IS NOT NULL ORDER BY id"
+        return [*self._database.all(Tenant, tenants), *self._database.all(Place, _CLOSED)]
+
+    def drop(self, what: Tenant | Place) -> None:
+        """Delete every row of what was closed."""
+        with self._database.transaction() as cursor:
+            for statement in _DROP:
+                cursor.execute(statement, _numbers(what))
+
+    def rows(self, what: Tenant | Place) -> dict[str, int]:
+        """Count the rows of it in each table."""
+        return self._database.rows(_ROWS, _numbers(what))[0]
+
+    def erased(self) -> list[Erased]:
+        """Return what is to be looked for now, of what was removed or forgotten; it is given to nobody else."""
+        return self._database.all(Erased, _ERASED)
+
+    def forget_erased(self, one: Erased) -> None:
+        """Look for it no more: so long after it nobody writes any more."""
+        self._database.rows(
+            "DELETE FROM erased WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND at = %(at)s", asdict(one)
+        )
+
+
+def _numbers(what: Tenant | Place) -> dict[str, int]:
+    return (
+        {"tenant": what.id, "workspace": 0}
+        if isinstance(what, Tenant)
+        else {"tenant": what.tenant, "workspace": what.id}
+    )
+
+
 class Registry(FleetDatabase):
     """The database of a fleet with its tenants, their tokens and their workspaces."""
 
     def __init__(self, url: str, size: int, random_bytes: Callable[[int], bytes]) -> None:
         super().__init__(url, size)
         self.tenants, self.tokens, self.places = Tenants(self), Tokens(self, random_bytes), Places(self)
+        self.removals = Removals(self)

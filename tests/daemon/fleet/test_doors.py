@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from state.fleet import Quotas, Right
-from state.stores.fleet.registry import Tenants, Tokens
+from state.stores.fleet.registry import Tokens
 from tests.daemon.fleet.running import OPERATOR, Fleet, Here
 from tests.daemon.http.running import spoken
 
@@ -104,7 +104,7 @@ def test_revoked_and_expired_tokens_end(fleet: Fleet, door: Here, monkeypatch: p
     assert [door.ask(one, "GET", "/v1/workspaces").status for one in (late, revoked, gone)] == [200] * 3
     (facts,) = [one for one in Tokens(fleet.database, bytes).all(tenant) if one.id in revoked]
     Tokens(fleet.database, bytes).revoke(tenant, facts.name)
-    Tenants(fleet.database).close(Tenants(fleet.database).find("gone"))
+    fleet.database.removals.close(fleet.database.tenants.find("gone"))
     time.sleep(1.8)
     assert [door.ask(one, "GET", "/v1/workspaces").status for one in (late, revoked, gone)] == [401] * 3
 

@@ -112,9 +112,9 @@ def test_a_note_for_a_workspace_that_has_gone_is_refused_at_once(fleet: Fleet, d
     tenant = fleet.tenant()
     token, place = fleet.token(tenant), fleet.place(tenant, "one")
     assert door.note(token, "one", "tea").status == 200
-    fleet.places.close(place)  # by another process
+    fleet.database.removals.close(place)  # by another process
     assert door.note(token, "one", "tea").status == 404
-    fleet.places.drop(place)
+    fleet.database.removals.drop(place)
     again = fleet.place(tenant, "one")
     assert door.note(token, "one", "tea").status == 200
     assert fleet.waiting(again) == 1

@@ -84,7 +84,7 @@ def test_a_process_finishes_what_was_closed(fleet: Kept) -> None:
     other = fleet.tenant("other")
     fleet.live()
     fleet.commit(fleet.place(other, "notes"), "tea")
-    Tenants(fleet.database).close(other)
+    fleet.database.removals.close(other)
     with fleet.process() as process:
         until(lambda: fleet.database.rows("SELECT name FROM tenants") == [], seconds=60)
         assert [*fleet.objects.list(str(other.id))] == []

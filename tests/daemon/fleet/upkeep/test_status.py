@@ -107,7 +107,7 @@ def test_the_end_of_a_session_without_a_note_is_no_problem_while_it_waits(fleet:
 def test_a_removal_that_does_not_end_is_a_problem(fleet: Kept) -> None:
     fleet.live()
     acme = fleet.tenant("acme")
-    Places(fleet.database).close(fleet.place(acme, "notes"))
+    fleet.database.removals.close(fleet.place(acme, "notes"))
     assert (problems(status_of(fleet)), status_of(fleet).removing.workspaces) == ([], 1)
     age(fleet, "workspaces", "removed_at", 120)
     assert problems(status_of(fleet)) == ["what was removed 2 hours ago is not deleted yet"]
