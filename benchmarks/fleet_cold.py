@@ -109,9 +109,9 @@ class Cold:
             commits = list[float]()
             commit = owned.commit
 
-            def timed(*, settled: bool = False, answered: bool = False, dreams: int = 0) -> None:
+            def timed(*, dreams: int | None = None) -> None:
                 began = time.perf_counter()
-                commit(settled=settled, answered=answered, dreams=dreams)
+                commit(dreams=dreams)
                 commits.append(time.perf_counter() - began)
 
             vars(owned)["commit"] = timed

@@ -265,9 +265,9 @@ class Day:
             int(one.does == Action.DREAM),
             Spend(2, 9_000, 0.01) if one.does == Action.DREAM else Spend(),
             max(timedelta(0), decision.at - self.now) if decision is not None else None,
-            settled=True,
         )
         lease = self._leases.commit(one.lease, commit)
+        self._leases.settle(place.id, commit.due_in)
         hand.owned[place.id] = lease, self.now + timedelta(seconds=IDLE_SECONDS)
         self._finish(one.job)
         with self.figures.lock:

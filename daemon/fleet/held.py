@@ -188,12 +188,12 @@ class Held:
             if self._covered < mine or whole:
                 self._commit(whole=whole)
 
-    def commit(self, *, settled: bool = False, answered: bool = False, dreams: int = 0) -> None:
-        """Commit what the folder holds now. `settled`, `answered`: as of a `Commit`; it had so many `dreams`."""
+    def commit(self, *, dreams: int | None = None) -> None:
+        """Commit what the folder holds now. `dreams`: as of a `Commit`."""
         with self._commits:
-            self._commit(settled=settled, answered=answered, dreams=dreams)
+            self._commit(dreams=dreams)
 
-    def _commit(self, *, whole: bool = False, settled: bool = False, answered: bool = False, dreams: int = 0) -> None:
+    def _commit(self, *, whole: bool = False, dreams: int | None = None) -> None:
         self.check()
         with self.quiet:
             with self._absorbing, self._counting:
@@ -201,13 +201,13 @@ class Held:
                 self.given = False
             snapshot = self._generations.take(self._folder, whole=whole)
             # Of the same moment: what is done during the upload is in no generation yet, and must not count as done.
-            due_in = _due_in(self.decision())
+            due_in = self.due_in()
         # Nobody waits for the object store but who waits for this commit.
         with self._around.watch.asking():
             generation = self._generations.put(snapshot, self.lease, utc_now())
         paid = self._paid_now()
         spent = self._spent(paid)
-        commit = Commit(generation, snapshot.bytes, taken, dreams, spent, due_in, settled, answered, whole)
+        commit = Commit(generation, snapshot.bytes, taken, dreams, spent, due_in, whole)
         try:
             self.lease = self._around.leases.commit(self.lease, commit)
         except DreamdError:
@@ -240,12 +240,10 @@ class Held:
             sessions_due=facts.sessions_due,
         )
 
-    def settle(self) -> None:
-        """Note that a job found nothing to do, and commit what it took in."""
-        if self.is_changed:
-            self.commit(settled=True)
-        else:
-            self._around.leases.settle(self.place.id, _due_in(self.decision()))
+    def due_in(self) -> timedelta | None:
+        """Return after how long it wants a job; None: when something comes."""
+        decision = self.decision()
+        return max(timedelta(0), decision.at - utc_now()) if decision is not None else None
 
     def charge(self) -> None:
         """Count what the dream under way has cost so far, so that no death of this process makes it forgotten.
@@ -318,7 +316,3 @@ def foreseen(
         return decision
     at = max(sessions_due, now)
     return Decision(Action.PASS if at <= now else Action.WAIT, None, "working memory of a session", at)
-
-
-def _due_in(decision: Decision | None) -> timedelta | None:
-    return max(timedelta(0), decision.at - utc_now()) if decision is not None else None

@@ -85,12 +85,14 @@ class Work:
         try:
             with self._desk.holding(workspace) as held:
                 held.absorb()
-                self._do(held, reason)
+                with suppress(NothingToDoError, StoppedError):
+                    self._do(held, reason)
+                self._leases.settle(workspace, held.due_in())
         except (NotKeptError, BusyError, QuotaError) as error:
             log.info("job_put_off", why=str(error))
             with suppress(DreamdError):
                 self._leases.put_off(workspace, _wait_after(error))
-        except (NothingToDoError, StoppedError, FencedError, UnreachableError, NotFoundError) as error:
+        except (FencedError, UnreachableError, NotFoundError) as error:
             log.info("job_ended", why=str(error))  # the sweep finds what was not committed
         except Exception as error:  # noqa: BLE001 - it is told, and tried again later
             log.error("job_failed", error=error)
@@ -106,11 +108,11 @@ class Work:
         if reason or (decision is not None and decision.action is Action.DREAM):
             why = Reason(reason) if reason else decision.reason if decision is not None else None
             self.require_room(held)
-            self.dream(held, why or Reason.MANUAL, Mode(self._config.dream.mode), lambda _: None, queued=True)
+            self.dream(held, why or Reason.MANUAL, Mode(self._config.dream.mode), lambda _: None)
         elif decision is not None and decision.action is Action.PASS:
             self.consolidate(held, decision.reason)
-        else:
-            held.settle()
+        elif held.is_changed:
+            held.commit()
 
     def require_room(self, held: Held) -> None:
         """Count a dream of the workspace's tenant from now on, or raise QuotaError."""
@@ -122,14 +124,10 @@ class Work:
         if what := self._schedule.admit(held.place, refused, with_all=with_all):
             raise QuotaError(f"the day's ceiling of {what} is reached", "it opens at midnight UTC")
 
-    def dream(
-        self, held: Held, reason: Reason, mode: Mode, on_step: Callable[[Step], None], *, queued: bool = False
-    ) -> Outcome:
-        """Dream, and commit what came of it: also of one that failed, which cost something. Raise as `dream_now`.
-
-        `queued`: it was a job, which has ended then, unless it failed: the schedule has to be told that by itself.
-        """
-        dreams, answered = 0, not queued and mode is not Mode.DRY
+    def dream(self, held: Held, reason: Reason, mode: Mode, on_step: Callable[[Step], None]) -> Outcome:
+        """Dream, and commit what came of it: also of one that failed, which cost something. Raise as `dream_now`."""
+        is_real = mode is not Mode.DRY
+        dreams = 0 if is_real else None
 
         def step(done: Step) -> None:
             held.charge()
@@ -138,44 +136,39 @@ class Work:
 
         self._count(held, 1)
         try:
-            if mode is not Mode.DRY:
+            if is_real:
                 held.keeper.changed = False  # a dream reads by itself what a pass would read
-            try:
-                outcome = self._jobs.dream(held.keeper, reason, mode, step)
-                dreams = int(mode is not Mode.DRY)
-            except (FencedError, UnreachableError):
-                held.lost = True
-                raise
-            except (NothingToDoError, StoppedError, BusyError) as error:
-                held.keeper.changed = True
-                if isinstance(error, BusyError):  # another dream is under way, and is counted
-                    queued = answered = False
-                raise
-            except BaseException:
-                held.keeper.changed, dreams, queued = True, int(mode is not Mode.DRY), False
-                raise
-            finally:
-                if not held.lost:
-                    held.commit(settled=queued, answered=answered, dreams=dreams)
-            return outcome
+            outcome = self._jobs.dream(held.keeper, reason, mode, step)
+            dreams = 1 if is_real else None
+        except (FencedError, UnreachableError):
+            held.lost = True
+            raise
+        except BaseException as error:
+            held.keeper.changed = True
+            if isinstance(error, BusyError):  # another dream is under way, and is counted
+                dreams = None
+            elif is_real and not isinstance(error, NothingToDoError | StoppedError):
+                dreams = 1
+            raise
         finally:
-            self._count(held, -1)
+            try:
+                if not held.lost:
+                    held.commit(dreams=dreams)
+            finally:
+                self._count(held, -1)
+        return outcome
 
     def consolidate(self, held: Held, reason: Reason | None) -> None:
-        """Run a pass and what is due in sessions, and commit. Raise as the pass does.
-
-        It was a job, which has ended then, unless it failed, as in `dream`.
-        """
-        now, settled = utc_now(), False
+        """Run a pass and what is due in sessions, and commit. Raise as the pass does."""
+        now = utc_now()
         held.keeper.last_pass = now
         if reason is Reason.SPIKE:
             held.keeper.last_spike_pass = now
         try:
             self._jobs.consolidate(held.keeper, reason, now)
-            settled = True
         finally:
             if not held.lost:
-                held.commit(settled=settled)
+                held.commit()
 
     def _count(self, held: Held, more: int) -> None:
         with self._lock:

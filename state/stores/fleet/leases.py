@@ -162,18 +162,16 @@ class HeldElsewhereError(NotKeptError):
 class Commit:
     """What a holder commits: the next generation, the inbox rows that are in it, and what the schedule is to know.
 
-    `due_in`: after how long it wants a job; None: when something comes. `settled`: a job of this workspace has ended.
-    `answered`: so has a dream that somebody asked for. `erased`: older generations hold what was forgotten.
+    `due_in`: after how long it wants a job; None: when something comes. `dreams`: of a dream that has ended
+    with it (0: it counts as none); None: no dream has. `erased`: older generations hold what was forgotten.
     """
 
     generation: Generation
     size: int
     taken: tuple[int, ...] = ()
-    dreams: int = 0
+    dreams: int | None = None
     spent: Spend = field(default_factory=Spend)
     due_in: timedelta | None = None
-    settled: bool = False
-    answered: bool = False
     erased: bool = False
 
 
@@ -201,12 +199,10 @@ _COMMIT = """
 WITH held AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s,
         committed_at = clock_timestamp(),
-        queued_at = CASE WHEN %(settled)s THEN NULL ELSE queued_at END,
-        dreaming_at = CASE WHEN %(settled)s OR %(answered)s THEN NULL ELSE dreaming_at END,
-        failures = CASE WHEN %(settled)s THEN 0 ELSE failures END,
-        problem = CASE WHEN %(settled)s OR problem = '' THEN ''
-            WHEN %(erased)s THEN 'it failed before something was forgotten there' ELSE problem END,
-        due_at = CASE WHEN queued_at IS NOT NULL AND NOT %(settled)s THEN due_at
+        dreaming_at = CASE WHEN %(dreams)s::int IS NULL THEN dreaming_at END,
+        problem = CASE WHEN %(erased)s AND problem <> ''
+            THEN 'it failed before something was forgotten there' ELSE problem END,
+        due_at = CASE WHEN queued_at IS NOT NULL THEN due_at
             ELSE least(due_at, clock_timestamp() + %(due_in)s::interval) END
     WHERE w.id = %(id)s AND w.generation = %(before)s AND w.key = %(before_key)s AND w.removed_at IS NULL
     RETURNING w.id, w.tenant),
@@ -221,8 +217,8 @@ erased AS (
 spent AS (
     INSERT INTO spending AS s (day, tenant, workspace, dreams, calls, tokens, usd)
     SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date, held.tenant, held.id,
-        %(dreams)s, %(calls)s, %(tokens)s, %(usd)s
-    FROM held WHERE %(dreams)s + %(calls)s + %(tokens)s > 0 OR %(usd)s > 0
+        coalesce(%(dreams)s::int, 0), %(calls)s, %(tokens)s, %(usd)s
+    FROM held WHERE coalesce(%(dreams)s::int, 0) + %(calls)s + %(tokens)s > 0 OR %(usd)s > 0
     ON CONFLICT (day, tenant, workspace) DO UPDATE SET dreams = s.dreams + excluded.dreams,
         calls = s.calls + excluded.calls, tokens = s.tokens + excluded.tokens, usd = s.usd + excluded.usd)
 SELECT id FROM held
@@ -347,7 +343,7 @@ class Leases:
         )
 
     def settle(self, workspace: int, due_in: timedelta | None) -> None:
-        """Note that a job of the workspace found nothing to do; it wants another one after `due_in`."""
+        """Note that a job of the workspace is done; it wants another one after `due_in`."""
         self._database.rows(_SETTLE, {"id": workspace, "due_in": due_in, "done": True})
 
     def put_off(self, workspace: int, due_in: timedelta) -> None:

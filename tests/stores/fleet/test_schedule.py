@@ -263,7 +263,7 @@ def test_a_dream_is_counted_from_its_admission_to_its_commit(fleet: Fleet) -> No
     assert uses(fleet, place)[0].dreaming == 0, "it does not stand in its own way"
     lease = fleet.leases.commit(lease, commit_of(lease))
     assert uses(fleet, other)[0].dreaming == 1
-    fleet.leases.commit(lease, commit_of(lease, answered=True))
+    fleet.leases.commit(lease, commit_of(lease, dreams=0))
     assert uses(fleet, other)[0].dreaming == 0
 
 

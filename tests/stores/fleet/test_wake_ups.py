@@ -1,18 +1,13 @@
 """An arrival is never left alone: whatever is written at the same moment, the workspace is due, or has a job."""
 
 import threading
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import timedelta
-from uuid import UUID
 
 import pytest
 
-from state.errors import FencedError, NotKeptError
-from state.fleet import Place
 from state.stores.fleet.inbox import Arrival, Inbox
-from tests.stores.fleet.fleet import Fleet, commit_of, session, together, waits
+from tests.stores.fleet.fleet import Fleet, commit_of, session, waits
 
 LOCK = "SELECT 1 FROM workspaces WHERE id = %s FOR UPDATE"
 
@@ -46,10 +41,11 @@ def test_a_commit_and_an_arrival_at_once(fleet: Fleet, fleet_url: str, *, queued
         fleet.schedule.queue(place.id)
 
     def commit() -> None:
-        fleet.leases.commit(lease, commit_of(lease, settled=True, due_in=timedelta(days=1)))
+        fleet.leases.commit(lease, commit_of(lease, due_in=timedelta(days=1)))
 
     calls = [commit, lambda: fleet.put(place)]
     ordered(fleet, fleet_url, place.id, *(calls if commit_first else reversed(calls)))
+    fleet.leases.settle(place.id, timedelta(days=1))
     assert fleet.due(place)
 
 
@@ -92,62 +88,3 @@ def test_a_failure_is_tried_again_when_it_is_time_whatever_came(fleet: Fleet) ->
     fleet.put(place, kind="session_end")
     assert not fleet.due(place)
     assert (fleet.row(place)["failures"], fleet.row(place)["problem"]) == (1, "the model\ufffd is \ufffd away")
-
-
-class Storm:
-    """Arrivals, jobs that are queued, commits, settles and ends of leases over some workspaces, all at once."""
-
-    def __init__(self, fleet: Fleet) -> None:
-        self._fleet = fleet
-        self._places = [fleet.place() for _ in range(4)]
-        self._over = threading.Event()
-
-    def arrive(self) -> None:
-        for number in range(120):
-            self._fleet.put(self._places[number % 4])
-
-    def sweep(self) -> None:
-        while not self._over.is_set():
-            self._fleet.schedule.queue_due(2)
-            self._fleet.database.rows("DELETE FROM procrastinate_jobs")  # they are found by their marks
-
-    def work(self) -> None:
-        worker = self._fleet.process()
-        while not self._over.is_set():
-            for place in self._places:
-                if self._fleet.row(place)["queued_at"] is not None:
-                    with suppress(FencedError):
-                        self._dream(place, worker)
-
-    def stop(self) -> None:
-        deadline = time.monotonic() + 40
-        while time.monotonic() < deadline and self.left() != (0, 240):
-            time.sleep(0.05)
-        self._over.set()
-
-    def left(self) -> tuple[int, int]:
-        """How many notes wait, of how many that came."""
-        [row] = self._fleet.database.rows(
-            "SELECT count(*) FILTER (WHERE taken_at IS NULL) AS left, count(*) AS came FROM inbox"
-        )
-        return row["left"], row["came"]
-
-    def _dream(self, place: Place, worker: UUID) -> None:
-        try:
-            lease = self._fleet.leases.take(place.id, worker)
-        except NotKeptError:
-            return
-        rows = self._fleet.inbox.waiting(place.id)
-        if rows:
-            taken, due_in = tuple(row.id for row in rows[:3]), timedelta(0) if rows[3:] else None
-            self._fleet.leases.commit(lease, commit_of(lease, taken=taken, due_in=due_in, settled=True))
-        else:
-            self._fleet.leases.settle(place.id, None)
-        self._fleet.leases.release(lease)
-
-
-def test_in_a_storm_no_note_is_left(fleet: Fleet) -> None:
-    storm = Storm(fleet)
-    answers = together(*[storm.arrive] * 2, *[storm.sweep] * 2, *[storm.work] * 3, storm.stop)
-    assert answers == [None] * len(answers)
-    assert storm.left() == (0, 240)

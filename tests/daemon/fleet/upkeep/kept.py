@@ -72,7 +72,7 @@ class Kept(Fleet):
         """Hold the workspace, add these notes and commit."""
         lease = self.lease(place)
         generation, size = self.begin(lease, *notes)
-        Leases(self.database).commit(lease, Commit(generation, size, taken, int(spent is not None), spent or Spend()))
+        Leases(self.database).commit(lease, Commit(generation, size, taken, 1 if spent else None, spent or Spend()))
         Leases(self.database).release(lease)
         return generation
 
