@@ -281,7 +281,7 @@ class Day:
         self._database.rows("SELECT procrastinate_finish_job_v1(%(job)s, 'succeeded', true)", {"job": job})
 
     def _hand(self) -> Hand:
-        session = Session(self._database, "serve", uuid4(), "http://127.0.0.1:1", slots=SLOTS)
+        session = Session(self._database, uuid4(), "http://127.0.0.1:1", slots=SLOTS)
         session.beat()
         registered = self._database.row("SELECT worker_id FROM procrastinate_register_worker_v1()")
         assert registered is not None

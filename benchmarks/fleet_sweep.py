@@ -54,7 +54,7 @@ def prepare(made: Ground, tenants: int, workspaces: int) -> None:
 def living(fleet: FleetDatabase) -> list[Session]:
     """Return the sessions of processes that live, with 400 slots."""
     vars(processes).update(ALIVE_SECONDS=3_600.0)  # nobody beats
-    sessions = [Session(fleet, "serve", uuid4(), slots=20) for _ in range(20)]
+    sessions = [Session(fleet, uuid4(), slots=20) for _ in range(20)]
     for session in sessions:
         session.beat()
     return sessions

@@ -99,12 +99,11 @@ class Desk:
         return held
 
     def _brought_up(self, lease: Lease) -> Held:
-        folder, watch = self._folder / lease.place.handle, self._around.watch
-        generations = Generations(watch.objects, lease.place.prefix)
+        folder = self._folder / lease.place.handle
+        generations = Generations(self._around.objects, lease.place.prefix)
         shutil.rmtree(folder, ignore_errors=True)
         if lease.generation.key:
-            with watch.asking():
-                generations.bring_up(folder, lease.generation.key)
+            generations.bring_up(folder, lease.generation.key)
         init_workspace(contained(folder))
         held = Held(lease, folder, generations, self._around)
         try:
@@ -134,7 +133,6 @@ class Desk:
             held.keeper.close_idle()
         for rest in self._folder.glob(f"{_GONE}*"):
             shutil.rmtree(rest, ignore_errors=True)
-        self._around.watch.ask_again()
 
     def drop_lost(self) -> None:
         """Drop what another process has taken, or what was removed. Raise UnreachableError."""

@@ -3,14 +3,12 @@
 import json
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from daemon.config.settings import Config
-from daemon.fleet.connections import MARK
 from daemon.observability import logs
 from daemon.service.keeper import Keeper
 from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, phase, work
@@ -18,7 +16,7 @@ from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.budget import Spend
 from state.dream import Reason
-from state.errors import DreamdError, FencedError, NotFoundError, NotKeptError, UnreachableError, UsageError
+from state.errors import DreamdError, FencedError, NotKeptError, UsageError
 from state.fleet import InboxRow, Lease
 from state.stores.disk.lock import Turn
 from state.stores.disk.workspace import contained
@@ -28,46 +26,9 @@ from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
 from state.stores.history.inbox import NoteInbox
 
-# Of a store that nobody asked meanwhile; so that the status of the fleet knows.
-_ASKED_EVERY_SECONDS = 60.0
 # What a pass leaves undone in a session is no reason for one after the other.
 _BETWEEN_PASSES = timedelta(seconds=30)
 _UNREADABLE = (UsageError, ValueError, KeyError, TypeError, AttributeError, OverflowError)
-
-
-class StoreWatch:
-    """The object store, and whether it can be reached. `problem`: why it cannot be used now; empty when it can."""
-
-    def __init__(self, objects: Objects) -> None:
-        self.problem = ""
-        self.objects = objects
-        self._reached_at = time.monotonic()
-
-    @contextmanager
-    def asking(self) -> Iterator[None]:
-        """Note whether what is asked of the store within is answered."""
-        try:
-            yield
-        except UnreachableError as error:
-            if not self.problem:
-                logs.get().error("objects_unreachable", error=error)
-            self.problem = "the object store of the fleet cannot be reached"
-            raise
-        except NotFoundError:  # which the store says
-            self._reached()
-            raise
-        self._reached()
-
-    def _reached(self) -> None:
-        if self.problem:
-            logs.get().info("objects_reached")
-        self.problem, self._reached_at = "", time.monotonic()
-
-    def ask_again(self) -> None:
-        """Look whether the store is there, if it was away or nobody asked it for a minute."""
-        if self.problem or time.monotonic() - self._reached_at > _ASKED_EVERY_SECONDS:
-            with suppress(DreamdError), self.asking():
-                self.objects.get(MARK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +39,7 @@ class Surroundings:
     embedding: Embedding
     leases: Leases
     inbox: Inbox
-    watch: StoreWatch
+    objects: Objects
 
     def thresholds(self) -> Thresholds:
         """Return when a workspace wants a dream or a pass."""
@@ -203,8 +164,7 @@ class Held:
             # Of the same moment: what is done during the upload is in no generation yet, and must not count as done.
             due_in = self.due_in()
         # Nobody waits for the object store but who waits for this commit.
-        with self._around.watch.asking():
-            generation = self._generations.put(snapshot, self.lease, utc_now())
+        generation = self._generations.put(snapshot, self.lease, utc_now())
         paid = self._paid_now()
         spent = self._spent(paid)
         commit = Commit(generation, snapshot.bytes, taken, dreams, spent, due_in, whole)

@@ -15,7 +15,7 @@ from daemon.observability import logs
 from daemon.workspace.stores import follow_clock
 from state.errors import DreamdError
 from state.stores.fleet.database import FleetDatabase
-from state.stores.fleet.leases import HEARTBEAT_SECONDS, Condition, Kind, Session
+from state.stores.fleet.leases import HEARTBEAT_SECONDS, Condition, Session
 
 # Longer than a restart of PostgreSQL takes.
 _SILENT_SECONDS = 13.0
@@ -24,20 +24,10 @@ _RETRY_SECONDS = 1.0
 
 
 class Lifetime(Session):
-    """The life of a process that serves, or of a command that holds a workspace for a moment.
+    """The life of a process; `condition` is what it says of itself, `address`: where other processes reach it."""
 
-    `condition` is what it says of itself; `address`: where other processes reach it.
-    """
-
-    def __init__(
-        self,
-        database: FleetDatabase,
-        kind: Kind,
-        condition: Callable[[], Condition],
-        address: str = "",
-        slots: int = 0,
-    ) -> None:
-        super().__init__(database, kind, uuid4(), address, socket.gethostname(), version("dreamd"), slots)
+    def __init__(self, database: FleetDatabase, condition: Callable[[], Condition], address: str, slots: int) -> None:
+        super().__init__(database, uuid4(), address, socket.gethostname(), version("dreamd"), slots)
         self._condition = condition
         self._heard_at = float("-inf")
         self._is_heard = False

@@ -28,10 +28,10 @@ from daemon.dream.progress import Step
 from daemon.fleet.access import HeldAccess, TenantAccess
 from daemon.fleet.arrivals import Arrivals
 from daemon.fleet.bearers import SIGN, Bearers, Recent, handle_parts
-from daemon.fleet.connections import Connections
+from daemon.fleet.connections import MARK, Connections
 from daemon.fleet.desk import Desk
 from daemon.fleet.disclosure import unknown
-from daemon.fleet.held import Held, StoreWatch, Surroundings
+from daemon.fleet.held import Held, Surroundings
 from daemon.fleet.lifetime import Lifetime
 from daemon.fleet.upkeep.status import FleetMetrics
 from daemon.fleet.work import Work
@@ -78,13 +78,13 @@ class FleetProcess:
         self.metrics = Metrics(version("dreamd"), self._since.timestamp())
         self.metrics.include(FleetMetrics(self.database, config))
         self._embedding = embedding or Embedding(model=config.embeddings.model)
-        self._watch = StoreWatch(self.objects)
+        self._store_problem = ""
         slots = config.fleet.dreams_at_once
-        self.lifetime = Lifetime(self.database, "serve", self._condition, address, slots)
+        self.lifetime = Lifetime(self.database, self._condition, address, slots)
         # By then a pass or an idle dream may be due.
         minutes = min(config.dream.idle_minutes, config.daemon.pass_minutes)
         self.inbox = Inbox(self.database, timedelta(minutes=minutes))
-        around = Surroundings(self.config, self._embedding, Leases(self.database), self.inbox, self._watch)
+        around = Surroundings(self.config, self._embedding, Leases(self.database), self.inbox, self.objects)
         self.desk = Desk(folder / "workspaces", around, self.lifetime.id)
         self.work = Work(self.config, self.desk, self.database, self.metrics, self.stopping)
         self._dreamers = ThreadPoolExecutor(slots, "dream")
@@ -144,7 +144,7 @@ class FleetProcess:
         """Return why it does not serve now; empty when it does."""
         if self.stopping.is_set():
             return "the process is stopping"
-        return self.lifetime.problem or self._watch.problem
+        return self.lifetime.problem or self._store_problem
 
     def _bearer(self, given: str) -> tuple[Token, str, bool]:
         identity, name, is_forwarded = handle_parts(given)
@@ -218,7 +218,7 @@ class FleetProcess:
         threading.Thread(target=self._look, name="look", daemon=True).start()
 
     def _condition(self) -> Condition:
-        return Condition(len(self.desk.all()), self.work.dreaming, self._watch.problem)
+        return Condition(len(self.desk.all()), self.work.dreaming, self._store_problem)
 
     def _look(self) -> None:
         looks = 0
@@ -231,8 +231,22 @@ class FleetProcess:
                 if looks % _LOST_EVERY == 0:
                     with suppress(DreamdError):  # the database is away; the lifetime says so
                         self.desk.drop_lost()
+                    self._ask_store()
             except Exception as error:  # noqa: BLE001 - whatever it is, the next look comes
                 logs.get().error("round_failed", error=error)
+
+    def _ask_store(self) -> None:
+        """Learn whether the object store answers, so that the status of the fleet knows."""
+        try:
+            self.objects.get(MARK)
+        except DreamdError as error:
+            if not self._store_problem:
+                logs.get().error("objects_unreachable", error=error)
+            self._store_problem = "the object store of the fleet cannot be reached"
+        else:
+            if self._store_problem:
+                logs.get().info("objects_reached")
+            self._store_problem = ""
 
     def stop(self, seconds: float) -> bool:
         """Take nothing more, end dreams at their next node, give back everything; return whether all ended."""

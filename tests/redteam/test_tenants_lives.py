@@ -108,7 +108,7 @@ def test_who_floods_keeps_nobody_waiting(town: Tenancy, monkeypatch: pytest.Monk
     assert town.door.note(good, WORKSPACE, "before").status == 200
     # Nobody can be reached who holds its workspaces: each of these waits for long.
     monkeypatch.setattr("daemon.fleet.access.PATIENCE_SECONDS", 4.0)
-    session = Session(town.database, "serve", uuid4(), "http://127.0.0.1:9")
+    session = Session(town.database, uuid4(), "http://127.0.0.1:9")
     session.beat()
     for place in town.home.places.all(flooder.id):
         Leases(town.database).take(place.place.id, session.id)

@@ -3,7 +3,7 @@
 Export reads what is acknowledged at one moment: the generation that the registry names, and the inbox. Neither ever
 changes, so nobody has to stop: no lease is taken, and a holder at work goes on.
 
-Import makes the workspace, holds it as a process does, and commits its first generation.
+Import makes the workspace, and commits its first generation.
 """
 
 import os
@@ -12,20 +12,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 from daemon.config.settings import Config
 from daemon.fleet.connections import Connections
-from daemon.fleet.lifetime import Lifetime
 from daemon.upkeep.export import Exported, export
 from daemon.upkeep.import_ import Imported, import_archive
 from daemon.workspace.stores import open_exclusive, utc_now
-from state.errors import BusyError, ConflictError, DreamdError, NotFoundError, StorageError, UsageError
-from state.fleet import Place, Tenant
+from state.errors import BusyError, ConflictError, DreamdError, FencedError, NotFoundError, StorageError, UsageError
+from state.fleet import Generation, Lease, Place, Tenant
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import contained, init_workspace
 from state.stores.fleet.inbox import Inbox
-from state.stores.fleet.leases import Commit, Condition, Leases
+from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.registry import Places
 from state.stores.generations.generations import Generations
 from state.stores.history.inbox import NoteInbox
@@ -133,20 +133,16 @@ def import_place(connections: Connections, tenant: Tenant, name: str, file: Path
 
 
 def _put(connections: Connections, place: Place, root: Path) -> tuple[int, int]:
-    """Commit the folder as the workspace's first generation; return its number and its size.
+    """Commit the folder as the workspace's first generation; return its number and its size. Raise ConflictError.
 
-    As its holder for this moment, with a heartbeat of its own: a large one takes long.
+    Whoever has taken it meanwhile holds an empty one, and has it no more.
     """
-    lifetime, leases = Lifetime(connections.database, "upkeep", lambda: Condition(1)), Leases(connections.database)
-    lifetime.start()
+    generations, leases = Generations(connections.objects, place.prefix), Leases(connections.database)
+    lease, taken = Lease(place, uuid4(), Generation(), utc_now()), generations.take(root)
+    generation = generations.put(taken, lease, utc_now())
     try:
-        lease = leases.take(place.id, lifetime.id)
-        if lease.generation.number:
-            raise ConflictError(f"workspace {place.name} holds something by now", "choose another name")
-        generations = Generations(connections.objects, place.prefix)
-        taken = generations.take(root)
-        generation = generations.put(taken, lease, utc_now())
         leases.commit(lease, Commit(generation, taken.bytes, due_in=timedelta(0)))
-        return generation.number, taken.bytes
-    finally:
-        lifetime.stop()
+    except FencedError:
+        raise ConflictError(f"workspace {place.name} holds something by now", "choose another name") from None
+    leases.take_away(place.id)
+    return generation.number, taken.bytes

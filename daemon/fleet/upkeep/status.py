@@ -101,7 +101,7 @@ Said = Iterator[tuple[str, str]]
 
 
 def _of_processes(every: tuple[Process, ...]) -> Said:
-    if not any(one.alive and one.kind == "serve" and not one.draining for one in every):
+    if not any(one.alive and not one.draining for one in every):
         yield "no process lives: no agent reaches its memory, and nothing is dreamt", "start 'dreamd fleet serve'"
     for one in every:
         if one.alive and one.problem:
@@ -185,7 +185,7 @@ class FleetMetrics:
 
 
 def _families(read: FleetStatus) -> Iterator[tuple[str, str, float | Samples]]:
-    counts, alive = read.counts, [one for one in read.processes if one.alive and one.kind == "serve"]
+    counts, alive = read.counts, [one for one in read.processes if one.alive]
     removing = (({"what": "tenant"}, read.removing.tenants), ({"what": "workspace"}, read.removing.workspaces))
     spenders = [({"tenant": one.tenant}, one.usd) for one in read.spenders]
     yield from (

@@ -11,7 +11,6 @@ import threading
 import time
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Literal
 from uuid import UUID
 
 from state.budget import Spend
@@ -19,8 +18,6 @@ from state.errors import FencedError, NotFoundError, NotKeptError, UnreachableEr
 from state.fleet import Generation, InboxRow, Lease, Place
 from state.stores.fleet.database import BoundedConnection, FleetDatabase, explained_errors, open_session, storable
 
-Kind = Literal["serve", "upkeep"]
-"""`upkeep`: a command that holds a workspace for a moment."""
 ALIVE_SECONDS = 15.0
 """After so long a silence PostgreSQL ends a session; whoever wants the workspaces of its process may take them."""
 HEARTBEAT_SECONDS = 5.0
@@ -45,7 +42,7 @@ class Process:
     """A process as the status shows it. `alive`: its session is there."""
 
     id: UUID
-    kind: Kind
+    kind: str
     address: str
     host: str
     version: str
@@ -61,7 +58,7 @@ class Process:
 
 _BEAT = """
 INSERT INTO processes (id, kind, address, host, version, slots, owned, dreaming, problem)
-VALUES (%(id)s, %(kind)s, %(address)s, %(host)s, %(version)s, %(slots)s, %(owned)s, %(dreaming)s, %(problem)s)
+VALUES (%(id)s, 'serve', %(address)s, %(host)s, %(version)s, %(slots)s, %(owned)s, %(dreaming)s, %(problem)s)
 ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), owned = excluded.owned, dreaming = excluded.dreaming,
     problem = excluded.problem
 RETURNING clock_timestamp() AS now
@@ -79,7 +76,6 @@ class Session:
     """The session by which one process lives; `address`: where others reach it. Any thread may call."""
 
     database: FleetDatabase
-    kind: Kind
     id: UUID
     address: str = ""
     host: str = ""
@@ -87,7 +83,7 @@ class Session:
     slots: int = 0
 
     def __post_init__(self) -> None:
-        self._row = {name: getattr(self, name) for name in ("id", "kind", "address", "host", "version", "slots")}
+        self._row = {name: getattr(self, name) for name in ("id", "address", "host", "version", "slots")}
         self._lock = threading.Lock()
         self._connection: BoundedConnection | None = None
 
@@ -341,6 +337,10 @@ class Leases:
             "UPDATE workspaces SET owner = NULL, dreaming_at = NULL WHERE id = %(id)s AND owner = %(owner)s",
             {"id": lease.place.id, "owner": lease.owner},
         )
+
+    def take_away(self, workspace: int) -> None:
+        """Have nobody hold the workspace; who does finds out at its next step, and commits nothing more."""
+        self._database.rows("UPDATE workspaces SET owner = NULL WHERE id = %(id)s", {"id": workspace})
 
     def settle(self, workspace: int, due_in: timedelta | None) -> None:
         """Note that a job of the workspace is done; it wants another one after `due_in`."""

@@ -283,7 +283,7 @@ class Running(Door):
 @contextmanager
 def another_holder(fleet: Fleet, place: Place, address: str = "http://127.0.0.1:9") -> Iterator[UUID]:
     """Another process holds it while the context lasts, as if its holder had been silent for too long."""
-    session = Session(fleet.database, "serve", uuid4(), address)
+    session = Session(fleet.database, uuid4(), address)
     session.beat()
     fleet.database.rows("UPDATE workspaces SET owner = NULL WHERE id = %(id)s", {"id": place.id})
     Leases(fleet.database).take(place.id, session.id)

@@ -78,7 +78,7 @@ def test_it_says_that_the_object_store_is_away_until_it_is_there(fleet: Fleet, s
             assert remember(door, token, place, "before") == 200
             store.refuse()
             assert remember(door, token, place, "meanwhile") == 503
-            assert "object store" in door.process.unready_reason()
+            until(lambda: "object store" in door.process.unready_reason())
             store.heal()
             until(lambda: not door.process.unready_reason())
             assert remember(door, token, place, "after") == 200

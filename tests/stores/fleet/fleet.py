@@ -42,7 +42,7 @@ class Fleet:
 
     def process(self) -> UUID:
         one = uuid4()
-        self.sessions[one] = Session(self.database, "serve", one, "http://127.0.0.1:1", "host", "1", 4)
+        self.sessions[one] = Session(self.database, one, "http://127.0.0.1:1", "host", "1", 4)
         self.sessions[one].beat()
         return one
 

@@ -40,7 +40,7 @@ class Kept(Fleet):
     def live(self) -> None:
         """Be a process of the fleet."""
         self.owner = uuid4()
-        session = Session(self.database, "serve", self.owner, "http://127.0.0.1:1", "here", "1.0", 4)
+        session = Session(self.database, self.owner, "http://127.0.0.1:1", "here", "1.0", 4)
         session.beat()
         self.sessions.append(session)
 
