@@ -238,7 +238,8 @@ class FleetProcess:
     def _ask_store(self) -> None:
         """Learn whether the object store answers, so that the status of the fleet knows."""
         try:
-            self.objects.get(MARK)
+            with suppress(NotFoundError):  # which the store says
+                self.objects.get(MARK)
         except DreamdError as error:
             if not self._store_problem:
                 logs.get().error("objects_unreachable", error=error)
