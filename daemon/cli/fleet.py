@@ -27,8 +27,8 @@ from daemon.fleet.connections import (
     connect,
     connect_to_recover,
     open_database,
+    own_folder,
     require_installed,
-    scratch_folder,
 )
 from daemon.workspace.stores import follow_clock, utc_now
 from state.errors import ConfirmRequiredError, NotFoundError, UsageError
@@ -405,7 +405,7 @@ def export(
 
     target = Path(os.path.realpath(file or f"{workspace}-{time.strftime('%Y%m%d-%H%M%S')}.dreamd.db"))
     require_new(target)
-    with scratch_folder(operator.config, os.environ) as own, working("exporting…"):
+    with own_folder(operator.config, os.environ, "upkeep") as own, working("exporting…"):
         done = export_place(operator.fleet, operator.config, _place(operator, tenant, workspace), target, own)
     parts = [f"generation {done.generation}", *([f"{counted(done.inbox, 'note')} of the inbox"] * bool(done.inbox))]
     parts += [counted(done.archive.version, "version"), counted(done.archive.crystals, "crystal")]
@@ -424,7 +424,7 @@ def import_(
 
     if not Path(file).exists():
         raise NotFoundError(f"there is no file {file}", "name an archive of 'dreamd export'")
-    with scratch_folder(operator.config, os.environ) as own, working("importing…"):
+    with own_folder(operator.config, os.environ, "upkeep") as own, working("importing…"):
         done = import_place(operator.fleet, operator.registry.tenants.find(tenant), name, Path(file), own)
     archive, beside = done.archive, ""
     if archive.missing:
@@ -454,7 +454,7 @@ def recover(
     every = list[Found]()
     with (
         closing(connect_to_recover(operator.config, os.environ, adopt=not only_list)) as fleet,
-        scratch_folder(operator.config, os.environ) as own,
+        own_folder(operator.config, os.environ, "upkeep") as own,
     ):
         survey = Survey(fleet, older, force)
         if not (only_list or force):

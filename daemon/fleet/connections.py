@@ -145,22 +145,12 @@ def read_status(config: Config) -> "FleetStatus":
 # ------------------------------------------------------------------- this process's own folder
 
 
-class OwnFolder:
-    """A folder of this process alone, until it ends; another process of the machine has another one."""
+@contextmanager
+def own_folder(config: Config, environment: Mapping[str, str], kind: Literal["process", "upkeep"]) -> Iterator[Path]:
+    """Give this process the first folder process-N (upkeep-N) below fleet.folder that no other one has, empty.
 
-    def __init__(self, path: Path, lock: int) -> None:
-        self.path = path
-        self._lock = lock
-
-    def close(self) -> None:
-        """Let another process have it."""
-        os.close(self._lock)
-
-
-def own_folder(config: Config, environment: Mapping[str, str], kind: Literal["process", "upkeep"]) -> OwnFolder:
-    """Lock and return the first folder process-N (upkeep-N) below fleet.folder that is free.
-
-    What an earlier process left there belongs to this one. Raise BusyError when 64 processes have one each.
+    What one that was killed left there goes, and so does what this one leaves. Raise BusyError when 64 processes have
+    one each.
     """
     base = config.fleet.folder or state_folder(environment) / "fleet"
     make_private_folder(base)
@@ -173,22 +163,20 @@ def own_folder(config: Config, environment: Mapping[str, str], kind: Literal["pr
         except BlockingIOError:
             os.close(lock)
             continue
-        return OwnFolder(path, lock)
+        try:
+            _empty(path)
+            yield path
+        finally:
+            _empty(path)
+            os.close(lock)
+        return
     raise BusyError(f"{base} has {_MOST_PROCESSES} processes", "set fleet.folder to another one")
 
 
-@contextmanager
-def scratch_folder(config: Config, environment: Mapping[str, str]) -> Iterator[Path]:
-    """Give this process an empty folder of its own below fleet.folder, and remove it at the end."""
-    folder = own_folder(config, environment, "upkeep")
-    work = folder.path / "work"
-    try:
-        shutil.rmtree(work, ignore_errors=True)  # of one that was killed
-        work.mkdir(mode=0o700)
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-        folder.close()
+def _empty(path: Path) -> None:
+    for one in path.iterdir():
+        if one.name != "lock":
+            shutil.rmtree(one, ignore_errors=True)
 
 
 def isolate(folder: Path, environment: "os._Environ[str]") -> None:

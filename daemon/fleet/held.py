@@ -41,16 +41,6 @@ class Surroundings:
     inbox: Inbox
     objects: Objects
 
-    def thresholds(self) -> Thresholds:
-        """Return when a workspace wants a dream or a pass."""
-        section = self.config.dream
-        return Thresholds(
-            interval=timedelta(minutes=section.interval_minutes),
-            min_chunks=section.min_chunks,
-            idle=timedelta(minutes=section.idle_minutes),
-            passes_every=timedelta(minutes=self.config.daemon.pass_minutes),
-        )
-
 
 class Held:
     """A workspace with its lease. Any thread may call."""
@@ -195,7 +185,7 @@ class Held:
             now,
             facts.history,
             facts.pending,
-            self._around.thresholds(),
+            Thresholds.of(self._around.config),
             interrupted=bool(facts.unfinished_dream) and not self.dreaming,
             sessions_due=facts.sessions_due,
         )

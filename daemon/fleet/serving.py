@@ -7,6 +7,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import TYPE_CHECKING, TypeVar
 
 from daemon.config.paths import token
@@ -46,23 +47,18 @@ def run(config: Config) -> int:
     sys.setswitchinterval(0.001)
     operators = token(os.environ)
     connections = patiently(lambda: connect(config, os.environ, size=config.fleet.dreams_at_once + _CONNECTIONS))
-    folder = own_folder(config, os.environ, "process")
-    isolate(folder.path, os.environ)
-    listener = open_port(config.fleet.host, config.fleet.port, operators, _KEYS)
-    try:
-        from daemon.fleet.process import FleetProcess
+    with own_folder(config, os.environ, "process") as folder:
+        isolate(folder, os.environ)
+        with closing(open_port(config.fleet.host, config.fleet.port, operators, _KEYS)) as listener:
+            from daemon.fleet.process import FleetProcess
 
-        address = config.fleet.address or public_address(listener.address, socket.gethostname())
-        process = FleetProcess(config, connections, folder.path, address)
-        ended = asyncio.run(_serve(process, config, listener, operators))
-    finally:
-        listener.close()
-    if ended:
-        connections.close()
-        folder.close()
-    sys.stderr.flush()
-    # Threads of libraries may wait for a model or a disk; all that was acknowledged is durable.
-    os._exit(0)
+            address = config.fleet.address or public_address(listener.address, socket.gethostname())
+            process = FleetProcess(config, connections, folder, address)
+            if asyncio.run(_serve(process, config, listener, operators)):
+                connections.close()
+        sys.stderr.flush()
+        # Threads of libraries may wait for a model or a disk; all that was acknowledged is durable.
+        os._exit(0)
 
 
 async def _serve(process: "FleetProcess", config: Config, listener: Listener, operators: str) -> bool:

@@ -30,7 +30,7 @@ from daemon.observability.metrics import Metrics, WorkspaceGauges
 from daemon.service.jobs import Jobs
 from daemon.service.keeper import DaemonAccess
 from daemon.service.managed import LOCK_SECONDS, TICK_SECONDS, ManagedWorkspace, Shared
-from daemon.service.schedule import Action, phase, upcoming
+from daemon.service.schedule import Action, Thresholds, phase, upcoming
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.status import Problem, ServiceStatus, Status, status
 from daemon.workspace.stores import utc_now
@@ -310,7 +310,7 @@ class Daemon:
             if keeper.holds_lock:
                 # As of now: what was just appended may not be told yet.
                 facts = keeper.facts(self._shared.awake_since, phase(str(managed.root)), now)
-                foreseen = upcoming(now, facts.history, facts.pending, self._shared.thresholds)
+                foreseen = upcoming(now, facts.history, facts.pending, Thresholds.of(self._shared.config()))
                 words, at = foreseen.detail, foreseen.at if foreseen.action is Action.DREAM else None
         except (DreamdError, sqlite3.Error) as error:  # the lock was lost just now, or state.db cannot be read
             problems.append(Problem.of(error))

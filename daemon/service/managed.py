@@ -130,17 +130,6 @@ class Shared:
         self.passes = Slots(1, _PASS_SECONDS)
         self.openings = Slots(4, _OPENING_SECONDS)
 
-    @property
-    def thresholds(self) -> Thresholds:
-        """Return the thresholds of the triggers, as configured."""
-        config = self.config()
-        return Thresholds(
-            interval=timedelta(minutes=config.dream.interval_minutes),
-            min_chunks=config.dream.min_chunks,
-            idle=timedelta(minutes=config.dream.idle_minutes),
-            passes_every=timedelta(minutes=config.daemon.pass_minutes),
-        )
-
 
 @dataclass(eq=False)
 class ManagedWorkspace:
@@ -451,7 +440,7 @@ class ManagedWorkspace:
                     absorb_notes(store, utc_now())
                 facts = read_facts(store, keeper, self.shared.awake_since, phase(str(self.root)), now)
                 now = utc_now()  # what was appended while it was read does not lie ahead
-                decision = due(now, facts.history, facts.pending, self.shared.thresholds)
+                decision = due(now, facts.history, facts.pending, Thresholds.of(self.shared.config()))
                 if is_new and facts.unfinished_dream:
                     decision = Decision(Action.DREAM, Reason.CATCH_UP, "it was interrupted", now)
                 if facts.sessions_due is not None and facts.sessions_due <= now:  # it could not be done just now

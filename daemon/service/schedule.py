@@ -34,8 +34,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from state.dream import Reason
+
+if TYPE_CHECKING:
+    from daemon.config.settings import Config
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _NEVER = datetime.max.replace(tzinfo=UTC)
@@ -68,6 +72,16 @@ class Thresholds:
     retry: timedelta = timedelta(minutes=5)
     pause: timedelta = timedelta(minutes=5)
     pause_with_rest: timedelta = timedelta(seconds=10)
+
+    @classmethod
+    def of(cls, config: "Config") -> "Thresholds":
+        """Return them as configured."""
+        return cls(
+            interval=timedelta(minutes=config.dream.interval_minutes),
+            min_chunks=config.dream.min_chunks,
+            idle=timedelta(minutes=config.dream.idle_minutes),
+            passes_every=timedelta(minutes=config.daemon.pass_minutes),
+        )
 
 
 @dataclass(frozen=True, slots=True)

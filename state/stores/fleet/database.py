@@ -3,7 +3,6 @@
 import logging
 import re
 import select
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,8 +14,7 @@ import psycopg
 from psycopg import Connection, Cursor, OperationalError
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq.abc import PGconn
-from psycopg.rows import DictRow, RowFactory, dict_row
+from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from state.errors import ConfigError, DreamdError, NotFoundError, UnreachableError
@@ -53,13 +51,6 @@ class BoundedConnection(Connection[DictRow]):
     Neither the server's limits nor TCP's end that wait where something between the two takes what is sent and
     answers to TCP itself.
     """
-
-    born: float
-    """When it was made, by the monotonic clock."""
-
-    def __init__(self, pgconn: PGconn, row_factory: RowFactory[DictRow] | None = None) -> None:
-        super().__init__(pgconn, row_factory or dict_row)
-        self.born = time.monotonic()
 
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
         """Wait as psycopg does, but raise OperationalError for an answer that does not come."""
@@ -101,7 +92,6 @@ class FleetDatabase:
             kwargs={"autocommit": True, "row_factory": dict_row, "options": _OPTIONS, **KEEP_ALIVE},
             check=self._check,
         )
-        self._drained, self._draining = 0.0, threading.Lock()
         self._away_until = 0.0
         self._pool.open()
 
@@ -163,18 +153,14 @@ class FleetDatabase:
     def _check(self, connection: BoundedConnection) -> None:
         """Raise when the server has ended this connection. Its socket tells: nobody is asked.
 
-        With it go the others that are as old: the pool would try them one by one, with pauses between.
+        With it go the others: the pool would try them one by one, with pauses between.
         """
-        if not connection.is_told:
-            return
-        try:
-            connection.execute("")
-        except psycopg.Error:
-            with self._draining:
-                if connection.born > self._drained:
-                    self._drained = time.monotonic()
-                    self._pool.drain()
-            raise
+        if connection.is_told:
+            try:
+                connection.execute("")
+            except psycopg.Error:
+                self._pool.drain()
+                raise
 
     @contextmanager
     def _cursor(self) -> Iterator[Cursor[DictRow]]:
@@ -223,7 +209,12 @@ def open_session(url: str, name: str, idle_seconds: float) -> BoundedConnection:
     options = f"{_OPTIONS} -c idle_session_timeout={idle_seconds:g}s"
     with explained_errors(url):
         return BoundedConnection.connect(
-            conninfo(url), autocommit=True, options=options, application_name=name, **KEEP_ALIVE
+            conninfo(url),
+            autocommit=True,
+            row_factory=dict_row,
+            options=options,
+            application_name=name,
+            **KEEP_ALIVE,
         )
 
 

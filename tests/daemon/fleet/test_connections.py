@@ -4,7 +4,7 @@ import os
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -81,18 +81,19 @@ def test_folders_that_cannot_be_are_told(postgres: Postgres) -> None:
     with pytest.raises(ConfigError, match=r"/proc/nope/objects: no folder can be made there; set fleet\.objects"):
         connect(configured(database=migrated(postgres.new_database()), objects="/proc/nope/objects"), {})
     with pytest.raises(StorageError, match="/proc/nope: no folder can be made there; name another one"):
-        own_folder(configured(folder="/proc/nope/own"), {}, "process")
+        own_folder(configured(folder="/proc/nope/own"), {}, "process").__enter__()
 
 
 def test_processes_of_one_machine_have_folders_of_their_own(tmp_path: Path) -> None:
     config = configured(folder=tmp_path / "own")
-    one, two, door = (own_folder(config, {}, kind) for kind in ("process", "process", "upkeep"))
-    assert [folder.path.name for folder in (one, two, door)] == ["process-1", "process-2", "upkeep-1"]
-    one.close()
-    again = own_folder(config, {}, "process")
-    assert again.path.name == "process-1"
-    for folder in (again, two, door):
-        folder.close()
+    with ExitStack() as others:
+        with own_folder(config, {}, "process") as one:
+            two, door = (others.enter_context(own_folder(config, {}, kind)) for kind in ("process", "upkeep"))
+            assert [folder.name for folder in (one, two, door)] == ["process-1", "process-2", "upkeep-1"]
+            (one / "left").mkdir()
+        with own_folder(config, {}, "process") as again:
+            assert again.name == "process-1"
+            assert [path.name for path in again.iterdir()] == ["lock"]
 
 
 def test_nothing_of_the_operators_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

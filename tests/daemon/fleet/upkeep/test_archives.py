@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.fleet.connections import scratch_folder
+from daemon.fleet.connections import own_folder
 from daemon.fleet.upkeep.archives import export_place, import_place
 from daemon.upkeep.import_ import import_archive
 from state.errors import ConflictError, DreamdError, QuotaError
@@ -35,7 +35,7 @@ def test_an_export_has_the_generation_and_the_inbox_while_its_holder_goes_on(fle
     fleet.begin(lease, "of nobody's knowledge")
     before = fleet.database.rows("SELECT * FROM workspaces")
     file = tmp_path / "notes.db"
-    with scratch_folder(fleet.config(), os.environ) as own:
+    with own_folder(fleet.config(), os.environ, "upkeep") as own:
         done = export_place(fleet.connections, fleet.config(), place, file, own)
         assert (done.generation, done.inbox, done.archive.path) == (1, 1, str(file))
     assert below(tmp_path / "own" / "upkeep-1") == ["lock"]
@@ -49,7 +49,7 @@ def test_an_export_has_the_generation_and_the_inbox_while_its_holder_goes_on(fle
 def test_a_workspace_that_was_never_committed_can_be_exported(fleet: Kept, tmp_path: Path) -> None:
     place = fleet.place(fleet.tenant("acme"), "notes")
     fleet.note(place, "coffee")
-    with scratch_folder(fleet.config(), os.environ) as own:
+    with own_folder(fleet.config(), os.environ, "upkeep") as own:
         done = export_place(fleet.connections, fleet.config(), place, tmp_path / "file", own)
     assert done.generation == 0
     import_archive(tmp_path / "file", tmp_path / "here")
@@ -62,7 +62,7 @@ def test_an_import_is_what_was_exported_and_wants_a_pass(fleet: Kept, dreamd: Ca
     assert dreamd("note", "tea", "-w", home).status == 0
     assert dreamd("export", home, "-o", tmp_path / "one.db").status == 0
     tenant = fleet.tenant("acme")
-    with scratch_folder(fleet.config(), os.environ) as own:
+    with own_folder(fleet.config(), os.environ, "upkeep") as own:
         done = import_place(fleet.connections, tenant, "notes", tmp_path / "one.db", own)
     found = Places(fleet.database).find(tenant.id, "notes")
     assert (done.generation, found.generation.number, found.owned, found.bytes) == (1, 1, False, done.bytes)
@@ -70,7 +70,7 @@ def test_an_import_is_what_was_exported_and_wants_a_pass(fleet: Kept, dreamd: Ca
     version = Generations(fleet.objects, found.place.prefix).version(found.generation.key)
     assert (version.tenant, version.workspace) == ("acme", "notes")
     assert fleet.database.rows("SELECT * FROM processes") == []
-    with scratch_folder(fleet.config(), os.environ) as own:
+    with own_folder(fleet.config(), os.environ, "upkeep") as own:
         export_place(fleet.connections, fleet.config(), found.place, tmp_path / "two.db", own)
     assert dreamd("import", tmp_path / "two.db", tmp_path / "again", "--no-daemon").status == 0
     assert notes_of(tmp_path / "again") == ["tea"]
@@ -83,13 +83,13 @@ def test_an_import_takes_no_workspace_that_holds_something(fleet: Kept, tmp_path
     fleet.commit(full, "tea")
     fleet.note(waits, "coffee")
     file = tmp_path / "file"
-    with scratch_folder(fleet.config(), os.environ) as own:
+    with own_folder(fleet.config(), os.environ, "upkeep") as own:
         export_place(fleet.connections, fleet.config(), full, file, own)
     for name in ("full", "waits"):
-        with scratch_folder(fleet.config(), os.environ) as own, pytest.raises(ConflictError):
+        with own_folder(fleet.config(), os.environ, "upkeep") as own, pytest.raises(ConflictError):
             import_place(fleet.connections, tenant, name, file, own)
     assert Places(fleet.database).find(tenant.id, "full").generation.number == 1
-    with scratch_folder(fleet.config(), os.environ) as own:
+    with own_folder(fleet.config(), os.environ, "upkeep") as own:
         import_place(fleet.connections, tenant, "empty", file, own)
     assert Places(fleet.database).find(tenant.id, "empty").place == empty
 
@@ -98,14 +98,14 @@ def test_what_cannot_be_imported_makes_no_workspace(fleet: Kept, tmp_path: Path)
     tenant = fleet.tenant("acme")
     (tmp_path / "text").write_text("no archive")
     for file in (tmp_path / "text", tmp_path / "nowhere"):
-        with scratch_folder(fleet.config(), os.environ) as own, pytest.raises(DreamdError):
+        with own_folder(fleet.config(), os.environ, "upkeep") as own, pytest.raises(DreamdError):
             import_place(fleet.connections, tenant, "notes", file, own)
     fleet.live()
     fleet.commit(fleet.place(tenant, "one"), "tea")
     Tenants(fleet.database).set_quotas(tenant, Quotas(workspaces=1))
     one = Places(fleet.database).find(tenant.id, "one").place
-    with scratch_folder(fleet.config(), os.environ) as own:
+    with own_folder(fleet.config(), os.environ, "upkeep") as own:
         export_place(fleet.connections, fleet.config(), one, tmp_path / "file", own)
-    with scratch_folder(fleet.config(), os.environ) as own, pytest.raises(QuotaError):
+    with own_folder(fleet.config(), os.environ, "upkeep") as own, pytest.raises(QuotaError):
         import_place(fleet.connections, tenant, "notes", tmp_path / "file", own)
     assert [found.place.name for found in Places(fleet.database).all(tenant.id)] == ["one"]
