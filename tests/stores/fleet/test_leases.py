@@ -1,8 +1,5 @@
 """One holder at a time, and a commit that says the truth: whoever dies, stops, goes on, or loses an answer."""
 
-import threading
-from collections.abc import Callable
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -12,30 +9,10 @@ from state.errors import FencedError
 from state.fleet import Lease
 from state.stores.fleet import leases as processes
 from state.stores.fleet.leases import HeldElsewhereError
-from tests.stores.fleet.fleet import Fleet, commit_of, session, together, waits
+from tests.stores.fleet.fleet import Fleet, commit_of, together
 from tests.support.serving import until
 
 LOCK = "SELECT 1 FROM workspaces WHERE id = %s FOR UPDATE"
-
-
-class Later:
-    """What a call on another thread returns or raises."""
-
-    def __init__(self, call: Callable[[], Any]) -> None:
-        self._answer: Any = None
-        self._thread = threading.Thread(target=self._run, args=[call])
-        self._thread.start()
-
-    def answer(self) -> Any:
-        self._thread.join(60)
-        assert not self._thread.is_alive()
-        return self._answer
-
-    def _run(self, call: Callable[[], Any]) -> None:
-        try:
-            self._answer = call()
-        except Exception as error:  # noqa: BLE001 - it is the answer
-            self._answer = error
 
 
 def test_of_many_who_take_at_once_one_owns_it(fleet: Fleet) -> None:
@@ -47,15 +24,22 @@ def test_of_many_who_take_at_once_one_owns_it(fleet: Fleet) -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_of_two_that_believe_to_own_it_one_commits(fleet: Fleet, first: int) -> None:
+def test_of_two_that_believe_to_own_it_one_commits_and_nothing_of_the_other_stands(fleet: Fleet, first: int) -> None:
+    """As of a process that was stopped, and goes on."""
     place = fleet.place()
+    number = fleet.put(place)
     displaced = fleet.lease(place)
     fleet.dead(displaced.owner)
     leases = [displaced, fleet.lease(place)]
     assert fleet.leases.commit(leases[first], commit_of(leases[first])).generation.number == 1
+    late = leases[1 - first]
     with pytest.raises(FencedError):
-        fleet.leases.commit(leases[1 - first], commit_of(leases[1 - first]))
+        fleet.leases.commit(late, commit_of(late, taken=(number,), dreams=1, spent=Spend(1, 1, 1.0), erased=True))
     assert fleet.row(place)["key"] == commit_of(leases[first]).generation.key
+    assert [row.id for row in fleet.inbox.waiting(place.id)] == [number]
+    assert fleet.database.rows("SELECT 1 FROM spending") == fleet.database.rows("SELECT 1 FROM erased") == []
+    fleet.leases.release(displaced)
+    assert fleet.row(place)["owner"] == leases[1].owner
 
 
 def test_who_is_dead_takes_nothing_and_has_what_nobody_took_when_it_is_heard_again(fleet: Fleet) -> None:
@@ -84,51 +68,6 @@ def test_a_session_that_is_silent_for_too_long_ends_by_itself(fleet: Fleet, monk
     assert fleet.sessions[worker].has_ended
     fleet.sessions[worker].beat()
     assert not fleet.sessions[worker].has_ended
-
-
-def test_a_process_that_was_stopped_and_goes_on_commits_over_nobody(fleet: Fleet) -> None:
-    place = fleet.place()
-    number = fleet.put(place)
-    stopped = fleet.lease(place)
-    fleet.dead(stopped.owner)
-    other = fleet.lease(place)
-    assert fleet.leases.commit(other, commit_of(other)).generation.number == 1
-    with pytest.raises(FencedError):
-        fleet.leases.commit(
-            stopped, commit_of(stopped, taken=(number,), dreams=1, spent=Spend(1, 1, 1.0), erased=True)
-        )
-    assert [row.id for row in fleet.inbox.waiting(place.id)] == [number]
-    assert fleet.database.rows("SELECT 1 FROM spending") == []
-    fleet.leases.release(stopped)
-    assert fleet.row(place)["owner"] == other.owner
-
-
-@pytest.mark.parametrize("commit_first", [True, False])
-def test_a_commit_and_a_taking_over_at_once(fleet: Fleet, fleet_url: str, *, commit_first: bool) -> None:
-    """The owner dies while its commit waits: whichever comes first, the new owner has what stands, or is refused."""
-    place, other = fleet.place(), fleet.process()
-    lease = fleet.lease(place)
-    calls = [lambda: fleet.leases.commit(lease, commit_of(lease)), lambda: fleet.leases.take(place.id, other)]
-    with session(fleet_url) as holder:
-        holder.execute(LOCK, [place.id])
-        if not commit_first:
-            fleet.dead(lease.owner)  # else the statement does not wait at all: it sees a living owner
-        first = Later(calls[0 if commit_first else 1])
-        waits(fleet)
-        if commit_first:
-            fleet.dead(lease.owner)
-        second = Later(calls[1 if commit_first else 0])
-        waits(fleet, 2)
-    committed, taken = (first, second) if commit_first else (second, first)
-    assert isinstance(committed.answer(), Lease)
-    lease_of_other = taken.answer()
-    assert isinstance(lease_of_other, Lease)
-    assert lease_of_other.generation.number == int(commit_first)
-    if commit_first:
-        assert fleet.leases.commit(lease_of_other, commit_of(lease_of_other)).generation.number == 2
-    else:
-        with pytest.raises(FencedError):
-            fleet.leases.commit(lease_of_other, commit_of(lease_of_other))
 
 
 def test_a_forgetting_takes_along_the_words_of_a_problem_and_what_was_set_aside(fleet: Fleet) -> None:
