@@ -10,9 +10,10 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -23,15 +24,14 @@ from daemon.fleet.doors import serve_doors
 from daemon.fleet.process import FleetProcess
 from daemon.http.sockets import open_port
 from daemon.workspace.vector_index import Embedding
-from state.fleet import Place, Quotas, Right, Tenant
+from state.fleet import Place, Right, Tenant
 from state.stores.disk.workspace import Workspace, contained
-from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Leases, Session
-from state.stores.fleet.registry import Places, Registry
+from state.stores.fleet.registry import Registry
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import open_objects
 from state.stores.vectors.embedder import Unavailable
 from tests.daemon.http.running import Answer, asked
+from tests.support.fleet_tables import FleetTables
 from tests.support.forked import Forked
 from tests.support.generation_folders import held_in
 from tests.support.notes import pending_notes
@@ -103,23 +103,20 @@ class Here(Door):
         self.process.desk.give_back_idle(0)
 
 
-@dataclass(slots=True)
-class Fleet:
+class Fleet(FleetTables):
     """A database with its store of objects; `settings` are those of its processes."""
 
-    url: str
-    folder: Path
-    settings: dict[str, Any] = field(default_factory=dict)
-    options: Mapping[str, str] = field(default_factory=dict)
-    objects_url: str = ""
-    database: Registry = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.database = Registry(self.url, 8, os.urandom)
-        self.objects_url = self.objects_url or f"file://{self.folder / 'objects'}"
-
-    def close(self) -> None:
-        self.database.close()
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        settings: Mapping[str, Any] = MappingProxyType({}),
+        options: Mapping[str, str] = MappingProxyType({}),
+        objects_url: str = "",
+    ) -> None:
+        super().__init__(url)
+        self.folder, self.settings, self.options = folder, settings, options
+        self.objects_url = objects_url or f"file://{folder / 'objects'}"
 
     def config(self, **fleet: Any) -> Config:
         places = {"database": self.url, "objects": self.objects_url, "folder": str(self.folder / "own")}
@@ -127,46 +124,16 @@ class Fleet:
             {**self.settings, "fleet": {**places, **self.settings.get("fleet", {}), **fleet}}
         )
 
-    @property
-    def inbox(self) -> Inbox:
-        return Inbox(self.database)
-
-    @property
-    def places(self) -> Places:
-        return self.database.places
-
-    def tenant(self, name: str = "acme", quotas: Quotas = Quotas()) -> Tenant:  # noqa: B008 - a value
-        return self.database.tenants.add(name, quotas)
-
     def token(
         self, tenant: Tenant, *workspaces: str, rights: frozenset[Right] = EVERY, expires_at: datetime | None = None
     ) -> str:
         name = f"t{os.urandom(4).hex()}"
         return self.database.tokens.add(tenant, name, rights, workspaces, expires_at)
 
-    def place(self, tenant: Tenant | None = None, name: str = "") -> Place:
-        return self.places.add(tenant or self.tenant(f"t{uuid4().hex[:8]}"), name or f"w{uuid4().hex[:8]}")
-
     def one(self) -> tuple[str, Place]:
         """A token that may do everything, and the workspace "one" of the tenant acme."""
         tenant = self.tenant()
         return self.token(tenant), self.places.add(tenant, "one")
-
-    def note(self, place: Place, text: str, key: str = "", **more: str) -> int:
-        return self.put(place, "note", json.dumps({"text": text, "importance": 0.8, **more}), key)
-
-    def put(self, place: Place, kind: str, body: str, key: str = "") -> int:
-        [arrived] = self.inbox.put([Arrival(place.id, place.tenant, kind, key or uuid4().hex, body)])
-        assert arrived is not None
-        return arrived.id
-
-    def row(self, place: Place) -> dict[str, Any]:
-        found = self.database.row("SELECT * FROM workspaces WHERE id = %(id)s", {"id": place.id})
-        assert found is not None
-        return found
-
-    def waiting(self, place: Place) -> int:
-        return len(self.inbox.waiting(place.id))
 
     @contextmanager
     def here(self, database: str = "", sections: Mapping[str, Any] | None = None, **fleet: Any) -> Iterator[Here]:
@@ -283,11 +250,10 @@ class Running(Door):
 @contextmanager
 def another_holder(fleet: Fleet, place: Place, address: str = "http://127.0.0.1:9") -> Iterator[UUID]:
     """Another process holds it while the context lasts, as if its holder had been silent for too long."""
-    session = Session(fleet.database, uuid4(), address)
-    session.beat()
-    fleet.database.rows("UPDATE workspaces SET owner = NULL WHERE id = %(id)s", {"id": place.id})
-    Leases(fleet.database).take(place.id, session.id)
+    process = fleet.stand_in(address)
+    fleet.leases.take_away(place.id)
+    fleet.lease(place, process)
     try:
-        yield session.id
+        yield process
     finally:
-        session.drop()
+        fleet.sessions[process].drop()

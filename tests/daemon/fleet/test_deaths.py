@@ -50,7 +50,7 @@ def test_what_a_dream_cost_is_counted_though_its_process_is_killed_before_the_en
         fleet.settings = {"model": {"name": "openai/scripted", "api_base": model.url}, "dream": {"min_chunks": 1}}
         for number in range(6):
             fleet.note(place, f"invoice {number} was paid on day {number * 31}")
-        fleet.put(place, "session_end", "{}")
+        fleet.put(place, kind="session_end")
         with fleet.process(OPENAI_API_KEY="sk-none") as process:
             until(lambda: model.count > 1)
             process.kill()
@@ -69,7 +69,7 @@ def test_a_signal_drains_a_process_whose_model_is_slow(fleet: Fleet, seconds: fl
         fleet.settings = {"model": {"name": "openai/scripted", "api_base": model.url}, "dream": {"min_chunks": 1}}
         for note in notes:
             fleet.note(place, note)
-        fleet.put(place, "session_end", "{}")
+        fleet.put(place, kind="session_end")
         with fleet.process(OPENAI_API_KEY="sk-none") as first:
             until(lambda: model.count)
             # What is acknowledged in the middle of the dream, by the holder and by the inbox.

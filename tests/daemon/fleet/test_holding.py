@@ -135,7 +135,7 @@ def test_a_row_that_nobody_can_read_holds_up_no_other(fleet: Fleet, door: Here) 
         '{"text": "a", "at": "yesterday", "importance": 0.5}',
         '{"text": "a", "importance": 0.5, "at": "0001-01-01T00:00:00+23:00"}',
     ]  # fmt: skip
-    poison = [fleet.put(place, "note", body) for body in bodies]
+    poison = [fleet.put(place, body=body) for body in bodies]
     fleet.note(place, "the note behind it")
     door.run(place, "working_memory_note", note="the last", importance=0.8)
     assert sorted(fleet.crystals(place)) == ["the last", "the note behind it"]

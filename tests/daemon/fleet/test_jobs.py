@@ -16,7 +16,7 @@ from daemon.fleet.work import refusal
 from daemon.service.schedule import Action, History, Pending, Thresholds
 from state.errors import QuotaError, UnreachableError
 from state.fleet import Quotas
-from state.stores.fleet.schedule import Schedule, Use
+from state.stores.fleet.schedule import Use
 from state.stores.generations.generations import Generations
 from tests.daemon.fleet.running import Fleet, Here
 from tests.support.generation_folders import held_in
@@ -105,7 +105,7 @@ def test_each_failure_in_a_row_is_counted_and_doubles_the_wait(fleet: Fleet) -> 
         fleet.note(place, "Ada prefers tea")
         waits = []
         for number in (1, 2):
-            Schedule(fleet.database).queue(place.id, "manual")
+            fleet.schedule.queue(place.id, "manual")
             door.process.work.run_job(place.id, "manual")
             row = fleet.row(place)
             assert (row["failures"], row["queued_at"]) == (number, None)

@@ -41,7 +41,7 @@ def test_a_process_goes_on_by_itself_after_postgresql_was_away(
         assert burnt < 0.3 * (time.monotonic() - began)
         assert lines < 40, process.log
         fleet.note(place, "by the inbox")
-        fleet.put(place, "session_end", "{}")
+        fleet.put(place, kind="session_end")
         until(lambda: not fleet.waiting(place))
     assert set(items(fleet, place)) == {"after", "before"}
     assert fleet.crystals(place) == ["by the inbox"]
@@ -57,12 +57,12 @@ def test_a_job_whose_end_could_not_be_told_holds_up_nobody(fleet: Fleet, postgre
     ):
         door.lose_question(b"procrastinate_finish_job", *([door.refuse] if away else []))
         fleet.note(place, "the first")
-        fleet.put(place, "session_end", "{}")
+        fleet.put(place, kind="session_end")
         until(lambda: door.lost)
         time.sleep(away)
         door.heal()
         fleet.note(place, "the second")
-        fleet.put(place, "session_end", "{}")
+        fleet.put(place, kind="session_end")
         until(lambda: not fleet.waiting(place), seconds=75)
         assert fleet.row(place)["problem"] == ""
         assert process.process.poll() is None

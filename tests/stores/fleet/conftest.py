@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from state.stores.fleet.database import FleetDatabase
 from tests.stores.fleet.fleet import Fleet
 
 
 @pytest.fixture
 def fleet(fleet_url: str) -> Iterator[Fleet]:
-    fleet = Fleet(FleetDatabase(fleet_url, size=24))
+    fleet = Fleet(fleet_url, size=24)
     yield fleet
     fleet.close()

@@ -1,82 +1,30 @@
 """What tests do with a fleet's tables: processes, workspaces, arrivals, commits, jobs, sessions that hold locks."""
 
-import itertools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
-from state.fleet import Generation, Lease, Place, Tenant
-from state.stores.fleet.database import FleetDatabase
-from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Commit, Leases, Session, processes
-from state.stores.fleet.registry import Places, Tenants
-from state.stores.fleet.schedule import Schedule
+from state.fleet import Generation, Lease, Place
+from state.stores.fleet.leases import Commit
+from tests.support.fleet_tables import FleetTables
 from tests.support.serving import until
 
 PATIENCE = 60.0
 
 
-class Fleet:
-    """The tables of one fleet, and shorthands."""
-
-    def __init__(self, database: FleetDatabase) -> None:
-        self.database = database
-        self.tenants, self.places = Tenants(database), Places(database)
-        self.leases = Leases(database)
-        self.sessions: dict[UUID, Session] = {}
-        self.inbox, self.schedule = Inbox(database), Schedule(database)
-        self._numbers = itertools.count(1)
-
-    def tenant(self, name: str = "acme") -> Tenant:
-        return self.tenants.add(name)
-
-    def place(self, tenant: Tenant | None = None) -> Place:
-        number = next(self._numbers)
-        return self.places.add(tenant or self.tenant(f"tenant-{number}"), f"workspace-{number}")
-
-    def process(self) -> UUID:
-        one = uuid4()
-        self.sessions[one] = Session(self.database, one, "http://127.0.0.1:1", "host", "1", 4)
-        self.sessions[one].beat()
-        return one
-
-    def dead(self, process: UUID) -> None:
-        """From now on the process's session is over."""
-        self.sessions[process].drop()
-        until(lambda: process not in self.living())
-
-    def living(self) -> list[UUID]:
-        return [one.id for one in processes(self.database) if one.alive]
+class Fleet(FleetTables):
+    """The tables of one fleet, and what the schedule has to do there."""
 
     def holder(self, place: Place) -> UUID | None:
         """Who holds it now, and lives."""
         owner: UUID | None = self.row(place)["owner"]
         return owner if owner in self.living() else None
-
-    def close(self) -> None:
-        for session in self.sessions.values():
-            session.drop()
-        self.database.close()
-
-    def lease(self, place: Place, process: UUID | None = None) -> Lease:
-        return self.leases.take(place.id, process or self.process())
-
-    def put(self, place: Place, key: str | None = None, kind: str = "note") -> int:
-        key = key or f"key-{next(self._numbers)}"
-        [arrived] = self.inbox.put([Arrival(place.id, place.tenant, kind, key, "{}")])
-        assert arrived is not None
-        return arrived.id
-
-    def row(self, place: Place) -> dict[str, Any]:
-        row = self.database.row("SELECT * FROM workspaces WHERE id = %(id)s", {"id": place.id})
-        assert row is not None
-        return row
 
     def due(self, place: Place) -> bool:
         """Whether it would be given a job now."""

@@ -16,7 +16,7 @@ LOCK = "SELECT 1 FROM workspaces WHERE id = %s FOR UPDATE"
 
 
 def test_of_many_who_take_at_once_one_owns_it(fleet: Fleet) -> None:
-    place, workers = fleet.place(), [fleet.process() for _ in range(12)]
+    place, workers = fleet.place(), [fleet.stand_in() for _ in range(12)]
     leases = together(*[lambda one=one: fleet.leases.take(place.id, one) for one in workers])
     [lease] = [lease for lease in leases if isinstance(lease, Lease)]
     assert fleet.holder(place) == lease.owner
@@ -43,7 +43,7 @@ def test_of_two_that_believe_to_own_it_one_commits_and_nothing_of_the_other_stan
 
 
 def test_who_is_dead_takes_nothing_and_has_what_nobody_took_when_it_is_heard_again(fleet: Fleet) -> None:
-    place, other, worker = fleet.place(), fleet.place(), fleet.process()
+    place, other, worker = fleet.place(), fleet.place(), fleet.stand_in()
     left, taken = fleet.lease(place, worker), fleet.lease(other, worker)
     fleet.dead(worker)
     for one, process in ((fleet.place(), worker), (place, uuid4())):
@@ -62,7 +62,7 @@ def test_who_is_dead_takes_nothing_and_has_what_nobody_took_when_it_is_heard_aga
 
 def test_a_session_that_is_silent_for_too_long_ends_by_itself(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "ALIVE_SECONDS", 0.5)
-    place, worker = fleet.place(), fleet.process()
+    place, worker = fleet.place(), fleet.stand_in()
     fleet.lease(place, worker)
     until(lambda: fleet.holder(place) is None)
     assert fleet.sessions[worker].has_ended

@@ -71,7 +71,7 @@ def queue_of(worker: UUID) -> str:
 def test_a_job_lives_with_whoever_is_to_do_it(fleet: Fleet, procrastinating: Procrastinating) -> None:
     """Each lives, and is lost when its process dies, or when nobody of those who might have it took the workspace."""
     waits, begins, runs = fleet.place(), fleet.place(), fleet.place()
-    worker = fleet.process()
+    worker = fleet.stand_in()
     fleet.schedule.queue(waits.id, "", queue_of(worker))
     for one in (begins, runs):
         fleet.schedule.queue(one.id)
@@ -108,7 +108,7 @@ def test_after_a_lost_job_another_can_be_queued_fetched_and_lives(
     first = procrastinating.fetch()
     begun_long_ago(fleet)
     assert lost_of(fleet) == fleet.schedule.clear_lost() == [place.id]
-    fleet.process()
+    fleet.stand_in()
     assert fleet.queued() == [place.id]
     assert procrastinating.fetch() != first
     assert lost_of(fleet) == []
@@ -176,7 +176,7 @@ def test_who_is_lost_again_and_again_rests_and_with_others_later(fleet: Fleet, p
 def test_a_workspace_with_a_waiting_job_does_not_spoil_the_others(fleet: Fleet, place: Place) -> None:
     """As when a process that was stopped goes on and ends a job that was given to another since."""
     other = fleet.place()
-    fleet.process()
+    fleet.stand_in()
     fleet.schedule.queue(place.id)
     fleet.leases.settle(place.id, timedelta(0))
     fleet.put(other)
@@ -189,7 +189,7 @@ def test_a_workspace_with_a_waiting_job_does_not_spoil_the_others(fleet: Fleet, 
 
 def test_of_two_that_queue_at_once_each_job_is_queued_once(fleet: Fleet) -> None:
     places = [fleet.place() for _ in range(6)]
-    fleet.process()
+    fleet.stand_in()
     for place in places:
         fleet.put(place)
     together(*[lambda: fleet.schedule.queue_due(3)] * 4)
@@ -213,7 +213,7 @@ def test_the_one_of_a_tenant_comes_before_the_many_of_another(fleet: Fleet) -> N
     last = fleet.place(alone)
     for place in (*many, last):
         fleet.put(place)
-    fleet.process()
+    fleet.stand_in()
     queued = fleet.queued()
     assert len(queued) == 8, "two for each slot"
     assert last.id in queued[:2]

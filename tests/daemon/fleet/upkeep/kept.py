@@ -1,28 +1,21 @@
 """A fleet as its operator keeps it: processes that are none, which hold workspaces, commit, and die."""
 
-import time
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from uuid import UUID, uuid4
 
 from daemon.fleet.connections import Connections
 from state.budget import Spend
 from state.fleet import Generation, Lease, Place
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace, contained, init_workspace
-from state.stores.fleet.leases import Commit, Leases, Session
+from state.stores.fleet.leases import Commit
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects, open_objects
 from state.stores.history.inbox import NoteInbox
 from tests.daemon.fleet.running import Fleet
 
 
-@dataclass(slots=True)
 class Kept(Fleet):
     """One fleet; `folder` has its objects and the owners' copies."""
-
-    owner: UUID = field(default_factory=uuid4)
-    sessions: list[Session] = field(default_factory=list)
 
     @property
     def objects(self) -> Objects:
@@ -31,28 +24,6 @@ class Kept(Fleet):
     @property
     def connections(self) -> Connections:
         return Connections(self.database, self.objects)
-
-    def close(self) -> None:
-        for session in self.sessions:
-            session.drop()
-        self.database.close()
-
-    def live(self) -> None:
-        """Be a process of the fleet."""
-        self.owner = uuid4()
-        session = Session(self.database, self.owner, "http://127.0.0.1:1", "here", "1.0", 4)
-        session.beat()
-        self.sessions.append(session)
-
-    def die(self) -> None:
-        """Have every process die."""
-        while self.sessions:
-            self.sessions.pop().drop()
-        while self.database.rows("SELECT 1 FROM living"):
-            time.sleep(0.01)
-
-    def lease(self, place: Place) -> Lease:
-        return Leases(self.database).take(place.id, self.owner)
 
     def begin(self, lease: Lease, *notes: str, at: datetime | None = None) -> tuple[Generation, int]:
         """Put the next generation with these notes into the store, as an owner does that dies before its commit."""
@@ -72,8 +43,8 @@ class Kept(Fleet):
         """Hold the workspace, add these notes and commit."""
         lease = self.lease(place)
         generation, size = self.begin(lease, *notes)
-        Leases(self.database).commit(lease, Commit(generation, size, taken, 1 if spent else None, spent or Spend()))
-        Leases(self.database).release(lease)
+        self.leases.commit(lease, Commit(generation, size, taken, 1 if spent else None, spent or Spend()))
+        self.leases.release(lease)
         return generation
 
 

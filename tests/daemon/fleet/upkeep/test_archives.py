@@ -10,7 +10,6 @@ from daemon.fleet.upkeep.archives import export_place, import_place
 from daemon.upkeep.import_ import import_archive
 from state.errors import ConflictError, DreamdError, QuotaError
 from state.fleet import Quotas
-from state.stores.fleet.registry import Places, Tenants
 from state.stores.generations.generations import Generations
 from tests.daemon.fleet.upkeep.kept import Kept
 from tests.support.running import Caller
@@ -64,7 +63,7 @@ def test_an_import_is_what_was_exported_and_wants_a_pass(fleet: Kept, dreamd: Ca
     tenant = fleet.tenant("acme")
     with own_folder(fleet.config(), os.environ, "upkeep") as own:
         done = import_place(fleet.connections, tenant, "notes", tmp_path / "one.db", own)
-    found = Places(fleet.database).find(tenant.id, "notes")
+    found = fleet.places.find(tenant.id, "notes")
     assert (done.generation, found.generation.number, found.owned, found.bytes) == (1, 1, False, done.bytes)
     assert found.due_at is not None
     version = Generations(fleet.objects, found.place.prefix).version(found.generation.key)
@@ -88,10 +87,10 @@ def test_an_import_takes_no_workspace_that_holds_something(fleet: Kept, tmp_path
     for name in ("full", "waits"):
         with own_folder(fleet.config(), os.environ, "upkeep") as own, pytest.raises(ConflictError):
             import_place(fleet.connections, tenant, name, file, own)
-    assert Places(fleet.database).find(tenant.id, "full").generation.number == 1
+    assert fleet.places.find(tenant.id, "full").generation.number == 1
     with own_folder(fleet.config(), os.environ, "upkeep") as own:
         import_place(fleet.connections, tenant, "empty", file, own)
-    assert Places(fleet.database).find(tenant.id, "empty").place == empty
+    assert fleet.places.find(tenant.id, "empty").place == empty
 
 
 def test_what_cannot_be_imported_makes_no_workspace(fleet: Kept, tmp_path: Path) -> None:
@@ -102,10 +101,10 @@ def test_what_cannot_be_imported_makes_no_workspace(fleet: Kept, tmp_path: Path)
             import_place(fleet.connections, tenant, "notes", file, own)
     fleet.live()
     fleet.commit(fleet.place(tenant, "one"), "tea")
-    Tenants(fleet.database).set_quotas(tenant, Quotas(workspaces=1))
-    one = Places(fleet.database).find(tenant.id, "one").place
+    fleet.tenants.set_quotas(tenant, Quotas(workspaces=1))
+    one = fleet.places.find(tenant.id, "one").place
     with own_folder(fleet.config(), os.environ, "upkeep") as own:
         export_place(fleet.connections, fleet.config(), one, tmp_path / "file", own)
     with own_folder(fleet.config(), os.environ, "upkeep") as own, pytest.raises(QuotaError):
         import_place(fleet.connections, tenant, "notes", tmp_path / "file", own)
-    assert [found.place.name for found in Places(fleet.database).all(tenant.id)] == ["one"]
+    assert [found.place.name for found in fleet.places.all(tenant.id)] == ["one"]

@@ -11,8 +11,7 @@ from state.errors import BusyError, ConfigError
 from state.fleet import Generation, Place
 from state.stores.disk.workspace import contained
 from state.stores.fleet.database import migrate
-from state.stores.fleet.leases import Commit, Leases
-from state.stores.fleet.registry import Places, Tenants
+from state.stores.fleet.leases import Commit
 from state.stores.generations.generations import Generations
 from tests.daemon.fleet.upkeep.kept import Kept, append
 from tests.support.postgres import Postgres
@@ -29,7 +28,7 @@ def recovered(fleet: Kept, **how: bool) -> list[Found]:
 
 
 def generation_of(fleet: Kept, place: Place) -> Generation:
-    return Places(fleet.database).find(place.tenant, place.name).generation
+    return fleet.places.find(place.tenant, place.name).generation
 
 
 def set_back(fleet: Kept, place: Place, to: Generation) -> None:
@@ -145,7 +144,7 @@ def test_what_processes_did_after_a_restore_is_not_replaced_unless_it_is_insiste
     lost_lease = fleet.lease(place)
     for text in ("coffee", "milk"):  # made long ago, before the restore
         generation, size = fleet.begin(lost_lease, text, at=datetime.now(UTC) - timedelta(days=1))
-        lost_lease = Leases(fleet.database).commit(lost_lease, Commit(generation, size))
+        lost_lease = fleet.leases.commit(lost_lease, Commit(generation, size))
     set_back(fleet, place, first)
     fleet.die()
     fleet.live()
@@ -174,7 +173,7 @@ def test_a_database_that_was_lost_is_made_anew_with_names_and_numbers(fleet: Kep
     connect(config, {}).close()  # the store is its own
     assert [one.finding for one in recovered(fresh)] == [Finding.CURRENT] * 3
     assert fresh.tenant("new").id > other.id
-    assert fresh.place(Tenants(fresh.database).find("new"), "x").id > places[-1].id
+    assert fresh.place(fresh.tenants.find("new"), "x").id > places[-1].id
 
 
 def test_numbers_of_another_name_are_left_alone(fleet: Kept, fresh: Kept) -> None:

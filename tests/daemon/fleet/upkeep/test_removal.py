@@ -6,9 +6,8 @@ from daemon.fleet.upkeep.removal import delete_late, finish_removals, remove
 from state.budget import Spend
 from state.errors import FencedError, NotFoundError, StorageError
 from state.fleet import Right
-from state.stores.fleet.leases import Commit, Leases
-from state.stores.fleet.registry import Places, Tenants, Tokens
-from state.stores.fleet.schedule import Schedule
+from state.stores.fleet.leases import Commit
+from state.stores.fleet.registry import Tokens
 from state.stores.generations.objects import FolderObjects
 from tests.daemon.fleet.upkeep.kept import Kept
 from tests.support.serving import until
@@ -25,12 +24,12 @@ def filled(fleet: Kept, name: str) -> None:
         fleet.commit(place, "milk")
         fleet.commit(place, "honey")
         fleet.note(place, "sugar")
-        Schedule(fleet.database).queue(place.id)
+        fleet.schedule.queue(place.id)
 
 
 def everything(fleet: Kept, tenant: str) -> dict[str, object]:
     """All that there is of a tenant."""
-    number = Tenants(fleet.database).find(tenant).id
+    number = fleet.tenants.find(tenant).id
     counts = {table: len(fleet.database.rows(f"TABLE {table}")) for table in _TABLES}
     return {"objects": sorted((one.key, one.size) for one in fleet.objects.list(str(number))), **counts}
 
@@ -40,7 +39,7 @@ def test_of_a_removed_tenant_nothing_is_left_and_of_another_nothing_is_gone(flee
     filled(fleet, "other")
     before = everything(fleet, "other")
     filled(fleet, "acme")
-    acme = Tenants(fleet.database).find("acme")
+    acme = fleet.tenants.find("acme")
     receipt = remove(fleet.database, fleet.objects, acme)
     assert (receipt.objects_left, receipt.rows_left) == (0, 0)
     assert (receipt.workspaces, receipt.rows["inbox"], receipt.rows["tokens"]) == (2, 2, 1)
@@ -60,7 +59,7 @@ def test_what_an_owner_had_begun_when_its_tenant_was_removed_is_not_committed_an
     assert receipt.objects == 0
     generation, size = fleet.begin(lease, "tea")  # it does not know yet
     with pytest.raises(FencedError):
-        Leases(fleet.database).commit(lease, Commit(generation, size))
+        fleet.leases.commit(lease, Commit(generation, size))
     assert [*fleet.objects.list(str(tenant.id))]
     fleet.database.rows("UPDATE erased SET due_at = clock_timestamp()")
     delete_late(fleet.database, fleet.objects)
@@ -96,18 +95,18 @@ def test_a_removal_that_was_cut_off_goes_on(fleet: Kept, left: int) -> None:
     fleet.live()
     filled(fleet, "acme")
     filled(fleet, "other")
-    other = Tenants(fleet.database).find("other")
+    other = fleet.tenants.find("other")
     failing = Failing(fleet.folder / "objects")
     failing.left = left
     with pytest.raises(StorageError):
-        remove(fleet.database, failing, Tenants(fleet.database).find("acme"))
+        remove(fleet.database, failing, fleet.tenants.find("acme"))
     failing.left = left
     with pytest.raises(StorageError):
-        remove(fleet.database, failing, Places(fleet.database).find(other.id, "one").place)
+        remove(fleet.database, failing, fleet.places.find(other.id, "one").place)
     with pytest.raises(NotFoundError):
-        Tenants(fleet.database).find("acme")
+        fleet.tenants.find("acme")
     with pytest.raises(NotFoundError):
-        Places(fleet.database).find(other.id, "one")
+        fleet.places.find(other.id, "one")
     receipts = finish_removals(fleet.database, fleet.objects)
     assert sorted((one.tenant, one.workspace, one.objects_left, one.rows_left) for one in receipts) == [
         ("acme", "", 0, 0),
@@ -115,5 +114,5 @@ def test_a_removal_that_was_cut_off_goes_on(fleet: Kept, left: int) -> None:
     ]
     assert finish_removals(fleet.database, fleet.objects) == []
     prefixes = {one.key.partition("/generations")[0] for one in fleet.objects.list("")}
-    kept = Places(fleet.database).find(other.id, "two").place
+    kept = fleet.places.find(other.id, "two").place
     assert prefixes == {"fleet", kept.prefix}

@@ -12,10 +12,7 @@ from daemon.fleet.upkeep.status import FleetMetrics, FleetStatus, fleet_status
 from daemon.observability.metrics import Metrics
 from state.budget import Spend
 from state.codec import encode
-from state.stores.fleet.inbox import Arrival, Inbox
-from state.stores.fleet.leases import Condition, Leases
-from state.stores.fleet.registry import Places
-from state.stores.fleet.schedule import Schedule
+from state.stores.fleet.leases import Condition
 from tests.daemon.fleet.upkeep.kept import Kept
 
 SECRET = "the cellar's code is 4711"
@@ -44,7 +41,7 @@ def test_it_counts_workspaces_by_how_they_stand_and_never_shows_a_word_of_theirs
     acme = fleet.tenant("acme")
     due, queued, owned, rests = (fleet.place(acme, name) for name in ("due", "queued", "owned", "rests"))
     fleet.note(due, SECRET)
-    Schedule(fleet.database).queue(queued.id)
+    fleet.schedule.queue(queued.id)
     fleet.lease(owned)
     fleet.commit(rests, SECRET, spent=Spend(2, 300, 0.5))
     status = status_of(fleet)
@@ -67,10 +64,11 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
     age(fleet, "workspaces", "due_at", 5)
     age(fleet, "inbox", "at", 90)
     fleet.commit(fleet.place(acme, "dear"), "milk", spent=Spend(1, 10, 3.0))
-    Leases(fleet.database).settle_failed(fleet.place(acme, "bad").id, "the model said no")
-    Schedule(fleet.database).queue(fleet.place(acme, "stuck").id)
+    fleet.leases.settle_failed(fleet.place(acme, "bad").id, "the model said no")
+    fleet.schedule.queue(fleet.place(acme, "stuck").id)
     fleet.database.rows("UPDATE workspaces SET queued_at = queued_at - interval '1 hour'")
-    fleet.sessions[0].beat(Condition(problem="the object store cannot be reached"))
+    [session] = fleet.sessions.values()
+    session.beat(Condition(problem="the object store cannot be reached"))
     status = status_of(fleet, 60, usd_per_day=2.0, tokens_per_day=10)
     said = "\n".join(problems(status))
     for expected in (
@@ -85,7 +83,7 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
         assert expected in said
     assert len(status.problems) == 7
     assert [(one.handle, one.problem) for one in status.failing] == [
-        (Places(fleet.database).find(acme.id, "bad").place.handle, "the model said no")
+        (fleet.places.find(acme.id, "bad").place.handle, "the model said no")
     ]
 
 
@@ -93,7 +91,7 @@ def test_the_end_of_a_session_without_a_note_is_no_problem_while_it_waits(fleet:
     fleet.live()
     place = fleet.place(fleet.tenant("acme"), "notes")
     fleet.commit(place, "tea")
-    Inbox(fleet.database).put([Arrival(place.id, place.tenant, "session_end", "k", "{}")])
+    fleet.put(place, kind="session_end")
     age(fleet, "inbox", "at", 600)
     status = status_of(fleet)
     assert (status.inbox.waiting, status.inbox.oldest_seconds) == (1, 0.0)
