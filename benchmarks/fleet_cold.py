@@ -58,7 +58,7 @@ class Cold:
     """One process over one object store, with one workspace in it."""
 
     def __init__(self, made: Ground, objects: Objects, folder: Path, own: Path) -> None:
-        self.database = Registry(made.url, 8, os.urandom)
+        self.database = Registry(made.url, 8)
         self.objects = objects
         own.mkdir()
         self.process = FleetProcess(Config(), Connections(self.database, objects), own, "http://127.0.0.1:1")

@@ -12,7 +12,6 @@ statement.
 import argparse
 import json
 import multiprocessing
-import os
 import random
 import socket
 import time
@@ -40,7 +39,7 @@ Sent = tuple[float, float, bool]
 def tokens(made: Ground) -> list[str]:
     """Make a token for each tenant."""
     with database(made.url) as fleet:
-        tenants, keys = Tenants(fleet), Tokens(fleet, os.urandom)
+        tenants, keys = Tenants(fleet), Tokens(fleet)
         found = [tenants.find(f"tenant-{number}") for number in range(1, TENANTS + 1)]
         return [keys.add(one, "agents", {Right.READ, Right.WRITE}) for one in found]
 

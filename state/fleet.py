@@ -10,6 +10,8 @@ from uuid import UUID
 from state.errors import UsageError
 from state.scratch import Note
 
+TOKEN = re.compile(r"dreamd_([0-9a-f]{12})_([0-9a-f]{48})")
+"""A token as its bearer shows it: its id and its secret."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,47}")
 
 

@@ -6,7 +6,6 @@ cost is bounded: a few are looked up at once, the others wait for their turn, an
 turn of its own, as `is_familiar` tells.
 """
 
-import re
 import threading
 import time
 from collections import OrderedDict
@@ -14,7 +13,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from state.errors import UnreachableError
-from state.fleet import Token
+from state.fleet import TOKEN, Token
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -24,7 +23,6 @@ _MOST = 20_000
 # A request under way, and an application of MCP, knows its bearer for so long.
 _KNOWN_SECONDS = 600.0
 SIGN = "~"
-_FORM = re.compile(r"dreamd_([0-9a-f]{12})_[0-9a-f]{48}")
 
 
 class Recent(Generic[K, V]):
@@ -78,11 +76,11 @@ class Bearers:
 
     def is_bad(self, shown: str) -> bool:
         """Tell whether it is known without a look that this is nobody's token."""
-        return _FORM.fullmatch(shown) is None or self._bad.get(shown) is not None
+        return TOKEN.fullmatch(shown) is None or self._bad.get(shown) is not None
 
     def is_familiar(self, shown: str) -> bool:
         """Tell whether this was somebody's token of late."""
-        match = _FORM.fullmatch(shown)
+        match = TOKEN.fullmatch(shown)
         found = self._known.get(match.group(1)) if match is not None else None
         return found is not None and found[1] == shown
 

@@ -65,7 +65,7 @@ def open_database(config: Config, size: int = 8) -> "Registry":
     require_installed()
     from state.stores.fleet.registry import Registry
 
-    database = Registry(config.fleet.database, size, os.urandom)
+    database = Registry(config.fleet.database, size)
     try:
         database.require_schema()
     except BaseException:

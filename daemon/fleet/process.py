@@ -9,7 +9,6 @@
 A workspace is opened by its handle, which only the doors of this process write.
 """
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -46,7 +45,7 @@ from state.errors import ConfigError, DreamdError, NotFoundError, UsageError
 from state.fleet import Place, Token, is_name
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Condition, Leases
-from state.stores.fleet.registry import Places, Tokens
+from state.stores.fleet.registry import Places
 from state.stores.fleet.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ class FleetProcess:
         self.work = Work(self.config, self.desk, self.database, self.metrics, self.stopping)
         self._dreamers = ThreadPoolExecutor(slots, "dream")
         self._schedule = Schedule(self.database)
-        self.bearers = Bearers(Tokens(self.database, os.urandom).authenticate)
+        self.bearers = Bearers(self.database.tokens.authenticate)
         self.places = Places(self.database)
         self.known: Recent[tuple[int, str], Place] = Recent(_MOST_PLACES, _PLACE_SECONDS)
         """Workspaces that were asked for in the last minute."""

@@ -260,7 +260,7 @@ class Fleet:
             every = []
             for number in range(tenants):
                 tenant = Tenants(database).add(f"tenant-{number}")
-                every.append((tenant, Tokens(database, os.urandom).add(tenant, "agents", list(Right))))
+                every.append((tenant, Tokens(database).add(tenant, "agents", list(Right))))
             for number in range(workspaces):
                 tenant, token = every[number % tenants]
                 place = Places(database).add(tenant, f"agent-{number}")

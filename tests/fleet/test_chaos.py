@@ -17,7 +17,7 @@ _SEED = int(os.environ.get("DREAMD_CHAOS_SEED", "2026") or secrets.randbelow(10*
 @pytest.mark.full
 @pytest.mark.timeout(900)
 def test_a_storm_loses_nothing_and_doubles_nothing() -> None:
-    ran = run(Plan(_SEED, 40.0, "s3"))
+    ran = run(Plan(_SEED, 30.0, "s3", workspaces=200, every=1.5))
 
     assert ran.findings == [], report(ran)
     assert ran.seen.notes == ran.notes > 0

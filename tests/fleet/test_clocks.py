@@ -137,7 +137,7 @@ def test_a_token_ends_by_postgresqls_clock(day: str) -> None:
         environment = os.environ | machine.environment()
         ended = forked.run(words, environment=environment, before=machine.clock.before)
         assert ended.returncode == 0, ended.stderr
-        token = Tokens(home.database, os.urandom).authenticate(ended.stdout.decode().strip())
+        token = Tokens(home.database).authenticate(ended.stdout.decode().strip())
         assert token is not None
         assert token.expires_at is not None
         assert abs(token.expires_at - home.database.now() - timedelta(hours=12)) < timedelta(minutes=5)

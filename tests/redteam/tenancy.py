@@ -7,7 +7,6 @@ memory, keys and files of their own, and each place of theirs has a canary that 
 
 import io
 import json
-import os
 import re
 import socket
 from collections.abc import Iterator, Mapping
@@ -92,7 +91,7 @@ class Tenancy:
         tenant = self.home.tenant(name, quotas)
         names = (WORKSPACE, f"own-{canary}")
         places = tuple(self.home.places.add(tenant, one) for one in names)
-        token = Tokens(self.database, os.urandom).add(tenant, f"t-{canary}", frozenset(Right))
+        token = Tokens(self.database).add(tenant, f"t-{canary}", frozenset(Right))
         occupant = Occupant(tenant, canary, names, token, {}, places)
         for one, place in zip(names, places, strict=True):
             if one != WORKSPACE:  # it is asked of a process that passes it on
@@ -154,8 +153,8 @@ class Tenancy:
     def bearers(self, mine: Occupant, other: Occupant) -> dict[str, str]:
         """Tokens that may do less than everything, or nothing."""
         secret = mine.token.split("_")[2]
-        revoked = Tokens(self.database, os.urandom).add(mine.tenant, "revoked", frozenset(Right))
-        Tokens(self.database, os.urandom).revoke(mine.tenant, "revoked")
+        revoked = Tokens(self.database).add(mine.tenant, "revoked", frozenset(Right))
+        Tokens(self.database).revoke(mine.tenant, "revoked")
         closed = self.home.tenant("closed")
         of_closed = self.home.token(closed)
         Removals(self.database).close(closed)

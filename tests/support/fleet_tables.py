@@ -1,7 +1,6 @@
 """A database with the tables of a fleet in it, made once a server, each test's is a copy; and what tests do there."""
 
 import json
-import os
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID, uuid4
@@ -38,7 +37,7 @@ class FleetTables:
 
     def __init__(self, url: str, size: int = 8) -> None:
         self.url = url
-        self.database = Registry(url, size, os.urandom)
+        self.database = Registry(url, size)
         self.tenants, self.places = self.database.tenants, self.database.places
         self.leases, self.inbox, self.schedule = Leases(self.database), Inbox(self.database), Schedule(self.database)
         self.sessions: dict[UUID, Session] = {}

@@ -79,7 +79,7 @@ class FleetDatabase:
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         self.url = url
         self.statements = 0
-        """How many were asked; for figures."""
+        """How many were asked, a transaction as one; for figures."""
         self._pool = ConnectionPool(
             conninfo(url),
             connection_class=BoundedConnection,
@@ -102,7 +102,6 @@ class FleetDatabase:
         knows whether the statement was carried out.
         """
         with self._cursor() as cursor:
-            self.statements += 1
             cursor.execute(statement, values)
             return cursor.fetchall() if cursor.description is not None else []
 
@@ -171,6 +170,7 @@ class FleetDatabase:
                 self._pool.connection(wait) as connection,
                 connection.cursor() as cursor,
             ):
+                self.statements += 1
                 yield cursor
         except PoolTimeout as error:
             reason = _reason(self.url)
@@ -179,6 +179,13 @@ class FleetDatabase:
             raise _away(self.url, reason or error) from error
         except PoolClosed as error:
             raise _away(self.url, error) from error
+
+
+class Statements:
+    """What is asked of the database about one thing."""
+
+    def __init__(self, database: FleetDatabase) -> None:
+        self._database = database
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from state.errors import NotFoundError, UsageError
 from state.fleet import Generation, InboxRow
-from state.stores.fleet.database import FleetDatabase, storable
+from state.stores.fleet.database import FleetDatabase, Statements, storable
 
 KEPT_DAYS = 7
 """For so long a key is known after its row was taken."""
@@ -89,12 +89,12 @@ ORDER BY g.place
 """
 
 
-class Inbox:
+class Inbox(Statements):
     """The inboxes of all workspaces. Raises UnreachableError while PostgreSQL is away."""
 
     def __init__(self, database: FleetDatabase, wait: timedelta = timedelta(0)) -> None:
         """`wait`: so long after a note its workspace is due."""
-        self._database = database
+        super().__init__(database)
         self._wait = wait
 
     def put(self, arrivals: Sequence[Arrival]) -> list[Arrived | None]:

@@ -16,7 +16,14 @@ from uuid import UUID
 from state.budget import Spend
 from state.errors import FencedError, NotFoundError, NotKeptError, UnreachableError
 from state.fleet import Generation, InboxRow, Lease, Place
-from state.stores.fleet.database import BoundedConnection, FleetDatabase, explained_errors, open_session, storable
+from state.stores.fleet.database import (
+    BoundedConnection,
+    FleetDatabase,
+    Statements,
+    explained_errors,
+    open_session,
+    storable,
+)
 
 ALIVE_SECONDS = 15.0
 """After so long a silence PostgreSQL ends a session; whoever wants the workspaces of its process may take them."""
@@ -249,11 +256,8 @@ WHERE id = %(id)s AND removed_at IS NULL
 """
 
 
-class Leases:
+class Leases(Statements):
     """The leases of all workspaces. Raises UnreachableError while PostgreSQL is away."""
-
-    def __init__(self, database: FleetDatabase) -> None:
-        self._database = database
 
     def take(self, workspace: int, owner: UUID) -> Lease:
         """Hold the workspace from now on.

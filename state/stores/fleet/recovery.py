@@ -9,7 +9,7 @@ from datetime import datetime
 
 from state.errors import ConflictError
 from state.fleet import Generation, Place
-from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.database import Statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,8 @@ ON CONFLICT DO NOTHING RETURNING id
 """
 
 
-class Recovery:
+class Recovery(Statements):
     """The registry, for who recovers it. Raises UnreachableError while PostgreSQL is away."""
-
-    def __init__(self, database: FleetDatabase) -> None:
-        self._database = database
 
     def rows(self) -> dict[int, Row]:
         """Return every workspace, by its number."""

@@ -6,17 +6,16 @@ What is to be removed is closed first: nothing of it is given out any more. Its 
 import hashlib
 import hmac
 import json
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
+from secrets import token_hex
 from typing import Any
 
 from state.errors import ConflictError, NotFoundError, QuotaError, UsageError
-from state.fleet import Generation, Place, Quotas, Right, Tenant, Token, require_name
-from state.stores.fleet.database import FleetDatabase, storable
+from state.fleet import TOKEN, Generation, Place, Quotas, Right, Tenant, Token, require_name
+from state.stores.fleet.database import FleetDatabase, Statements, storable
 
-_TOKEN = re.compile(r"dreamd_([0-9a-f]{12})_([0-9a-f]{48})")
 _ID_BYTES, _SECRET_BYTES = 6, 24
 _SPENDING_KEPT_DAYS = 400
 _SWEPT_AT_ONCE = 10_000
@@ -57,11 +56,8 @@ def quotas_of(stored: Mapping[str, Any]) -> Quotas:
     return Quotas(**{name: value for name, value in stored.items() if name in known})
 
 
-class Tenants:
+class Tenants(Statements):
     """The tenants of the fleet. Raises UnreachableError while PostgreSQL is away."""
-
-    def __init__(self, database: FleetDatabase) -> None:
-        self._database = database
 
     def add(self, name: str, quotas: Quotas = Quotas()) -> Tenant:  # noqa: B008 - a frozen value
         """Make a tenant. Raise UsageError for a name that none may have, ConflictError for one that is taken."""
@@ -113,12 +109,8 @@ class TokenFacts:
     revoked_at: datetime | None
 
 
-class Tokens:
-    """The tokens of tenants. `random_bytes` is where their secrets come from."""
-
-    def __init__(self, database: FleetDatabase, random_bytes: Callable[[int], bytes]) -> None:
-        self._database = database
-        self._random_bytes = random_bytes
+class Tokens(Statements):
+    """The tokens of tenants. Raises UnreachableError while PostgreSQL is away."""
 
     def add(
         self,
@@ -132,7 +124,7 @@ class Tokens:
         require_name("token", name)
         if not rights:
             raise UsageError("a token without rights is good for nothing", f"name some of {', '.join(Right)}")
-        identity, secret = self._random_bytes(_ID_BYTES).hex(), self._random_bytes(_SECRET_BYTES).hex()
+        identity, secret = token_hex(_ID_BYTES), token_hex(_SECRET_BYTES)
         row = self._database.row(
             "INSERT INTO tokens (id, secret, tenant, name, rights, workspaces, expires_at)"
             " VALUES (%(id)s, %(secret)s, %(tenant)s, %(name)s, %(rights)s, %(workspaces)s, %(expires)s)"
@@ -153,7 +145,7 @@ class Tokens:
 
     def authenticate(self, shown: str) -> Token | None:
         """Return what this token allows now; None when it is none, has expired or was revoked."""
-        match = _TOKEN.fullmatch(shown)
+        match = TOKEN.fullmatch(shown)
         if match is None:
             return None
         row = self._database.row(
@@ -246,11 +238,8 @@ GROUP BY s.dreams, s.tokens, s.usd
 """
 
 
-class Places:
+class Places(Statements):
     """The workspaces of the fleet. Raises UnreachableError while PostgreSQL is away."""
-
-    def __init__(self, database: FleetDatabase) -> None:
-        self._database = database
 
     def add(self, tenant: Tenant, name: str) -> Place:
         """Make a new, empty workspace. Raise UsageError, ConflictError when the name is taken, QuotaError."""
@@ -391,11 +380,8 @@ class Erased:
     at: datetime
 
 
-class Removals:
+class Removals(Statements):
     """Tenants and workspaces on their way out: closed, then without objects, then without rows."""
-
-    def __init__(self, database: FleetDatabase) -> None:
-        self._database = database
 
     def close(self, what: Tenant | Place) -> datetime:
         """Give out nothing of it from now on, and return since when; whoever holds something of it is fenced.
@@ -448,7 +434,7 @@ def _numbers(what: Tenant | Place) -> dict[str, int]:
 class Registry(FleetDatabase):
     """The database of a fleet with its tenants, their tokens and their workspaces."""
 
-    def __init__(self, url: str, size: int, random_bytes: Callable[[int], bytes]) -> None:
+    def __init__(self, url: str, size: int = 8) -> None:
         super().__init__(url, size)
-        self.tenants, self.tokens, self.places = Tenants(self), Tokens(self, random_bytes), Places(self)
+        self.tenants, self.tokens, self.places = Tenants(self), Tokens(self), Places(self)
         self.removals = Removals(self)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.fleet import Place, Quotas
-from state.stores.fleet.database import FleetDatabase
+from state.stores.fleet.database import Statements
 from state.stores.fleet.registry import quotas_of
 
 ANYBODYS_QUEUE = "fleet"
@@ -136,11 +136,8 @@ _USE = _USE_OF_ALL.replace("WHERE ", "WHERE %(tenant)s = tenant AND ").replace(
 )
 
 
-class Schedule:
+class Schedule(Statements):
     """The due times of all workspaces. Raises UnreachableError while PostgreSQL is away."""
-
-    def __init__(self, database: FleetDatabase) -> None:
-        self._database = database
 
     def is_due(self) -> bool:
         """Tell whether any workspace is due now."""
@@ -157,12 +154,10 @@ class Schedule:
         None while another process does it.
         """
         with self._database.transaction() as cursor:
-            self._database.statements += 1
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s) AS free", (_LOCK,))
             row = cursor.fetchone()
             if row is None or not row["free"]:
                 return 0
-            self._database.statements += 1
             cursor.execute(_QUEUE_DUE, {"most": most})
             done = cursor.fetchone()
         return int(done["looked"]) if done else 0
@@ -178,7 +173,6 @@ class Schedule:
         One at a time: each sees what the others may cost. `with_all`: the refusal is told what all have used.
         """
         with self._database.transaction() as cursor:
-            self._database.statements += 3
 
             def use(statement: str) -> dict[str, Any]:
                 cursor.execute(statement, {"tenant": place.tenant, "id": place.id})

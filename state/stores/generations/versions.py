@@ -19,8 +19,11 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Annotated
 
+from pydantic import Field
+
+from state.codec import decode, encode
 from state.errors import StorageError
 from state.stores.disk.workspace import STATE_FOLDER
 
@@ -37,7 +40,10 @@ _FILE = re.compile(
     rf"|{re.escape(STATE_FOLDER)}/(state\.db|checkpoints/dreams\.db|inbox(\.[0-9]{{6,12}})?\.md|bootstraps\.jsonl)"
 )
 _LENGTH = struct.Struct(">I")
-_MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError)
+_Number = Annotated[int, Field(ge=0, le=MOST_BYTES)]
+_Time = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+_Objects = tuple[tuple[str, _Number], ...]
+_Runs = tuple[tuple[_Number, _Number], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,18 @@ class StoredFile:
         """Return (offset, bytes) of each run."""
         starts = ((first * BLOCK_BYTES, (first + count) * BLOCK_BYTES) for first, count in self.runs)
         return [(start, min(self.size, end) - start) for start, end in starts]
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What an object says of itself. `files`: of each its name, size, time, digest, and the runs that it has."""
+
+    format: int
+    place: tuple[str, str]
+    number: _Number
+    at: datetime
+    before: _Objects
+    files: tuple[tuple[str, _Number, _Time, str, _Runs], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +162,9 @@ def encoded(
     """Return the content of a generation's object. Raise StorageError for a workspace that is too large."""
     if sum(file.size for file, _ in files.values()) > MOST_BYTES:
         raise StorageError(f"{names[1]} is larger than {MOST_BYTES:,} bytes", "forget what is needed no more")
-    plain: dict[str, Any] = {
-        "format": _FORMAT,
-        "place": names,
-        "number": number,
-        "at": at.isoformat(),
-        "before": before,
-        "files": [[name, one.size, one.mtime_ns, one.digest, one.runs] for name, (one, _) in files.items()],
-    }
-    head, packing = json.dumps(plain, separators=(",", ":")).encode(), zlib.compressobj(1)
+    rows = tuple((name, one.size, one.mtime_ns, one.digest, one.runs) for name, (one, _) in files.items())
+    head = encode(_Head(_FORMAT, names, number, at, before, rows)).encode()
+    packing = zlib.compressobj(1)
     parts = [packing.compress(_LENGTH.pack(len(head)) + head)]
     for file, content in files.values():
         view = memoryview(content)
@@ -167,33 +179,19 @@ def decoded(content: bytes, key: str, prefix: str) -> Version:
     workspace has, every object before it lies below this prefix, and its blocks are those that it names.
     """
     head, blocks = _unpacked(content, key, prefix)
-    try:
-        rows = [
-            (str(name), _number(size), int(mtime_ns), str(digest), [(_number(a), _number(b)) for a, b in runs])
-            for name, size, mtime_ns, digest, runs in head["files"]
-        ]
-        before = tuple((str(name), _number(size)) for name, size in head["before"])
-        tenant, workspace = map(str, head["place"])
-        number, at = _number(head["number"]), datetime.fromisoformat(head["at"])
-        files = {
-            name: (StoredFile(size, mtime, b"", tuple(runs)), digest) for name, size, mtime, digest, runs in rows
-        }
-    except _MALFORMED as error:
-        raise damaged(key, "it is no generation") from error
-    if len(files) != len(rows) or not all(map(belongs, files)):
+    files = {name: (StoredFile(size, time, b"", runs), digest) for name, size, time, digest, runs in head.files}
+    if len(files) != len(head.files) or not all(map(belongs, files)):
         raise damaged(key, "no workspace has such files")
     spans = [span for file, _ in files.values() for span in file.spans()]
     if any(size <= 0 for _, size in spans) or sum(size for _, size in spans) != len(blocks):
         raise damaged(key, "its blocks are not those that it names")
     if sum(file.size for file, _ in files.values()) > MOST_BYTES:
         raise damaged(key, "its files are too large")
-    if not all(-(2**63) <= file.mtime_ns < 2**63 for file, _ in files.values()):
-        raise damaged(key, "the time of a file is none")
-    if made_by(key) != number:
+    if made_by(key) != head.number:
         raise damaged(key, "it is of another generation")
-    if strange := next((name for name, _ in before if not _is_key(name, prefix)), None):
+    if strange := next((name for name, _ in head.before if not _is_key(name, prefix)), None):
         raise damaged(key, f"it names {strange[:100]!r}, which is no object of this workspace")
-    return Version(key, len(content), tenant, workspace, number, at, before, files, blocks)
+    return Version(key, len(content), *head.place, head.number, head.at, head.before, files, blocks)
 
 
 def damaged(key: str, what: str) -> StorageError:
@@ -201,7 +199,7 @@ def damaged(key: str, what: str) -> StorageError:
     return StorageError(f"the object {key}: {what}", "bring up an older generation ('dreamd fleet recover')")
 
 
-def _unpacked(content: bytes, key: str, prefix: str) -> tuple[dict[str, Any], memoryview]:
+def _unpacked(content: bytes, key: str, prefix: str) -> tuple[_Head, memoryview]:
     """Return head and blocks of an object."""
     if not _is_key(key, prefix) or hashlib.sha256(content).hexdigest()[:_DIGEST] != key[-_DIGEST:]:
         raise damaged(key, "it is not what was written under this key")
@@ -211,19 +209,16 @@ def _unpacked(content: bytes, key: str, prefix: str) -> tuple[dict[str, Any], me
         if unpacking.unconsumed_tail or not unpacking.eof:
             raise damaged(key, "it is cut off, or too long")
         start = _LENGTH.size + _LENGTH.unpack_from(whole)[0]
-        head = json.loads(whole[_LENGTH.size : start])
-        found = head["format"]
-    except (*_MALFORMED, zlib.error, struct.error) as error:
+        head = whole[_LENGTH.size : start]
+        found = json.loads(head)["format"]
+    except (ValueError, KeyError, TypeError, RecursionError, zlib.error, struct.error) as error:
         raise damaged(key, "it is none of a generation's objects") from error
     if found != _FORMAT:
         raise StorageError(f"the object {key} has format {found!r:.20}", "use the dreamd that wrote it")
-    return head, memoryview(whole)[start:]
-
-
-def _number(value: object) -> int:
-    if type(value) is not int or not 0 <= value <= MOST_BYTES:
-        raise ValueError(value)
-    return value
+    try:
+        return decode(_Head, head), memoryview(whole)[start:]
+    except StorageError as error:
+        raise damaged(key, "it is no generation") from error
 
 
 def _is_key(key: str, prefix: str) -> bool:

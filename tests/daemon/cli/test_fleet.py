@@ -104,7 +104,7 @@ def test_a_token_is_shown_once_works_and_can_be_revoked(dreamd: Caller, fleet: K
     assert ended.err.splitlines()[0] == (
         "notice: tenant acme has no workspace later yet; the token is for it once it is made"
     )
-    token = Tokens(fleet.database, bytes).authenticate(ended.out.strip())
+    token = Tokens(fleet.database).authenticate(ended.out.strip())
     assert token is not None
     assert (token.workspaces, sorted(token.rights)) == (("a", "later"), ["read", "write"])
     assert token.expires_at is not None
@@ -113,7 +113,7 @@ def test_a_token_is_shown_once_works_and_can_be_revoked(dreamd: Caller, fleet: K
         dreamd("fleet", "token", "list", "acme", "--json").json
     )
     assert dreamd("fleet", "token", "revoke", "acme", "agents").status == 0
-    assert Tokens(fleet.database, bytes).authenticate(ended.out.strip()) is None
+    assert Tokens(fleet.database).authenticate(ended.out.strip()) is None
     assert "revoked" in dreamd("fleet", "token", "list", "acme").out
 
 

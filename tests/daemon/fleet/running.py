@@ -141,7 +141,7 @@ class Fleet(FleetTables):
         config = self.config(**fleet)
         config = Config.model_validate({**config.model_dump(exclude_unset=True), **(sections or {})})
         objects = open_objects(self.objects_url, self.options)
-        connections = Connections(Registry(database or self.url, 16, os.urandom), objects)
+        connections = Connections(Registry(database or self.url, 16), objects)
         listener = open_port("127.0.0.1", 0, OPERATOR)
         folder = self.folder / f"process-{uuid4().hex[:8]}"
         embedding = Embedding.given(Unavailable("no model in this test"))

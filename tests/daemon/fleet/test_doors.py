@@ -102,8 +102,8 @@ def test_revoked_and_expired_tokens_end(fleet: Fleet, door: Here, monkeypatch: p
     late = fleet.token(tenant, expires_at=datetime.now(UTC) + timedelta(seconds=1.5))
     revoked, gone = fleet.token(tenant), fleet.token(fleet.tenant("gone"))
     assert [door.ask(one, "GET", "/v1/workspaces").status for one in (late, revoked, gone)] == [200] * 3
-    (facts,) = [one for one in Tokens(fleet.database, bytes).all(tenant) if one.id in revoked]
-    Tokens(fleet.database, bytes).revoke(tenant, facts.name)
+    (facts,) = [one for one in Tokens(fleet.database).all(tenant) if one.id in revoked]
+    Tokens(fleet.database).revoke(tenant, facts.name)
     fleet.database.removals.close(fleet.database.tenants.find("gone"))
     time.sleep(1.8)
     assert [door.ask(one, "GET", "/v1/workspaces").status for one in (late, revoked, gone)] == [401] * 3

@@ -4,14 +4,7 @@ import pytest
 
 from state.errors import NotFoundError, QuotaError, UsageError
 from state.fleet import Quotas, Right
-from state.stores.fleet.registry import Tokens
 from tests.stores.fleet.fleet import Fleet, together
-
-
-@pytest.fixture
-def tokens(fleet: Fleet) -> Tokens:
-    numbers = iter(range(1_000_000))
-    return Tokens(fleet.database, lambda size: next(numbers).to_bytes(size))
 
 
 def test_a_quota_of_workspaces_holds_for_those_who_add_at_once(fleet: Fleet) -> None:
@@ -22,8 +15,8 @@ def test_a_quota_of_workspaces_holds_for_those_who_add_at_once(fleet: Fleet) -> 
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800", "", "x" * 5_000, "../x", "WS"])
-def test_what_can_be_no_name_is_found_nowhere(fleet: Fleet, tokens: Tokens, name: str) -> None:
-    tenant = fleet.tenant()
+def test_what_can_be_no_name_is_found_nowhere(fleet: Fleet, name: str) -> None:
+    tenant, tokens = fleet.tenant(), fleet.database.tokens
     for find in (
         lambda: fleet.tenants.find(name),
         lambda: fleet.places.find(tenant.id, name),

@@ -7,7 +7,6 @@ from state.budget import Spend
 from state.errors import FencedError, NotFoundError, StorageError
 from state.fleet import Right
 from state.stores.fleet.leases import Commit
-from state.stores.fleet.registry import Tokens
 from state.stores.generations.objects import FolderObjects
 from tests.daemon.fleet.upkeep.kept import Kept
 from tests.support.serving import until
@@ -17,7 +16,7 @@ _TABLES = ("tenants", "tokens", "workspaces", "inbox", "spending", "arrivals", "
 
 def filled(fleet: Kept, name: str) -> None:
     tenant = fleet.tenant(name)
-    Tokens(fleet.database, lambda size: b"x" * (size - 1) + name[:1].encode()).add(tenant, "agents", [Right.READ])
+    fleet.database.tokens.add(tenant, "agents", [Right.READ])
     for workspace in ("one", "two"):
         place = fleet.place(tenant, workspace)
         fleet.commit(place, "tea", "coffee", spent=Spend(2, 300, 0.5))
