@@ -62,9 +62,10 @@ def house(*clocks: float) -> Iterator[OtherDay]:
 
 
 @pytest.mark.parametrize("day", ["tomorrow", "yesterday"])
-def test_a_machine_alone_dreams_as_usual_and_no_note_is_of_the_future(day: str) -> None:
+def test_a_machine_alone_dreams_as_usual_within_the_ceilings_of_postgresqls_day(day: str) -> None:
+    """And no note is of the future."""
     with house(offset(day)) as home:
-        known = home.fleet.known[0]
+        known, other = home.fleet.known
         home.fleet.start()
         for text in ("Ada prefers tea", "Grace likes green"):
             home.note(known, text)
@@ -77,33 +78,24 @@ def test_a_machine_alone_dreams_as_usual_and_no_note_is_of_the_future(day: str) 
         times = [datetime.fromisoformat(row["at"]) for row in rows]
         assert len(times) == 2
         assert now - timedelta(minutes=5) < min(times) <= max(times) <= now
-        spent = home.database.rows("SELECT day, dreams, tokens FROM spending")
-        assert {row["day"] for row in spent} == {now.date()}
-        assert sum(row["dreams"] for row in spent) >= 2
-        assert sum(row["tokens"] for row in spent) > 0
-
-
-@pytest.mark.parametrize("day", ["tomorrow", "yesterday"])
-def test_the_ceilings_of_a_tenant_are_those_of_postgresqls_day(day: str) -> None:
-    with house(offset(day)) as home:
-        known, other = home.fleet.known
-        home.limit(known, dreams_per_day=1)
-        home.fleet.start()
-        home.note(known, "Ada prefers tea")
-        until(lambda: home.is_dreamt(known, "Ada prefers tea"), seconds=_USUAL_SECONDS)
+        spent = home.database.rows("SELECT day, dreams, tokens FROM spending WHERE dreams > 0")
+        assert [row["day"] for row in spent] == [now.date()]
+        assert spent[0]["dreams"] >= 2
+        assert spent[0]["tokens"] > 0
+        home.limit(known, dreams_per_day=spent[0]["dreams"])
         status, own = home.ask_at("/v1/status", known.token)
-        assert (status, own["dreams_today"]) == (200, 1)
+        assert (status, own["dreams_today"]) == (200, spent[0]["dreams"])
         for place in (known, other):
-            home.note(place, "Grace likes green")
+            home.note(place, "Barbara likes plums")
             status, reply = home.ask(place, "/dream_now", {"wait": True})
             assert (status, reply["code"]) == (429, "QUOTA")
         time.sleep(8)  # several times as long as a dream waits
-        rows = home.database.rows("SELECT day, dreams FROM spending WHERE dreams > 0")
-        assert [(row["day"], row["dreams"]) for row in rows] == [(home.database.now().date(), 1)]
+        after = home.database.rows("SELECT day, dreams, tokens FROM spending WHERE dreams > 0")
+        assert after == spent
         # What was spent yesterday, by PostgreSQL's clock, is spent no more today.
         home.database.rows("UPDATE spending SET day = day - 1")
         home.database.rows("UPDATE workspaces SET due_at = clock_timestamp() WHERE queued_at IS NULL")
-        until(lambda: home.is_dreamt(known, "Grace likes green") or home.is_dreamt(other, "Grace likes green"),
+        until(lambda: home.is_dreamt(known, "Barbara likes plums") or home.is_dreamt(other, "Barbara likes plums"),
               seconds=_USUAL_SECONDS)  # fmt: skip
 
 

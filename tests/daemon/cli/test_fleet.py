@@ -8,6 +8,7 @@ import pytest
 
 from daemon.cli.fleet import ACTS
 from state.stores.fleet.registry import Tenants, Tokens
+from state.stores.generations.generations import Generations
 from tests.daemon.fleet.upkeep.conftest import fleet  # noqa: F401 - a fixture
 from tests.daemon.fleet.upkeep.kept import Kept
 from tests.support.running import Caller
@@ -117,7 +118,7 @@ def test_a_token_is_shown_once_works_and_can_be_revoked(dreamd: Caller, fleet: K
     assert "revoked" in dreamd("fleet", "token", "list", "acme").out
 
 
-def test_a_workspace_moves_into_the_fleet_and_back(dreamd: Caller, tmp_path: Path) -> None:
+def test_a_workspace_moves_into_the_fleet_and_back(dreamd: Caller, fleet: Kept, tmp_path: Path) -> None:  # noqa: F811
     home, file, back = tmp_path / "home", tmp_path / "one.db", tmp_path / "two.db"
     dreamd("init", home, "--no-daemon")
     dreamd("note", "tea", "-w", home)
@@ -126,6 +127,10 @@ def test_a_workspace_moves_into_the_fleet_and_back(dreamd: Caller, tmp_path: Pat
     done = dreamd("fleet", "import", "acme", "laptop", file)
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith("workspace laptop of tenant acme (ws-1): no versions")
+    found = fleet.places.find(1, "laptop")
+    version = Generations(fleet.objects, found.place.prefix).version(found.generation.key)
+    assert (version.tenant, version.workspace, found.bytes) == ("acme", "laptop", version.bytes)
+    assert found.due_at is not None
     assert dreamd("fleet", "import", "acme", "laptop", file).status == 4
     assert dreamd("fleet", "export", "acme", "laptop", back).status == 0
     again = dreamd("fleet", "export", "acme", "laptop", back)

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from daemon.fleet.connections import own_folder
-from daemon.fleet.upkeep.archives import export_place, import_place
+from daemon.fleet.upkeep.archives import _put, export_place, import_place
 from daemon.upkeep.import_ import import_archive
-from state.errors import ConflictError, DreamdError, QuotaError
-from state.fleet import Quotas
-from state.stores.generations.generations import Generations
+from state.errors import ConflictError, DreamdError, FencedError, NotKeptError, QuotaError
+from state.fleet import Generation, Quotas
+from state.stores.disk.workspace import contained, init_workspace
+from state.stores.fleet.leases import Commit
 from tests.daemon.fleet.upkeep.kept import Kept
-from tests.support.running import Caller
 
 
 def notes_of(root: Path) -> list[str]:
@@ -55,24 +55,29 @@ def test_a_workspace_that_was_never_committed_can_be_exported(fleet: Kept, tmp_p
     assert notes_of(tmp_path / "here") == ["coffee"]
 
 
-def test_an_import_is_what_was_exported_and_wants_a_pass(fleet: Kept, dreamd: Caller, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    assert dreamd("init", home, "--no-daemon").status == 0
-    assert dreamd("note", "tea", "-w", home).status == 0
-    assert dreamd("export", home, "-o", tmp_path / "one.db").status == 0
-    tenant = fleet.tenant("acme")
+def test_what_nobody_can_read_in_the_inbox_holds_up_no_export(fleet: Kept, tmp_path: Path) -> None:
+    place = fleet.place(fleet.tenant("acme"), "notes")
+    for body in ("[]", "{}", '{"text": 5, "importance": 1}'):
+        fleet.put(place, body=body)
+    fleet.note(place, "coffee")
     with own_folder(fleet.config(), os.environ, "upkeep") as own:
-        done = import_place(fleet.connections, tenant, "notes", tmp_path / "one.db", own)
-    found = fleet.places.find(tenant.id, "notes")
-    assert (done.generation, found.generation.number, found.owned, found.bytes) == (1, 1, False, done.bytes)
-    assert found.due_at is not None
-    version = Generations(fleet.objects, found.place.prefix).version(found.generation.key)
-    assert (version.tenant, version.workspace) == ("acme", "notes")
-    assert fleet.database.rows("SELECT * FROM processes") == []
-    with own_folder(fleet.config(), os.environ, "upkeep") as own:
-        export_place(fleet.connections, fleet.config(), found.place, tmp_path / "two.db", own)
-    assert dreamd("import", tmp_path / "two.db", tmp_path / "again", "--no-daemon").status == 0
-    assert notes_of(tmp_path / "again") == ["tea"]
+        assert export_place(fleet.connections, fleet.config(), place, tmp_path / "file", own).inbox == 1
+    import_archive(tmp_path / "file", tmp_path / "here")
+    assert notes_of(tmp_path / "here") == ["coffee"]
+    assert fleet.waiting(place) == 4
+
+
+def test_who_took_an_empty_workspace_has_it_no_more_when_it_is_imported(fleet: Kept, tmp_path: Path) -> None:
+    place = fleet.place()
+    lease = fleet.lease(place)
+    init_workspace(contained(tmp_path / "import"))
+    assert _put(fleet.connections, place, tmp_path / "import")[0] == 1
+    with pytest.raises(NotKeptError):
+        fleet.leases.waiting(lease)
+    with pytest.raises(FencedError):
+        fleet.leases.commit(lease, Commit(Generation(1, "another"), 10))
+    with pytest.raises(ConflictError):
+        _put(fleet.connections, place, tmp_path / "import")
 
 
 def test_an_import_takes_no_workspace_that_holds_something(fleet: Kept, tmp_path: Path) -> None:
