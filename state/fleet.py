@@ -2,13 +2,16 @@
 
 import json
 import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 from state.errors import UsageError
-from state.scratch import Note
+from state.scratch import Note, admitted
 
 TOKEN = re.compile(r"dreamd_([0-9a-f]{12})_([0-9a-f]{48})")
 """A token as its bearer shows it: its id and its secret."""
@@ -148,12 +151,32 @@ class InboxRow:
     at: datetime
 
     def note(self) -> Note:
-        """Return the note that it is, with its own time or that of its arrival.
+        """Return the note that it is, with its own time or that of its arrival. Raise UsageError for none."""
+        with self._reading() as body:
+            at, replaces = self._at(body), str(body.get("replaces", ""))
+            return admitted(Note(body["text"], at, float(body["importance"]), replaces=replaces))
 
-        Raise ValueError, KeyError, TypeError or AttributeError for a body that is none.
-        """
-        body = json.loads(self.body)
-        at = datetime.fromisoformat(body.get("at") or self.at.isoformat())
-        return Note(
-            body["text"], at.astimezone(UTC), float(body["importance"]), replaces=str(body.get("replaces", ""))
-        )
+    def ended_at(self) -> datetime:
+        """Return when the session ended that it is the end of. Raise UsageError for none."""
+        with self._reading() as body:
+            return self._at(body)
+
+    def _at(self, body: dict[str, Any]) -> datetime:
+        return datetime.fromisoformat(body.get("at") or self.at.isoformat()).astimezone(UTC)
+
+    @contextmanager
+    def _reading(self) -> Iterator[dict[str, Any]]:
+        try:
+            yield json.loads(self.body)
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+            raise UsageError(
+                f"row {self.id} of an inbox cannot be read", "a newer dreamd may have written it"
+            ) from error
+
+
+def readable_notes(rows: Iterable[InboxRow]) -> Iterator[tuple[InboxRow, Note]]:
+    """Yield the notes among these rows; what cannot be read is left out, as by a holder."""
+    for row in rows:
+        with suppress(UsageError):
+            if row.kind == "note":
+                yield row, row.note()

@@ -11,6 +11,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
 from daemon.observability import logs
 from state.errors import DreamdError, QuotaError, UnreachableError
 from state.fleet import Place, Tenant
@@ -19,8 +21,9 @@ from state.stores.fleet.registry import Places
 
 MOST_AT_ONCE = 500
 # PostgreSQL that starts again is waited for: a client whose note was refused would send it again under another key.
-_PATIENCE_SECONDS = 8.0
-_PAUSE_SECONDS = 0.2
+_PATIENCE = Retrying(
+    stop=stop_after_delay(8.0), wait=wait_fixed(0.2), retry=retry_if_exception_type(UnreachableError), reraise=True
+)
 _MINUTE = 60
 
 Put = Callable[[Sequence[Arrival]], list[Arrived | None]]
@@ -53,28 +56,17 @@ class Arrivals:
 
     def _put_batch(self, batch: list[_Waiting]) -> None:
         self.batches += 1
-        until = time.monotonic() + _PATIENCE_SECONDS
-        while True:
-            try:
-                put = self._put([arrival for arrival, _ in batch])
-            except UnreachableError as error:
-                if time.monotonic() < until:
-                    time.sleep(_PAUSE_SECONDS)
-                    continue
-                _refuse(batch, error)
-            except Exception as error:  # noqa: BLE001 - the thread goes on
+        try:
+            put = _PATIENCE.copy()(self._put, [arrival for arrival, _ in batch])
+        except Exception as error:  # noqa: BLE001 - the thread goes on
+            if not isinstance(error, UnreachableError):
                 logs.get().error("arrivals_refused", error=error)
-                _refuse(batch, error)
-            else:
-                for (_, outcome), arrived in zip(batch, put, strict=True):
-                    outcome.set_result(arrived)
-            return
-
-
-def _refuse(batch: list[_Waiting], why: Exception) -> None:
-    error = why if isinstance(why, DreamdError) else UnreachableError("it cannot be kept now")
-    for _, outcome in batch:  # each raises its own
-        outcome.set_exception(type(error)(error.what, error.advice))
+            told = error if isinstance(error, DreamdError) else UnreachableError("it cannot be kept now")
+            for _, outcome in batch:  # each raises its own
+                outcome.set_exception(type(told)(told.what, told.advice))
+        else:
+            for (_, outcome), arrived in zip(batch, put, strict=True):
+                outcome.set_result(arrived)
 
 
 def require_room(places: Places, inbox: Inbox, tenant: Tenant, place: Place) -> None:

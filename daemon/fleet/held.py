@@ -1,6 +1,5 @@
 """Held: one workspace that this process holds: its folder with open stores, and the commits of its generations."""
 
-import json
 import threading
 import time
 from contextlib import suppress
@@ -28,7 +27,6 @@ from state.stores.history.inbox import NoteInbox
 
 # What a pass leaves undone in a session is no reason for one after the other.
 _BETWEEN_PASSES = timedelta(seconds=30)
-_UNREADABLE = (UsageError, ValueError, KeyError, TypeError, AttributeError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ class Held:
             for row in (row for row in waiting if row.id not in self._absorbed):
                 try:
                     self._take_in(row)
-                except _UNREADABLE as error:
+                except UsageError as error:
                     logs.get(workspace=self.place.handle).error("inbox_row_unreadable", row=row.id, error=error)
                     aside.append(row.id)
                 else:
@@ -119,8 +117,7 @@ class Held:
             # Its secrets were taken out when it came; a shape that only this process knows is taken out now.
             NoteInbox(self.keeper.workspace).append(row.note(), self._around.config.redaction)
         else:
-            at = json.loads(row.body).get("at") or row.at.isoformat()
-            self.keeper.record_session_end(datetime.fromisoformat(at))
+            self.keeper.record_session_end(row.ended_at())
 
     # ------------------------------------------------------------ commits
 

@@ -20,7 +20,7 @@ from daemon.upkeep.export import Exported, export
 from daemon.upkeep.import_ import Imported, import_archive
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.errors import BusyError, ConflictError, DreamdError, FencedError, NotFoundError, StorageError, UsageError
-from state.fleet import Generation, Lease, Place, Tenant
+from state.fleet import Generation, Lease, Place, Tenant, readable_notes
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import contained, init_workspace
@@ -65,7 +65,7 @@ def export_place(connections: Connections, config: Config, place: Place, target:
     inbox = Inbox(connections.database)
     for number in range(_ROUNDS):
         generation, rows = inbox.moment(place.id)
-        root, notes = own / f"export-{number}", [row.note() for row in rows if row.kind == "note"]
+        root, notes = own / f"export-{number}", [note for _, note in readable_notes(rows)]
         generations = Generations(connections.objects, place.prefix)
         try:
             if generation.key:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from daemon.fleet.connections import Connections
 from state.errors import BusyError, ConflictError, StorageError
-from state.fleet import Generation, Place
+from state.fleet import Generation, Place, readable_notes
 from state.stores.disk.workspace import contained
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import processes
@@ -118,14 +118,14 @@ class Survey:
 
     def _taken(self, place: Place, newer: Newer, own: Path) -> tuple[int, ...]:
         """Return the inbox rows whose notes this generation has: they were taken in before."""
-        rows = [row for row in Inbox(self.connections.database).waiting(place.id) if row.kind == "note"]
+        rows = [*readable_notes(Inbox(self.connections.database).waiting(place.id))]
         if not rows:
             return ()
         root = own / place.handle
         try:
             Generations(self.connections.objects, place.prefix).bring_up(root, newer.generation.key)
             with notes_of(contained(root)) as notes:
-                return tuple(row.id for row in rows if notes.has(row.note()))
+                return tuple(row.id for row, note in rows if notes.has(note))
         finally:
             shutil.rmtree(root, ignore_errors=True)
 

@@ -8,10 +8,13 @@ the same generation is then refused.
 """
 
 import threading
-import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from state.budget import Spend
 from state.errors import FencedError, NotFoundError, NotKeptError, UnreachableError
@@ -28,8 +31,10 @@ from state.stores.fleet.database import (
 ALIVE_SECONDS = 15.0
 """After so long a silence PostgreSQL ends a session; whoever wants the workspaces of its process may take them."""
 HEARTBEAT_SECONDS = 5.0
-_ASKED_AGAIN_SECONDS = 20.0
-_PAUSE_SECONDS = 0.5
+# Whether a commit stands is asked until PostgreSQL says it, for so long.
+_PATIENCE = Retrying(
+    stop=stop_after_delay(20.0), wait=wait_fixed(0.5), retry=retry_if_exception_type(UnreachableError), reraise=True
+)
 
 
 # ------------------------------------------------------------------- processes
@@ -208,7 +213,7 @@ WITH held AS (
         due_at = CASE WHEN queued_at IS NOT NULL THEN due_at
             ELSE least(due_at, clock_timestamp() + %(due_in)s::interval) END
     WHERE w.id = %(id)s AND w.generation = %(before)s AND w.key = %(before_key)s AND w.removed_at IS NULL
-    RETURNING w.id, w.tenant),
+    RETURNING w.*),
 taken AS (
     UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM held
     WHERE i.workspace = held.id AND i.taken_at IS NULL AND i.id = ANY(%(taken)s::bigint[])),
@@ -224,7 +229,7 @@ spent AS (
     FROM held WHERE coalesce(%(dreams)s::int, 0) + %(calls)s + %(tokens)s > 0 OR %(usd)s > 0
     ON CONFLICT (day, tenant, workspace) DO UPDATE SET dreams = s.dreams + excluded.dreams,
         calls = s.calls + excluded.calls, tokens = s.tokens + excluded.tokens, usd = s.usd + excluded.usd)
-SELECT id FROM held
+SELECT generation, key FROM held
 """
 
 _CHARGE = """
@@ -297,26 +302,14 @@ class Leases(Statements):
         when nobody knows whether it stands: PostgreSQL did not say so in time, or others committed after an answer
         was lost.
         """
-        until, unanswered, wanted = time.monotonic() + _ASKED_AGAIN_SECONDS, False, commit.generation
-        before = {"id": lease.place.id, "before": lease.generation.number, "before_key": lease.generation.key}
-        values = {**asdict(commit), **asdict(commit.spent), **asdict(wanted), "taken": list(commit.taken), **before}
-        while True:
-            try:
-                if self._database.rows(_COMMIT, values):
-                    return replace(lease, generation=wanted)
-                # It waits for a statement that is still carried out; one that comes later is refused like the last.
-                row = self._database.row(
-                    "SELECT generation, key FROM workspaces WHERE id = %(id)s FOR SHARE", {"id": lease.place.id}
-                )
-                break
-            except UnreachableError:
-                if time.monotonic() >= until:
-                    raise
-                unanswered = True
-                time.sleep(_PAUSE_SECONDS)
-        if row is not None and (row["generation"], row["key"]) == (wanted.number, wanted.key):
-            return replace(lease, generation=wanted)  # by a statement whose answer was lost
-        if row is not None and unanswered and row["generation"] > wanted.number:
+        wanted, before = commit.generation, lease.generation
+        values = {**asdict(commit), **asdict(commit.spent), **asdict(wanted), "taken": list(commit.taken)}
+        values |= {"id": lease.place.id, "before": before.number, "before_key": before.key}
+        asking = _PATIENCE.copy()
+        now = asking(self._committed, values)
+        if now == wanted:  # perhaps by a statement whose answer was lost
+            return replace(lease, generation=wanted)
+        if now.number > wanted.number and asking.statistics["attempt_number"] > 1:
             raise UnreachableError(
                 f"whether generation {wanted.number} of ws-{lease.place.id} was committed is not known:"
                 " the answer was lost, and another holder has committed since",
@@ -326,6 +319,14 @@ class Leases(Statements):
             f"ws-{lease.place.id} was committed by another holder since, or removed",
             "nothing of what was under way is written; it is done again by its holder",
         )
+
+    def _committed(self, values: Mapping[str, Any]) -> Generation:
+        """Commit, and return the workspace's generation then: another one when that is refused."""
+        # The second waits for a statement that is still carried out; one that comes later is refused like the first.
+        row = self._database.row(_COMMIT, values) or self._database.row(
+            "SELECT generation, key FROM workspaces WHERE id = %(id)s FOR SHARE", values
+        )
+        return Generation(row["generation"], row["key"]) if row is not None else Generation()
 
     def charge(self, lease: Lease, spent: Spend) -> bool:
         """Count what a dream cost before it is committed, whoever holds the workspace: it is spent.

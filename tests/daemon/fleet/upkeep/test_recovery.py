@@ -81,6 +81,7 @@ def test_a_generation_whose_owner_died_before_its_commit_is_taken_and_its_inbox_
     at = datetime(2026, 4, 1, 12, 0, 30, 500, tzinfo=UTC)
     fleet.note(place, "honey", at=at.isoformat())
     fleet.note(place, "salt", at=at.isoformat())
+    fleet.put(place, body="[]")
     lease = fleet.lease(place)
     copies = fleet.folder / "copies" / place.handle
     append(contained(copies), "honey", at)
@@ -89,7 +90,11 @@ def test_a_generation_whose_owner_died_before_its_commit_is_taken_and_its_inbox_
     [found] = recovered(fleet)
     assert (found.finding, found.done, found.inbox) == (Finding.BEHIND, True, 1)
     assert generation_of(fleet, place) == Generation(2, key)
-    assert [row["body"] != "" for row in fleet.database.rows("SELECT body FROM inbox ORDER BY id")] == [False, True]
+    assert [row["body"] != "" for row in fleet.database.rows("SELECT body FROM inbox ORDER BY id")] == [
+        False,
+        True,
+        True,
+    ]
 
 
 def test_a_generation_that_is_not_whole_is_left_out(fleet: Kept) -> None:
