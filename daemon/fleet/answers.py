@@ -1,6 +1,5 @@
 """Answers: what the fleet answers itself: the tenant's workspaces and numbers."""
 
-from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from starlette.routing import Route
 from daemon.api.operations.request import Request as Fields
 from daemon.fleet.access import require
 from daemon.fleet.bearers import handle
-from daemon.fleet.disclosure import not_now, unknown, unknown_outcome
+from daemon.fleet.disclosure import not_now, unknown_outcome
 from daemon.http.app import WORKSPACES, not_routed, require_json
 from daemon.http.calls import fields_of, from_json, from_query
 from daemon.http.errors import error_response
@@ -28,12 +27,10 @@ from state.errors import (
     ConfigError,
     DreamdError,
     ForbiddenError,
-    NotFoundError,
     StorageError,
     UnreachableError,
 )
 from state.fleet import Right, Token
-from state.stores.fleet.registry import PlaceFacts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,11 +103,7 @@ def own_answers(process: "FleetProcess", policy: "AccessPolicy", workers: "Worke
 def _listed(process: "FleetProcess", token: Token, *, after: str) -> dict[str, Any]:
     """Return workspaces by name; `after`: where the next page begins, null when that was all."""
     require(token, Right.READ, "list workspaces")
-    if token.workspaces:
-        named = sorted(name for name in set(token.workspaces) if name > after)
-        found = [one for name in named[: PAGE + 1] if (one := _found(process, token, name)) is not None]
-    else:
-        found = process.places.all(token.tenant.id, after, PAGE + 1)
+    found = process.places.all(token.tenant.id, after, PAGE + 1, token.workspaces)
     page = found[:PAGE]
     # Notes that wait in no generation yet are safe, and found.
     rows = [
@@ -135,41 +128,29 @@ def _made(process: "FleetProcess", token: Token, *, name: str) -> dict[str, Any]
 
 def _removed(process: "FleetProcess", token: Token, *, name: str) -> dict[str, Any]:
     """Remove a workspace: nothing of it is given out from now on."""
-    found = _found(process, token, name)
-    if found is None:
-        raise unknown(name)
+    place = process.place(token, name, anew=True)
     require(token, Right.MANAGE, "remove workspaces")
-    process.database.removals.close(found.place)
-    process.known.drop((found.place.tenant, name))
+    process.database.removals.close(place)
+    process.known.drop((place.tenant, name))
     return {"name": name}
 
 
 def _status(process: "FleetProcess", token: Token) -> dict[str, Any]:
     """Return what the tenant has, what today and this minute used, and what it may (0: no limit)."""
     tenant = token.tenant
-    use = process.places.use(tenant.id)
-    count, size = use.workspaces, use.bytes
-    if token.workspaces:  # it does not say what else the tenant has
-        found = [one for name in set(token.workspaces) if (one := _found(process, token, name)) is not None]
-        count, size = len(found), sum(one.bytes for one in found)
+    use = process.places.use(tenant.id, token.workspaces)  # it does not say what else the tenant has
     return {
         "tenant": tenant.name,
         "token": token.name,
         "rights": sorted(token.rights),
-        "workspaces": count,
-        "bytes": size,
+        "workspaces": use.workspaces,
+        "bytes": use.bytes,
         "dreams_today": use.dreams,
         "tokens_today": use.tokens,
         "usd_today": round(use.usd, 6),
         "notes_this_minute": use.notes_this_minute,
         "quotas": {name: float(most) for name, most in asdict(tenant.quotas).items()},
     }
-
-
-def _found(process: "FleetProcess", token: Token, name: str) -> PlaceFacts | None:
-    with suppress(NotFoundError):
-        return process.places.find(token.tenant.id, name)
-    return None
 
 
 async def _error(request: Request, error: Exception) -> Response:

@@ -299,4 +299,4 @@ class Sweeper:
             self._old_at = steady + _OLD_SECONDS
             self._inbox.sweep()
             self._places.sweep()
-        return self._schedule.queue_due(MOST_ROWS) if self._schedule.is_due() else 0
+        return self._schedule.queue_due(MOST_ROWS)

@@ -162,7 +162,7 @@ class Agent:
         code = ""
         if answer.status not in (0, 200):
             with suppress(ValueError, KeyError, TypeError):
-                code = json.loads(answer.body)["error"]["code"]
+                code = json.loads(answer.body)["code"]
         self.ledger.answered(operation, f"{answer.status} {code}".strip())
         if answer.status not in {0, 200, *_PASSING, *besides}:
             self.ledger.found(f"{operation} was answered {answer.status}: {answer.body.decode()[:300]}")

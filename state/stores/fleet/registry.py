@@ -226,14 +226,17 @@ FROM workspaces w JOIN tenants t ON t.id = w.tenant
 WHERE w.tenant = %(tenant)s AND w.removed_at IS NULL
 """
 
-_USE = """
+# Of a tenant's workspaces those with these names, or without any name all.
+_NAMED = "(%(names)s::text[] = '{}' OR w.name = ANY(%(names)s::text[]))"
+
+_USE = f"""
 SELECT count(*) AS workspaces, coalesce(sum(w.bytes), 0)::bigint AS bytes, s.*,
     coalesce((SELECT notes FROM arrivals a WHERE a.tenant = %(tenant)s
               AND a.minute = date_trunc('minute', clock_timestamp())), 0) AS notes_this_minute
 FROM (SELECT coalesce(sum(dreams), 0)::bigint AS dreams, coalesce(sum(tokens), 0)::bigint AS tokens,
           coalesce(sum(usd), 0)::float8 AS usd
       FROM spending WHERE tenant = %(tenant)s AND day = (clock_timestamp() AT TIME ZONE 'UTC')::date) s
-    LEFT JOIN workspaces w ON w.tenant = %(tenant)s AND w.removed_at IS NULL
+    LEFT JOIN workspaces w ON w.tenant = %(tenant)s AND w.removed_at IS NULL AND {_NAMED}
 GROUP BY s.dreams, s.tokens, s.usd
 """
 
@@ -278,15 +281,15 @@ class Places(Statements):
             raise NotFoundError(f"there is no workspace {name[:60]!r}", "GET /v1/workspaces lists yours")
         return _facts(row)
 
-    def all(self, tenant: int, after: str = "", most: int = 1_000) -> list[PlaceFacts]:
-        """Return at most so many workspaces of a tenant, by name, those after this one."""
-        values = {"tenant": tenant, "after": storable(after), "most": most}
-        rows = self._database.rows(f"{_FACTS} AND w.name > %(after)s ORDER BY w.name LIMIT %(most)s", values)
-        return [_facts(row) for row in rows]
+    def all(self, tenant: int, after: str = "", most: int = 1_000, names: Sequence[str] = ()) -> list[PlaceFacts]:
+        """Return at most so many workspaces of a tenant, by name, those after this one; with `names` these alone."""
+        values = {"tenant": tenant, "after": storable(after), "most": most, "names": list(names)}
+        statement = f"{_FACTS} AND w.name > %(after)s AND {_NAMED} ORDER BY w.name LIMIT %(most)s"
+        return [_facts(row) for row in self._database.rows(statement, values)]
 
-    def use(self, tenant: int) -> TenantUse:
-        """Return what the tenant has and uses."""
-        [use] = self._database.all(TenantUse, _USE, {"tenant": tenant})
+    def use(self, tenant: int, names: Sequence[str] = ()) -> TenantUse:
+        """Return what the tenant uses, and has; with `names` of its workspaces these alone."""
+        [use] = self._database.all(TenantUse, _USE, {"tenant": tenant, "names": list(names)})
         return use
 
     def sweep(self) -> None:

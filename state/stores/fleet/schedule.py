@@ -53,9 +53,10 @@ Refusal = Callable[[Quotas, Use, Use], str]
 # one tenant never stand before the one of another. A workspace that has a waiting job already is marked alone:
 # Procrastinate would refuse all of them for a second one.
 _QUEUE_DUE = f"""
-WITH due AS MATERIALIZED (
-    SELECT id, tenant, due_at FROM workspaces
-    WHERE due_at <= statement_timestamp() AND queued_at IS NULL AND removed_at IS NULL
+WITH turn AS MATERIALIZED (SELECT pg_try_advisory_xact_lock({_LOCK}) AS is_ours),
+due AS MATERIALIZED (
+    SELECT id, tenant, due_at FROM workspaces WHERE (SELECT is_ours FROM turn)
+    AND due_at <= statement_timestamp() AND queued_at IS NULL AND removed_at IS NULL
     ORDER BY due_at LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED),
 busy AS MATERIALIZED (SELECT tenant, count(*) AS jobs FROM workspaces WHERE queued_at IS NOT NULL GROUP BY tenant),
 slots AS MATERIALIZED (
@@ -139,27 +140,12 @@ _USE = _USE_OF_ALL.replace("WHERE ", "WHERE %(tenant)s = tenant AND ").replace(
 class Schedule(Statements):
     """The due times of all workspaces. Raises UnreachableError while PostgreSQL is away."""
 
-    def is_due(self) -> bool:
-        """Tell whether any workspace is due now."""
-        return bool(
-            self._database.row(
-                "SELECT 1 FROM workspaces WHERE due_at <= statement_timestamp() AND queued_at IS NULL"
-                " AND removed_at IS NULL ORDER BY due_at LIMIT 1"
-            )
-        )
-
     def queue_due(self, most: int) -> int:
         """Queue the jobs of what is due, as many as there are slots for; return how many workspaces were looked at.
 
-        None while another process does it.
+        None of it while another process does.
         """
-        with self._database.transaction() as cursor:
-            cursor.execute("SELECT pg_try_advisory_xact_lock(%s) AS free", (_LOCK,))
-            row = cursor.fetchone()
-            if row is None or not row["free"]:
-                return 0
-            cursor.execute(_QUEUE_DUE, {"most": most})
-            done = cursor.fetchone()
+        done = self._database.row(_QUEUE_DUE, {"most": most})
         return int(done["looked"]) if done else 0
 
     def queue(self, workspace: int, reason: str = "", queue: str = ANYBODYS_QUEUE) -> None:
