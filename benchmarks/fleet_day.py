@@ -160,7 +160,7 @@ class Day:
         self._waits = False
         self.hands = [self._hand() for _ in range(WORKERS)]
         vars(sweeping)["time"] = SimpleNamespace(monotonic=lambda: (self.now - BEGIN).total_seconds() + 1e6)
-        self._sweeper = Sweeper(fleet, threading.Event())
+        self._sweeper = Sweeper(fleet)
         self._pool = ThreadPoolExecutor(WORKERS + GATEWAYS)
 
     def pass_step(self, arrivals: list[Arrival]) -> None:

@@ -13,7 +13,6 @@ wait or run. **Lost jobs**: every ten seconds each process looks for jobs whose 
 
 import argparse
 import random
-import threading
 import time
 from pathlib import Path
 from uuid import uuid4
@@ -126,7 +125,7 @@ def main() -> None:
         sessions = living(fleet)
         print(f"{given.workspaces:,} workspaces, {given.tenants:,} tenants; {machine()}")
         inbox, rng = Inbox(fleet), random.Random(SEED)
-        sweeper = Sweeper(fleet, threading.Event())
+        sweeper = Sweeper(fleet)
         timed(sweeper)
         sweeper._look_at = sweeper._old_at = float("inf")  # noqa: SLF001 - they are timed apart
 

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from daemon.observability import logs
 from daemon.workspace.stores import follow_clock
-from state.errors import DreamdError
+from state.errors import DreamdError, UnreachableError
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.leases import HEARTBEAT_SECONDS, Condition, Session
 
@@ -21,6 +21,22 @@ from state.stores.fleet.leases import HEARTBEAT_SECONDS, Condition, Session
 _SILENT_SECONDS = 13.0
 _LOOK_SECONDS = 0.25
 _RETRY_SECONDS = 1.0
+
+
+def every(seconds: float, name: str, act: Callable[[], object], stopping: threading.Event) -> None:
+    """Do it now and every so many seconds in a thread, until the process stops; what fails is done the next time."""
+
+    def run() -> None:
+        while not stopping.is_set():
+            try:
+                act()
+            except UnreachableError:
+                pass  # of the database the heartbeat says so, of the object store whoever asks it
+            except Exception as error:  # noqa: BLE001
+                logs.get().error(f"{name}_failed", error=error)
+            stopping.wait(seconds)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
 
 
 class Lifetime(Session):

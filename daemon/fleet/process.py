@@ -31,7 +31,7 @@ from daemon.fleet.connections import MARK, Connections
 from daemon.fleet.desk import Desk
 from daemon.fleet.disclosure import unknown
 from daemon.fleet.held import Held, Surroundings
-from daemon.fleet.lifetime import Lifetime
+from daemon.fleet.lifetime import Lifetime, every
 from daemon.fleet.upkeep.status import FleetMetrics
 from daemon.fleet.work import Work
 from daemon.models.headless import AGENTS
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from daemon.service.keeper import Keeper
 
 _MOST_PLACES, _PLACE_SECONDS = 100_000, 60.0
-_LOOK_SECONDS, _LOST_EVERY = 2.0, 5
 _NO_CEILING_USD, _NO_CEILING_TOKENS = 1e12, 10**15
 
 
@@ -214,25 +213,17 @@ class FleetProcess:
     def start(self) -> None:
         """Be known to the fleet, and take work. Raise UnreachableError."""
         self.lifetime.start()
-        threading.Thread(target=self._look, name="look", daemon=True).start()
+        every(2.0, "round", self._look, self.stopping)
+        every(10.0, "round", self.desk.drop_lost, self.stopping)
+        every(10.0, "round", self._ask_store, self.stopping)
 
     def _condition(self) -> Condition:
         return Condition(len(self.desk.all()), self.work.dreaming, self._store_problem)
 
     def _look(self) -> None:
-        looks = 0
-        while not self.stopping.wait(_LOOK_SECONDS):
-            looks += 1
-            try:
-                self.desk.look(self.config.fleet.idle_seconds)
-                if minutes := self.config.embeddings.idle_minutes:
-                    self._embedding.rest(minutes * 60)
-                if looks % _LOST_EVERY == 0:
-                    with suppress(DreamdError):  # the database is away; the lifetime says so
-                        self.desk.drop_lost()
-                    self._ask_store()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next look comes
-                logs.get().error("round_failed", error=error)
+        self.desk.look(self.config.fleet.idle_seconds)
+        if minutes := self.config.embeddings.idle_minutes:
+            self._embedding.rest(minutes * 60)
 
     def _ask_store(self) -> None:
         """Learn whether the object store answers, so that the status of the fleet knows."""

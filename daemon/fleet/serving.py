@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from daemon.config.paths import token
@@ -63,7 +64,8 @@ def run(config: Config) -> int:
 
 async def _serve(process: "FleetProcess", config: Config, listener: Listener, operators: str) -> bool:
     from daemon.fleet.doors import serve_doors
-    from daemon.fleet.upkeep.removal import remover
+    from daemon.fleet.lifetime import every
+    from daemon.fleet.upkeep.removal import delete_late, finish_removals
     from daemon.fleet.work import Sweeper, job_queue
 
     stop, closing = asyncio.Event(), asyncio.Event()
@@ -74,8 +76,10 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
     jobs = process.work.run_job
     queue = job_queue(fleet.database, fleet.dreams_at_once, process.queue, jobs, process.stopping)
     queue.start()
-    Sweeper(process.database, process.stopping).thread.start()
-    remover(process.database, process.objects, process.stopping).start()
+    every(1.0, "sweep", Sweeper(process.database).sweep, process.stopping)
+    every(15.0, "removal", partial(delete_late, process.database, process.objects), process.stopping)
+    # Seldom: whoever has begun a removal is to count what it deletes.
+    every(300.0, "removal", partial(finish_removals, process.database, process.objects), process.stopping)
     logs.get().info("started", version=process.info().version, entrances=[listener.address])
     async with asyncio.TaskGroup() as group:
         group.create_task(serve_doors(process, listener, operators, closing))

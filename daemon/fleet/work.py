@@ -54,7 +54,6 @@ _BUSY_WAIT = timedelta(seconds=10)
 _CEILING_WAIT = timedelta(minutes=10)
 _POLL_SECONDS = 5.0
 _RETRY_SECONDS = 1.0
-_TICK_SECONDS = 1.0
 MOST_ROWS = 500
 """Of one statement of some tens of milliseconds, whose rows nobody else can write meanwhile."""
 LOOK_SECONDS = 10.0
@@ -267,26 +266,19 @@ async def _take_jobs(app: App, size: int, own_queue: str, stopping: threading.Ev
 class Sweeper:
     """Queues jobs for the workspaces that are due, and clears up after those that died.
 
-    One thread in each process; whoever has the schedule's lock queues.
+    In each process; whoever has the schedule's lock queues.
     """
 
-    def __init__(self, database: FleetDatabase, stopping: threading.Event) -> None:
+    def __init__(self, database: FleetDatabase) -> None:
         self._schedule = Schedule(database)
         self._inbox = Inbox(database)
         self._places = Places(database)
-        self._stopping = stopping
         self._look_at = self._old_at = 0.0
-        self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
 
-    def _run(self) -> None:
-        while not self._stopping.wait(_TICK_SECONDS):
-            try:
-                while self.tick() >= MOST_ROWS and not self._stopping.is_set():
-                    pass
-            except UnreachableError:
-                continue  # the heartbeat says so
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next tick comes
-                logs.get().error("sweep_failed", error=error)
+    def sweep(self) -> None:
+        """Queue all that is due."""
+        while self.tick() >= MOST_ROWS:
+            pass
 
     def tick(self) -> int:
         """Queue once what is due; return how many workspaces were looked at."""

@@ -6,14 +6,13 @@ What is cut off anywhere goes on from there: by the command, or by any process. 
 What is put afterwards by whoever does not know is looked for, for a day; so is what is older than a forgetting.
 """
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from daemon.observability import logs
 from daemon.workspace.stores import utc_now
-from state.errors import StorageError, UnreachableError
+from state.errors import StorageError
 from state.fleet import Place, Tenant
 from state.stores.fleet.registry import Registry
 from state.stores.generations.objects import Objects
@@ -21,7 +20,6 @@ from state.stores.generations.versions import made_by
 
 # A fenced holder may put what it had begun while we delete.
 _ROUNDS = 5
-_LOOK_SECONDS, _REMOVALS_EVERY = 15.0, 20
 _LOOKED_FOR = timedelta(days=1)
 
 
@@ -63,7 +61,12 @@ def finish_removals(registry: Registry, objects: Objects) -> list[Receipt]:
 
     Raise UnreachableError and StorageError; it may be called again, and by several at once.
     """
-    return [remove(registry, objects, what) for what in registry.removals.closed()]
+    receipts = []
+    for what in registry.removals.closed():
+        receipts.append(one := remove(registry, objects, what))
+        rows = sum(one.rows.values())
+        logs.get().info("removal_finished", workspaces=one.workspaces, objects=one.objects, rows=rows)
+    return receipts
 
 
 def delete_late(registry: Registry, objects: Objects) -> None:
@@ -75,27 +78,6 @@ def delete_late(registry: Registry, objects: Objects) -> None:
         _erase(objects, f"{one.tenant}/{one.workspace}" if one.workspace else str(one.tenant), one.kept)
         if utc_now() - one.at > _LOOKED_FOR:
             registry.removals.forget_erased(one)
-
-
-def remover(registry: Registry, objects: Objects, stopping: threading.Event) -> threading.Thread:
-    """Make a thread that goes on with removals now and then, until the process stops."""
-
-    def run() -> None:
-        looks = 0
-        while not stopping.wait(_LOOK_SECONDS):
-            looks += 1
-            try:
-                delete_late(registry, objects)
-                # Seldom: whoever has begun a removal is to count what it deletes.
-                for one in finish_removals(registry, objects) if looks % _REMOVALS_EVERY == 1 else ():
-                    rows = sum(one.rows.values())
-                    logs.get().info("removal_finished", workspaces=one.workspaces, objects=one.objects, rows=rows)
-            except UnreachableError:
-                continue  # the heartbeat says so
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next look comes
-                logs.get().error("removal_failed", error=error)
-
-    return threading.Thread(target=run, name="removals", daemon=True)
 
 
 def _erase(objects: Objects, prefix: str, kept: str = "") -> tuple[int, int]:

@@ -4,11 +4,14 @@ import re
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from state.errors import NotKeptError
+from state.fleet import Place
+from state.stores.generations.objects import FolderObjects
 from tests.daemon.fleet.running import Fleet, Here, another_holder
 from tests.support.serving import until
 
@@ -261,26 +264,51 @@ def test_a_store_that_is_away_is_told_without_the_operators_words(fleet: Fleet, 
     assert "still taken" in door.bootstrap(token, "one")
 
 
+class Slow(FolderObjects):
+    """A store whose writes wait until `go_on` is set."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def put(self, key: str, content: bytes) -> None:
+        self.begun.set()
+        assert self.go_on.wait(60)
+        super().put(key, content)
+
+    def hold_up(self, door: Here, place: Place) -> None:
+        """From now on what is committed of this workspace."""
+        door.process.desk.find(place.id)._generations._objects = self  # type: ignore[union-attr]
+
+
+@pytest.mark.full
+def test_a_store_that_hangs_keeps_no_folder_of_what_was_lost(fleet: Fleet) -> None:
+    place, lost, slow = fleet.place(), fleet.place(), Slow(fleet.folder / "objects")
+    with fleet.here(idle_seconds=1) as door:
+        door.run(place, "mood")
+        slow.hold_up(door, place)
+        fleet.note(place, "it is taken in, and committed when nobody asks any more")
+        door.run(place, "mood")
+        with door.process.desk.holding(lost.id):
+            assert slow.begun.wait(60)
+            folder = door.process.desk._folder / lost.handle
+            assert folder.exists()
+        with another_holder(fleet, lost):
+            until(lambda: not folder.exists(), seconds=30)
+        slow.go_on.set()
+
+
 def test_a_search_does_not_wait_for_an_upload(fleet: Fleet, door: Here) -> None:
-    from state.stores.generations.objects import FolderObjects
-
-    place, begun, go_on = fleet.place(), threading.Event(), threading.Event()
-
-    class Slow(FolderObjects):
-        def put(self, key: str, content: bytes) -> None:
-            begun.set()
-            assert go_on.wait(60)
-            super().put(key, content)
-
+    place, slow = fleet.place(), Slow(fleet.folder / "objects")
     door.run(place, "working_memory_note", note="Ada prefers tea", importance=0.9)
-    door.process.desk.find(place.id)._generations._objects = Slow(fleet.folder / "objects")  # type: ignore[union-attr]
+    slow.hold_up(door, place)
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(door.run, place, "working_memory_note", note="and cake", importance=0.9)
-        assert begun.wait(60)
+        assert slow.begun.wait(60)
         fleet.note(place, "and honey")
         assert "honey" in str(door.run(place, "memory_search", query="honey"))
         assert not writing.done()
-        go_on.set()
+        slow.go_on.set()
         writing.result(60)
     door.run(place, "session_open", session_id="s1")
     assert set(fleet.crystals(place)) == {"Ada prefers tea", "and cake", "and honey"}
