@@ -28,7 +28,7 @@ class Partition:
         self.target = target
         self._changed = threading.Condition()
         self._held: frozenset[str] = frozenset()
-        self._lost_to, self._then, self._loses_question = b"", _nothing, False
+        self._lost_to, self._then = b"", _nothing
         self.lost = 0
         self._links: set[_Link] = set()
         self._listening: socket.socket | None = None
@@ -59,11 +59,6 @@ class Partition:
         """What is asked arrives and is done, but no answer comes: `cut` loses it, `heal` lets it through."""
         self._hold("to client")
 
-    def lose_question(self, with_bytes: bytes, then: Callable[[], None] = _nothing) -> None:
-        """Once: a connection that sends these bytes is cut before they arrive; `then` and `lost` as of an answer."""
-        with self._changed:
-            self._lost_to, self._then, self._loses_question = with_bytes, then, True
-
     def lose_answer(self, to: bytes, then: Callable[[], None] = _nothing) -> None:
         """Once: a connection that sends these bytes is cut when the server has answered, and the answer is gone.
 
@@ -71,7 +66,7 @@ class Partition:
         often that happened.
         """
         with self._changed:
-            self._lost_to, self._then, self._loses_question = to, then, False
+            self._lost_to, self._then = to, then
 
     def cut(self) -> None:
         """End all connections there are, and what is on its way; new ones may be made."""
@@ -162,7 +157,7 @@ class Partition:
             while (said := source.recv(_SIZE)) and self._may_pass(link, direction):
                 if direction == "to server":
                     self._mark(link, said)
-                if link.then is not None and (direction == "to client" or self._loses_question):
+                if link.then is not None and direction == "to client":
                     self.lost += 1
                     link.then()
                     link.cut()

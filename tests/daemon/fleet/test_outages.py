@@ -47,28 +47,6 @@ def test_a_process_goes_on_by_itself_after_postgresql_was_away(
     assert fleet.crystals(place) == ["by the inbox"]
 
 
-@pytest.mark.parametrize("away", [0.0, 2.0])
-def test_a_job_whose_end_could_not_be_told_holds_up_nobody(fleet: Fleet, postgres: Postgres, away: float) -> None:
-    """Its process lives on, and says so every ten seconds."""
-    place = fleet.place()
-    with (
-        Partition(postgres.port) as door,
-        fleet.process(database=door.through(fleet.url), DREAMD_DREAM__MIN_CHUNKS="1") as process,
-    ):
-        door.lose_question(b"procrastinate_finish_job", *([door.refuse] if away else []))
-        fleet.note(place, "the first")
-        fleet.put(place, kind="session_end")
-        until(lambda: door.lost)
-        time.sleep(away)
-        door.heal()
-        fleet.note(place, "the second")
-        fleet.put(place, kind="session_end")
-        until(lambda: not fleet.waiting(place), seconds=75)
-        assert fleet.row(place)["problem"] == ""
-        assert process.process.poll() is None
-    assert sorted(fleet.crystals(place)) == ["the first", "the second"]
-
-
 def test_it_says_that_the_object_store_is_away_until_it_is_there(fleet: Fleet, s3: S3) -> None:
     with Partition(s3.port) as store:
         fleet.options = {name: store.through(value) for name, value in s3.options.items()}
