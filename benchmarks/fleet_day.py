@@ -231,7 +231,7 @@ class Day:
         try:
             lease = held[0] if held else self._leases.take(workspace, hand.session.id)
         except NotKeptError:
-            self._leases.put_off(workspace, timedelta(seconds=1))
+            self._leases.settle(workspace, timedelta(seconds=1), done=False)
             self._finish(job["id"])
             self.figures.counts["refused"] += 1
             return True

@@ -90,7 +90,7 @@ class Work:
         except (NotKeptError, BusyError, QuotaError) as error:
             log.info("job_put_off", why=str(error))
             with suppress(DreamdError):
-                self._leases.put_off(workspace, _wait_after(error))
+                self._leases.settle(workspace, _wait_after(error), done=False)
         except (FencedError, UnreachableError, NotFoundError) as error:
             log.info("job_ended", why=str(error))  # the sweep finds what was not committed
         except Exception as error:  # noqa: BLE001 - it is told, and tried again later

@@ -347,13 +347,9 @@ class Leases(Statements):
         """Have nobody hold the workspace; who does finds out at its next step, and commits nothing more."""
         self._database.rows("UPDATE workspaces SET owner = NULL WHERE id = %(id)s", {"id": workspace})
 
-    def settle(self, workspace: int, due_in: timedelta | None) -> None:
-        """Note that a job of the workspace is done; it wants another one after `due_in`."""
-        self._database.rows(_SETTLE, {"id": workspace, "due_in": due_in, "done": True})
-
-    def put_off(self, workspace: int, due_in: timedelta) -> None:
-        """Note that a job of the workspace could not be done now; it wants another one after `due_in`."""
-        self._database.rows(_SETTLE, {"id": workspace, "due_in": due_in, "done": False})
+    def settle(self, workspace: int, due_in: timedelta | None, *, done: bool = True) -> None:
+        """Note that a job of the workspace is done, or could not be now; it wants another one after `due_in`."""
+        self._database.rows(_SETTLE, {"id": workspace, "due_in": due_in, "done": done})
 
     def settle_failed(self, workspace: int, problem: str) -> None:
         """Note that a job of the workspace has failed; each failure in a row doubles the wait for the next."""
