@@ -19,7 +19,8 @@ from enum import StrEnum
 
 from graphs.checks import PROTECTING, vetoed
 from graphs.input_budget import numbered
-from graphs.room import Archive, fit
+from graphs.ports import Memory
+from graphs.room import fit
 from graphs.sheet import SAID_ALREADY, Sheet
 from state.changes.change import Change, CurrentLine
 from state.changes.owner import same_as_deleted
@@ -198,7 +199,7 @@ def carry_out(
     snapshot: Snapshot,
     approved: Mapping[int, tuple[StagedChange, str]],
     undone: Mapping[int, StagedChange],
-    archive: Archive,
+    archive: Memory,
     evidence: Mapping[str, tuple[str, ...]],
 ) -> Carried:
     """Carry staged changes out, each with the owner's own text perhaps, and take applied ones back.

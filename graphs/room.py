@@ -17,11 +17,9 @@ that were used most, then those to what mattered most. The crystals of the other
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
-from typing import Protocol
 
-from graphs.ports import Trial
+from graphs.ports import Memory, Trial
 from graphs.sheet import MAX_OLD_LINES, Sheet
 from state.changes.change import Change, CurrentLine
 from state.crystals.crystal import Crystal
@@ -61,13 +59,7 @@ AROUND_A_LINE = 3  # its bullet, a blank, and the end of the row
 _STAY = frozenset((SectionName.POINTERS, SectionName.NICHE, SectionName.SKILLS))
 
 
-class Archive(Protocol):
-    """The port of this node: search as if some more crystals were stored."""
-
-    def trial(self, crystals: Sequence[Crystal]) -> AbstractContextManager[Trial]: ...
-
-
-def fit(sheet: Sheet, archive: Archive) -> None:
+def fit(sheet: Sheet, archive: Memory) -> None:
     """Point to what the model evicted, evict until it fits, then mend the pointers that stay in the file.
 
     What cannot be verified stays, with a refusal.
@@ -176,7 +168,7 @@ def _spare_old_text(sheet: Sheet) -> list[CurrentLine]:
     return spare
 
 
-def _leave(sheet: Sheet, lines: Sequence[CurrentLine], archive: Archive) -> bool:
+def _leave(sheet: Sheet, lines: Sequence[CurrentLine], archive: Memory) -> bool:
     """Take these lines out, each with a pointer if there is room for one; return whether any could leave.
 
     The pointer of what is past takes no other's place.
@@ -197,7 +189,7 @@ def _leave(sheet: Sheet, lines: Sequence[CurrentLine], archive: Archive) -> bool
     return len(sheet.changes) > before
 
 
-def _point_to_evicted(sheet: Sheet, archive: Archive) -> None:
+def _point_to_evicted(sheet: Sheet, archive: Memory) -> None:
     """Give the evictions that the model asked for their pointers; a line that no words lead to stays."""
     asked = {
         one.operation.lines[0]: one.operation
@@ -230,7 +222,7 @@ def _led_away(line: CurrentLine, pointer: CurrentLine | None) -> Change:
 
 
 def _led_to(
-    sheet: Sheet, wanted: Sequence[tuple[CurrentLine, Operation | None]], archive: Archive
+    sheet: Sheet, wanted: Sequence[tuple[CurrentLine, Operation | None]], archive: Memory
 ) -> list[tuple[CurrentLine, Operation | None, str | None]]:
     """Return for each line the words that lead the search to it, those that were asked for if they do.
 
@@ -286,7 +278,7 @@ def _pointer_line(sheet: Sheet, topic: str, keywords: str, crystal: str, importa
     return CurrentLine("", SectionName.POINTERS, text, importance, Trust.AGENT, now, crystal=crystal)
 
 
-def _mend(sheet: Sheet, archive: Archive) -> None:
+def _mend(sheet: Sheet, archive: Memory) -> None:
     """Verify the pointers that stay in the file; one that no longer resolves gets other words, or leaves.
 
     Those that this dream made are verified already.

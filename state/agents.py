@@ -43,21 +43,9 @@ READERS = {
 }
 AGENTS = ("", *READERS)
 # What MCP clients call themselves, by a part of it; the first that fits.
-_CALLED = {
-    "claude-code": "claude-code",
-    "claude": "claude-desktop",
-    "codex": "codex",
-    "cursor": "cursor",
-    "gemini": "gemini",
-    "opencode": "opencode",
-    "visual-studio-code": "vscode",
-    "vscode": "vscode",
-    "copilot": "vscode",
-    "windsurf": "windsurf",
-    "zed": "zed",
-    "cline": "cline",
-    "inspector": "inspector",
-}
+_CALLED = dict(zip(READERS, READERS, strict=True)) | {
+    "claude": "claude-desktop", "visual-studio-code": "vscode", "copilot": "vscode",
+}  # fmt: skip
 _LOOKED_AT = 100
 
 

@@ -221,33 +221,11 @@ class QuotaError(DreamdError):
         self.passing = retry_seconds > 0
 
 
-# One class for each code: what a program may be told.
-KINDS: tuple[type[DreamdError], ...] = (
-    DreamdError,
-    UsageError,
-    ForeignError,
-    NothingToDoError,
-    RejectedError,
-    ConflictError,
-    BusyError,
-    NotKeptError,
-    OverloadedError,
-    NotFoundError,
-    UnknownWorkspaceError,
-    ExpiredError,
-    AlreadyPromotedError,
-    UnsupportedInstructionError,
-    ConfirmRequiredError,
-    StorageError,
-    DocumentError,
-    ModelError,
-    CeilingError,
-    FencedError,
-    StoppedError,
-    UnreachableError,
-    UnknownOutcomeError,
-    ForbiddenError,
-    QuotaError,
+# One class for each code, in their order here: what a program may be told.
+KINDS: tuple[type[DreamdError], ...] = tuple(
+    one
+    for one in tuple(globals().values())
+    if isinstance(one, type) and issubclass(one, DreamdError) and "code" in vars(one)
 )
 
 

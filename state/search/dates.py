@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from functools import cache
 from itertools import islice
 
-from state.text.languages.loader import languages, months, phrases, words
+from state.text.languages.loader import either, languages, months, phrases, words
 
 _YEAR = r"(?:19|20)\d\d"
 _NUMBER = "1[0-2]|0?[1-9]"
@@ -101,7 +101,7 @@ def _relative(now: datetime) -> dict[str, list[Period]]:
 def _dates() -> re.Pattern[str]:
     names = sorted(months(), key=len, reverse=True)
     han = "|".join(name for name in names if name.endswith("月"))
-    month = _any_of([name for name in names if not name.endswith("月")])
+    month = either(name for name in names if not name.endswith("月"))
     # Alone, some months are written with a capital: "may" and "march" are verbs too.
     whole = (
         form for rows in languages() for forms in rows.get("months", ()) for form in forms[:1] + _inflected(forms)
@@ -126,14 +126,6 @@ def _dates() -> re.Pattern[str]:
 def _inflected(forms: Sequence[str]) -> list[str]:
     """Return the forms of a month that are no abbreviations of its name."""
     return [form for form in forms if not forms[0].startswith(form)]
-
-
-def _any_of(names: Sequence[str]) -> str:
-    """Return an expression of the first name that fits; each first letter stands once: Python tries way by way."""
-    rest: dict[str, list[str]] = {}
-    for name in names:
-        rest.setdefault(name[0], []).append(name[1:])
-    return "|".join(f"{first}(?:{'|'.join(tails)})" for first, tails in rest.items())
 
 
 def _day(moment: datetime) -> Period:
