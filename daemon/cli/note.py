@@ -41,6 +41,7 @@ def note(arguments: argparse.Namespace) -> int:
         import json
 
         fields = {"at": f"{taken.at:%Y-%m-%dT%H:%M:%SZ}", "importance": taken.importance, "text": taken.text}
+        fields["crystal"] = "pending"  # as the tool says
         fields |= {"replaces": taken.replaces} if taken.replaces else {}
         sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
     else:

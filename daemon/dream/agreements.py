@@ -35,7 +35,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.changes import Changes
 from state.stores.history.lineage import Lineage
 from state.text.line import LINE_CHARACTERS, as_line
-from state.text.words import normalise
+from state.text.words import counted, normalise
 from state.trust import Trust
 
 SECTIONS = (SectionName.PHENOTYPE, SectionName.BOND)
@@ -103,7 +103,7 @@ def propose_agreements(store: Store, now: datetime, environment: Mapping[str, st
                 changes.decide(one.number, Decision.OUTDATED, now)
             changes.propose(f"{now:%Y%m%dT%H%M%S%f}Z", staged, now)
     if staged:
-        said = "1 line" if len(staged) == 1 else f"{len(staged)} lines"
+        said = counted(len(staged), "line")
         store.notices.add(f"several of your workspaces agree on {said}: 'dreamd review --global' shows them")
     return len(staged)
 

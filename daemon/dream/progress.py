@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from state.document.operations import Why
 from state.document.sections import SectionName
+from state.text.words import counted
 
 if TYPE_CHECKING:
     from graphs.sheet import Sheet
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
     from state.stores.history.ledger import Finished, Ledger
 
 _KINDS = {
-    "N": "notes",
-    "C": "crystals",
-    "G": "questions",
-    "S": "skills",
-    "E": "economics",
-    "T": "old lines",
-    "W": "in open sessions",
+    "N": "note",
+    "C": "crystal",
+    "G": "question",
+    "S": "skill",
+    "E": "economics line",
+    "T": "old line",
+    "W": "open item",
 }
 _SHOWN = 5
 
@@ -81,7 +82,7 @@ def _joined(steps: "list[Finished]") -> "Finished":
 def gathered(snapshot: "Snapshot") -> Step:
     """Say what a dream reads."""
     kinds = [piece.id[0] for piece in snapshot.evidence]
-    figures = ", ".join(f"{kinds.count(kind)} {name}" for kind, name in _KINDS.items() if kind in kinds)
+    figures = ", ".join(counted(kinds.count(kind), name) for kind, name in _KINDS.items() if kind in kinds)
     return Step("gather", figures or "nothing new")
 
 
@@ -89,11 +90,11 @@ def answered(node: str, sheet: "Sheet") -> Step:
     """Say what became of an answer."""
     applied, waits = (sum(map(which, sheet.told)) for which in (lambda one: one.applied, lambda one: one.waits))
     mend = sum(one.mend for one in sheet.told) + len(sheet.unread)
-    waiting = f", {waits} wait for the owner" if waits else ""
-    return Step(node, f"{applied} operations stand, {mend} refused{waiting}")
+    waiting = f", {waits} for the owner to decide" if waits else ""
+    return Step(node, f"{counted(applied, 'operation')} applied, {mend} refused{waiting}")
 
 
 def evicted(dream: "Dream") -> Step:
     """Say how the file came to fit."""
     gone = [line for line, why in dream.left if why is Why.EVICTED and line.section is not SectionName.POINTERS]
-    return Step("evict", f"{len(gone)} lines to pointers, {len(dream.after):,} characters")
+    return Step("evict", f"{counted(len(gone), 'line')} to pointers, {len(dream.after):,} characters")

@@ -37,6 +37,7 @@ from state.errors import DreamdError, FencedError, NothingToDoError, RejectedErr
 from state.stores.database.tables import Run
 from state.stores.history.changes import Changes
 from state.stores.history.ledger import Ledger
+from state.text.words import counted
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -123,7 +124,9 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None], listen
     settle_document(store)
     migrate(store, now)
     if settled := settle(store, now):
-        on_step(Step("review", f"{settled} changes that nobody decided, or whose lines are gone, wait no longer"))
+        on_step(
+            Step("review", f"{counted(settled, 'change')} no longer open: not decided in time, or its lines are gone")
+        )
     propose_agreements(store, now)
     absorbed = absorb_transcripts(
         store, transcript_files(store.workspace, store.config), now, lambda line: on_step(Step("ingest", line))
@@ -135,11 +138,11 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None], listen
     items = maintain(store, now).promoted + hand_over(store, now)
     sweep(store, now)
     if notes or absorbed.turns:
-        on_step(Step("absorb", f"{notes} new notes, {absorbed.turns} new turns"))
+        on_step(Step("absorb", f"{counted(notes, 'new note')}, {counted(absorbed.turns, 'new turn')}"))
     if items:
-        on_step(Step("sessions", f"{items} items that left working memory"))
+        on_step(Step("sessions", f"{counted(items, 'item')} from working memory"))
     if vectors := embed_waiting(store):
-        on_step(Step("embed", f"{vectors} new vectors"))
+        on_step(Step("embed", counted(vectors, "new vector")))
     if merged := merge_duplicates(store, most=COMPARED)[1]:
         on_step(Step("compare", f"{merged} said before"))
 
@@ -193,7 +196,7 @@ def _resume(store: Store, run: Run, mode: Mode, steps: StepRecord, listener: Lis
 def _run(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> Outcome:
     dream, is_dry = begun.id, begun.mode is Mode.DRY
     try:
-        snapshot, ended = _dreamt(store, begun, on_step)
+        begun, snapshot, ended = _dreamt(store, begun, on_step)
     except (FencedError, StoppedError, sqlite3.OperationalError):
         # The next dream goes on with this run: it is the next owner's, the daemon's after its restart, or state.db
         # was full or busy.
@@ -221,8 +224,11 @@ def _run(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> Outcom
             drop(store)
 
 
-def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tuple[Snapshot, Ended]:
-    """Return what a dream has read, and how it ended. One without a model, or without news, is no conversation."""
+def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tuple[_Begun, Snapshot, Ended]:
+    """Return what a dream has read, and how it ended. One without a model, or without news, is no conversation.
+
+    One that cannot go on with what it has read is returned as one that has just begun.
+    """
     dream, mode = begun.id, begun.mode
     model = model_for(store.config, store.ledger, dream, begun.listener)
     window = model.context_window if model else None
@@ -244,7 +250,7 @@ def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tup
     if model is None or not has_news(snapshot):
         dreamer.ended = dreamer.without_model()
         if (made := dreamer.ended.dream) is not None:
-            on_step(Step("synthesize", f"{len(made.operations)} operations by {made.author}"))
+            on_step(Step("synthesize", f"{counted(len(made.operations), 'operation')} by {made.author}"))
         _report_end(dreamer.ended, on_step)
         dreamer.commit()
     elif mode is Mode.DRY:
@@ -255,7 +261,7 @@ def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tup
     assert dreamer.ended is not None
     if dreamer.ended.dream is not None and mode is not Mode.DRY:
         on_step(Step("commit", f"version {dreamer.ended.dream.number}"))
-    return dreamer.snapshot, dreamer.ended
+    return begun, dreamer.snapshot, dreamer.ended
 
 
 def _streamed(dreamer: Dreamer, saver: "SqliteSaver | None", begun: _Begun, on_step: Callable[[Step], None]) -> None:

@@ -26,6 +26,7 @@ from state.stores.disk.disk import leads_elsewhere
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.text.chunks import chunk
+from state.text.words import counted
 from state.trust import Trust
 
 # What was done is worth finding again, and seldom worth the attention of a dream.
@@ -77,7 +78,7 @@ def absorb_transcripts(
         turns += count
         problems += unread
         if count:
-            report(f"{path.name}: {count} turns")
+            report(f"{path.name}: {counted(count, 'turn')}")
     return Absorbed(turns, tuple(problems))
 
 

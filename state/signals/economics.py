@@ -9,6 +9,7 @@ from state.codec import first_problem
 from state.document.sections import NO_FEED
 from state.errors import DocumentError
 from state.text.line import as_line
+from state.text.words import counted
 
 MAX_BYTES = 256 * 1024
 MAX_SKILLS = 100
@@ -68,10 +69,10 @@ def niche_lines(economics: Economics | None) -> tuple[str, ...]:
     """Return the lines of The Niche, each known by the words before its colon; one that says so without a feed."""
     if economics is None:
         return (NO_FEED,)
-    buyers = _counted(economics.unique_buyers, "unique buyer")
+    buyers = counted(economics.unique_buyers, "unique buyer")
     lines = [
         f"Economics: {_usdc(economics.total_earnings_usdc)} earned, {_usdc(economics.total_spent_usdc)} spent",
-        f"Marketplace: {_counted(economics.listed_skill_count, 'skill')} listed, {buyers}",
+        f"Marketplace: {counted(economics.listed_skill_count, 'skill')} listed, {buyers}",
     ]
     best = sorted(economics.top_earning_skills, key=lambda skill: (-skill.earnings_usdc, skill.name))[:SHOWN_SKILLS]
     if best:
@@ -84,7 +85,7 @@ def niche_lines(economics: Economics | None) -> tuple[str, ...]:
 def _skill(skill: SkillEarning) -> str:
     name = as_line(skill.name, _NAME_CHARACTERS).replace(":", " ").strip()
     shown = name or "a skill without a usable name"
-    return f"{shown} ({_usdc(skill.earnings_usdc)}, {_counted(skill.purchases, 'purchase')})"
+    return f"{shown} ({_usdc(skill.earnings_usdc)}, {counted(skill.purchases, 'purchase')})"
 
 
 def _trend(days: tuple[DayEarning, ...]) -> str:
@@ -100,7 +101,3 @@ def _trend(days: tuple[DayEarning, ...]) -> str:
 
 def _usdc(amount: float) -> str:
     return f"{amount:,.2f} USDC"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

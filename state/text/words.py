@@ -150,6 +150,11 @@ def numbers(text: str) -> tuple[str, ...]:
     return tuple(number.replace(",", "") if _THOUSANDS.fullmatch(number) else number for number in found)
 
 
+def counted(count: int, noun: str) -> str:
+    """Write a number of things: 0 notes, 1 note, 1,200 notes."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def jaccard(a: Collection[str], b: Collection[str]) -> float:
     """Shared words among all words, in [0, 1]; 0 when both are empty: nothing is shared."""
     left, right = frozenset(a), frozenset(b)

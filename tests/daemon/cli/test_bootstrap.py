@@ -250,9 +250,9 @@ def test_a_note_is_appended_and_a_secret_in_it_is_left_out(told: Transcript, her
         $ dreamd note the token is <secret>
         noted (with 1 secret left out)
         $ dreamd note the token is <secret> --json
-        …"text": "the token is [redacted: github token]"}
+        …"text": "the token is [redacted: github token]", "crystal": "pending"}
         $ piping "Grüße 東京 🍵\\nzweite Zeile\\n\udcff" | dreamd note - --json
-        {"at": "…Z", "importance": 0.7, "text": "Grüße 東京 🍵\\nzweite Zeile\\n\\\\udcff"}
+        {"at": "…Z", "importance": 0.7, "text": "Grüße 東京 🍵\\nzweite Zeile\\n\\\\udcff", "crystal": "pending"}
         $ dreamd bootstrap
         …-5 degrees this morning…--verbose is the flag…(importance: 0.9) Ada prefers tea
     """,

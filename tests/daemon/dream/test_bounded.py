@@ -196,3 +196,22 @@ def test_a_dream_that_was_killed_goes_on_with_its_answer_and_says_what_it_cost(t
             done = dreamt(store)
             assert (model.count, done.resumed, done.pending) == (1, True, 1)
             assert (done.dream.usage.calls, done.dream.notes) == (1, 1)
+
+
+def test_one_that_has_read_something_else_by_now_begins_anew_and_says_so(tmp_path: Path) -> None:
+    steps = list[Step]()
+
+    def kill(step: Step) -> None:
+        if step.node == "guard":
+            raise KeyboardInterrupt
+
+    with ScriptedModel(good) as model:
+        config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
+        with working(tmp_path / "agent", config) as store:
+            note(store, "Ada prefers tea over coffee")
+            with pytest.raises(KeyboardInterrupt):
+                dream_now(store, Reason.MANUAL, Mode.AUTO, kill)
+            store.workspace.document.write_text("# Ours\n\nThe harbour wall is of granite.\n", encoding="utf-8")
+            done = dream_now(store, Reason.MANUAL, Mode.AUTO, steps.append)
+            assert (model.count, done.resumed, done.dream.notes) == (2, False, 1)
+    assert {"1 note", "1 operation applied, 0 refused"} <= {step.figures for step in steps}
