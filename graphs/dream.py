@@ -32,8 +32,8 @@ _SAID_NOTHING = "(no text)"
 UNSAID = "the answer changes nothing and names no note as consumed"
 
 
-class Dreaming(TypedDict):
-    """The state of a dream under way: what was said so far and what that cost.
+class Dreaming(TypedDict, total=False):
+    """The state of a dream under way, or what a node adds to it: what was said so far and what that cost.
 
     `upto` are the rows of the last crystal and note that it has read, and the number of its next line; `failure` says
     why it goes on without a model.
@@ -41,15 +41,6 @@ class Dreaming(TypedDict):
 
     messages: Annotated[list[talk.Message], operator.add]
     usage: Annotated[list[dict[str, Any]], operator.add]
-    failure: str
-    upto: list[int]
-
-
-class Step(TypedDict, total=False):
-    """What a node adds to that state."""
-
-    messages: list[talk.Message]
-    usage: list[dict[str, Any]]
     failure: str
     upto: list[int]
 
@@ -73,13 +64,13 @@ class Dreamer:
 
     # With a model.
 
-    def gather(self, _: Dreaming) -> Step:
+    def gather(self, _: Dreaming) -> Dreaming:
         """Say everything that the dream reads."""
         read = self.snapshot
         upto = [read.newest, max((row for row, _ in read.taken), default=0), read.next_line]
         return {"messages": talk.opening(self.snapshot), "upto": upto}
 
-    def synthesize(self, state: Dreaming) -> Step:
+    def synthesize(self, state: Dreaming) -> Dreaming:
         """Ask the model once; where it fails, and that is allowed, the dream goes on without it."""
         assert self.ports.model is not None
         try:
@@ -96,18 +87,18 @@ class Dreamer:
         said = {"role": "assistant", "content": answer.text}
         return {"messages": [said], "usage": [_paid(answer)]}
 
-    def guard(self, state: Dreaming) -> Step:
+    def guard(self, state: Dreaming) -> Dreaming:
         """Say what became of each operation, if something is left to mend or to choose."""
         sheet = talk.heard(self.snapshot, state["messages"])
         further = talk.reply(sheet, len(_answers(state["messages"])))
         return {"messages": [further] if further and not state["failure"] else []}
 
-    def evict(self, state: Dreaming) -> Step:
+    def evict(self, state: Dreaming) -> Dreaming:
         """Fit the file to its budget and conclude."""
         self.ended = self._concluded(state)
         return {}
 
-    def commit(self, state: Dreaming | None = None) -> Step:
+    def commit(self, state: Dreaming | None = None) -> Dreaming:
         """Commit the dream: write MEMORY.md and the stores through the port."""
         if self.ended is None and state is not None:  # it goes on after an interruption
             self.ended = self._concluded(state)

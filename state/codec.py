@@ -3,6 +3,7 @@
 Reading checks everything: an unknown key, a missing one or a wrong type is a StorageError, never a half-read value.
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -54,6 +55,15 @@ def first_problem(error: "ValidationError", whole: str = "") -> str:
     place, problem = problems_of(error)[0]
     place = place or whole
     return " ".join((f"{place}: {problem}" if place else problem).split())
+
+
+def each_text(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - JSON has no better type
+    """Return plain data with each of its texts changed, names too."""
+    if isinstance(value, dict):
+        return {change(str(name)): each_text(one, change) for name, one in value.items()}
+    if isinstance(value, list):
+        return [each_text(one, change) for one in value]
+    return change(value) if isinstance(value, str) else value
 
 
 def _kind(value: object) -> Any:  # noqa: ANN401 - types are hashable, which mypy does not know of all

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from daemon.config.settings import Config
+from state.codec import each_text
 from state.secrets.policy import DEFAULT as REDACTION
 
 DEFAULT = "default"
@@ -85,7 +86,7 @@ def _shown(key: str, value: Any) -> str:  # noqa: ANN401 - any value of a config
         value = f"{len(value)} texts"
     if key == "model.api_base" and value:
         value = _without_login(value)
-    return json.dumps(_harmless(value), ensure_ascii=False)
+    return json.dumps(each_text(value, lambda text: REDACTION.of(text)[:_LONGEST]), ensure_ascii=False)
 
 
 def _without_login(address: str) -> str:
@@ -97,13 +98,3 @@ def _without_login(address: str) -> str:
     return (
         f"{scheme}{slashes}{'[redacted]@' if login or at else ''}{place[0]}{'?[redacted]' if len(place) > 1 else ''}"
     )
-
-
-def _harmless(value: Any) -> Any:  # noqa: ANN401 - as above
-    if isinstance(value, str):
-        return REDACTION.of(value)[:_LONGEST]
-    if isinstance(value, list):
-        return [_harmless(one) for one in value]
-    if isinstance(value, dict):
-        return {REDACTION.of(str(name)): _harmless(one) for name, one in value.items()}
-    return value

@@ -129,9 +129,5 @@ def _value(text: str) -> Any:  # noqa: ANN401 - checked by the model of the conf
         value = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):
         return text
-    return value if isinstance(value, (bool, int, float, list)) or value is None or _is_table(text, value) else text
-
-
-def _is_table(text: str, value: object) -> bool:
-    """Tell whether a text was meant as a table; one such as "a: b" was not."""
-    return isinstance(value, dict) and text.lstrip().startswith("{")
+    is_table = isinstance(value, dict) and text.lstrip().startswith("{")  # "a: b" was not meant as one
+    return value if isinstance(value, (bool, int, float, list)) or value is None or is_table else text

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from daemon.workspace.stores import Store
 from graphs.ports import Answer, Request
-from state.codec import decode, encode
+from state.codec import decode, each_text, encode
 from state.secrets.policy import Redaction
 from state.stores.database.connection import transaction
 
@@ -60,13 +60,5 @@ def _each_text(answer: str, change: Callable[[str], str]) -> str:
         value = json.loads(answer)
     except (ValueError, RecursionError):
         return change(answer)
-
-    def changed(value: object) -> object:
-        if isinstance(value, dict):
-            return {change(name): changed(one) for name, one in value.items()}
-        if isinstance(value, list):
-            return [changed(one) for one in value]
-        return change(value) if isinstance(value, str) else value
-
-    new = changed(value)
+    new = each_text(value, change)
     return answer if new == value else json.dumps(new, ensure_ascii=False)
