@@ -23,21 +23,30 @@ from tests.graphs.lives import Life, lives, snapshots
 from tests.graphs.world import POINTERS, World, ports
 from tests.support.long_variants import examples
 
-MANY = examples(400)
+REFUSED = "These were refused:"
 
 
-def played(life: Life) -> Sheet:
-    """The sheet after every answer, and what the program does then."""
+@examples(800)
+@given(lives())
+def test_whatever_is_answered_a_dream_keeps_its_laws(life: Life) -> None:
+    """A life is costly to draw and to play: each law looks at the same ones, as the dream comes to them."""
     sheet = talk.heard(life.read, life.messages())
+    the_lines_of_the_text_are_the_lines_of_the_sheet(sheet, render(sheet.document))
+    a_third_of_the_memory_at_most_changes_without_asking(life, sheet)
     extractive.finish(sheet)
-    return sheet
-
-
-def dreamt(life: Life) -> tuple[Sheet, Dream]:
-    """The dream that is committed."""
-    sheet = played(life)
+    the_lines_of_the_text_are_the_lines_of_the_sheet(sheet, render(sheet.document))
+    nothing_of_the_owners_leaves_without_asking(life, sheet)
     fit(sheet, World())
-    return sheet, sheet.dream("scripted", Usage(), 0.0)
+    dream = sheet.dream("scripted", Usage(), 0.0)
+    the_lines_of_the_text_are_the_lines_of_the_sheet(sheet, dream.after)
+    no_section_is_missing_and_no_line_stands_twice(sheet, dream)
+    each_line_that_left_is_a_crystal_of_the_dream(life, dream)
+    the_changes_are_the_dream_and_undoing_them_gives_the_old_lines_back(life, dream)
+    the_file_fits_its_budget_or_says_why_not(life, sheet, dream)
+    what_the_owner_deleted_or_had_forgotten_never_comes(life, dream)
+    a_note_that_no_answer_names_is_not_taken_in(life, dream)
+    it_is_a_value_that_can_be_kept_without_what_is_secret_or_forgotten(life, dream)
+    the_same_conversation_comes_to_the_same_sheet(life, sheet, dream)
 
 
 def rows_of(sheet: Page) -> Counter[tuple[object, str, bool]]:
@@ -46,29 +55,37 @@ def rows_of(sheet: Page) -> Counter[tuple[object, str, bool]]:
     )
 
 
-def rows_in(text: str) -> Counter[tuple[object, str, bool]]:
-    return Counter((name, block.key, block.pinned) for name, block in parse(text).lines())
+def the_lines_of_the_text_are_the_lines_of_the_sheet(sheet: Sheet, text: str) -> None:
+    assert rows_of(sheet) == Counter((name, block.key, block.pinned) for name, block in parse(text).lines())
 
 
-@MANY
-@given(lives())
-def test_the_lines_of_the_text_are_the_lines_of_the_sheet(life: Life) -> None:
-    sheet = talk.heard(life.read, life.messages())
-    assert rows_of(sheet) == rows_in(render(sheet.document))
-    extractive.finish(sheet)
-    assert rows_of(sheet) == rows_in(render(sheet.document))
-    fit(sheet, World())
-    dream = sheet.dream("scripted", Usage(), 0.0)
-    assert rows_of(sheet) == rows_in(dream.after)
+def a_third_of_the_memory_at_most_changes_without_asking(life: Life, sheet: Sheet) -> None:
+    today = life.read.now.date().isoformat()
+    began = [line for line in life.read.lines if line.section not in WRITTEN_BY_CODE]
+    stand = [(content_terms(line.text), set(numbers(line.text))) for line in sheet.standing]
+
+    def is_said(text: str) -> bool:
+        words, counted = content_terms(text), set(numbers(text))
+        return any(counted <= figures and 3 * len(words & said) >= 2 * len(words) for said, figures in stand)
+
+    gone = [line for line in began if not is_said(line.text) and not ("" < line.until < today)]
+    assert len(gone) <= max(CHANGED, len(began) // 3)
+    evicted = [change for change in sheet.changes if change.why in (Why.EVICTED, Why.ANSWERED)]
+    assert len(evicted) <= EVICTIONS
+
+
+def nothing_of_the_owners_leaves_without_asking(life: Life, sheet: Sheet) -> None:
+    theirs = {line.id: line for line in life.read.lines if line.pinned or line.id in life.read.handwritten}
+    assert {name: sheet.lines.get(name) for name in theirs} == theirs
+
+
+def no_section_is_missing_and_no_line_stands_twice(sheet: Sheet, dream: Dream) -> None:
     assert parse(dream.after).missing == parse(dream.after).doubled == ()
     stand = Counter(normalise(line.text) for line in sheet.standing)
     assert max(stand.values(), default=1) == 1
 
 
-@MANY
-@given(lives())
-def test_each_line_that_left_is_a_crystal_of_the_dream(life: Life) -> None:
-    _, dream = dreamt(life)
+def each_line_that_left_is_a_crystal_of_the_dream(life: Life, dream: Dream) -> None:
     redact = life.read.redaction.of
     said = {one.id: redact(one.text) for one in life.read.notes}  # as notes come in
     known = {one.id: one.text for one in (*dream.crystals, *life.read.twins, *life.read.pointed)} | said
@@ -78,10 +95,7 @@ def test_each_line_that_left_is_a_crystal_of_the_dream(life: Life) -> None:
             assert normalise(known[line.crystal]) == normalise(redact(line.text))
 
 
-@MANY
-@given(lives())
-def test_the_changes_are_the_dream_and_undoing_them_gives_the_old_lines_back(life: Life) -> None:
-    _, dream = dreamt(life)
+def the_changes_are_the_dream_and_undoing_them_gives_the_old_lines_back(life: Life, dream: Dream) -> None:
     page = Page(life.read.text, (*life.read.lines, *life.read.old_text), life.read.next_line)
     before = rows_of(page)
     for change in dream.changes:
@@ -101,45 +115,13 @@ def today(page: Page, lines: Sequence[CurrentLine]) -> tuple[CurrentLine, ...]:
     return tuple(line for line in found if line is not None)
 
 
-@MANY
-@given(lives())
-def test_nothing_of_the_owners_leaves_without_asking(life: Life) -> None:
-    sheet = played(life)
-    theirs = {line.id: line for line in life.read.lines if line.pinned or line.id in life.read.handwritten}
-    assert {name: sheet.lines.get(name) for name in theirs} == theirs
-
-
-@MANY
-@given(lives())
-def test_a_third_of_the_memory_at_most_changes_without_asking(life: Life) -> None:
-    sheet = talk.heard(life.read, life.messages())
-    today = life.read.now.date().isoformat()
-    began = [line for line in life.read.lines if line.section not in WRITTEN_BY_CODE]
-    stand = [(content_terms(line.text), set(numbers(line.text))) for line in sheet.standing]
-
-    def is_said(text: str) -> bool:
-        words, counted = content_terms(text), set(numbers(text))
-        return any(counted <= figures and 3 * len(words & said) >= 2 * len(words) for said, figures in stand)
-
-    gone = [line for line in began if not is_said(line.text) and not ("" < line.until < today)]
-    assert len(gone) <= max(CHANGED, len(began) // 3)
-    evicted = [change for change in sheet.changes if change.why in (Why.EVICTED, Why.ANSWERED)]
-    assert len(evicted) <= EVICTIONS
-
-
-@MANY
-@given(lives())
-def test_the_file_fits_its_budget_or_says_why_not(life: Life) -> None:
-    sheet, dream = dreamt(life)
+def the_file_fits_its_budget_or_says_why_not(life: Life, sheet: Sheet, dream: Dream) -> None:
     assert len(dream.after) <= life.read.budget or "budget" in {one.guard for one in sheet.refused}
     pinned = {line.id for line in life.read.lines if line.pinned}
     assert pinned <= sheet.lines.keys()
 
 
-@MANY
-@given(lives())
-def test_what_the_owner_deleted_or_had_forgotten_never_comes(life: Life) -> None:
-    _, dream = dreamt(life)
+def what_the_owner_deleted_or_had_forgotten_never_comes(life: Life, dream: Dream) -> None:
     for line in dream.came:
         assert not life.read.forgotten.found(line.text), line.text
         assert not any(same_as_deleted(line.text, one) for one in life.read.tombstones), line.text
@@ -147,18 +129,7 @@ def test_what_the_owner_deleted_or_had_forgotten_never_comes(life: Life) -> None
         assert crystal in life.read.notes or not life.read.forgotten.found(crystal.text)
 
 
-@MANY
-@given(lives())
-def test_the_same_conversation_comes_to_the_same_sheet(life: Life) -> None:
-    one, other = dreamt(life), dreamt(life)
-    assert one[1] == other[1]
-    assert (one[0].told, one[0].refused, one[0].lines) == (other[0].told, other[0].refused, other[0].lines)
-
-
-@MANY
-@given(lives())
-def test_a_note_that_no_answer_names_is_not_taken_in(life: Life) -> None:
-    _, dream = dreamt(life)
+def a_note_that_no_answer_names_is_not_taken_in(life: Life, dream: Dream) -> None:
     for piece in life.read.evidence:
         if piece.kind is Kind.NOTE and not piece.replaces and not any(f'"{piece.id}"' in one for one in life.answers):
             taken = int(piece.id[1:]) in dream.taken
@@ -168,7 +139,22 @@ def test_a_note_that_no_answer_names_is_not_taken_in(life: Life) -> None:
             assert piece.crystal not in dream.dreamt
 
 
-@MANY
+def it_is_a_value_that_can_be_kept_without_what_is_secret_or_forgotten(life: Life, dream: Dream) -> None:
+    assert decode_record(encode_record(dream), "a record") == dream
+    assert json.loads(encode_record(dream))["format"]
+    assert "sk-ant-api03" not in encode(dream.refused)
+    assert not life.read.forgotten.found(encode(dream.refused) + encode(dream.operations))
+
+
+def the_same_conversation_comes_to_the_same_sheet(life: Life, sheet: Sheet, dream: Dream) -> None:
+    again = talk.heard(life.read, life.messages())
+    extractive.finish(again)
+    fit(again, World())
+    assert again.dream("scripted", Usage(), 0.0) == dream
+    assert (again.told, again.refused, again.lines) == (sheet.told, sheet.refused, sheet.lines)
+
+
+@examples(400)
 @given(lives())
 def test_a_model_is_told_of_every_refusal_and_never_asked_again_for_what_applied(life: Life) -> None:
     for count in range(1, len(life.answers) + 1):
@@ -181,6 +167,8 @@ def test_a_model_is_told_of_every_refusal_and_never_asked_again_for_what_applied
         if further is None:
             assert count == talk.MOST_ANSWERS or not (wrong or sheet.unread or sheet.length > life.read.budget)
             continue
+        assert "sk-ant-api03" not in further["content"]
+        assert not life.read.forgotten.found(further["content"])
         said = further["content"].splitlines()
         refused = said[said.index(REFUSED) + 1 :] if REFUSED in said else []
         masked = life.read.forgotten.masked
@@ -190,25 +178,10 @@ def test_a_model_is_told_of_every_refusal_and_never_asked_again_for_what_applied
         assert [one for one in applied[-20:] if not any(masked(one.words) in row for row in stands)] == []
 
 
-REFUSED = "These were refused:"
-
-
-@examples(200)
-@given(lives())
-def test_what_is_said_to_a_model_holds_no_secret_and_nothing_forgotten(life: Life) -> None:
-    said = [talk.opening(life.read)[1]["content"]]
-    said += [one["content"] for one in [talk.reply(talk.heard(life.read, life.messages(1)), 1)] if one]
-    for text in said:
-        assert "sk-ant-api03" not in text
-    assert not life.read.forgotten.found("\n".join(said[1:]))
-    _, dream = dreamt(life)
-    assert "sk-ant-api03" not in encode(dream.refused)
-    assert not life.read.forgotten.found(encode(dream.refused) + encode(dream.operations))
-
-
 @examples(200)
 @given(snapshots())
 def test_without_a_model_no_line_leaves_but_for_room_or_by_a_note_that_names_it(read: Snapshot) -> None:
+    assert "sk-ant-api03" not in talk.opening(read)[1]["content"]
     ended = Dreamer(ports(World()), read).without_model()
     assert ended.dream is not None
     named = {name for piece in read.evidence for name in piece.replaces}
@@ -223,11 +196,3 @@ def repeats(read: Snapshot, named: set[str]) -> set[str]:
     """The lines that say already what a note says which names others."""
     said = {repeat_key(piece.text) for piece in read.evidence if piece.replaces}
     return {line.id for line in read.lines if repeat_key(line.text) in said} if named else set()
-
-
-@examples(60)
-@given(lives())
-def test_a_dream_is_a_value_that_can_be_kept(life: Life) -> None:
-    _, dream = dreamt(life)
-    assert decode_record(encode_record(dream), "a record") == dream
-    assert json.loads(encode_record(dream))["format"]
