@@ -400,9 +400,11 @@ class ManagedWorkspace:
             keeper.close_idle()
             if is_new or self.next is None or not self._is_at_rest(now):
                 self.next = self._decide(keeper, now, is_new=is_new)
-            return self.next
+        except BusyError:  # it was released meanwhile, to be examined or repaired: the next look acquires it
+            self.next = None
         finally:
             self.look_started = None
+        return self.next
 
     def _owned(self) -> Keeper | None:
         """Return the keeper, if the workspace is this daemon's, or was free. Raise FencedError if it was lost."""

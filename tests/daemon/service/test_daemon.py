@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,7 @@ from daemon.service.jobs import MOST_UNREAD, unread_problems
 from daemon.service.managed import ManagedWorkspace
 from daemon.upkeep.examine import Finding
 from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.scan import Change
 from daemon.workspace.status import Problem, status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
@@ -41,19 +42,12 @@ from state.stores.erasing.intent import intend
 from state.stores.erasing.plan import Erasure
 from tests.support.folders import PLACE
 from tests.support.notes import pending_notes
+from tests.support.serving import PATIENCE_SECONDS, until
 
-PATIENCE_SECONDS = 60.0
 # An interval of a second, so that something is due often; and so seldom that nothing happens by itself.
 BUSTLING = Config(dream=DreamSection(interval_minutes=1 / 60))
 QUIET = DreamSection(interval_minutes=10_000, idle_minutes=10_000)
 TALK = '{"role": "user", "content": "I prefer tea"}\n'
-
-
-def until(happened: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 class House:
@@ -425,6 +419,32 @@ def test_a_workspace_that_is_being_repaired_is_left_to_who_repairs_it(house: Hou
     assert house.managed().holds_lock
     with pytest.raises(BusyError):
         acquire(workspace, "test")
+
+
+def test_a_look_during_which_a_repair_begins_is_no_failure(quiet: House) -> None:
+    name, _ = quiet.workspace("agent")
+    quiet.service.start()
+    until(lambda: quiet.managed().facts)
+    managed, over, met = quiet.managed(), threading.Event(), list[Exception]()
+
+    def look() -> None:
+        while not over.is_set():
+            managed.mark_changed(Change.SCRATCH)
+            try:
+                managed.step()
+            except Exception as error:  # noqa: BLE001 - it would be a problem, and an error in the log
+                met.append(error)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    with quiet.service.open(name, lambda _: None) as access:
+        for number in range(60):
+            with suppress(BusyError), access.offline():
+                pass
+            time.sleep(number % 6 / 1000)
+    over.set()
+    thread.join(PATIENCE_SECONDS)
+    assert met == []
 
 
 def test_a_forgetting_that_the_daemon_does_is_no_problem_while_it_runs(house: House) -> None:
