@@ -233,6 +233,16 @@ def test_the_difference_applied_to_one_text_gives_the_lines_of_the_other(one: st
     assert keys(render(after)) == keys(other)
 
 
+def test_a_line_that_the_human_removed_is_not_written_again_where_the_dream_moved_it() -> None:
+    document, _ = edited(working(""), [Edit(SectionName.BOND, (), "Anna deploys")])
+    before = render(stamped(document, NOW, MOOD))
+    moved = (Edit(SectionName.BOND, ("Anna deploys",), None), Edit(SectionName.CONTEXT, (), "Anna deploys"))
+    assert keys(merged(before, before, moved, NOW, MOOD)[0]) == {(SectionName.CONTEXT, "anna deploys")}
+    result, gave_way = merged(before, before.replace("- Anna deploys\n", ""), moved, NOW, MOOD)
+    assert set(gave_way) == set(moved)
+    assert "Anna deploys" not in result
+
+
 def test_a_line_that_the_human_wrote_once_more_stays() -> None:
     document, _ = edited(working(""), [Edit(SectionName.BOND, (), "Anna deploys")])
     before = render(stamped(document, NOW, MOOD))
