@@ -10,9 +10,10 @@ import pytest
 from state.stores.disk.workspace import Workspace
 from tests.support import lived, model_characters
 from tests.support.committing import added, write
-from tests.support.planted import LINES, NEWS, lost, noted
+from tests.support.planted import LINES, NEWS, lost
 from tests.support.running import Caller
 from tests.support.scripted_model import Script, ScriptedModel
+from tests.support.serving import noted
 
 Serve = Callable[[Script], ScriptedModel]
 MINE = "The owner wrote this line while changes were waiting"

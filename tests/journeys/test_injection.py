@@ -23,10 +23,10 @@ from tests.support import lived
 from tests.support.long_variants import variants
 from tests.support.model_characters import inputs_of, lines_of
 from tests.support.notes import pending_notes
-from tests.support.planted import noted
 from tests.support.poison import POISONED, Poisoned, Trick, ends_quotation, escapes
 from tests.support.running import Caller
 from tests.support.scripted_model import ScriptedModel
+from tests.support.serving import noted
 
 AT = "2026-03-12T09:00:00Z"
 NOTED = [one for one in POISONED if one.trust is Trust.AGENT] + [

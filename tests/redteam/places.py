@@ -45,39 +45,22 @@ def outside(house: House, path: Path) -> None:
     cleared(path).symlink_to(target)
 
 
-def key(house: House, path: Path) -> None:
-    cleared(path).symlink_to(house.key)
+def _linked(target: Callable[[House, Path], str | Path]) -> Build:
+    def build(house: House, path: Path) -> None:
+        aim = target(house, path)  # before nothing has the name any more
+        cleared(path).symlink_to(aim)
+
+    return build
 
 
-def above(house: House, path: Path) -> None:
-    target = house.outside / "folder" if path.is_dir() else house.secret
-    cleared(path).symlink_to(os.path.relpath(target, path.parent))
-
-
-def all_of_it(_: House, path: Path) -> None:
-    cleared(path).symlink_to("/")
-
-
-def dangling(house: House, path: Path) -> None:
-    cleared(path).symlink_to(house.outside / "not-there")
-
-
-def circle(_: House, path: Path) -> None:
-    cleared(path).symlink_to(path.name)
+def _above(house: House, path: Path) -> str:
+    return os.path.relpath(house.outside / "folder" if path.is_dir() else house.secret, path.parent)
 
 
 def ring(_: House, path: Path) -> None:
     other = cleared(path).with_name(f"{path.name}.back")
     path.symlink_to(other.name)
     other.symlink_to(path.name)
-
-
-def zeros(_: House, path: Path) -> None:
-    cleared(path).symlink_to("/dev/zero")
-
-
-def full(_: House, path: Path) -> None:
-    cleared(path).symlink_to("/dev/full")
 
 
 def fifo(_: House, path: Path) -> None:
@@ -124,13 +107,22 @@ def into_git(house: House, path: Path) -> None:
     cleared(path).symlink_to(os.path.relpath(config, path.parent))
 
 
-IN_FILES = (outside, key, above, dangling, circle, ring, zeros, full, fifo, listening, device, folder, sparse, noise)
-IN_FOLDERS = (outside, above, all_of_it, dangling, circle, ring, zeros, fifo, device, file)
+KINDS: dict[str, Build] = {
+    "key": _linked(lambda house, _: house.key),
+    "above": _linked(_above),
+    "all_of_it": _linked(lambda _, __: "/"),
+    "dangling": _linked(lambda house, _: house.outside / "not-there"),
+    "circle": _linked(lambda _, path: path.name),
+    "zeros": _linked(lambda _, __: "/dev/zero"),
+    "full": _linked(lambda _, __: "/dev/full"),
+} | {kind.__name__: kind for kind in (outside, ring, fifo, listening, device, folder, file, sparse, noise, into_git)}
+IN_FILES = "outside key above dangling circle ring zeros full fifo listening device folder sparse noise".split()
+IN_FOLDERS = "outside above all_of_it dangling circle ring zeros fifo device file".split()
 
 
-def _placed(name: str, kind: Build) -> Build:
+def _placed(name: str, kind: str) -> Build:
     def build(house: House, root: Path) -> None:
-        kind(house, root / name)
+        KINDS[kind](house, root / name)
 
     return build
 
@@ -212,10 +204,11 @@ TEXTS: dict[str, Build] = {
 
 def every() -> dict[str, Build]:
     """Each file and each folder, as each kind of something else; and the texts."""
-    found = {f"{name} {kind.__name__}": _placed(name, kind) for name in FILES for kind in IN_FILES}
-    found |= {f"{name} {kind.__name__}": _placed(name, kind) for name in FOLDERS for kind in IN_FOLDERS}
+    places = [(name, kind) for name in FILES for kind in IN_FILES]
+    places += [(name, kind) for name in FOLDERS for kind in IN_FOLDERS]
     git = ("MEMORY.md", "memory/scratch.md", "memory", "transcripts/talk.md", "GENOME.md", ".dreamd")
-    return TEXTS | found | {f"{name} into_git": _placed(name, into_git) for name in git}
+    places += [(name, "into_git") for name in git]
+    return TEXTS | {f"{name} {kind}": _placed(name, kind) for name, kind in places}
 
 
 def some() -> dict[str, Build]:
@@ -225,7 +218,7 @@ def some() -> dict[str, Build]:
     for names, kinds in ((FILES, IN_FILES), (FOLDERS, IN_FOLDERS)):
         for number, name in enumerate(names):
             for step in (0, 2, 5):
-                label = f"{name} {kinds[(number * 3 + step) % len(kinds)].__name__}"
+                label = f"{name} {kinds[(number * 3 + step) % len(kinds)]}"
                 chosen[label] = found[label]
     worst = ("transcripts all_of_it", "memory/scratch.md sparse", "memory outside")
     return chosen | {name: build for name, build in found.items() if name in worst or name.endswith("into_git")}

@@ -30,8 +30,9 @@ from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.registry import Removals, Tokens
 from tests.daemon.fleet.running import Door, Fleet, Here
 from tests.daemon.http.running import Answer
-from tests.support.committing import note, opened
+from tests.support.committing import opened
 from tests.support.scripted_model import ScriptedModel, error
+from tests.support.working import noted
 
 TEA = "Ada prefers tea to coffee in the morning"
 WORKSPACE = "plans"  # of each tenant
@@ -227,9 +228,9 @@ def _remember(root: Path, environment: Mapping[str, str], *texts: str) -> None:
     workspace = init_workspace(root, environment)
     (root / "GENOME.md").write_text(f"- {canary('genome')}\n", encoding="utf-8")
     with opened(workspace) as store:
-        note(store, *texts)
+        noted(store, *texts)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        note(store, f"{TEA}, {canary('notes')}")
+        noted(store, f"{TEA}, {canary('notes')}")
     add(registry_path(environment), root)
 
 

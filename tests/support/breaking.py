@@ -29,11 +29,11 @@ from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from tests.support import committing
-from tests.support.committing import note
 from tests.support.copies import copy_of
 from tests.support.faults import Unsynced
 from tests.support.lived import everything
 from tests.support.notes import pending_notes
+from tests.support.working import noted
 
 WORDS_ONLY = committing.WORDS_ONLY
 _PLACES = "harbour bakery library museum orchard quarry railway stadium temple vineyard airport brewery".split()
@@ -58,22 +58,22 @@ def lived(folder: Path, *, embedding: Embedding | None = WORDS_ONLY) -> Workspac
     with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
         store.connection.execute("PRAGMA synchronous = OFF")
         store.memory.disk.system = Unsynced()
-        note(store, *NOTED[:60])
+        noted(store, *NOTED[:60])
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         text = workspace.document.read_text()
         heading = f"## {SectionName.BOND.value}\n"
         workspace.document.write_text(text.replace(heading, f"{heading}- {BY_HAND}\n", 1))
-        note(store, *NOTED[60:90], LONG)
+        noted(store, *NOTED[60:90], LONG)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         absorb_transcripts(store, [chat], utc_now())
         copy_if_due(store, utc_now(), timedelta())
-        note(store, *NOTED[90:])
+        noted(store, *NOTED[90:])
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         for n, text in enumerate(REMEMBERED):
             sessions.add(store, f"session {n % 3}", sessions.Draft(text, "medium"), utc_now())
-        note(store, *PENDING)
+        noted(store, *PENDING)
         absorb_notes(store, utc_now())
-        note(store, UNREAD)
+        noted(store, UNREAD)
         store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return workspace
 
@@ -217,6 +217,6 @@ def assert_works(workspace: Workspace) -> None:
         document = parse(workspace.document.read_bytes().decode())
         assert document.missing == ()
         assert document.doubled == ()
-        note(store, "A new sail was sewn in the loft")
+        noted(store, "A new sail was sewn in the loft")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         assert "A new sail was sewn in the loft" in workspace.document.read_text()

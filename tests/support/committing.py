@@ -15,11 +15,10 @@ from unittest.mock import patch
 from daemon.config.settings import Config, ModelSection
 from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.run import Mode, Outcome, dream_now
-from daemon.workspace.stores import Store, open_exclusive, utc_now
+from daemon.workspace.stores import Store, open_exclusive
 from daemon.workspace.vector_index import Embedding
 from state.document.sections import SectionName
 from state.dream import HUMAN, Dream, Reason
-from state.scratch import Note
 from state.stores.database.connection import open_unmigrated
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace, contained, init_workspace
@@ -29,6 +28,7 @@ from tests.support import lived
 from tests.support.faults import PowerCut, Unsynced
 from tests.support.model_characters import good
 from tests.support.scripted_model import ScriptedModel
+from tests.support.working import noted
 
 OLD_NOTES = (
     "The staging server listens on port 8080",
@@ -75,13 +75,8 @@ def opened(
         yield store
 
 
-def note(store: Store, *texts: str) -> None:
-    for text in texts:
-        store.notes.inbox.append(Note(text, utc_now(), 0.8))
-
-
 def dreamt(store: Store, *notes: str, mode: Mode = Mode.AUTO) -> Outcome:
-    note(store, *notes)
+    noted(store, *notes)
     return dream_now(store, Reason.MANUAL, mode)
 
 

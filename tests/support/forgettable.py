@@ -34,6 +34,7 @@ from tests.support.committing import added, with_model
 from tests.support.copies import all_files, copy_of
 from tests.support.faults import PowerCut
 from tests.support.in_memory import BagOfWords
+from tests.support.working import noted
 
 SECRET = "the launch crew of project Falconer is 7731 blue"
 KEPT = (
@@ -48,7 +49,6 @@ BY_HAND = "Ada's sister is called Hedy"
 MODEL = Embedding.given(BagOfWords())
 opened = partial(committing.opened, embedding=MODEL)
 quick = committing.opened  # searched by words
-note = committing.note
 
 
 def lived(folder: Path, secret: str = SECRET) -> Workspace:
@@ -59,28 +59,28 @@ def lived(folder: Path, secret: str = SECRET) -> Workspace:
     said = [KEPT[1], f"{KEPT[3]}. By the way, {secret}. {KEPT[4]}.", secret]
     talk.write_text("".join(json.dumps({"role": "user", "content": one}) + "\n" for one in said), encoding="utf-8")
     with opened(workspace) as store:
-        note(store, *KEPT[1:4], secret, f"{KEPT[4]}. And {secret}! {KEPT[5]}.")
+        noted(store, *KEPT[1:4], secret, f"{KEPT[4]}. And {secret}! {KEPT[5]}.")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         hand = workspace.document.read_text(encoding="utf-8")
         workspace.document.write_text(added(hand, f"Never say that {secret}"), encoding="utf-8")
-        note(store, f"We must not forget: {secret}", "The kettle of house 9 was repaired")
+        noted(store, f"We must not forget: {secret}", "The kettle of house 9 was repaired")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         absorb_transcripts(store, [talk], utc_now())
         _sessions(store, secret)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         restore(store, 1)
-        note(store, f"Once more, {secret}")
+        noted(store, f"Once more, {secret}")
         proposing = replace(store, config=Config(dream=DreamSection(mode="propose")))
         dream_now(proposing, Reason.MANUAL, Mode.AUTO)
         decide_changes(store, {Changes(store.connection).open()[-1].number: Decision.DECLINED}, {})
-        note(store, f"And again, {secret}", "The piano of house 4 is out of tune")
+        noted(store, f"And again, {secret}", "The piano of house 4 is out of tune")
         dream_now(proposing, Reason.MANUAL, Mode.AUTO)
         store.connection.execute("UPDATE dreams SET detail = ?", (f"refused: {secret}",))
-        note(store, f"This one is cut off: {secret}", "The ladder of house 5 is broken")
+        noted(store, f"This one is cut off: {secret}", "The ladder of house 5 is broken")
         cut_off = patch.object(store.memory, "commit", side_effect=PowerCut)
         with with_model(store) as thinking, cut_off, suppress(PowerCut):
             dream_now(thinking, Reason.MANUAL, Mode.AUTO)
-        note(store, f"{KEPT[0]}. Waiting is what {secret} does. The lamp of house 2 is new.", f"plainly {secret}")
+        noted(store, f"{KEPT[0]}. Waiting is what {secret} does. The lamp of house 2 is new.", f"plainly {secret}")
     hand = workspace.document.read_text(encoding="utf-8")
     workspace.document.write_text(
         added(added(hand, BY_HAND), f"Also {secret}", SectionName.CONTEXT), encoding="utf-8"
@@ -171,7 +171,7 @@ def assert_sound(workspace: Workspace) -> None:
         for standing in store.lineage.current_lines():
             assert why(store, standing.id)
         restore(store, 2)
-        note(store, "The fence of house 8 was painted")
+        noted(store, "The fence of house 8 was painted")
         try:
             dream_now(store, Reason.MANUAL, Mode.AUTO)
         except NothingToDoError as error:
@@ -185,19 +185,19 @@ def little(folder: Path, secret: str) -> Workspace:
     document = workspace.root / "talk.md"
     document.write_text(f"# Talk\n\n{KEPT[1]}.\n\n{secret}\n\n{KEPT[2]}.\n", encoding="utf-8")
     with quick(workspace) as store:
-        note(store, *KEPT, f"We said: {secret}"[:12_000])
+        noted(store, *KEPT, f"We said: {secret}"[:12_000])
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         hand = workspace.document.read_text(encoding="utf-8")
         line = " ".join(secret.split())
         workspace.document.write_text(added(added(hand, BY_HAND), f"By hand: {line}"), encoding="utf-8")
         absorb_transcripts(store, [document], utc_now())
-        note(store, "The kettle of house 9 was repaired", f"Again: {secret}"[:12_000])
+        noted(store, "The kettle of house 9 was repaired", f"Again: {secret}"[:12_000])
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         now = utc_now()
         sessions.add(store, "s", sessions.Draft(f"{secret}"[:90_000], "high", metadata={"k": secret[:5_000]}), now)
         kept = sessions.add(store, "s", sessions.Draft(f"{KEPT[5]}.\n{secret}"[:90_000], "high"), now).id
         sessions.promote(store, "s", kept, now)
-        note(store, f"{KEPT[0]}.\n\nIt waits: {secret}"[:12_000])
+        noted(store, f"{KEPT[0]}.\n\nIt waits: {secret}"[:12_000])
     return workspace
 
 

@@ -9,8 +9,9 @@ from daemon.workspace.searching import searcher_of
 from daemon.workspace.stores import Store, open_readonly, utc_now
 from state.stores.disk.workspace import Workspace
 from state.text.words import normalise
-from tests.support import lived, serving
+from tests.support import lived
 from tests.support.copies import copy_of
+from tests.support.serving import noted
 
 _WHO = ("Ada", "Grace", "Linus", "Barbara", "Edsger", "Hedy", "Niklaus", "Radia", "Tove", "Yukihiro")
 _FACTS = {
@@ -65,7 +66,6 @@ NEWS = (
     "The ferry to Oslo is cancelled until the storm has passed",
 )
 _FIRST = 5
-noted = serving.noted
 
 
 def planted(folder: Path) -> Workspace:

@@ -8,9 +8,10 @@ from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
 from state.dream import Reason
 from state.stores.disk.workspace import Workspace
-from tests.support.forgettable import assert_gone, copied, note, quick
+from tests.support.forgettable import assert_gone, copied, quick
 from tests.support.running import Caller
 from tests.support.transcript import Transcript
+from tests.support.working import noted
 
 SECRET = "the launch crew is 7731 blue"
 KEPT = "Ada prefers tea over coffee in the morning"
@@ -21,9 +22,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A line of MEMORY.md, a crystal with other sentences, and a note that waits."""
     workspace = init_workspace(tmp_path_factory.mktemp("prepared") / "w")
     with quick(workspace) as store:
-        note(store, f"{KEPT}. And {SECRET}.", "The staging server listens on port 8080")
+        noted(store, f"{KEPT}. And {SECRET}.", "The staging server listens on port 8080")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        note(store, f"It waits: {SECRET}")
+        noted(store, f"It waits: {SECRET}")
     return workspace
 
 

@@ -21,16 +21,12 @@ from state.errors import NothingToDoError, RejectedError
 from state.scratch import Note
 from tests.support.committing import cut_off
 from tests.support.model_characters import good
+from tests.support.notes import noted
 from tests.support.scripted_model import ScriptedModel
 from tests.support.working import working
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 WORDS = "parser garden invoice harbour violin ticket kettle museum".split()
-
-
-def note(store: Store, *texts: str) -> None:
-    for text in texts:
-        store.notes.inbox.append(Note(text, AT, 0.8))
 
 
 def numbered(count: int) -> list[str]:
@@ -64,7 +60,7 @@ def test_a_log_is_taken_in_bite_by_bite_each_note_once_and_what_waits_is_said(
 ) -> None:
     texts = numbered(34)
     with working(tmp_path / "agent") as store:
-        note(store, *texts)
+        noted(store, *texts)
         outcomes = [dreamt(store) for _ in range(4)]
         assert [outcome.dream.notes for outcome in outcomes] == [10, 10, 10, 4]
         assert [outcome.dream.waiting for outcome in outcomes] == [24, 14, 4, 0]
@@ -80,7 +76,7 @@ def test_a_log_is_taken_in_bite_by_bite_each_note_once_and_what_waits_is_said(
 def test_a_restore_gives_back_the_bites_since_and_no_others(tmp_path: Path, small_bites: int) -> None:
     texts = numbered(30)
     with working(tmp_path / "agent") as store:
-        note(store, *texts)
+        noted(store, *texts)
         for _ in range(3):
             dreamt(store)
         restore(store, 1)
@@ -94,7 +90,7 @@ def test_a_restore_gives_back_the_bites_since_and_no_others(tmp_path: Path, smal
 
 def test_a_bite_fits_the_models_context(tmp_path: Path) -> None:
     with working(tmp_path / "agent") as store:
-        note(store, *(f"{text} {'and so on ' * 120}" for text in numbered(40)))
+        noted(store, *(f"{text} {'and so on ' * 120}" for text in numbered(40)))
         read = memory.WorkspaceMemory(store, 8_000).read("d", Reason.MANUAL, AT)
         from graphs.input_budget import capped
 
@@ -115,7 +111,7 @@ def test_a_backlog_of_turns_makes_one_dream_and_then_comes_along_with_news(tmp_p
         for reason in Reason:
             with pytest.raises(NothingToDoError):
                 dreamt(store, reason)
-        note(store, "Ada prefers tea over coffee")
+        noted(store, "Ada prefers tea over coffee")
         assert len(dreamt(store).dream.dreamt) == 51
         assert new_input(store) == 0
 
@@ -133,7 +129,7 @@ def test_a_dream_that_was_refused_keeps_its_news(tmp_path: Path) -> None:
 def test_the_same_input_again_changes_nothing(tmp_path: Path) -> None:
     texts = numbered(12)
     with working(tmp_path / "agent") as store:
-        note(store, *texts)
+        noted(store, *texts)
         dreamt(store)
         before = [section(store, name) for name in SectionName]
         for day in (1, 2):
@@ -145,7 +141,7 @@ def test_the_same_input_again_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_question_that_its_owner_wrote_or_that_has_no_answer_stays(tmp_path: Path) -> None:
     with working(tmp_path / "agent") as store:
-        note(store, "Which region holds the backups?")
+        noted(store, "Which region holds the backups?")
         dreamt(store)
         text = store.workspace.document.read_text(encoding="utf-8")
         by_hand = "Who keeps the spare key?"
@@ -164,7 +160,7 @@ def test_over_what_a_model_was_refused_in_three_dreams_it_is_not_asked_again(tmp
     with ScriptedModel(nothing_but_headings) as model:
         config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
         with working(tmp_path / "agent", config) as store:
-            note(store, *numbered(3))
+            noted(store, *numbered(3))
             for _ in range(3):
                 with pytest.raises(RejectedError):
                     dreamt(store)
@@ -175,7 +171,7 @@ def test_over_what_a_model_was_refused_in_three_dreams_it_is_not_asked_again(tmp
             assert (done.dream.author, done.pending) == ("extractive", 0)
             rows = [one for one in store.ledger.rejections(done.dream.id) if one.guard == "refused before"]
             assert [row.figures.split(" count")[0] for row in rows] == ["3 inputs"]
-            note(store, "Ada prefers tea over coffee")
+            noted(store, "Ada prefers tea over coffee")
             with pytest.raises(RejectedError):  # of news it is asked
                 dreamt(store)
             assert model.count > asked
@@ -189,10 +185,10 @@ def test_a_dream_that_was_killed_goes_on_with_its_answer_and_says_what_it_cost(t
     with ScriptedModel(good) as model:
         config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
         with working(tmp_path / "agent", config) as store:
-            note(store, "Ada prefers tea over coffee")
+            noted(store, "Ada prefers tea over coffee")
             with pytest.raises(KeyboardInterrupt):
                 dream_now(store, Reason.MANUAL, Mode.AUTO, kill)
-            note(store, "The harbour wall is of granite")  # it came later, and waits
+            noted(store, "The harbour wall is of granite")  # it came later, and waits
             done = dreamt(store)
             assert (model.count, done.resumed, done.pending) == (1, True, 1)
             assert (done.dream.usage.calls, done.dream.notes) == (1, 1)

@@ -44,11 +44,12 @@ from state.stores.history.inbox import NoteInbox
 from state.stores.history.memory import TakenIn
 from state.trust import Trust
 from tests.support import lived
-from tests.support.committing import added, note, opened, write
+from tests.support.committing import added, opened, write
 from tests.support.folders import PLACE
 from tests.support.long_variants import examples
 from tests.support.model_characters import good, inputs_of, lines_of
 from tests.support.scripted_model import ScriptedModel
+from tests.support.working import noted
 
 _THINGS = "harbour lantern kettle orchard violin compass anvil basket candle dormouse ember ferry glacier".split()
 _PLACES = "Oslo Lima Cairo Tunis Delhi Quito Paris Turin Basel Riga Accra Dakar Hanoi Seoul Osaka Perth".split()
@@ -371,10 +372,10 @@ def test_what_its_owner_saves_meanwhile_stays_and_what_gives_way_comes_again(
         return answered(operations)
 
     with ScriptedModel(thinks) as model, opened(init_workspace(tmp_path)) as store:
-        note(store, KETTLE)
+        noted(store, KETTLE)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         thinking = replace(store, config=asking(model))
-        note(store, *notes)
+        noted(store, *notes)
         done = dream_now(thinking, Reason.MANUAL, Mode.AUTO)
         assert texts_in(lived.document(store.workspace)).keys() == stand
         assert {one.text for one in store.notes.each_pending()} == wait
@@ -392,7 +393,7 @@ def test_what_a_session_said_is_new_again_where_its_line_gave_way(tmp_path: Path
         return answered([{"op": "revise", "line": "L1", "text": LIMA, "cites": ["C2"]}])
 
     with ScriptedModel(thinks) as model, opened(init_workspace(tmp_path)) as store:
-        note(store, KETTLE)
+        noted(store, KETTLE)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         thinking = replace(store, config=asking(model))
         store.crystals.upsert(Crystal(one, Origin.SESSION, utc_now(), importance=0.4) for one in (ZITHER, LIMA))
@@ -412,10 +413,10 @@ def test_old_text_that_a_note_repeats_stands_once_after_a_save(tmp_path: Path, s
     workspace = init_workspace(tmp_path)
     write(workspace, lambda _: _OLD)
     with ScriptedModel(thinks) as model, opened(workspace) as store:
-        note(store, "Grandma bakes cakes on Fridays")
+        noted(store, "Grandma bakes cakes on Fridays")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         thinking = replace(store, config=asking(model))
-        note(store, said)
+        noted(store, said)
         dream_now(thinking, Reason.MANUAL, Mode.AUTO)
         assert lived.document(workspace).count(f"- {said}\n") == 1
 
@@ -429,7 +430,7 @@ def test_a_save_while_the_first_dream_thinks_is_what_it_began_with(tmp_path: Pat
     write(workspace, lambda _: _SCHEMA)
     with ScriptedModel(thinks) as model, opened(workspace) as store:
         thinking = replace(store, config=asking(model))
-        note(store, LIMA)
+        noted(store, LIMA)
         assert dream_now(thinking, Reason.MANUAL, Mode.AUTO).dream.number == 1
         before = {*texts_in(_SCHEMA), MINE}
         assert texts_in(lived.document(workspace)).keys() == before | {LIMA}
@@ -446,15 +447,15 @@ def test_an_interrupted_dream_that_would_be_told_something_else_by_now_begins_an
             raise KeyboardInterrupt
 
     with ScriptedModel(good) as model, opened(init_workspace(tmp_path)) as store:
-        note(store, KETTLE)
+        noted(store, KETTLE)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         thinking = replace(store, config=asking(model))
-        note(store, BREST)
+        noted(store, BREST)
         with suppress(KeyboardInterrupt):
             dream_now(thinking, Reason.MANUAL, Mode.AUTO, kill)
         saved = texts_in(write(store.workspace, save)).keys()
         settle_document(store)
-        note(store, RIGA)
+        noted(store, RIGA)
         done = dream_now(thinking, Reason.MANUAL, Mode.AUTO)
         assert (model.count, done.dream.notes, done.pending) == (2, 2, 0)
         assert texts_in(lived.document(store.workspace)).keys() == saved | {BREST, RIGA}
@@ -472,7 +473,7 @@ def test_a_save_in_the_instant_of_an_edit_stays_and_one_of_the_same_line_refuses
         return absorb_notes(store, now)
 
     with opened(init_workspace(tmp_path)) as store:
-        note(store, KETTLE)
+        noted(store, KETTLE)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         monkeypatch.setattr(memory, "absorb_notes", saves)  # it is the first step of a commit
         wishes = [Wish(LineAction.WRONG, "L1", expected=KETTLE, text=LIMA)]
@@ -494,7 +495,7 @@ def test_a_save_in_the_instant_of_a_restore_refuses_that(tmp_path: Path, monkeyp
         write(store.workspace, writing(RIGA))
 
     with opened(init_workspace(tmp_path)) as store:
-        note(store, KETTLE)
+        noted(store, KETTLE)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         write(store.workspace, lambda text: f"A word of mine.\n\n{writing(MINE)(saying('')(text))}")
         monkeypatch.setattr(restoring, "settle_document", saves)

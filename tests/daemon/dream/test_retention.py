@@ -27,6 +27,7 @@ from state.stores.database.table import layouts_of
 from tests.support.faults import PowerCut
 from tests.support.forgettable import quick
 from tests.support.model_characters import good
+from tests.support.notes import noted
 from tests.support.scripted_model import ScriptedModel
 from tests.support.working import working
 
@@ -97,10 +98,6 @@ AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 NODES = ["gather", "synthesize", "evict", "commit"]
 
 
-def noted(store: Store) -> None:
-    store.notes.inbox.append(Note("Ada prefers tea over coffee", AT, 0.8))
-
-
 def steps_of(store: Store, dream: str) -> list[str]:
     return [one.node for one in store.ledger.steps(dream, 100)]
 
@@ -125,7 +122,7 @@ def test_a_dream_without_a_model_that_is_killed_after_a_step_is_run_again(tmp_pa
             raise PowerCut
 
     with working(tmp_path / "agent") as store:
-        noted(store)
+        noted(store, "Ada prefers tea over coffee")
         with suppress(PowerCut):
             dream_now(store, Reason.MANUAL, Mode.AUTO, kill)
         with suppress(NothingToDoError):
@@ -143,7 +140,7 @@ def test_a_step_that_cannot_be_kept_waits_for_the_next_and_fails_no_dream(
     tmp_path: Path, refused: int, kept: list[str]
 ) -> None:
     with working(tmp_path / "agent") as store:
-        noted(store)
+        noted(store, "Ada prefers tea over coffee")
         deny(store, refused)
         told: list[str] = []
         done = dream_now(store, Reason.MANUAL, Mode.AUTO, lambda step: told.append(step.node))
@@ -155,7 +152,7 @@ def test_a_step_that_cannot_be_kept_waits_for_the_next_and_fails_no_dream(
 
 def test_what_is_skipped_leaves_no_step(tmp_path: Path) -> None:
     with working(tmp_path / "agent") as store:
-        noted(store)
+        noted(store, "Ada prefers tea over coffee")
         with pytest.raises(NothingToDoError):
             dream_now(store, Reason.INTERVAL, Mode.AUTO)
         assert store.ledger.runs(1)[0].outcome == "skipped"

@@ -52,12 +52,12 @@ from tests.support.forgettable import (
     forgotten,
     little,
     lived,
-    note,
     opened,
     quick,
 )
 from tests.support.lived import versions
 from tests.support.versions import line, pointer
+from tests.support.working import noted
 
 
 @pytest.fixture(scope="module")
@@ -319,7 +319,7 @@ def five_times(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     with quick(workspace) as store:
         remembered(store, crystal("Tom has the dashboards"), OWNS)
         store.crystals.upsert([crystal(text) for text in (*SAME[3:], "Tom owns a boat")])
-        note(store, SAME[1])
+        noted(store, SAME[1])
         sessions.add(store, "s", sessions.Draft(SAME[2], "high"), utc_now())
     return workspace
 
@@ -355,7 +355,7 @@ def test_what_is_kept_stays_whole_and_all_others_go(five_times: Workspace, tmp_p
     assert receipt.clean, receipt.left
     assert list(listed(workspace, "Tom owns Grafana")) == [kept]
     with quick(workspace) as store:  # and what is kept can be found and learnt
-        note(store, "The fence of house 8 was painted")
+        noted(store, "The fence of house 8 was painted")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
     assert list(listed(workspace, "Tom owns Grafana")) == [kept]
     assert bytes_with(workspace, kept)
@@ -407,7 +407,7 @@ def test_where_a_model_puts_it_it_is_found(workspace: Workspace) -> None:
     assert read.operations[1].lines == ()
     reply = encode(Answer(_CARELESS, "scripted-1", 1, 1, 0.0, "stop", 1.0, estimated=True))
     with quick(workspace) as store:
-        note(store, "Ada likes tea in Oslo")
+        noted(store, "Ada likes tea in Oslo")
         dream = dream_now(store, Reason.MANUAL, Mode.AUTO).dream
         store.ledger.record_call(
             dream.id, Call("digest", "scripted-1", reply, usable=False, tokens=1, usd=0.0), utc_now()
@@ -424,7 +424,7 @@ def test_where_a_model_puts_it_it_is_found(workspace: Workspace) -> None:
 
 def test_what_the_history_cites_and_the_proof_finds_it_by_itself(workspace: Workspace) -> None:
     with quick(workspace) as store:
-        note(store, "Ada likes tea in Oslo")
+        noted(store, "Ada likes tea in Oslo")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         odd = Operation(Action.ADD, SectionName.BOND, "Ada", (f"L1 {HERON}",), ("N1", f"N1: {HERON}"))
         connection = store.connection
@@ -448,7 +448,7 @@ def test_a_database_that_was_put_aside_is_deleted_whatever_its_first_bytes(
     workspace: Workspace, *, header: bool
 ) -> None:
     with quick(workspace) as store:
-        note(store, "Ada likes tea in Oslo", HERON)
+        noted(store, "Ada likes tea in Oslo", HERON)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
     aside = workspace.state / "broken" / "20260101T000000Z" / "state.db"
     aside.parent.mkdir(parents=True)
@@ -469,7 +469,7 @@ def test_what_was_being_written_when_a_process_ended_is_deleted_under_any_name(w
         workspace.state / ".export-1-abc.db.dreamd-tmp",
     ]
     with quick(workspace) as store:
-        note(store, HERON)
+        noted(store, HERON)
         for path in left:
             path.write_text(f"- {HERON}\n", encoding="utf-8")
         assert erased(store).clean
@@ -481,13 +481,13 @@ def test_what_was_being_written_when_a_process_ended_is_deleted_under_any_name(w
 def test_what_is_remembered_in_another_spelling_goes_too(workspace: Workspace) -> None:
     forms = (HERON.title().replace(" ", ""), " ".join(HERON.replace(" ", "")), HERON.replace(" ", " very ", 1))
     with quick(workspace) as store:
-        note(store, "Ada likes tea in Oslo", *(f"See {form} now" for form in forms))
+        noted(store, "Ada likes tea in Oslo", *(f"See {form} now" for form in forms))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         receipt = erased(store)
         assert receipt.clean
         assert "camel case" in receipt.recognised
         assert [place for form in forms for place in bytes_with(workspace, form)] == []
-        note(store, *(f"Again {form}" for form in forms), "Bo likes coffee")
+        noted(store, *(f"Again {form}" for form in forms), "Bo likes coffee")
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         assert [place for form in forms for place in bytes_with(workspace, form)] == []
         texts = {row[0] for row in store.connection.execute("SELECT text FROM crystals")}

@@ -304,17 +304,13 @@ def published_key(policy: Bounded, one: Item, step: int, now: datetime) -> tuple
 
 
 @given(sets(), bounds())
-def test_bounded_items_leave_in_the_order_of_the_published_key(items: list[Item], policy: Bounded) -> None:
+def test_bounded_takes_by_the_published_key_as_few_as_keep_both_limits_and_sweeps_what_is_expired(
+    items: list[Item], policy: Bounded
+) -> None:
     seen = view(items)
-    order = [step.item for step in policy.order(seen)]
-    assert order == sorted(items, key=lambda one: published_key(policy, one, seen.step, START))
-
-
-@given(sets(), bounds())
-def test_bounded_takes_the_shortest_beginning_that_keeps_both_limits(items: list[Item], policy: Bounded) -> None:
-    seen = view(items)
-    gone = policy.admit(seen, items[-1].id).steps
     ranked = sorted(items, key=lambda one: published_key(policy, one, seen.step, START))
+    assert [step.item for step in policy.order(seen)] == ranked
+    gone = policy.admit(seen, items[-1].id).steps
 
     def fits(kept: list[Item]) -> bool:
         return len(kept) <= policy.max_items and sum(one.token_count for one in kept) <= policy.max_tokens
@@ -326,11 +322,6 @@ def test_bounded_takes_the_shortest_beginning_that_keeps_both_limits(items: list
     assert not last_resort or all(policy.protects(one) for one in ranked[needed:]), (
         "and nothing else was left to take"
     )
-
-
-@given(sets(), bounds())
-def test_a_sweep_takes_exactly_what_is_expired(items: list[Item], policy: Bounded) -> None:
-    seen = view(items)
     swept = [step.item for step in policy.tick(seen).steps]
     assert sorted(one.seq for one in swept) == sorted(
         one.seq for one in items if not published_key(policy, replace(one, state=State.LIVE), seen.step, START)[2]

@@ -12,8 +12,8 @@ from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.gallery.kinds import Kind, name_of
 from tests.support.model_characters import good
-from tests.support.planted import noted
 from tests.support.scripted_model import Reply
+from tests.support.serving import noted
 
 _WHO = "Amina Bruno Chloe Dmitri Elif Fatou Goran Hanna Ilse Jonas Keiko Lars".split()
 _SEEN = ("ringed", "photographed", "heard", "drew", "released", "filmed", "lost sight of", "fed")
