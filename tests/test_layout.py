@@ -43,24 +43,19 @@ def test_a_file_has_six_hundred_lines_at_most(folders: tuple[str, ...]) -> None:
     assert {name: size for name, size in sizes.items() if size > MOST_LINES} == {}
 
 
-def test_a_function_has_sixty_lines_at_most() -> None:
-    long = []
+def test_every_module_begins_with_what_it_is_for_and_a_function_has_sixty_lines_at_most() -> None:
+    silent, long = [], []
     for path in sources(*PACKAGES):
-        for node in ast.walk(ast.parse(path.read_text())):
+        module = ast.parse(path.read_text())
+        text = ast.get_docstring(module) or ""
+        if len(text.partition("\n")[0].split()) < MOST_TERSE:
+            silent.append(str(path.relative_to(ROOT)))
+        for node in ast.walk(module):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 size = (node.end_lineno or node.lineno) - node.lineno + 1
                 if size > MOST_OF_A_FUNCTION:
                     long.append(f"{path.relative_to(ROOT)}: {node.name} {size}")
-    assert long == []
-
-
-def test_every_module_and_room_begins_with_what_it_is_for() -> None:
-    silent = []
-    for path in sources(*PACKAGES):
-        text = ast.get_docstring(ast.parse(path.read_text())) or ""
-        if len(text.partition("\n")[0].split()) < MOST_TERSE:
-            silent.append(str(path.relative_to(ROOT)))
-    assert silent == []
+    assert (silent, long) == ([], [])
 
 
 def test_the_top_level_is_the_owners() -> None:

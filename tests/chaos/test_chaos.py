@@ -1,4 +1,4 @@
-"""A short chaos within the ordinary tests: every ordeal once. `make chaos` is longer, with a new seed each time.
+"""A short chaos within `make test-all`: every ordeal once. `make chaos` is longer, with a new seed each time.
 
 DREAMD_CHAOS_SEED is another seed ("" for a new one); it is shown when something was lost, with the command that
 repeats the run. What the seed draws is the same each time, the moments in which processes meet are not.
@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.running import ORDEALS, WORDS_ALONE, plant, run
-from tests.support.long_variants import fewer, variants
+from tests.support.long_variants import variants
 from tests.support.running import ROOT
 
 SEED = int(os.environ.get("DREAMD_CHAOS_SEED", "1") or secrets.randbelow(10**8))
-OFTEN = {"served": (3, 120), "commit": (3, 120), "fenced": (2, 60), "writers": (24, 120)}
+OFTEN = {"served": (3, 120), "commit": (3, 120), "fenced": (2, 60), "writers": (24, 120), "times": (20, 200)}
 CASES = [pytest.param(kind, OFTEN.get(kind, (1, 1))[0], id=kind) for kind in ORDEALS]
 CASES += [
     pytest.param(kind, *row.values, id=f"{kind}-long", marks=row.marks)
@@ -31,10 +31,15 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return plant(tmp_path_factory.mktemp("chaos"))
 
 
-def suffer(origin: Path, patch: pytest.MonkeyPatch, kind: str, wanted: int) -> None:
+@pytest.mark.full
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(("kind", "wanted"), CASES)
+def test_an_ordeal_loses_and_doubles_nothing(
+    origin: Path, monkeypatch: pytest.MonkeyPatch, kind: str, wanted: int
+) -> None:
     """Run this ordeal until so much was killed or failed; what is to be killed may end before, on a busy machine."""
     for name, value in WORDS_ALONE.items():
-        patch.setenv(name, value)
+        monkeypatch.setenv(name, value)
     broken = 0
     for number in range(4 * wanted):
         ran = run(SEED, number, kind, origin)
@@ -44,20 +49,6 @@ def suffer(origin: Path, patch: pytest.MonkeyPatch, kind: str, wanted: int) -> N
         if broken >= wanted:
             return
     raise AssertionError(f"{broken} kills and faults of {wanted}")
-
-
-@pytest.mark.full
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize(("kind", "wanted"), CASES)
-def test_an_ordeal_loses_nothing(origin: Path, monkeypatch: pytest.MonkeyPatch, kind: str, wanted: int) -> None:
-    suffer(origin, monkeypatch, kind, wanted)
-
-
-@pytest.mark.parametrize("wanted", variants(20, 200))
-def test_what_is_killed_at_random_loses_and_doubles_nothing(
-    origin: Path, monkeypatch: pytest.MonkeyPatch, wanted: int
-) -> None:
-    suffer(origin, monkeypatch, "times", wanted if wanted > 20 else fewer(7, wanted))
 
 
 @pytest.mark.full

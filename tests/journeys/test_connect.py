@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.folders import PLACE
+from tests.support.long_variants import spread
 from tests.support.repository import git
 from tests.support.running import Ended, process
 
@@ -124,6 +125,7 @@ def test_the_change_is_shown_as_a_diff_and_the_old_file_is_kept(ada: Person) -> 
     assert text.count('"lint"') == 1
 
 
+@pytest.mark.full
 def test_a_file_shows_the_memory_where_no_hook_does_and_where_it_is_asked_for(ada: Person) -> None:
     (ada.project / "GEMINI.md").write_text("# Be brief\n")
     before = ada.files()
@@ -283,7 +285,7 @@ def test_in_all_projects_and_in_one_of_them_is_told_to_be_twice(ada: Person) -> 
     assert "reads the memory twice" in ada.connect("claude-code").err
 
 
-@pytest.mark.parametrize("form", ["plain", "index-4", "sha256", "worktree", "submodule"])
+@pytest.mark.parametrize("form", spread(["plain", "index-4", "sha256", "worktree", "submodule"], 5))
 def test_what_dreamd_writes_in_a_repository_is_kept_out_of_git_and_said_once(ada: Person, form: str) -> None:
     top = ada.home / "Ada's [code] *"
     git(ada.home, "init", "-q", "--object-format=sha256" if form == "sha256" else "-q", str(top))

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 
 from daemon import sessions
 from daemon.api.operations.dreams import dream_now
-from daemon.api.operations.sessions import add, open_, stats
+from daemon.api.operations.sessions import add, stats
 from daemon.api.operations.signals import feel_event
 from daemon.workspace.stores import utc_now
 from state.document.sections import SectionName
@@ -187,27 +187,11 @@ def test_status_tells_the_truth_while_a_dream_runs_and_afterwards(home: Home) ->
     assert home.dreamd("status").status == 2
 
 
-SMALL = {"soft_limit": 4, "hard_limit": 6, "batch_size": 2}
-
-
-def added(daemon: Daemon, workspace: Workspace, text: str, *tags: str, session: str = "count") -> Any:
-    return daemon.ask(workspace, add, session_id=session, content=text, priority="high", tags=tags)
-
-
 def story(home: Home, workspace: Workspace, session: str) -> list[tuple[str, str]]:
     """`dreamd session events`, from the beginning: (action, reason)."""
     ended = home.dreamd("session", "events", session, "-w", workspace.root, "--json")
     assert ended.status == 0, ended.err
     return [(one["action"], one["reason"]) for one in reversed(json.loads(ended.out)["events"])]
-
-
-@contextmanager
-def no_crystals(workspace: Workspace) -> Iterator[None]:
-    """Nothing can become a crystal meanwhile, for whoever has the database open already."""
-    with closing(open_database(workspace.database)) as connection:
-        connection.execute("CREATE TRIGGER torn BEFORE INSERT ON crystals BEGIN SELECT RAISE(ABORT, 'torn'); END")
-        yield
-        connection.execute("DROP TRIGGER torn")
 
 
 @contextmanager
@@ -218,37 +202,6 @@ def illegible_items(workspace: Workspace) -> Iterator[None]:
         connection.execute("UPDATE items SET created_at = 'never'")
         yield
         connection.executemany("UPDATE items SET created_at = ? WHERE key = ?", [(at, key) for key, at in before])
-
-
-def test_what_could_not_be_a_crystal_stays_until_it_can_be_one_and_a_kill_loses_nothing(home: Home) -> None:
-    workspace = home.workspace()
-    with home.serving() as daemon, ExitStack() as stack:
-        daemon.ask(workspace, open_, session_id="count", policy="budget", config=SMALL)
-        stack.enter_context(no_crystals(workspace))
-        for number in range(3):
-            assert added(daemon, workspace, f"Plain {number} is repaired").evicted == ()
-        assert added(daemon, workspace, "Plain 3 is repaired").evicted == ()
-        assert daemon.found(workspace, "Plain 0 is repaired") == []
-        daemon.kill()
-    with home.serving() as daemon:
-        gone = added(daemon, workspace, "Plain 4 is repaired").evicted
-        assert [(one.content, one.action) for one in gone] == [
-            ("Plain 0 is repaired", "promote"),
-            ("Plain 1 is repaired", "promote"),
-        ]
-        daemon.until(lambda: len(daemon.found(workspace, "Plain is repaired")) == 2)
-        standing = daemon.ask(workspace, stats, session_id="count")
-        assert (standing.total_count, standing.capacity.status) == (3, "healthy")
-        assert story(home, workspace, "count") == [
-            ("opened", "budget"),
-            *[("added", "")] * 5,
-            *[("promoted", "soft_limit"), ("left", "soft_limit")] * 2,
-        ]
-    rows = lived.rows(workspace, "SELECT text, origin FROM crystals ORDER BY text")
-    assert [(row["text"], row["origin"]) for row in rows] == [
-        ("Plain 0 is repaired", "working"),
-        ("Plain 1 is repaired", "working"),
-    ]
 
 
 def test_what_was_due_while_no_daemon_ran_is_done_when_one_can(home: Home) -> None:
@@ -262,7 +215,7 @@ def test_what_was_due_while_no_daemon_ran_is_done_when_one_can(home: Home) -> No
     with illegible_items(workspace), home.serving() as daemon:
         daemon.until(lambda: daemon.events("sessions_not_maintained"))
         assert daemon.found(workspace, "safe behind the clock") == []
-        added(daemon, workspace, "Meanwhile it works", session="other")
+        daemon.ask(workspace, add, session_id="other", content="Meanwhile it works", priority="high")
         daemon.terminated()
         assert len(daemon.events("sessions_not_maintained")) <= 3
     with home.serving() as daemon:
@@ -347,6 +300,7 @@ def test_a_process_ends_with_its_daemon_however_that_ends(home: Home) -> None:
     assert lived.outcomes(workspace) == ["committed"]
 
 
+@pytest.mark.full
 def test_an_agent_that_is_asked_ends_with_its_daemon_and_the_dream_goes_on(home: Home) -> None:
     home.configure(dream=NEVER, model={"name": "claude-code"})
     workspace, program = home.workspace(), home.folder / ".local" / "bin" / "claude"

@@ -22,6 +22,7 @@ from state.errors import ConfirmRequiredError
 from state.stores.disk.lock import acquire, holder
 from tests.support import lived
 from tests.support.forgettable import assert_gone
+from tests.support.long_variants import spread
 from tests.support.model_characters import good, good_when
 from tests.support.scripted_model import Reply, ScriptedModel
 from tests.support.serving import Home, noted, over_tcp, port_of, repairs, until
@@ -241,7 +242,7 @@ def test_systemd_is_told_how_the_daemon_is(home: Home) -> None:
             until(lambda: "STOPPING" in keys(), lambda: told)
 
 
-@pytest.mark.parametrize("umask", [0o000, 0o077])
+@pytest.mark.parametrize("umask", spread([0o000, 0o077], 2))
 def test_nobody_else_may_read_what_is_kept(home: Home, umask: int) -> None:
     """By a command or by the daemon, whatever they are told of modes; what an earlier dreamd left open is closed."""
     port, before = home.with_port(), os.umask(umask)

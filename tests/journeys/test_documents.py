@@ -9,6 +9,7 @@ from daemon.cli import COMMANDS
 from daemon.config.settings import Config
 from daemon.observability.metrics import Metrics, WorkspaceGauges
 from state.dream import Reason
+from tests.support.long_variants import spread
 from tests.support.recipes import Follower, blocks, follower, function_call, transcript
 from tests.support.running import ROOT
 from tests.support.scripted_model import ScriptedModel, in_turn
@@ -30,9 +31,7 @@ def blocks_to_run(document: Path) -> list[str]:
     return [block for block in blocks(document, "sh") if not any(word in block for word in _NOT_HERE)]
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", pytest.param("docs/agents.md", marks=pytest.mark.full), "docs/backup.md", "docs/daemon.md"]
-)
+@pytest.mark.parametrize("name", spread(["README.md", "docs/agents.md", "docs/backup.md", "docs/daemon.md"], 4))
 @pytest.mark.parametrize(
     "daemon", [pytest.param(True, id="with a daemon"), pytest.param(False, id="without", marks=pytest.mark.full)]
 )

@@ -14,6 +14,7 @@ import pytest
 from daemon.workspace.adoption import open_workspace
 from tests.support.copies import copy_of
 from tests.support.keeping import KNOWN, PENDING, copied, crystals, one_line, pending, works_again
+from tests.support.long_variants import spread
 from tests.support.notes import pending_notes
 from tests.support.running import Caller, Ended, process
 
@@ -87,7 +88,7 @@ def test_a_note_that_finds_no_space_is_refused_and_those_before_it_are_kept(drea
     assert pending(here) == sorted([PENDING, *acknowledged, "with space again"])
 
 
-@pytest.mark.parametrize("command", ["status", "feel error", "restore 1", "dream", "init", "history"])
+@pytest.mark.parametrize("command", spread(["dream", "feel error", "restore 1", "init", "status", "history"], 3))
 def test_without_any_space_every_command_that_needs_some_says_so(dreamd: Caller, here: Path, command: str) -> None:
     memory = (here / "MEMORY.md").read_bytes()
     ballast = filled(here, leave=0)

@@ -13,6 +13,7 @@ import pytest
 
 from daemon.workspace.stores import follow_clock
 from tests.support import model_characters
+from tests.support.long_variants import spread
 from tests.support.repository import Repository, git
 from tests.support.running import Caller
 from tests.support.scripted_model import ScriptedModel
@@ -88,7 +89,7 @@ def test_a_conflict_is_told_and_left_alone_until_a_person_has_resolved_it(tmp_pa
     project.require_whole(THEIRS)
 
 
-@pytest.mark.parametrize("end", ["merged", "merge given up", "rebased"])
+@pytest.mark.parametrize("end", spread(["merged", "merge given up", "rebased"], 3))
 def test_a_conflict_ends(tmp_path: Path, dreamd: Caller, end: str) -> None:
     project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
     with_conflict(project)
@@ -106,7 +107,7 @@ def test_a_conflict_ends(tmp_path: Path, dreamd: Caller, end: str) -> None:
     project.require_whole(*([] if end == "merge given up" else [THEIRS]))
 
 
-@pytest.mark.parametrize("how", ["switch", "merge"])
+@pytest.mark.parametrize("how", spread(["merge", "switch"], 2))
 def test_git_at_work_while_a_model_is_asked(tmp_path: Path, dreamd: Caller, how: str) -> None:
     project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
     project.git("branch", "old")

@@ -14,7 +14,7 @@ from state.document.document import parse
 from state.document.operations import Why
 from state.stores.history.changes import Changes
 from state.text.words import normalise
-from tests.support.long_variants import fewer
+from tests.support.long_variants import fewer, spread
 from tests.support.model_characters import inputs_of, lines_of
 from tests.support.scripted_model import ScriptedModel
 
@@ -22,7 +22,7 @@ LIFE = read(LIVES / "two_hundred_days.json")
 FACTS = {normalise(one["note"]): one.get("fact") for one in LIFE.notes}
 
 
-@pytest.mark.parametrize("name", ["five_days_a", "five_days_b"])
+@pytest.mark.parametrize("name", spread(["five_days_a", "five_days_b"], 2))
 def test_without_a_model_memory_answers_what_the_raw_notes_answer(tmp_path: Path, name: str) -> None:
     life = read(LIVES / f"{name}.json")
     with lived(life, 8_000, tmp_path / "agent") as store:
@@ -69,7 +69,7 @@ def known(store: Store) -> str:
     return "\n".join((*(block.text for _, block in parse(text).lines()), *(one.text for one in pointed)))
 
 
-@pytest.mark.parametrize("model", ["none", "sensible"])
+@pytest.mark.parametrize("model", ["none", pytest.param("sensible", marks=pytest.mark.full)])
 def test_two_hundred_days_replace_no_fact_by_another(
     tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

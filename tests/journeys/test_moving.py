@@ -2,11 +2,11 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.forked import Forked
 from tests.support.repository import git
 from tests.support.running import Caller, process
 
@@ -119,9 +119,8 @@ def test_one_that_was_cloned_anew_is_taken_up_again(dreamd: Caller, here: Path, 
 
 def test_many_who_make_one_at_once_make_one(tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
-    words = [*map(str, (Path(sys.prefix) / "bin" / "python", "-P", "-m", "daemon", "init", tmp_path / "w"))]
     started = [
-        subprocess.Popen([*words, "--no-daemon"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        Forked(["init", tmp_path / "w", "--no-daemon"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         for _ in range(6)
     ]
     ended = [(one.communicate()[1], one.returncode) for one in started]

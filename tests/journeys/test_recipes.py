@@ -300,6 +300,7 @@ def _asking(model: ScriptedModel) -> dict[str, str]:
     return {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-of-a-test", "AGENT_MODEL": "scripted"}
 
 
+@pytest.mark.full
 def test_langgraphs_own_store_keeps_what_an_earlier_dreamd_kept(me: Follower) -> None:
     (recipe,) = (one for one in blocks(ROOT / "docs" / "agents.md", "python") if "SqliteStore" in one)
     (me.home.folder / "entries.json").write_text(

@@ -143,6 +143,7 @@ def stubborn(request: dict[str, Any], number: int) -> str:
     return json.dumps(reply)
 
 
+@pytest.mark.full
 def test_a_wrong_line_is_put_right_and_the_next_dream_respects_it(home: Home) -> None:
     workspace = home.workspace()
     home.with_port()
