@@ -24,6 +24,7 @@ from state.stores.crystals.supersessions import Supersessions
 from state.stores.disk.syscalls import System
 from state.trust import Trust
 from tests.support.committing import added, dreamt
+from tests.support.copies import copy_of
 from tests.support.revising import revises
 from tests.support.working import SECRET, document, working
 
@@ -36,10 +37,18 @@ TEA, PORT, WALL = (
 COCOA, NEW_PORT = "Ada prefers cocoa in the morning", "The staging server listens on port 9090"
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with working(tmp_path / "agent") as store:
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace after its first dream."""
+    root = tmp_path_factory.mktemp("begun") / "agent"
+    with working(root) as store:
         dreamt(store, TEA, PORT, WALL)
+    return root
+
+
+@pytest.fixture
+def store(begun: Path, tmp_path: Path) -> Iterator[Store]:
+    with working(copy_of(begun, tmp_path / "agent").root) as store:
         yield store
 
 

@@ -24,6 +24,7 @@ from state.errors import ConflictError, NotFoundError, UsageError
 from state.trust import Trust
 from tests.support.committing import added, dreamt, write
 from tests.support.committing import lines as lines_of
+from tests.support.copies import copy_of
 from tests.support.faults import PowerCut, Unsynced
 from tests.support.revising import revises
 from tests.support.working import working
@@ -67,10 +68,18 @@ def ruled(approve: dict[str, object]) -> Config:
     return load(None).model_copy(update={"dream": DreamSection(approve=ApproveSection.model_validate(approve))})
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with opened(tmp_path / "agent") as store:
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace after its first dream."""
+    root = tmp_path_factory.mktemp("begun") / "agent"
+    with opened(root) as store:
         dreamt(store, TEA, OLD_PORT)
+    return root
+
+
+@pytest.fixture
+def store(begun: Path, tmp_path: Path) -> Iterator[Store]:
+    with opened(copy_of(begun, tmp_path / "agent").root) as store:
         yield store
 
 
