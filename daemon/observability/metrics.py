@@ -1,22 +1,22 @@
 """Metrics: the daemon's counters and gauges for Prometheus.
 
-Events are counted as they happen, in plain numbers; gauges are read at each scrape, for which alone prometheus_client
-is loaded. Labels hold our own names (workspaces, nodes, guards, reasons), never text, and are bounded: past so many
-values of one label the rest is "other".
+Events are counted as they happen; gauges are read at each scrape. Labels hold our own names (workspaces, nodes,
+guards, reasons), never text, and are bounded: past so many values of one label the rest is "other".
+prometheus_client is loaded with the first event, or scrape: an idle daemon does without its megabyte.
 """
 
 import threading
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from daemon.observability import logs
 from state.budget import Spend
 
-Foreign: TypeAlias = Any
-"""Something of prometheus_client's, which is imported late."""
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.core import GaugeMetricFamily
+    from prometheus_client.registry import Collector
 
 OTHER = "other"
 _MOST_VALUES = 1_000
@@ -39,7 +39,6 @@ _HISTOGRAMS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("search", "One memory_search.", (), ".005 .01 .025 .05 .075 .1 .15 .25 .5 1 2.5"),
     ("request", "One request, as its window saw it.", ("operation",), ".001 .005 .01 .05 .1 .25 .5 1 5 30 120"),
 )
-_BOUNDS = {name: [*map(float, bounds.split())] for name, _, _, bounds in _HISTOGRAMS}
 _GAUGES = (
     ("pending_notes", "Notes that no dream has consumed.", ["workspace"]),
     ("oldest_pending_note_seconds", "How long the oldest of them waits.", ["workspace"]),
@@ -69,21 +68,15 @@ class Metrics:
     ) -> None:
         """Begin at zero. `started_at` is in seconds since the epoch."""
         self._version, self._started_at, self._gauges = version, started_at, gauges
-        self._included = list[Foreign]()
         self._lock = threading.Lock()
+        self._made: CollectorRegistry | None = None
+        # Counters and histograms by name.
+        self._counted: dict[str, Any] = {}
         self._seen: dict[str, set[str]] = {}
-        # Of each counter and histogram, by the values of its labels: the sum; how many seconds were in each bucket.
-        self._sums: dict[str, dict[tuple[str, ...], float]] = {}
-        self._buckets: dict[str, dict[tuple[str, ...], list[int]]] = {}
-        for name, _, labels in _COUNTERS:
-            self._sums[name] = {} if labels else {(): 0.0}
-        for name, _, labels, _ in _HISTOGRAMS:
-            self._sums[name] = {} if labels else {(): 0.0}
-            self._buckets[name] = {} if labels else {(): [0] * (len(_BOUNDS[name]) + 1)}
 
-    def include(self, collector: Foreign) -> None:
+    def include(self, collector: "Collector") -> None:
         """Show what this collector (of prometheus_client's kind) gives at each scrape as well."""
-        self._included.append(collector)
+        self._registry().register(collector)
 
     def dreamed(self, workspace: str, reason: str, outcome: str, *, seconds: float = 0.0) -> None:
         """Count a run that has ended: committed, skipped, rejected or failed. Skips have no duration."""
@@ -117,20 +110,14 @@ class Metrics:
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """Return the figures now, and their content type: OpenMetrics for who accepts it, else Prometheus' own."""
-        from prometheus_client import CollectorRegistry, ProcessCollector  # most daemons are never scraped
         from prometheus_client.exposition import choose_encoder
 
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Scrape(self._families))
-        ProcessCollector(registry=registry)
-        for collector in self._included:
-            registry.register(collector)
         encode, content_type = choose_encoder(accept)
-        return encode(registry), content_type
+        return encode(self._registry()), content_type
 
-    def _families(self) -> Iterator[Foreign]:
-        """Yield everything that is counted, then what is read now."""
-        from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
+    def collect(self) -> "Iterator[GaugeMetricFamily]":
+        """Yield what is read now: the registry asks for it at a scrape."""
+        from prometheus_client.core import GaugeMetricFamily
 
         gauges = [GaugeMetricFamily(f"dreamd_{name}", about, labels=labels) for name, about, labels in _GAUGES]
         try:
@@ -143,59 +130,45 @@ class Metrics:
         except Exception as error:  # noqa: BLE001 - the other figures are still to be seen
             self._count("scrape_failures")
             logs.get().warning("standings_unread", error=error)
-            gauges = []
-        yield from self._counted()
-        yield InfoMetricFamily("dreamd_build", "What runs.", value={"version": self._version})
-        since = "When the daemon started, since the epoch."
-        yield GaugeMetricFamily("dreamd_start_time_seconds", since, value=self._started_at)
+            return
         yield from gauges
 
-    def _counted(self) -> list[Foreign]:
-        """Return the counters and the histograms."""
-        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+    def _registry(self) -> "CollectorRegistry":
+        """Return what holds the figures, made once."""
+        import prometheus_client as prometheus
 
-        found = list[Foreign]()
         with self._lock:
+            if self._made is not None:
+                return self._made
+            prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
+            self._made = made = prometheus.CollectorRegistry(auto_describe=False)
+            made.register(self)  # first: what it cannot read is counted in the same scrape
+            own: dict[str, Any] = {"namespace": "dreamd", "registry": made}
             for name, about, labels in _COUNTERS:
-                counter = CounterMetricFamily(f"dreamd_{name}", about, labels=labels)
-                for values, total in self._sums[name].items():
-                    counter.add_metric(values, total)
-                found.append(counter)
-            for name, about, labels, _ in _HISTOGRAMS:
-                bounds = [*map(str, _BOUNDS[name]), "+Inf"]
-                histogram = HistogramMetricFamily(f"dreamd_{name}_duration_seconds", about, labels=labels)
-                for values, in_each in self._buckets[name].items():
-                    buckets = list(zip(bounds, accumulate(in_each), strict=True))
-                    histogram.add_metric(values, buckets, self._sums[name][values])
-                found.append(histogram)
-        return found
+                self._counted[name] = prometheus.Counter(name, about, labels, **own)
+            for name, about, labels, bounds in _HISTOGRAMS:
+                buckets = [*map(float, bounds.split())]
+                full = f"{name}_duration_seconds"
+                self._counted[name] = prometheus.Histogram(full, about, labels, buckets=buckets, **own)
+            prometheus.Info("build", "What runs.", **own).info({"version": self._version})
+            since = "When the daemon started, since the epoch."
+            prometheus.Gauge("start_time_seconds", since, **own).set(self._started_at)
+            prometheus.ProcessCollector(registry=made)
+            return made
 
     def _count(self, name: str, amount: float = 1, **labels: str) -> None:
-        with self._lock:
-            values, sums = self._bounded(labels), self._sums[name]
-            sums[values] = sums.get(values, 0.0) + amount
+        self._labelled(name, labels).inc(amount)
 
     def _took(self, name: str, seconds: float, **labels: str) -> None:
-        seconds, bounds = max(0.0, seconds), _BOUNDS[name]
-        with self._lock:
-            values, sums = self._bounded(labels), self._sums[name]
-            sums[values] = sums.get(values, 0.0) + seconds
-            self._buckets[name].setdefault(values, [0] * (len(bounds) + 1))[bisect_left(bounds, seconds)] += 1
+        self._labelled(name, labels).observe(max(0.0, seconds))
 
-    def _bounded(self, labels: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the values of these labels; "other" for what a label has too many of."""
-        return tuple(self._known(label, value) for label, value in labels.items())
-
-    def _known(self, label: str, value: str) -> str:
-        seen = self._seen.setdefault(label, set())
-        if value not in seen and (len(value) > _LONGEST_VALUE or len(seen) >= _MOST_VALUES):
-            return OTHER
-        seen.add(value)
-        return value
-
-
-@dataclass(frozen=True, slots=True)
-class _Scrape:
-    """A collector of prometheus_client's kind: what it gives at a scrape."""
-
-    collect: Callable[[], Iterator[Foreign]]
+    def _labelled(self, name: str, labels: Mapping[str, str]) -> Any:  # noqa: ANN401 - a counter or a histogram
+        """Return the figure with these labels; "other" is the value of one that has too many."""
+        self._registry()
+        bounded = dict[str, str]()
+        for label, value in labels.items():
+            seen = self._seen.setdefault(label, set())
+            is_known = value in seen or (len(value) <= _LONGEST_VALUE and len(seen) < _MOST_VALUES)
+            bounded[label] = value if is_known else OTHER
+            seen.add(bounded[label])
+        return self._counted[name].labels(**bounded) if labels else self._counted[name]
