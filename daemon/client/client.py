@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from urllib.parse import urlsplit
@@ -36,41 +35,38 @@ class Method(Generic[P, ReplyT]):
 
     operation: "Callable[[], Operation[P, ReplyT]]"
 
-    def __get__(self, client: "Client", _: "type[Client]") -> Callable[P, ReplyT]:
-        """Return what asks the client for it."""
+    def __get__(self, caller: "Client | Session", _: "type[Client | Session]") -> Callable[P, ReplyT]:
+        """Return what has the client, or the session, call it."""
 
         def call(*args: P.args, **kwargs: P.kwargs) -> ReplyT:
-            return client.call(self.operation(), *args, **kwargs)
+            reply: ReplyT = caller.call(self.operation(), *args, **kwargs)
+            return reply
 
         return call
 
 
-@dataclass(frozen=True, slots=True)
-class SessionMethod(Generic[ReplyT]):
-    """A method that is an operation on the session, with the parameters that follow its id."""
-
-    operation: "Callable[[], Operation[..., ReplyT]]"
-
-    def __get__(self, session: "Session", _: "type[Session]") -> Callable[..., ReplyT]:
-        """Return what asks for it."""
-        return partial(session.ask, self.operation(), session.id)
-
-
 @dataclass(frozen=True)
 class Session:
-    """The bounded working memory of one conversation, by its id; `Client.session` opens and closes one."""
+    """The bounded working memory of one conversation, by its id; `Client.session` opens and closes one.
+
+    Its methods have the parameters that follow the session's id.
+    """
 
     ask: Callable[..., Any] = field(repr=False)
     id: str
 
-    open = SessionMethod(lambda: operations.sessions.open_)
-    add = SessionMethod(lambda: operations.sessions.memorize)
-    context = SessionMethod(lambda: operations.sessions.context)
-    remember = SessionMethod(lambda: operations.sessions.remember)
-    recall = SessionMethod(lambda: operations.sessions.recall)
-    promote = SessionMethod(lambda: operations.sessions.promote)
-    capacity = SessionMethod(lambda: operations.sessions.capacity)
-    close = SessionMethod(lambda: operations.sessions.close)
+    open = Method(lambda: operations.sessions.open_)
+    add = Method(lambda: operations.sessions.memorize)
+    context = Method(lambda: operations.sessions.context)
+    remember = Method(lambda: operations.sessions.remember)
+    recall = Method(lambda: operations.sessions.recall)
+    promote = Method(lambda: operations.sessions.promote)
+    capacity = Method(lambda: operations.sessions.capacity)
+    close = Method(lambda: operations.sessions.close)
+
+    def call(self, operation: "AnyOperation", *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the operation's
+        """Return the reply of an operation on sessions, about this one."""
+        return self.ask(operation, self.id, *args, **kwargs)
 
 
 class Client:
