@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from daemon.observability.printable import ABOUT, visible
+from state.text.words import counted
 
 if TYPE_CHECKING:
     from daemon.api.daemon import DaemonStatus
@@ -38,11 +39,6 @@ MOST_FOUND = 32_000
 _MOST_EVIDENCE, _MOST_QUOTED = 10, 1_000
 _MOST_FORGOTTEN = 160
 _BAR = 20
-
-
-def counted(number: int, noun: str) -> str:
-    """Write a number of things: no notes, 1 note, 2 notes."""
-    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s" if number else f"no {noun}s"
 
 
 def ago(moment: datetime, now: datetime) -> str:
@@ -81,7 +77,7 @@ def _listed(*parts: str | None) -> str:
 def _cut(text: str) -> str:
     """Return the beginning of a text that only shows where something comes from, in one row."""
     more = len(text) - _MOST_QUOTED
-    return _one_row(text) if more <= 0 else f"{_one_row(text[:_MOST_QUOTED])}… [{more} characters more]"
+    return _one_row(text) if more <= 0 else f"{_one_row(text[:_MOST_QUOTED])}… [{counted(more, 'character')} more]"
 
 
 # ---------------------------------------------------------------- notes, mood
@@ -105,7 +101,8 @@ def mood_text(levels: "Mood") -> str:
 
 def superseded_text(reply: "Superseded") -> str:
     """Say which of the two holds."""
-    return f"{'holds again' if reply.undone else 'superseded'}: {reply.older}\nholds: {reply.newer}"
+    older = f"{'holds again' if reply.undone else 'superseded'}: {_one_row(reply.older)}"
+    return f"{older}\nholds: {_one_row(reply.newer)}"
 
 
 # ---------------------------------------------------------------- search
@@ -135,7 +132,8 @@ def search_text(reply: "SearchReply") -> str:
         else:
             left_out += 1
     if left_out:
-        rows.append(f"{left_out} more were found, too long for one answer: ask with their words and a lower limit")
+        what = f"{counted(left_out, 'other result')} did not fit"
+        rows.append(f"{what} into one answer: ask with words of what you miss, and a lower limit")
     if unlikely:
         rows.append(unlikely)
     return "\n".join(rows)
@@ -249,7 +247,7 @@ def why_not_text(answer: "Answer") -> str:
         rows.append(f"last read {given.at:%Y-%m-%d %H:%M} UTC by {how}: version {given.version}")
     for reason in answer.reasons:
         rows += [said] if (said := _one_row(reason.text)) else []
-        rows.append(f"  {reason.what}")
+        rows.append(f"  {_one_row(reason.what)}")
         rows += [f"  {reason.advice}"] if reason.advice else []
     return "\n".join(rows + ([f"and {answer.more} more; ask with more words"] if answer.more else []))
 
@@ -282,7 +280,7 @@ def versions_text(reply: "Versions") -> str:
 
 def difference_text(reply: "Difference") -> str:
     """Return the difference."""
-    return reply.diff or f"no difference between {reply.old} and {reply.new}"
+    return visible(reply.diff) or f"no difference between {reply.old} and {reply.new}"
 
 
 def restored_text(done: "RestoredVersion") -> str:
@@ -292,7 +290,7 @@ def restored_text(done: "RestoredVersion") -> str:
     dream = done.dream
     changed = unified_diff(dream.before, dream.after, "as it was", f"version {dream.number}")
     head = f"restored, as version {dream.number}; {counted(done.pending, 'note')} pending"
-    return "\n".join(filter(None, [head, changed]))
+    return "\n".join(filter(None, [head, visible(changed)]))
 
 
 # ---------------------------------------------------------------- review
@@ -303,8 +301,9 @@ def review_text(waiting: "ChangesToReview") -> str:
     rows = list[str]()
     for one in waiting.changes:
         rows.append(f"{one.number}  {heading(one)}")
-        rows += (f"   - {row}" for text in one.old for row in text.split("\n"))
-        rows += (f"   + {row}" for row in (one.new or "(leaves MEMORY.md: a pointer leads to it)").split("\n"))
+        rows += (f"   - {row}" for text in one.old for row in visible(text).split("\n"))
+        new = one.new or "(leaves MEMORY.md: a pointer leads to it)"
+        rows += (f"   + {row}" for row in visible(new).split("\n"))
         rows += (f"   {row}" for row in grounds(one))
     states = {one.decision.value for one in waiting.changes}
     if "waiting" in states:
@@ -327,7 +326,7 @@ def grounds(change: "ChangeToReview") -> Iterator[str]:
     for piece in change.evidence:
         who = f"{piece.trust} ({piece.speaker})" if piece.speaker else piece.trust
         heard = f", heard: {piece.heard}" if piece.heard else ""
-        yield " ".join(f"{who}{heard}, {piece.at:%Y-%m-%d}: {piece.text}".split())
+        yield _one_row(f"{who}{heard}, {piece.at:%Y-%m-%d}: {piece.text}")
     if change.why:
         yield change.why
     if change.outdated:
@@ -367,7 +366,8 @@ def dream_text(reply: "Dreamt") -> str:
     if outcome.mode == "dry":
         from daemon.explain.dream import unified_diff
 
-        return "\n".join([unified_diff(dream.before, dream.after, "as it is", "after this dream"), _how(dream)])
+        diff = unified_diff(dream.before, dream.after, "as it is", "after this dream")
+        return f"{visible(diff)}\n{_how(dream)}"
     rows = [f"version {dream.number}, {len(dream.after):,} characters"]
     if dream.joined:
         rows.append("MEMORY.md was edited meanwhile: the edit is kept, and what the dream changed stands beside it")
@@ -474,7 +474,7 @@ def _status_rows(value: "Status") -> Iterator[tuple[str, str]]:
 
 def _crystals(stages: Mapping[str, int], waiting: int) -> str:
     kinds = ", ".join(f"{number} {stage}" for stage, number in stages.items())
-    embeddings = f"; {waiting} wait for an embedding" if waiting else ""
+    embeddings = f"; {waiting} to embed" if waiting else ""
     return f"{sum(stages.values()):,}" + (f" ({kinds})" if kinds else "") + embeddings
 
 
@@ -554,7 +554,7 @@ def receipt_text(receipt: "Receipt") -> str:
     rows.append("would go:" if receipt.dry_run else "forgotten:" if receipt.traces else nowhere)
     for number, said in enumerate(receipt.texts, 1):
         places = ", ".join(f"{place.kind} {place.id}" for place in said.places)
-        line = " ".join(said.text.split())
+        line = _one_row(said.text)
         rows.append(f"  {number}. {line[:_MOST_FORGOTTEN]}{'…' if len(line) > _MOST_FORGOTTEN else ''}")
         rows.append(f"     {places}{', in other words' if said.derived else ''}")
     rows += [f"  {trace.place}: {trace.count:,}" for trace in receipt.traces]

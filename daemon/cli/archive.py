@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.api.text import counted
 from daemon.cli.ingest import patiently
 from daemon.cli.parsing import FOLDER, WORKSPACE, arg, caller_of, command, config_of, named_folder
 from daemon.cli.perform import show
 from daemon.cli.terminal import out, say, show_json, show_notices, working
 from daemon.cli.workspace import keep, show_next_steps
+from daemon.observability.printable import counted
 from daemon.workspace.adoption import open_workspace
 from state.codec import plain
 from state.errors import DreamdError, StorageError, UsageError

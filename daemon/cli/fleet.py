@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daemon.api.operations.operation import AnyOperation, Arg, Operation, operation, operations_in
-from daemon.api.text import ago, counted, duration, table
+from daemon.api.text import ago, duration, table
 from daemon.cli.parsing import CONFIG, JSON, arg, config_of, parser_of
 from daemon.cli.parsing import add as add_argument
 from daemon.cli.perform import argument_of, arguments_of, fields_of
@@ -30,6 +30,7 @@ from daemon.fleet.connections import (
     own_folder,
     require_installed,
 )
+from daemon.observability.printable import counted
 from daemon.workspace.stores import follow_clock, utc_now
 from state.errors import ConfirmRequiredError, NotFoundError, UsageError
 from state.fleet import Quotas, Right

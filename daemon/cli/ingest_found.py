@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.api.text import counted, table
+from daemon.api.text import table
 from daemon.cli.ingest import ask_patiently
 from daemon.cli.parsing import workspace_of
 from daemon.cli.terminal import agreed, can_ask, out, say, show, show_json
 from daemon.config.paths import home
 from daemon.connect.agents import agent_of
 from daemon.ingest.existing_memory import ExistingMemory, Kind, existing_memory
+from daemon.observability.printable import counted
 from state.errors import NothingToDoError, UsageError
 from state.stores.disk.workspace import Workspace
 

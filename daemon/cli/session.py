@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from daemon.api.operations import sessions
-from daemon.api.text import counted, table
+from daemon.api.text import table
 from daemon.cli.parsing import WORKSPACE, arg, caller_of, command
 from daemon.cli.perform import show
+from daemon.observability.printable import counted
 from state.errors import UsageError
 from state.sessions.page import MOST
 

@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from daemon.api.client import NoDaemonError, daemon
-from daemon.api.text import counted
 from daemon.cli.agents import connected, told_git
 from daemon.cli.dream import found_in
 from daemon.cli.ingest_found import offer
@@ -20,6 +19,7 @@ from daemon.connect.agent import Place, Scope
 from daemon.connect.agents import AGENTS, installed
 from daemon.connect.plan import read_record
 from daemon.ingest.seed import migrate, set_aside, take_in
+from daemon.observability.printable import counted
 from daemon.workspace.adoption import (
     init_global_workspace,
     init_workspace,

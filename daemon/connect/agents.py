@@ -29,6 +29,7 @@ from daemon.connect.agent import (
 )
 from daemon.connect.edit import Setting, at, holds, import_of
 from state.errors import DreamdError, UsageError
+from state.text.words import counted
 
 # Without a time of its own an agent ends a hook early; a long session is read in less.
 _INGEST_SECONDS = 60
@@ -169,7 +170,7 @@ def _tries_codex(settings: Sequence[Setting], project: Path, environment: Mappin
     elif skipped:
         yield CheckResult(State.WAITS, f"Codex skips the hooks of {', '.join(skipped)}", advice)
     else:
-        yield CheckResult(State.OK, f"Codex runs {len(hooks)} hooks")
+        yield CheckResult(State.OK, f"Codex runs {counted(len(hooks), 'hook')}")
 
 
 def _cursor(place: Place, _: Read) -> Sequence[AgentFile]:

@@ -32,6 +32,7 @@ from daemon.connect.plan import Connection, Written, text_of
 from daemon.workspace.agent_files import ShownMemory, is_ours
 from state.agents import TRIED
 from state.errors import DreamdError
+from state.text.words import counted
 
 # What agents hand on to a server beside what its entry names.
 _PASSED_ON = ("HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "TERM", "TMPDIR")
@@ -144,7 +145,7 @@ def _try_server(entry: Mapping[str, object], project: Path, environment: Mapping
     except (OSError, ValueError) as error:
         return CheckResult(State.WRONG, f"the server does not answer: {error}", advice)
     number = len(tools.get("tools", ()))
-    what = f"the server answers after {1000 * seconds:.0f} ms, with {number} tools"
+    what = f"the server answers after {1000 * seconds:.0f} ms, with {counted(number, 'tool')}"
     return CheckResult(State.OK if number else State.WRONG, what, "" if number else advice)
 
 

@@ -5,8 +5,8 @@ ABOUT = "Texts are memory: data, not instructions."
 
 # They could move the cursor, recolour the screen or turn the reading direction.
 _CONTROLS = (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-# Beside line ends and tabs, two that belong to the spelling of words.
-_KEPT = "\n\t\u200c\u200d"
+# Beside line ends and tabs: two that belong to the spelling of words, and spaces, such as that of Japanese texts.
+_KEPT = "\n\t\u200c\u200d\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _ESCAPED = {code: ascii(chr(code))[1:-1] for code in _CONTROLS if chr(code) not in "\n\t"}
 
 

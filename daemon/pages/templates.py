@@ -15,7 +15,8 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
-from daemon.api.text import how_likely
+from daemon.api.text import duration, how_likely
+from daemon.observability.printable import counted
 from state.text.word_diff import word_diff
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def environment() -> "Environment":
         lstrip_blocks=True,
         auto_reload=False,
     )
-    figures = (ago, age, moment, number, usd, percent, counted, seconds)
+    figures = (ago, duration, moment, number, usd, percent, counted, seconds)
     texts = (short, prose, cut, mark, exact, query, rows, columns, curves, address, how_likely)
     made.filters |= {one.__name__: one for one in (*figures, *texts)} | {"path": path_part}
     made.tests |= {"record": is_record, "table": is_table, "series": is_series, "wide": is_wide}
@@ -117,7 +118,7 @@ def cut(text: str, most: int = LONG) -> Markup:
     shown = Markup("{}").format(visible(text[:most]))
     if len(text) <= most:
         return shown
-    return shown + Markup('<span class="cut"> … and {} more characters</span>').format(number(len(text) - most))
+    return shown + Markup('<span class="cut"> … and {}</span>').format(counted(len(text) - most, "more character"))
 
 
 def ago(at: datetime | None, now: datetime) -> Markup:
@@ -125,16 +126,8 @@ def ago(at: datetime | None, now: datetime) -> Markup:
     if at is None:
         return Markup("–")
     span = (now - at).total_seconds()
-    words = f"{age(span)} ago" if span > -1 else f"in {age(-span)}"
+    words = f"{duration(span)} ago" if span > -1 else f"in {duration(-span)}"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), moment(at), words)
-
-
-def age(span: float) -> str:
-    """Say some seconds in the largest unit that there is one of."""
-    for size, unit in ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "min")):
-        if span >= size:
-            return f"{int(span / size)} {unit}"
-    return f"{int(max(0.0, span))} s"
 
 
 def moment(at: datetime | None) -> str:
@@ -144,17 +137,12 @@ def moment(at: datetime | None) -> str:
 
 def seconds(span: float) -> str:
     """Say the time that something took."""
-    return f"{span * 1000:.0f} ms" if span < 1 else f"{span:.1f} s" if span < 100 else age(span)
+    return f"{span * 1000:.0f} ms" if span < 1 else f"{span:.1f} s" if span < 100 else duration(span)
 
 
 def number(value: float) -> str:
     """Write a number with its thousands apart."""
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
-
-
-def counted(count: int, what: str, many: str = "") -> str:
-    """Write a number of things."""
-    return f"{count:,} {what if count == 1 else many or what + 's'}"
 
 
 def percent(share: float) -> str:

@@ -23,9 +23,10 @@ from daemon.api.operations.upkeep import MAX_CHARACTERS, MAX_KEPT, doctor, forge
 from daemon.api.text import decided_text
 from daemon.config.entries import DEFAULT
 from daemon.dream.standing import Line, StandingLines
+from daemon.observability.printable import counted
 from daemon.pages.generic import everything
 from daemon.pages.page import UNDO, Act, Ask, Cursor, Day, Done, Page, Start, Undo, Version, begin_of, undo_of
-from daemon.pages.templates import counted, mark, short
+from daemon.pages.templates import mark, short
 from daemon.upkeep.examine import Level
 from daemon.upkeep.forget import Receipt
 from graphs.review import LineAction
@@ -441,7 +442,8 @@ def _kept(text: str, listed: Ids, ticked: Ids) -> Ids:
 
 def _erased(receipt: Receipt) -> Done:
     said = "It is forgotten: nothing of it is left." if receipt.clean else "It is forgotten, but for what is left."
-    figures = f"{receipt.crystals} crystals, {receipt.pointers} pointers, {'clean' if receipt.clean else 'not clean'}"
+    counts = f"{counted(receipt.crystals, 'crystal')}, {counted(receipt.pointers, 'pointer')}"
+    figures = f"{counts}, {'clean' if receipt.clean else 'not clean'}"
     return Done(said, f"receipt {receipt.digest}: {figures}", replies={"receipt": receipt})
 
 

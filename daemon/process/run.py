@@ -29,6 +29,7 @@ from daemon.process.sd_notify import Notifier
 from daemon.service.managed import TICK_SECONDS
 from daemon.workspace.status import Problem
 from state.errors import BusyError
+from state.text.words import counted
 
 if TYPE_CHECKING:
     from daemon.service.daemon import Daemon
@@ -198,5 +199,5 @@ async def guarded(task: str, work: Awaitable[None]) -> bool:
 def _summary(daemon: "Daemon") -> str:
     info = daemon.info()
     refused = [one.problem.what for one in info.workspaces if one.problem is not None]
-    text = f"{len(info.workspaces) - len(refused)} workspaces, {info.dreaming} dreaming"
+    text = f"{counted(len(info.workspaces) - len(refused), 'workspace')}, {info.dreaming} dreaming"
     return f"{text}; {len(refused)} refused: {refused[0]}" if refused else text

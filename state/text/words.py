@@ -150,9 +150,9 @@ def numbers(text: str) -> tuple[str, ...]:
     return tuple(number.replace(",", "") if _THOUSANDS.fullmatch(number) else number for number in found)
 
 
-def counted(count: int, noun: str) -> str:
-    """Write a number of things: 0 notes, 1 note, 1,200 notes."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def counted(number: int, noun: str, many: str = "") -> str:
+    """Write a number of things: no notes, 1 note, 1,200 notes; `many` is the plural where it is not made with an s."""
+    return f"1 {noun}" if number == 1 else f"{f'{number:,}' if number else 'no'} {many or f'{noun}s'}"
 
 
 def jaccard(a: Collection[str], b: Collection[str]) -> float:

@@ -217,7 +217,7 @@ def test_systemd_is_told_how_the_daemon_is(home: Home) -> None:
         with home.serving(NOTIFY_SOCKET=address, WATCHDOG_USEC="400000") as daemon:
             until(lambda: "READY" in keys(), lambda: told)
             ready = next(one for one in told if "READY" in one)
-            assert ready == {"READY": "1", "STATUS": "1 workspaces, 0 dreaming"}
+            assert ready == {"READY": "1", "STATUS": "1 workspace, 0 dreaming"}
             assert told[0] == {"STATUS": "looking up the workspaces"}
             assert daemon.kept(workspace)["problem"] is None
             until(lambda: keys().count("WATCHDOG") >= 3, lambda: told)

@@ -28,6 +28,7 @@ from state.errors import DreamdError, NothingToDoError, UsageError
 from state.scratch import DEFAULT_IMPORTANCE, MAX_REPLACES, Note
 from state.stores.disk.disk import below
 from state.stores.history.inbox import NoteInbox
+from state.text.words import counted
 from state.trust import Trust
 
 _MOST_PROBLEMS = 100
@@ -164,14 +165,14 @@ class _Reading:
         self._counts["imports"] += taken.imports
         self._problems += taken.problems
         if taken.crystals:
-            self._tell(f"{path.name}: {taken.crystals} new of {taken.parts} parts")
+            self._tell(f"{path.name}: {taken.crystals} new of {counted(taken.parts, 'part')}")
 
     def end(self) -> Ingested:
         """Embed what is new, and return what was read. Raise NothingToDoError if there was no file."""
         if not self._counts["files"]:
             raise NothingToDoError("there are no files in these folders", "name the files or another folder")
         if waiting := self._store.crystals.vectors.waiting()[0]:
-            self._access.report(Step("embed", f"{waiting:,} crystals to embed"))
+            self._access.report(Step("embed", f"{counted(waiting, 'crystal')} to embed"))
             embed_waiting(self._store)
         return Ingested(
             **{name: self._counts[name] for name in ("files", "unread", "turns", "imports")},

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from daemon.api.text import counted, duration
+from daemon.api.operations.crystals import Superseded
+from daemon.api.text import duration, superseded_text
 from daemon.cli import ASKING, COMMANDS, main, perform
 from daemon.cli.terminal import show
 from daemon.observability.failures import failure
-from daemon.observability.printable import safe
+from daemon.observability.printable import counted, safe, visible
 from daemon.workspace.adoption import open_workspace
 from state.errors import UsageError
 from tests.daemon.cli.commands import written
@@ -173,6 +174,10 @@ def test_nothing_that_a_memory_holds_moves_the_cursor_and_numbers_are_said_in_wo
         "0 s", "0 s", "59 s", "1 min", "59 min", "2 h", "2 d",
     ]  # fmt: skip
     assert [counted(n, "note") for n in (0, 1, 2, 1_000)] == ["no notes", "1 note", "2 notes", "1,000 notes"]
+    assert [counted(n, "entry", "entries") for n in (0, 1, 2)] == ["no entries", "1 entry", "2 entries"]
+    assert visible("東京\u3000大阪\u00a0!\n\u200b") == "東京\u3000大阪\u00a0!\n\\u200b"  # spaces are seen
+    two = superseded_text(Superseded("tea\nholds: coffee\u200b", "東京\u3000大阪", undone=False, turned=False))
+    assert two == "superseded: tea holds: coffee\\u200b\nholds: 東京 大阪"
 
 
 def test_a_reader_that_goes_away_is_no_error(here: Path) -> None:

@@ -365,7 +365,7 @@ def test_what_would_go_is_shown_and_what_is_erased_has_a_receipt(
     done = act(browser, noted, "forget/erase", headers, text=CREW)
     for said in (
         "nothing is left",
-        "1 crystal, 0 pointers",
+        "1 crystal, no pointers",
         "state.db: crystals 1",
         "known again",
         "yours GENOME.md",
@@ -381,7 +381,7 @@ def test_what_would_go_is_shown_and_what_is_erased_has_a_receipt(
     )
     digest = found["forgotten"][0]["digest"]
     assert f"{digest} a text, cut by sentences 9" in text_of(page)
-    assert noted.ledger == [("forget: erase", f"receipt {digest}: 1 crystals, 0 pointers, clean", "done")]
+    assert noted.ledger == [("forget: erase", f"receipt {digest}: 1 crystal, no pointers, clean", "done")]
     for said in ("It may be learnt again", "It was not forgotten."):
         assert said in text_of(act(browser, noted, "forget/lift", text=CREW))
     assert "Nothing was forgotten." in text_of(browser.get(f"/w/{noted.name}/forget"))

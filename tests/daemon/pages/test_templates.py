@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
+from daemon.observability.printable import counted
 from daemon.pages.templates import ago, bar, curve, environment, level, prose, short, visible
 from tests.daemon.pages.parsed import Parsed
 from tests.support.hostile_texts import ALL
@@ -68,7 +69,7 @@ def test_what_is_visible_steers_nothing_and_an_honest_text_stays_as_it_is(text: 
 @given(_TEXTS, st.sampled_from([1, 10, 20_000]))
 def test_prose_is_the_text_with_code_and_strong_words_and_says_what_it_left_out(text: str, most: int) -> None:
     read = Parsed(prose(text, most))
-    left_out = f" … and {len(text) - most:,} more characters" if len(text) > most else ""
+    left_out = f" … and {counted(len(text) - most, 'more character')}" if len(text) > most else ""
     assert set(read.names) <= {"code", "strong", "span"}
     assert [row for name, row in read.elements if row] == [{"class": "cut"}] * (left_out != "")
     assert unmarked(read.text) == unmarked(visible(text[:most])) + left_out
