@@ -1,13 +1,11 @@
 """Operations on the crystals: a part of the table, filtered and sorted, all that is known of one, which one holds."""
 
-import re
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BeforeValidator
-
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
+from daemon.api.operations.request import Moment
 from daemon.api.text import superseded_text
 from daemon.explain.crystal import CrystalDetails, details
 from daemon.ingest.notes import absorb_notes
@@ -25,17 +23,6 @@ from state.trust import Trust
 
 _CUT = 500
 MOST = 200
-_DATED = re.compile(r"\d{4}-\d\d-\d\d[Tt ]")
-
-
-def _dated(moment: object) -> object:
-    """Return the moment, unless it is a bare number, which would be read as seconds since 1970."""
-    if isinstance(moment, str) and not _DATED.match(moment):
-        raise ValueError("it is no date and time with an offset")
-    return moment
-
-
-Moment = Annotated[AwareDatetime, BeforeValidator(_dated)]
 
 
 @dataclass(frozen=True, slots=True)

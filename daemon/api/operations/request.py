@@ -1,8 +1,21 @@
 """Request: the arguments of one call of an operation, checked; each operation derives its own model from it."""
 
-from typing import Any, Self
+import re
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, PrivateAttr
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, PrivateAttr
+
+_DATED = re.compile(r"\d{4}-\d\d-\d\d[Tt ]")
+
+
+def _dated(moment: object) -> object:
+    """Return the moment, unless it is a bare number, which would be read as seconds since 1970."""
+    if isinstance(moment, str) and not _DATED.match(moment):
+        raise ValueError("it is no date and time with an offset")
+    return moment
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_dated)]
 
 
 class Request(BaseModel):

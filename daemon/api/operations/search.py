@@ -5,10 +5,9 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime
-
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
+from daemon.api.operations.request import Moment
 from daemon.api.text import bootstrap_text, search_text, why_not_text, why_text
 from daemon.explain.reasons import SearchSignals, signals_of
 from daemon.explain.why import LineHistory, why
@@ -104,9 +103,9 @@ def memory_search(
     kind: Kind | None = None,
     session: Annotated[str | None, Arg(max_length=1_000)] = None,
     speaker: Annotated[str | None, Arg(max_length=1_000)] = None,
-    since: Annotated[AwareDatetime | None, Arg("Only from this time on")] = None,
-    until: Annotated[AwareDatetime | None, Arg("Only before then")] = None,
-    as_of: Annotated[AwareDatetime | None, Arg("As known then")] = None,
+    since: Annotated[Moment | None, Arg("Only from this time on")] = None,
+    until: Annotated[Moment | None, Arg("Only before then")] = None,
+    as_of: Annotated[Moment | None, Arg("As known then")] = None,
     trust: Annotated[Trust | None, Arg("At least")] = None,
     all: Annotated[bool, Arg("Also the unlikely")] = False,
     archived: Annotated[bool, Arg("Also what left sessions and was not kept")] = False,
