@@ -133,10 +133,10 @@ def import_(arguments: argparse.Namespace) -> int:
     workspace, kept, notices = open_workspace(Path(done.workspace)), False, list[str]()
     if done.missing:
         versions = counted(len(done.missing), "version")
-        notices.append(f"{versions} had no record: they can be neither shown nor restored")
+        notices.append(f"{versions} without a record can be neither shown nor restored")
     if done.foreign:
         what = f"{counted(done.foreign, 'transcript')} outside the workspace"
-        notices.append(f"{what} had been read: here none of them is; 'dreamd ingest FILE' reads one")
+        notices.append(f"{what} had been read, and is not read here; 'dreamd ingest FILE' reads one")
     if is_here:
         notices.append(f"{workspace.root} is another folder now; 'cd' into it again")
     try:

@@ -42,7 +42,9 @@ _LEADS: tuple[tuple[frozenset[str], re.Pattern[str], str, str], ...] = (
     (frozenset({"id", "crystal", "superseded_by"}), re.compile("[0-9a-f]{32}"), "crystal", "id"),
     (frozenset({"id", "line"}), re.compile(r"L[0-9]{1,9}"), "line", "id"),
     (frozenset({"version", "dreamt_in"}), re.compile("[1-9][0-9]{0,8}"), "dream", "version"),
-    (frozenset({"session_id", "session"}), re.compile(r".{1,1000}"), "session", "session_id"),
+    (frozenset({"session_id"}), re.compile(r".{1,1000}"), "session", "session_id"),
+    # That of a crystal is often one of a transcript, which has no page.
+    (frozenset({"session"}), re.compile(r".{1,1000}"), "search", "session"),
 )
 _WIDTH, _HEIGHT = 120.0, 24.0  # of a curve
 

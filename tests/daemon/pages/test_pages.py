@@ -188,6 +188,9 @@ def test_every_link_leads_to_a_page(browser: Browser, full: Asking) -> None:
             assert page.status != 404, address
             left += Parsed(page.body.decode()).addresses
     assert {f"/w/{full.name}/{one}" for one in ("dream", "line", "crystal", "session", "mood")} <= set(seen)
+    listed = Parsed(browser.get(f"/w/{full.name}/crystals").body.decode()).addresses
+    leads = {one.rpartition("/")[2] for one in listed if "talk" in one}  # a transcript's session has no page
+    assert leads == {"search?session=talk"}
 
 
 def test_looking_leaves_no_trace(browser: Browser, full: Asking) -> None:

@@ -100,7 +100,7 @@ def test_a_version_that_is_lost_and_a_transcript_elsewhere_are_named(
     assert dreamd("export", here, "-o", tmp_path / "x.db").status == 0
     ended = dreamd("import", tmp_path / "x.db", tmp_path / "there", "--no-daemon")
     assert ended.status == 0
-    assert "1 version had no record" in ended.err
+    assert "1 version without a record" in ended.err
     assert "1 transcript outside the workspace had been read" in ended.err
 
 
