@@ -13,7 +13,7 @@ import pytest
 
 from daemon.api.client import Client, daemon
 from daemon.api.operations.notes import working_memory_note
-from daemon.api.peer import user_of, user_of_address
+from daemon.api.peer import user_of_address
 from daemon.cli import main
 from daemon.workspace.adoption import init_workspace
 from state.errors import StorageError
@@ -77,14 +77,6 @@ def roots_folder() -> Iterator[Path]:
     path.chmod(0o755)
     yield path
     shutil.rmtree(path)
-
-
-def test_the_kernel_says_who_is_there() -> None:
-    one, other = socket.socketpair()
-    with one, other:
-        assert user_of(one) == os.geteuid()
-    with socket.socket() as port:
-        assert user_of(port) is None
 
 
 @pytest.mark.parametrize(
