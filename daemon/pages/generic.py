@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
 from enum import Enum
 from functools import cache
 from typing import Any, Literal, get_args, get_origin
 
-from pydantic import create_model
+from pydantic import AwareDatetime, create_model
 
 from daemon.api.operations.operation import AnyOperation, Parameter
 from daemon.api.operations.request import Request
@@ -100,4 +99,4 @@ def _control_of(one: Parameter) -> tuple[str, tuple[str, ...]] | None:
     if issubclass(kind, int | float):
         return "number", ()
     is_long = issubclass(kind, str) and one.bounds.get("max_length", 0) > _LONG
-    return ("area" if is_long else "text", ()) if issubclass(kind, str | date) else None
+    return ("area" if is_long else "text", ()) if issubclass(kind, str | AwareDatetime) else None

@@ -76,6 +76,7 @@ FULL = {
     "settings": ["limits.usd_per_day", "the same", "All that can be asked"],
     "gaps": [*QUESTIONS, "miss"],
     "gaps?cause=miss": ["Who approves refunds?"],
+    "crystals?since=2001-01-01T00:00:00Z": [CAT.text, "Only from this time on"],
     "skills": ["rotate the <i>certificates</i>", "0.55"],
     "mood?hours=24": ["the <b>build</b> broke", "baselines"],
     "memory_state": [TEA],
