@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from daemon import sessions
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.operation import Arg, Operation, operations_in
+from daemon.api.operations.operation import Arg, Operation
 from daemon.sessions.answers import Forgot
 from daemon.upkeep.forget import preview_forget
 from daemon.upkeep.forget_plan import ForgetRequest
@@ -159,8 +159,6 @@ bulk_promote = tool("working_memory_bulk_promote", sessions.bulk_promote, long=T
 relation_add = tool("working_memory_relation_add", sessions.relation_add, agents=TOOLS)
 search = tool("working_memory_search", sessions.search, reads=True, agents=TOOLS)
 
-SESSION_ITEMS = operations_in(globals())
-
 open_ = tool("session_open", sessions.session_open, agents=TOOLS)
 close = tool("session_close", sessions.close_session, agents=TOOLS)
 memorize = tool(
@@ -200,8 +198,6 @@ events = tool(
     },
 )
 session_list = tool("session_list", sessions.session_list, reads=True, agents=TOOLS)
-
-SESSION_MINDS = tuple(one for one in operations_in(globals()) if one not in SESSION_ITEMS)
 
 session_summary = tool("session_summary", sessions.session_summary, reads=True)
 session_archive = tool("session_archive", sessions.archive, reads=True)

@@ -23,7 +23,7 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.vector_index import Embedding
 from state.stores.disk.workspace import Workspace
 from tests.daemon.http.house import GatedHouse, OwnHouse
-from tests.daemon.http.running import BEARER, running
+from tests.daemon.http.running import BEARER, asked, running
 from tests.daemon.mcp.agents import MODES, PORT, TEA, notes, refused, run, shown
 
 CALL = {
@@ -64,15 +64,10 @@ async def agent(url: str, mode: str = "auto") -> AsyncIterator[Client]:
 
 
 def request(url: str, method: str = "POST", body: Any = CALL, **headers: str) -> tuple[int, bytes]:
-    place = urlsplit(url)
+    place, content = urlsplit(url), body if isinstance(body, bytes) else json.dumps(body).encode()
     connection = http.client.HTTPConnection(place.netloc, timeout=300)
-    try:
-        content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        connection.request(method, place.path, content, {**HEADERS, **headers})
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()
+    answer = asked(connection, method, place.path, None, content, {**HEADERS, **headers})
+    return answer.status, answer.body
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -7,10 +7,9 @@ import http.client
 import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -19,7 +18,7 @@ from daemon.http.logins import Logins
 from daemon.pages.views import PAGES
 from daemon.pages.window import PageWindow
 from tests.daemon.http.house import OwnHouse
-from tests.daemon.http.running import TOKEN, Answer, Running, running
+from tests.daemon.http.running import TOKEN, Answer, Running, asked, running
 from tests.daemon.pages.parsed import Parsed
 from tests.support.browser import Seen, browser_page
 
@@ -83,10 +82,8 @@ class Browser:
 
     def _ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         every = {**self.sent, **({"Cookie": self.cookie} if self.cookie else {}), **headers}
-        with closing(http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=300)) as connection:
-            connection.request(method, path, body or None, {name: one for name, one in every.items() if one})
-            answer = connection.getresponse()
-            return Answer(answer.status, answer.headers, answer.read())
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=300)
+        return asked(connection, method, path, None, body or None, {name: one for name, one in every.items() if one})
 
 
 @contextmanager
@@ -106,14 +103,7 @@ def link(server: Running, workspace: str = "") -> str:
 
 def text_of(answer: Answer) -> str:
     """What a person reads, its spaces as one."""
-    found: list[str] = []
-
-    class Reader(HTMLParser):
-        def handle_data(self, data: str) -> None:
-            found.append(data)
-
-    Reader().feed(answer.body.decode())
-    return " ".join(" ".join(found).split())
+    return " ".join(" ".join(Parsed(answer.body.decode()).texts).split())
 
 
 def fields_of(answer: Answer, action: str) -> list[dict[str, str]]:

@@ -26,7 +26,7 @@ _DRAWN = (
 
 
 class Parsed(HTMLParser):
-    """What stands in some HTML: its elements with their attributes, its texts joined, and what is neither.
+    """What stands in some HTML: its elements with their attributes, its texts, one by one and joined, and the rest.
 
     `typed` is what a person can edit: it is a text as it is, without the signs of what is visible.
     """
@@ -35,6 +35,7 @@ class Parsed(HTMLParser):
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.others: list[str] = []
+        self.texts: list[str] = []
         self.text = self.typed = ""
         self._is_typed = False
         self.feed(str(text))
@@ -50,6 +51,7 @@ class Parsed(HTMLParser):
         self._is_typed = False
 
     def handle_data(self, data: str) -> None:
+        self.texts.append(data)
         if self._is_typed:
             self.typed += data
         else:

@@ -12,7 +12,8 @@ import anyio.from_thread
 import pytest
 
 from daemon.api.access import LocalAccess
-from daemon.api.operations.sessions import SESSION_ITEMS, SESSION_MINDS
+from daemon.api.operations import sessions
+from daemon.api.operations.operation import operations_in
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config, McpSection
 from daemon.mcp.tools import TOOLSETS
@@ -26,7 +27,7 @@ from tests.daemon.mcp.agents import asking, in_process
 from tests.support.session_talk import Say, Window, held, is_part
 
 CONFIG = Config(mcp=McpSection(toolsets=("memory", "sessions")))
-EVERY = {one.name for one in (*SESSION_ITEMS, *SESSION_MINDS)}
+EVERY = {one.name for one in operations_in(vars(sessions))} - {"session_summary", "session_archive"}
 OF_AGENTS = {tool.name for name, tools in TOOLSETS.items() if name != "memory" for tool in tools}
 
 
