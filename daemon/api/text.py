@@ -95,7 +95,7 @@ def mood_text(levels: "Mood") -> str:
     felt = [
         f"{one.after.at:%Y-%m-%d %H:%M} UTC  {one.event}  {_one_row(one.cause)}".rstrip() for one in levels.events
     ]
-    more = [f"{levels.more} more are not shown"] if levels.more else []
+    more = [f"and {counted(levels.more, 'other event')}"] if levels.more else []
     return "\n".join([*rows, f"mood      {levels.mood}", *felt, *more])
 
 
@@ -379,7 +379,7 @@ def dream_text(reply: "Dreamt") -> str:
     rows.append(_how(dream))
     if outcome.pending:
         number = f"{outcome.pending:,}+ notes" if outcome.more else counted(outcome.pending, "note")
-        why = "the next dreams take them in" if dream.waiting else "what came meanwhile"
+        why = "left for the next dreams" if dream.waiting else "what came meanwhile"
         rows.append(f"{number} pending: {why}")
     return "\n".join(rows)
 

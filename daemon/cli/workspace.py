@@ -165,7 +165,7 @@ def show_next_steps(workspace: Workspace, *, kept: bool, wanted: bool) -> None:
         said = argparse.Namespace(json=False, yes=False, dry_run=False, config=None)
         connected(found, place, read_record(os.environ), said)
         return
-    here = f"here: {titles}" if found else f"it knows {', '.join(one.title for one in AGENTS)}"
+    here = f"here: {titles}" if found else f"dreamd knows {', '.join(one.title for one in AGENTS)}"
     out(f"Connect your agents ({here}):\n\n  dreamd connect -w {shlex.quote(root)}\n")
     out(f"Any other agent with MCP: the same server, over stdio:\n  {shlex.join(place.command())}\n")
     out("Without MCP: put what the first command prints into the system prompt, and tell the agent of the second:")

@@ -374,9 +374,7 @@ def _change_memory(
 
 def _sweep(ask: Ask, session_id: Session) -> Done:
     done = ask(sessions.sweep, session_id=session_id)
-    said = (
-        f"Swept: {done.archived} left for the archive, {done.promoted} became crystals, {done.refused} were refused."
-    )
+    said = f"Swept: {done.archived} to the archive, {done.promoted} to crystals, {done.refused} refused."
     about = f"{_called(session_id)}: {done.archived} archived, {done.promoted} promoted"
     return Done(said, about, query={"session_id": session_id})
 

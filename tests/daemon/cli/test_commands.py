@@ -6,18 +6,21 @@ import re
 import socket
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from daemon.api.operations.crystals import Superseded
-from daemon.api.text import duration, superseded_text
+from daemon.api.operations.signals import Mood
+from daemon.api.text import duration, mood_text, superseded_text
 from daemon.cli import ASKING, COMMANDS, main, perform
 from daemon.cli.terminal import show
 from daemon.observability.failures import failure
 from daemon.observability.printable import counted, safe, visible
 from daemon.workspace.adoption import open_workspace
 from state.errors import UsageError
+from state.signals.hormones import resting
 from tests.daemon.cli.commands import written
 from tests.daemon.cli.conftest import Listening, answer
 from tests.daemon.http.house import OwnHouse
@@ -26,6 +29,7 @@ from tests.support.running import ROOT, RUNNING, Caller, loaded, process
 from tests.support.transcript import Transcript
 
 LONG = "x" * 200_000
+AT = datetime(2026, 3, 12, tzinfo=UTC)
 
 
 def test_every_command_explains_itself_and_the_help_lists_it(dreamd: Caller) -> None:
@@ -176,6 +180,7 @@ def test_nothing_that_a_memory_holds_moves_the_cursor_and_numbers_are_said_in_wo
     assert [counted(n, "note") for n in (0, 1, 2, 1_000)] == ["no notes", "1 note", "2 notes", "1,000 notes"]
     assert [counted(n, "entry", "entries") for n in (0, 1, 2)] == ["no entries", "1 entry", "2 entries"]
     assert visible("東京\u3000大阪\u00a0!\n\u200b") == "東京\u3000大阪\u00a0!\n\\u200b"  # spaces are seen
+    assert mood_text(Mood(now := resting(AT), "calm", now, more=1)).endswith("calm\nand 1 other event")
     two = superseded_text(Superseded("tea\nholds: coffee\u200b", "東京\u3000大阪", undone=False, turned=False))
     assert two == "superseded: tea holds: coffee\\u200b\nholds: 東京 大阪"
 
