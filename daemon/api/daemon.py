@@ -109,7 +109,6 @@ class DaemonCall:
 
     api: DaemonApi
     link: Callable[[str], str]
-    notices: tuple[str, ...] = ()
 
 
 def meant(given: str, names: Sequence[str]) -> str:

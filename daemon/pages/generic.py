@@ -1,7 +1,6 @@
 """Generic: the page of any operation that has none of its own: a form from its parameters, and its reply below."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, Literal, get_args, get_origin
@@ -26,17 +25,6 @@ _OWN = {"crystal", "dreams", "forget"}
 _LONG = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Control:
-    """One field of a form: what a person types or chooses."""
-
-    name: str
-    about: str
-    kind: str
-    choices: tuple[str, ...]
-    required: bool
-
-
 @cache
 def page_of(name: str) -> Page | None:
     """Return the page of this operation; None if there is none that may be asked over a network."""
@@ -55,7 +43,7 @@ def page_of(name: str) -> Page | None:
 
     def read(ask: Ask, **fields: object) -> Mapping[str, object]:
         """Answer at once what only reads, if it has all that it needs."""
-        is_whole = at_once and all(fields[one.name] is not None for one in controls if one.required)
+        is_whole = at_once and all(fields[one.name] is not None for one, *_ in controls if one.required)
         return beside | {"reply": asked(ask, fields) if is_whole else None}
 
     def run(ask: Ask, **fields: object) -> Done:
@@ -65,11 +53,11 @@ def page_of(name: str) -> Page | None:
     fields: dict[str, Any] = {
         one.name: (one.kind | None, None)
         for one in operation.parameters
-        if one.name == "cursor" or one.name in {control.name for control in controls}
+        if one.name == "cursor" or one in [control for control, *_ in controls]
     }
     form = create_model(name, __base__=Request, **fields)
     if at_once:
-        is_live = not any(one.kind == "text" for one in controls)
+        is_live = not any(kind == "text" for _, kind, _ in controls)
         return Page(name, title, read, live=is_live, under="settings", template="generic", own_query=form)
     act = Act(run, "run", operation.long, operation.reads, form)
     return Page(name, title, read, acts=(act,), under="settings", template="generic", own_query=Request)
@@ -80,12 +68,15 @@ def everything() -> tuple[AnyOperation, ...]:
     return tuple(one for one in OPERATIONS.values() if one.remote and one.name not in _OWN)
 
 
-def _controls(operation: AnyOperation) -> Iterator[Control]:
-    """Yield the controls; what no form can hold (tables, lists of changes) is for programs alone."""
+def _controls(operation: AnyOperation) -> Iterator[tuple[Parameter, str, tuple[str, ...]]]:
+    """Yield the parameters that a person sets, each with the kind of its control, and what it is chosen from.
+
+    What no form can hold (tables, lists of changes) is for programs alone.
+    """
     for one in operation.parameters:
         found = _control_of(one)
         if found is not None and one.name not in {"cursor", *_LOOKING}:
-            yield Control(one.name, one.about, *found, one.required)
+            yield one, *found
 
 
 def _control_of(one: Parameter) -> tuple[str, tuple[str, ...]] | None:
