@@ -15,12 +15,12 @@ from daemon.cli.parsing import FOLDER, WORKSPACE, arg, caller_of, command, confi
 from daemon.cli.perform import show
 from daemon.cli.terminal import out, say, show_json, show_notices, working
 from daemon.cli.workspace import keep, show_next_steps
-from daemon.observability.printable import counted
 from daemon.workspace.adoption import open_workspace
 from state.codec import plain
 from state.errors import DreamdError, StorageError, UsageError
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
+from state.text.words import counted
 
 if TYPE_CHECKING:
     from daemon.upkeep.export import Exported

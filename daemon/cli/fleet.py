@@ -30,10 +30,10 @@ from daemon.fleet.connections import (
     own_folder,
     require_installed,
 )
-from daemon.observability.printable import counted
 from daemon.workspace.stores import follow_clock, utc_now
 from state.errors import ConfirmRequiredError, NotFoundError, UsageError
 from state.fleet import Quotas, Right
+from state.text.words import counted
 
 if TYPE_CHECKING:
     from daemon.fleet.upkeep.recovery import Found

@@ -75,7 +75,7 @@ def ingest(arguments: argparse.Namespace) -> int:
         raise UsageError("name the files or folders to read", "see 'dreamd ingest --help'")
     from daemon.api.operations.notes import ingest as read_in
     from daemon.cli.terminal import out, say, show_json
-    from daemon.observability.printable import counted
+    from state.text.words import counted
 
     done = ask_patiently(arguments, read_in, paths=tuple(str(path.absolute()) for path in arguments.paths))
     for problem in done.problems:

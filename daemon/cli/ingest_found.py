@@ -16,9 +16,9 @@ from daemon.cli.terminal import agreed, can_ask, out, say, show, show_json
 from daemon.config.paths import home
 from daemon.connect.agents import agent_of
 from daemon.ingest.existing_memory import ExistingMemory, Kind, existing_memory
-from daemon.observability.printable import counted
 from state.errors import NothingToDoError, UsageError
 from state.stores.disk.workspace import Workspace
+from state.text.words import counted
 
 if TYPE_CHECKING:
     from daemon.api.operations.notes import Ingested

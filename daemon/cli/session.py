@@ -8,9 +8,9 @@ from daemon.api.operations import sessions
 from daemon.api.text import table
 from daemon.cli.parsing import WORKSPACE, arg, caller_of, command
 from daemon.cli.perform import show
-from daemon.observability.printable import counted
 from state.errors import UsageError
 from state.sessions.page import MOST
+from state.text.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

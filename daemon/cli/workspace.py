@@ -19,7 +19,6 @@ from daemon.connect.agent import Place, Scope
 from daemon.connect.agents import AGENTS, installed
 from daemon.connect.plan import read_record
 from daemon.ingest.seed import migrate, set_aside, take_in
-from daemon.observability.printable import counted
 from daemon.workspace.adoption import (
     init_global_workspace,
     init_workspace,
@@ -34,6 +33,7 @@ from state.stores.disk.lock import present_holder
 from state.stores.disk.workspace import Workspace
 from state.stores.git.exclude import Excluded, keep_out, take_back, written_by_init
 from state.stores.vectors.embedder import MISSING, is_there
+from state.text.words import counted
 
 _MOST_SHOWN, _LONGEST_SHOWN = 20, 200
 _OPTIONS = {

@@ -17,10 +17,10 @@ from daemon.api.operations.request import Request
 from daemon.http.calls import from_query
 from daemon.http.logins import Session
 from daemon.observability import logs
-from daemon.observability.printable import counted
 from daemon.workspace.redaction import shown_of
 from state.errors import ConflictError, DreamdError
 from state.stores.database import tables
+from state.text.words import counted
 
 P = ParamSpec("P")
 ReplyT = TypeVar("ReplyT")

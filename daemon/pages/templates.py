@@ -16,8 +16,8 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup, escape
 
 from daemon.api.text import duration, how_likely
-from daemon.observability.printable import counted
 from state.text.word_diff import word_diff
+from state.text.words import counted
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -23,7 +23,6 @@ from daemon.api.operations.upkeep import MAX_CHARACTERS, MAX_KEPT, doctor, forge
 from daemon.api.text import decided_text
 from daemon.config.entries import DEFAULT
 from daemon.dream.standing import Line, StandingLines
-from daemon.observability.printable import counted
 from daemon.pages.generic import everything
 from daemon.pages.page import UNDO, Act, Ask, Cursor, Day, Done, Page, Start, Undo, Version, begin_of, undo_of
 from daemon.pages.templates import mark, short
@@ -35,6 +34,7 @@ from state.document.sections import SectionName
 from state.dream import Decision
 from state.errors import NotFoundError, UsageError
 from state.stores.crystals.listing import Sort
+from state.text.words import counted
 from state.trust import Trust
 
 Beside = Mapping[str, object]

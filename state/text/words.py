@@ -151,7 +151,7 @@ def numbers(text: str) -> tuple[str, ...]:
 
 
 def counted(number: int, noun: str, many: str = "") -> str:
-    """Write a number of things: no notes, 1 note, 1,200 notes; `many` is the plural where it is not made with an s."""
+    """Write a number of things: no notes, 1 note, 1,200 notes; `many` is the plural where no s makes it."""
     return f"1 {noun}" if number == 1 else f"{f'{number:,}' if number else 'no'} {many or f'{noun}s'}"
 
 

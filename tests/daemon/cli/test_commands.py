@@ -17,10 +17,11 @@ from daemon.api.text import duration, mood_text, superseded_text
 from daemon.cli import ASKING, COMMANDS, main, perform
 from daemon.cli.terminal import show
 from daemon.observability.failures import failure
-from daemon.observability.printable import counted, safe, visible
+from daemon.observability.printable import safe, visible
 from daemon.workspace.adoption import open_workspace
 from state.errors import UsageError
 from state.signals.hormones import resting
+from state.text.words import counted
 from tests.daemon.cli.commands import written
 from tests.daemon.cli.conftest import Listening, answer
 from tests.daemon.http.house import OwnHouse

@@ -204,7 +204,7 @@ def test_one_that_has_read_something_else_by_now_begins_anew_and_says_so(tmp_pat
     with ScriptedModel(good) as model:
         config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
         with working(tmp_path / "agent", config) as store:
-            note(store, "Ada prefers tea over coffee")
+            noted(store, "Ada prefers tea over coffee")
             with pytest.raises(KeyboardInterrupt):
                 dream_now(store, Reason.MANUAL, Mode.AUTO, kill)
             store.workspace.document.write_text("# Ours\n\nThe harbour wall is of granite.\n", encoding="utf-8")

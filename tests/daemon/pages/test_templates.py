@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from daemon.observability.printable import counted
 from daemon.pages.templates import ago, bar, curve, environment, level, prose, short, visible
+from state.text.words import counted
 from tests.daemon.pages.parsed import Parsed
 from tests.support.hostile_texts import ALL
 
