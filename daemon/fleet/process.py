@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from daemon.service.keeper import Keeper
 
 _MOST_PLACES, _PLACE_SECONDS = 100_000, 60.0
+_LOOK_SECONDS = 2.0
 _NO_CEILING_USD, _NO_CEILING_TOKENS = 1e12, 10**15
 
 
@@ -213,9 +214,9 @@ class FleetProcess:
     def start(self) -> None:
         """Be known to the fleet, and take work. Raise UnreachableError."""
         self.lifetime.start()
-        every(2.0, "round", self._look, self.stopping)
-        every(10.0, "round", self.desk.drop_lost, self.stopping)
-        every(10.0, "round", self._ask_store, self.stopping)
+        every(_LOOK_SECONDS, "round", self._look, self.stopping)
+        every(5 * _LOOK_SECONDS, "round", self.desk.drop_lost, self.stopping)
+        every(5 * _LOOK_SECONDS, "round", self._ask_store, self.stopping)
 
     def _condition(self) -> Condition:
         return Condition(len(self.desk.all()), self.work.dreaming, self._store_problem)
