@@ -115,6 +115,16 @@ def displaced_at(path: Path) -> tuple[int, int]:
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
+def has_grown(path: Path) -> bool:
+    """Return whether there is more in this file than the name of a former scratch.md says. Raise NotFoundError.
+
+    Of any other file there is, perhaps.
+    """
+    number, read = displaced_at(path)
+    with storage_errors(path):
+        return not number or path.lstat().st_size > read
+
+
 def digest_of(note: Note) -> str:
     """Return the digest of a note's entry, as it is rendered."""
     return _sha256(render_note(note).encode("utf-8", "surrogatepass"))

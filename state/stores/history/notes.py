@@ -25,7 +25,17 @@ from state.secrets.policy import Redaction
 from state.stores.database.meta import Meta
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
-from state.stores.history.inbox import HEAD, Entry, Log, NoteInbox, digest_before, digest_of, displaced_at, open_log
+from state.stores.history.inbox import (
+    HEAD,
+    Entry,
+    Log,
+    NoteInbox,
+    digest_before,
+    digest_of,
+    displaced_at,
+    has_grown,
+    open_log,
+)
 
 # Whoever only looks at files, before there is a database, does not load SQLite.
 if TYPE_CHECKING:
@@ -85,7 +95,7 @@ class Mark(NamedTuple):
 class Piece(NamedTuple):
     """What was read on of one file: its notes, the digests of those that are rows already, and its marks.
 
-    `last` is the digest of the last note (empty: it has none that is new).
+    `last` is the digest of the last note, if that is new (empty: there is none, or it is known).
     """
 
     path: Path
@@ -98,7 +108,7 @@ class Piece(NamedTuple):
     def without(self, known: "Known") -> "Piece":
         """Return the piece with its notes as they are to be filed without what is known."""
         notes = tuple(_without(one, known) for one in self.notes)
-        return self._replace(notes=notes, last=notes[-1].digest if notes else self.last)
+        return self._replace(notes=notes, last=notes[-1].digest if self.last else "")
 
 
 def _without(one: Entry, known: "Known") -> Entry:
@@ -205,28 +215,28 @@ class Notes:
     def _logs(self, files: Iterable[Path] | None = None) -> Iterator[tuple[Log, Mark]]:
         """Open one file after the other; of those that were scratch.md, the ones that have grown since they were."""
         for path in self.inbox.files() if files is None else files:
-            number, read = displaced_at(path)
-            with suppress(NotFoundError), open_log(self._disk, path) as log:
-                if files is not None or not number or log.size > read:
-                    yield log, self._mark_of(log)
+            with suppress(NotFoundError):
+                if files is not None or has_grown(path):
+                    with open_log(self._disk, path) as log:
+                        yield log, self._mark_of(log)
 
     def _piece(self, log: Log, before: Mark, now: datetime, most: int, seen: set[str]) -> Piece | None:
         notes, known = list[Entry](), list[str]()
-        start, last, read, end = before.start, "", before.end, log.whole(now)
+        mark, last, end = before, "", log.whole(now)
         for one, is_new in self._read_on(log, before, end, seen):
             if is_new and len(notes) == most:
                 break
             if is_new:
                 notes.append(one)
-                start, last = one.start, one.digest
             else:
                 known.append(one.digest)
-            read = one.end
+            # What is known is the row of another entry, which does not grow with this one.
+            mark, last = Mark(one.end, "", one.start, one.grows), one.digest if is_new else ""
         else:
-            read = end
-        if read <= before.end:
+            mark = mark._replace(end=end)
+        if mark.end <= before.end:
             return None
-        mark = Mark(read, log.digest(read), start, before.note)
+        mark = mark._replace(digest=log.digest(mark.end))
         return Piece(log.path, tuple(notes), tuple(known), last, before, mark)
 
     def _read_on(self, log: Log, mark: Mark, end: int, seen: set[str]) -> Iterator[tuple[Entry, bool]]:

@@ -487,6 +487,28 @@ def test_a_long_log_is_counted_up_to_a_thousand_and_shown_from_its_end(store: St
     assert 20 < len(numbers) < 60
 
 
+def test_what_is_in_rows_is_not_read_again(store: Store) -> None:
+    """The inbox too is read on at its last note, though scratch.md, which is read first, has told all of them."""
+    for number in range(20):
+        noted(store, f"note {number} of the garden")
+        taken(store)
+    size = store.workspace.inbox.stat().st_size
+    starts = store.connection.execute("SELECT start FROM marks WHERE end = ?", (size,)).fetchall()
+    assert [size - row["start"] < 200 for row in starts] == [True]
+
+
+def test_a_note_that_is_there_already_and_grows_is_another_one(store: Store) -> None:
+    scratch = store.workspace.scratch
+    scratch.write_text("- [2026-11-02T09:00:00Z] the gate\n")
+    assert taken(store) == ["the gate"]
+    with scratch.open("a") as file:
+        file.write("- [2026-11-02T09:00:00Z] the gate")
+    assert taken(store) == ["the gate"]
+    with scratch.open("a") as file:
+        file.write(" is green\n")
+    assert taken(store) == ["the gate", "the gate is green"]
+
+
 def peak_of_taking_in(folder: Path, lines: int) -> int:
     """The most memory, in bytes, that a daemon holds at once that takes notes of a long log in, and shows them."""
     workspace = init_workspace(contained(folder))
