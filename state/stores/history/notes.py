@@ -63,6 +63,9 @@ _KEPT_ASIDE = timedelta(hours=1)
 _ROWS = """SELECT n.key, n.at, n.importance, n.auto, n.replaces, n.crystal, c.text
     FROM notes n JOIN crystals c ON c.key = n.crystal"""
 _KEYS = "SELECT value FROM json_each(?)"
+# The marks of former files of scratch.md, but for those with these numbers.
+_DROP_NUMBERED = f"""DELETE FROM marks WHERE instr(digest, '.') > 0
+    AND substr(digest, instr(digest, '.') + 1) NOT IN ({_KEYS})"""
 
 
 class Pending(NamedTuple):
@@ -399,6 +402,7 @@ class Notes:
         with transaction(self._db):  # what is appended from now on may be what stood there before, and is new
             if before.digest != mark.digest:
                 self._drop_mark(before)
+            self._db.execute(_DROP_NUMBERED, (json.dumps([*map(str, self.inbox.displaced())]),))
             Meta(self._db).remove(_HIDDEN)
 
     def _known_as_filed(self) -> list[Pending]:
@@ -506,10 +510,12 @@ class Notes:
         self._db.execute("DELETE FROM marks WHERE end = ? AND digest = ?", (mark.end, mark.digest))
 
     def _mark_of(self, log: Log) -> Mark:
-        query = "SELECT end, digest, start, note FROM marks WHERE end <= ? ORDER BY end DESC"
-        for row in self._connection.execute(query, (log.size,)).fetchall() if self._connection else ():
-            if log.digest(row["end"]) == row["digest"]:
-                return Mark(*row)
+        if (connection := self._connection) is not None:
+            ends = "SELECT DISTINCT end FROM marks WHERE end <= ? ORDER BY end DESC"
+            marked = "SELECT end, digest, start, note FROM marks WHERE end = ? AND digest = ?"
+            for (end,) in connection.execute(ends, (log.size,)).fetchall():
+                if row := connection.execute(marked, (end, log.digest(end))).fetchone():
+                    return Mark(*row)
         read = min(displaced_at(log.path)[1], log.size)
         return Mark(read, "", read)
 

@@ -458,6 +458,11 @@ def test_what_was_scratch_is_swept_when_it_is_old_read_and_closed(store: Store) 
         writer.communicate()
     assert store.notes.sweep(utc_now() + timedelta(hours=2)) == 1
     assert list(store.notes.inbox.displaced()) == [2]  # a repair looks for it
+    noted(store, "bread")
+    taken(store)
+    consumed(store)
+    numbers = {row["digest"].partition(".")[2] for row in store.connection.execute("SELECT digest FROM marks")}
+    assert numbers == {"", "2", "3"}  # what is known of a file goes with it
 
 
 def test_an_inbox_is_kept_until_every_copy_has_its_notes(store: Store) -> None:
