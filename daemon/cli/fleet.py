@@ -173,7 +173,7 @@ def _status_text(found: "FleetStatus") -> str:
     columns = "process,state,last word,owned,dreaming,slots,version,address,host"
     processes = _listing(found, columns, shown, "").text if found.processes else "no process is known"
     if dead := len(found.processes) - len(alive):
-        processes += f"\n{dead:,} {'process' if dead == 1 else 'processes'} died in the last hour"
+        processes += f"\n{counted(dead, 'process', 'processes')} died in the last hour"
     wrong = [
         ("failing", f"{one.tenant}/{one.workspace} ({one.handle}), {one.failures} in a row: {one.problem}")
         for one in found.failing

@@ -38,7 +38,7 @@ def _items_text(reply: "Memories") -> str:
         parts = (
             one.priority,
             f"importance {one.importance:.2f}",
-            "1 access" if one.access_count == 1 else f"{one.access_count:,} accesses",
+            counted(one.access_count, "access", "accesses"),
             f"until {one.expires_at:%Y-%m-%d %H:%M}" if one.expires_at else "",
             f"tags {', '.join(map(_line, one.tags))}" if one.tags else "",
             f"long-term: {_line(one.promoted_to_id)}" if one.promoted_to_id else "",

@@ -338,7 +338,7 @@ def _conclude(store: Store, begun: _Begun, snapshot: Snapshot, ended: Ended) -> 
         forgotten += sum(one.figures == FORGOTTEN for one in ended.refused)
         detail = "it changed nothing" if record.changes_nothing else ""
         if forgotten:
-            detail = f"{forgotten} {'text' if forgotten == 1 else 'texts'} withheld: forgotten"
+            detail = f"{counted(forgotten, 'text')} withheld: forgotten"
         store.ledger.end(dream, "committed", detail, utc_now(), record.number)
     pending = store.notes.count()
     changes = Changes(store.connection).counts().waiting

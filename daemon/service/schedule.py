@@ -37,6 +37,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from state.dream import Reason
+from state.text.words import counted
 
 if TYPE_CHECKING:
     from daemon.config.settings import Config
@@ -331,7 +332,7 @@ def _skips(context: TriggerContext) -> Iterator[Decision]:
         detail = "nothing is pending"
     else:
         more = max(context.thresholds.min_chunks, 1) - context.pending.new
-        detail = f"{expected}, if {more} more {'note comes' if more == 1 else 'notes come'}"
+        detail = f"{expected}, if {counted(more, 'more note comes', 'more notes come')}"
         detail = f"{detail}, {cause}" if cause else detail
     yield Decision(Action.SKIP, reason, detail, at)
 

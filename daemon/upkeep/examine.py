@@ -20,6 +20,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.repair.check import faults
 from state.stores.vectors.embedder import Unavailable
+from state.text.words import counted
 
 REPAIR = "run 'dreamd doctor --repair'"
 RESCUE = (
@@ -97,8 +98,8 @@ def _database(store: Store) -> Iterator[Finding]:
     if wrong := list(islice(faults(store.connection), 3)):
         yield problem("state.db", f"damaged: {'; '.join(wrong)}", RESCUE)
         return
-    figures = f"{store.crystals.count():,} crystals, {store.lineage.last_version()} versions"
-    tombstones = f"{len(store.lineage.tombstones())} tombstones (lines that you deleted stay away)"
+    figures = f"{counted(store.crystals.count(), 'crystal')}, {counted(store.lineage.last_version(), 'version')}"
+    tombstones = f"{counted(len(store.lineage.tombstones()), 'tombstone')} (lines that you deleted stay away)"
     yield fine("state.db", f"sound: {figures}, {tombstones}")
 
 
@@ -189,7 +190,7 @@ def _vector_index(store: Store) -> Iterator[Finding]:
         yield fine("vector index", "no vectors yet")
         return
     chroma = f", {vectors.waiting()[1]:,} of them not told to ChromaDB yet" if state.clean else ""
-    yield fine("vector index", f"{count:,} vectors of {store.crystals.count():,} crystals{chroma}")
+    yield fine("vector index", f"{counted(count, 'vector')} of {counted(store.crystals.count(), 'crystal')}{chroma}")
 
 
 def _dreams(store: Store) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from state.stores.git.reading import Found, Reading, note_git, reading
 from state.stores.history.bootstraps import BootstrapReceipt
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import HELD
+from state.text.words import counted
 from state.trust import Trust
 
 # What MEMORY.md was is looked for in so many versions that came after.
@@ -70,7 +71,7 @@ def settle_document(store: Store) -> None:
     for problem in taken.problems:
         store.notices.add(problem)
     if taken.unforgotten:
-        lines = "1 new line" if taken.unforgotten == 1 else f"{taken.unforgotten} new lines"
+        lines = counted(taken.unforgotten, "new line")
         store.notices.add(f"{lines} of MEMORY.md hold what was forgotten: it is learnt again")
     note_git(store.workspace, connection)
 

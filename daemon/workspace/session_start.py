@@ -21,6 +21,7 @@ from state.secrets.policy import Redaction
 from state.stores.disk.looked_through import LookedThrough
 from state.stores.disk.workspace import Workspace
 from state.stores.history.notes import Newest, look
+from state.text.words import counted
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -152,7 +153,7 @@ def _attention(facts: _Facts, everywhere: _Facts, newest: Newest, now: datetime)
     with suppress(ValueError):
         if oldest < day_ago and (not facts.ended or datetime.fromisoformat(facts.ended) < day_ago):
             days = (now - oldest).days
-            return f"[dreamd: notes wait {days} {'day' if days == 1 else 'days'} for a dream: dreamd dream]"
+            return f"[dreamd: notes wait {counted(days, 'day')} for a dream: dreamd dream]"
     return ""
 
 

@@ -53,7 +53,7 @@ def test_a_sound_workspace_is_sound_in_every_respect(here: Workspace, found: Fou
     assert {one.about for one in findings.values() if one.level is not Level.OK} == set()
     assert {"config", "model", "permissions", "disk", "MEMORY.md", "state.db", "embeddings"} <= findings.keys()
     assert {"word index", "vector index", "dreams", "pointers"} <= findings.keys()
-    assert "1 vectors of 1 crystals" in findings["vector index"].what
+    assert "1 vector of 1 crystal" in findings["vector index"].what
 
 
 def test_an_agent_that_is_installed_is_offered_as_a_model_and_checked_as_one(
