@@ -239,8 +239,9 @@ def _write(store: Store, crystals: list[Crystal], model: str, vectors: "NDArray[
         store.crystals.mark_dreamt(ids, 0)
         connection.execute("DELETE FROM to_compare")  # earlier passes did that
     store.crystals.vectors.use_model(model)
-    keys = store.crystals.keys(ids)
-    store.crystals.vectors.keep([(keys[id_], id_) for id_ in ids], model, vectors)
+    keys = store.crystals.keys(ids)  # a text that an earlier batch had too is no crystal of its own
+    places = [place for place, id_ in enumerate(ids) if id_ in keys]
+    store.crystals.vectors.keep([(keys[ids[place]], ids[place]) for place in places], model, vectors[places])
 
 
 def _name(rng: random.Random) -> str:

@@ -270,7 +270,9 @@ class _Lookup:
         """Return the row of the id that the folder says, else that of the folder itself."""
         number = id_in(root)
         place = read_place(self._data, number) if number is not None else None
-        return place or next((one for one in self._places if one.path == root and one.is_folder(root)), None)
+        if place is None and os.path.isdir(root):  # noqa: PTH112 - Path.is_dir may raise here
+            return next((one for one in self._places if one.path == root and one.is_folder(root)), None)
+        return place
 
     def _moved_out(self, root: Path) -> Workspace:
         """Return the workspace, whose state lies in the folder yet, when that has moved out; one process does it."""
