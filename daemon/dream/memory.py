@@ -22,7 +22,6 @@ from state.stores.crystals.search import Beside, Searcher
 from state.stores.disk.looked_through import LookedThrough
 from state.stores.git.reading import note_git
 from state.stores.history.ledger import Ledger
-from state.stores.vectors.embedder import Embedder
 
 # A dream over more of them would take longer than a person waits, however short they are.
 MOST_NOTES = 200
@@ -78,7 +77,7 @@ class WorkspaceMemory:
         """Search as if these crystals were stored; nothing is written."""
         with closing(Beside(self._new(crystals), embedder_of(self.store))) as beside:
             at = crystals[0].created_at if crystals else _EPOCH
-            yield _Trial(searcher_of(self.store, beside), at, embedder_of(self.store))
+            yield _Trial(searcher_of(self.store, beside), at)
 
     def _new(self, crystals: Sequence[Crystal]) -> list[Crystal]:
         """Return the crystals that may be learnt and that a search of the store would not show as they are."""
@@ -143,11 +142,9 @@ def commit_owners(ledger: Ledger, dream: Dream, reason: str, commit: Callable[[D
 class _Trial:
     searcher: Searcher
     at: datetime
-    embedder: Embedder | None
 
     def expect(self, keywords: Sequence[str]) -> None:
-        if self.embedder is not None and keywords:
-            self.embedder.embed(keywords, questions=True)  # all at once: each of the searches finds its vector kept
+        self.searcher.expect(keywords)
 
     def first(self, keywords: str, limit: int) -> tuple[str, ...]:
         found = self.searcher.search(keywords, self.at, limit=limit, by_value=False, everything=True)

@@ -168,6 +168,12 @@ class Searcher:
         self._connection = crystals.connection
         self._embedder = embedder
         self._index = index
+        self._ahead: dict[str, NDArray[np.float32]] = {}
+
+    def expect(self, queries: Sequence[str]) -> None:
+        """Embed what is to be searched for, all at once: that takes a fraction of the time."""
+        if queries and (embedder := self._usable()) is not None:
+            self._ahead.update(zip(queries, embedder.embed(queries, questions=True), strict=True))
 
     def search(
         self,
@@ -270,7 +276,9 @@ class Searcher:
         question = read_question(query, speakers, now)
         vector, scale = None, (1.0, 0.0)
         if question.words and (embedder := self._usable()) is not None:
-            vector = embedder.embed([question.topic], questions=True).reshape(-1)
+            vector = self._ahead.get(question.topic)
+            if vector is None:
+                vector = embedder.embed([question.topic], questions=True).reshape(-1)
             scale = embedder.calibration.scale
         counts = self.frequency(question.words)
         sought = full_text.within_budget(counts)

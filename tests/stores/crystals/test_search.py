@@ -52,6 +52,16 @@ def test_without_an_embedder_the_search_is_lexical_and_says_so(crystals: Crystal
     assert found.good
 
 
+def test_what_is_expected_is_embedded_once_and_found_as_otherwise(crystals: Crystals) -> None:
+    crystals.upsert([_note("The canary was drained"), _note("Lunch at noon"), _note("The cluster is fine")])
+    queries, embedder = ["canary drained", "cluster fine"], BagOfWords()
+    otherwise = [_searcher(crystals).search(query, NOW) for query in queries]
+    searcher = Searcher(crystals, embedder)
+    searcher.expect(queries)
+    assert [searcher.search(query, NOW) for query in queries] == otherwise
+    assert embedder.texts == queries
+
+
 HOSTILE = ["", " ", "?", '"', "' OR 1=1 --", "NEAR(a b)", "text:x", "a AND", "*", "\0", "a\ud83db", "the", "-", "😀"]
 
 
