@@ -91,7 +91,7 @@ def pointed(store: Store, lines: Sequence[Crystal], known: Mapping[str, str]) ->
 
             standing = known.get(line.id)
             ranked = candidates(line.text, trial.frequency(terms(line.text)))
-            keywords = standing if standing and leads(standing) else choose(ranked, leads)
+            keywords = standing if standing and leads(standing) else choose(ranked, leads, terms(line.text))
             if keywords is not None:
                 found[line.id] = keywords
     return found
