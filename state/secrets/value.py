@@ -65,7 +65,7 @@ _NO_LOOK = late_pattern(
     r"|\d{1,4}[-./:]\d{1,2}(?:[-./:T]\d{1,4})*(?:Z|\+\d\d.*)?|v?\d+(?:\.\d+)+[\w.-]*|[A-Z]{2,10}-\d{1,7}|#\d+|[>)]?@[\w.:/-]+|h1:.*|&\w+;"
     r"|[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,6}(?::\d+)?|\d[\d.,x×-]*(?:[ _-]?(?:[a-z]{1,12}|[A-Z]{1,3}|%"
     r"|°C?))?|--?[\w-]+(?:=.*)?"
-    r"|[€$£]?\d[\d.,]*[kKmM€$%]?|\d+(?:st|nd|rd|th|er|e|º|ª)|(?:SHA|sha|MD|md|crc|CRC)\d*[:-].*|data:.*|arn:.*|(?:[0-9A-Fa-f]{2}[:-]){3,}[0-9A-Fa-f]{2}|#[0-9A-Fa-f]{3,8}|#L\d.*|.*\.tgz#.*|[0-9a-f]{7,}\.\.\.?[0-9a-f]{7,}|0x[0-9a-fA-F]{1,20}|U000[0-9a-f]{5}|[\w.-]+\.(?:example|invalid|localhost)",
+    r"|[€$£]?\d[\d.,]*[kKmM€$%]?|\d+(?:st|nd|rd|th|er|e|º|ª)|(?:SHA|sha|MD|md|crc|CRC)\d*[:-].*|data:.*|arn:.*|(?:[0-9A-Fa-f]{2}[:-]){3,}[0-9A-Fa-f]{2}|#[0-9A-Fa-f]{3,8}|#L\d.*|.*\.tgz#.*|[0-9a-f]{7,}\.\.\.?[0-9a-f]{7,}|0x[0-9a-fA-F]{1,20}|[\w.-]+\.(?:example|invalid|localhost)",
     re.DOTALL,
 )
 # base64, SHA-256, OAuth2, v1.2, 2FA, 8-character: words with digits.
