@@ -86,6 +86,7 @@ _HASHED = late_pattern(
 # What is drawn by a browser, and what one calls itself.
 _DRAWN_FORM = late_pattern(r"Mozilla/\d|[Mm]-?\d[\d.]*[ ,]?-?\d[\d.]*[ ,]?[A-Za-z]-?\d")
 _IDENTIFIER = late_pattern(r"[^\W\d]\w*(?:\.\w+)+")
+_OPENS = frozenset({Noun.PIN, Noun.CODE})
 _CALLED = late_pattern(r"\w\(|\)\.|=>|::|->|\w\[\w*\]|[({]$")
 _STRONG = frozenset({Noun.PASSWORD, Noun.PIN, Noun.KEY, Noun.CODES})
 _LEADS = frozenset({"colon", "equals", "arrow", "dash", "tells", "leads", "small"})
@@ -286,7 +287,9 @@ def _is_armoured(text: str, start: int) -> bool:
 
 
 def _is_number(text: str, one: Candidate) -> bool:
-    """Return whether a number may be a PIN: none of a circuit or a version."""
+    """Return whether a number may be a PIN: none of a circuit or a version; with a letter only where keypads are."""
+    if one.form == "code" and not any(mention.noun in _OPENS for mention in one.nouns):
+        return False
     before = one.before or one.thing
     first, last = max(0, before.start - 30) if before else one.start, min(len(text), one.end + 24)
     return not _CIRCUIT.search(text, first, last)

@@ -19,7 +19,6 @@ _LONGEST = 200
 _NUMBER = late_pattern(r"[\d #*–-]+")
 _YEAR = late_pattern(r"(?:19[5-9]|20[0-4])\d")
 _PAIRED = late_pattern(r"\b\w+:$|\s(?:as|als|como|come|que|como|под|som)\s\S+\s(?:with|mit|con|com|avec|с|med)\s$")
-_CALLED = late_pattern(r"[^\W\d_a-z][\w.'’-]+ [^\W\d_a-z][\w.'’-]+(?:,| \() ?$")
 _NAMED = frozenset({Noun.PASSWORD, Noun.PIN, Noun.PHRASE, Noun.CODES, Noun.KEY})
 _OPENING = " \t\r\n>*_`\"'“„«「『(（[{‘‚"
 _LEADS = frozenset({"start", "colon", "equals", "arrow", "dash", "slash"})
@@ -70,8 +69,6 @@ def is_plain_value(value: str) -> bool:
 
 def _is_number(text: str, one: Candidate) -> bool:
     """Return whether a number is of a door or a card rather than a year, a room or somebody's extension."""
-    if _CALLED.search(text, max(0, one.start - 60), one.start):
-        return False
     if last_word(text[max(0, one.start - 20) : one.start])[0].lower() in _ROOMS:
         return False
     if one.before and not _DESKS.isdisjoint(WORDS.findall(text[one.before.end : one.start].lower())):
@@ -105,6 +102,8 @@ def _is_said(text: str, one: Candidate, value: str) -> bool:
         return bool(ends) and (is_whole or between.rstrip("\n") != " ")
     if not _is_led(text, one.start, one.nouns, but=_WHOSE if has_capital else _OF, tells=not is_whole):
         return False
+    if "?" in between or "？" in between:
+        return is_word or not has_capital
     return _goes_on(text, noun, between, is_name=has_capital or is_word)
 
 
