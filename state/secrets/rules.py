@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from state.secrets.value import NOTHING, UNUSUAL, is_label, is_placeholder, looks_drawn, strength
+from state.secrets.languages import key_of, vocabulary
+from state.secrets.value import NOTHING, UNUSUAL, is_placeholder, looks_drawn, strength
 from state.text.patterns import late_pattern
 
 FOLDER = Path(__file__).with_name("rules")
@@ -170,6 +171,13 @@ def _entropy(secret: str) -> float:
     return -sum(n / len(secret) * math.log2(n / len(secret)) for n in Counter(secret).values())
 
 
+def _is_unnamed(secret: str) -> bool:
+    """Return whether a text is no label of a form, which would name a secret or speak about one."""
+    words, parts = vocabulary(), re.findall(r"[^\W\d_]+", secret)
+    about = sum(part.lower() in words.about for part in parts)
+    return (not parts or 2 * about <= len(parts)) and not any(key_of(part) in words.named for part in parts)
+
+
 def _is_token(secret: str, least: int) -> bool:
     """Return whether the longest run of letters and digits was drawn, and is no digest that a cache is known by."""
     longest = max(_ALNUM.findall(secret), key=len, default="")
@@ -180,7 +188,7 @@ def _is_token(secret: str, least: int) -> bool:
 
 _JUDGES: dict[str, Callable[[str], bool]] = {
     "basic": _is_login,
-    "unnamed": lambda secret: not is_label(secret),
+    "unnamed": _is_unnamed,
     "token": partial(_is_token, least=10),
     "tail": partial(_is_token, least=20),
 }

@@ -86,7 +86,6 @@ _REFERENCE = late_pattern(
     r"|[A-Za-z_-]+(?:/[A-Za-z_.-]+)+[#:][\w-]+|(?:kv|secrets?|projects|vault|data|prod|staging|services?|apps?|src|config)(?:/[A-Za-z_.-]+)+"
     r"|(?:[A-Z][a-z]+){2,}(?:\.[A-Z]\w*)+|\d+:\d+:(?:web|ios|android):[0-9a-f]+"
 )
-_IDEOGRAPH = late_pattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _CODE_LIKE = late_pattern(r"[(){}\[\]<>;|\\\"'`]|=[\w\"'=>]|::|->|&&|\w\.\w+\(|^[-+=/*]|,\w|\w=$")
 _JOINED = late_pattern(r"[^\W\d_]{2,}(?:[-_.&+][^\W\d_]{2,}){1,6}[!?]?")
 _JOINT_WORDS = """
@@ -228,19 +227,6 @@ def is_call(word: str) -> bool:
 def is_technical(word: str) -> bool:
     """Return whether a word has digits as SHA-256, OAuth2 and 2FA have."""
     return bool(_TECHNICAL.fullmatch(word))
-
-
-def is_label(text: str) -> bool:
-    """Return whether a text only names something: a field, a label in some language."""
-    words = vocabulary()
-    if _IDEOGRAPH.search(text) and (
-        text[-1] in "?？)）" or any(word > "\u3000" and word in text for word in words.named)
-    ):
-        return True  # the label of a form: 忘记密码？
-    parts = [key_of(part) for part in re.split(r"[_.\s-]", text)]
-    about = sum(part in words.about for part in parts)
-    known = 2 * about > len(parts) or any(part in words.named for part in (*parts, key_of(text)))
-    return known and key_of(text).isalpha()
 
 
 @remembered

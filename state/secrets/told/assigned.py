@@ -13,7 +13,6 @@ from state.secrets.value import (
     UNUSUAL,
     are_drawn,
     is_call,
-    is_label,
     is_name,
     is_placeholder,
     is_reference,
@@ -88,6 +87,7 @@ _SOURCE_FILE = late_pattern(r"\.(?:go|py|js|ts|tsx|java|rb|rs|c|h|cpp|cs|php|kt|
 # keyring.set_password("service", user, …): what is given first is whose it is.
 _GIVEN_FIRST = late_pattern(r"\(\\{0,7}[\"'][^\"'\n]{1,80}\\{0,7}[\"'],\s")
 _SETTING = late_pattern(r"(?:set|get|save|store|put|add|write|load|delete|remove|update)_?$", re.IGNORECASE)
+_IDEOGRAPH = late_pattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 BARE_KEYS = frozenset({"key", "schlüssel", "clé", "llave", "chave", "chiave", "ключ", "clave"})
 # The setting above a password, which names whose it is.
 _USER = late_pattern(
@@ -206,7 +206,7 @@ def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:  # noqa: P
         and strength(text) >= UNUSUAL
         and not is_technical(text)
     ):
-        return not is_label(text) and len(text) >= 8
+        return not _is_word(text) and len(text) >= 8
     if _PADDED.fullmatch(text):
         return any(map(str.isdigit, text)) and looks_drawn(text.rstrip("=") + "00")
     if (not value.quote and is_call(text)) or is_name(text):
@@ -237,7 +237,7 @@ def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look a
         return False
     if value.form != "listed" and (value.quote or shouted or value.form == "flag"):
         plain = text.isalpha()
-        if (plain and value.form == "flag") or is_label(text):
+        if (plain and value.form == "flag") or _is_word(text):
             return False
         return len(text) >= (6 if plain else 4)
     if value.form in {"assigned", "led"} and value.tight and _is_lone(text):
@@ -245,12 +245,25 @@ def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look a
     return not is_technical(text) and _looks_chosen(text, value.form)
 
 
+def _is_word(text: str) -> bool:
+    """Return whether a text only names something: a field, a label in some language."""
+    words = vocabulary()
+    if _IDEOGRAPH.search(text) and (
+        text[-1] in "?？)）" or any(word > "\u3000" and word in text for word in words.named)
+    ):
+        return True  # the label of a form: 忘记密码？
+    parts = [key_of(part) for part in re.split(r"[_.\s-]", text)]
+    about = sum(part in words.about for part in parts)
+    known = 2 * about > len(parts) or any(part in words.named for part in (*parts, key_of(text)))
+    return known and key_of(text).isalpha()
+
+
 def _is_lone(text: str) -> bool:
     """Return whether a plain word behind `password=` is no name of a variable."""
     words = vocabulary()
-    parts = {key_of(part) for part in re.split(r"[_.-]", text)}
-    is_known = not parts.isdisjoint(words.named | words.about | words.yours)
-    return len(text) >= 5 and not is_known and not _CODE.search(text) and any(map(str.isalpha, text))
+    parts = [key_of(part) for part in re.split(r"[_.-]", text)]
+    known = any(part in words.named or part in words.about or part in words.yours for part in parts)
+    return len(text) >= 5 and not known and not _CODE.search(text) and any(map(str.isalpha, text))
 
 
 def _looks_chosen(text: str, form: str) -> bool:

@@ -17,7 +17,6 @@ _PLACE = late_pattern(
 )
 _LONGEST = 200
 _NUMBER = late_pattern(r"[\d #*–-]+")
-_YEAR = late_pattern(r"(?:19[5-9]|20[0-4])\d")
 _PAIRED = late_pattern(r"\b\w+:$|\s(?:as|als|como|come|que|como|под|som)\s\S+\s(?:with|mit|con|com|avec|с|med)\s$")
 _NAMED = frozenset({Noun.PASSWORD, Noun.PIN, Noun.PHRASE, Noun.CODES, Noun.KEY})
 _OPENING = " \t\r\n>*_`\"'“„«「『(（[{‘‚"
@@ -68,14 +67,12 @@ def is_plain_value(value: str) -> bool:
 
 
 def _is_number(text: str, one: Candidate) -> bool:
-    """Return whether a number is of a door or a card rather than a year, a room or somebody's extension."""
+    """Return whether a number is of a door or a card rather than a room or somebody's extension."""
     if last_word(text[max(0, one.start - 20) : one.start])[0].lower() in _ROOMS:
         return False
     if one.before and not _DESKS.isdisjoint(WORDS.findall(text[one.before.end : one.start].lower())):
         return False
-    if not _YEAR.fullmatch(text, one.start, one.end) and any(
-        noun.noun in _NAMED or noun.noun is Noun.CODE for noun in one.nouns
-    ):
+    if any(noun.noun in _NAMED or noun.noun is Noun.CODE for noun in one.nouns):
         return True
     beside = one.before is not None and not text[one.before.end : one.start].strip(" ,")
     return beside or _is_led(text, one.start, one.nouns)
