@@ -33,8 +33,13 @@ _CHANGES = tuple(map("".join, permutations(_KINDS, 2)))
 SYMBOLS = frozenset("!@#$%^&*?+=~§€£¡¿!#@")
 _INNER = late_pattern(r"[^\W_][!@#$%^*§€£¡!]+[^\W_]")
 _LEETED = late_pattern(r"[^\W\d_]\d{1,3}[^\W\d_]")
+_UUID = late_pattern(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+# CamelCase, as names of types and variables are: a run of capitals, or capitals with two small letters behind each.
+_CAMEL = late_pattern(r"(?=(?:[^a-z]*[a-z]{2,}){2})[a-z]*(?:[A-Z]\d{0,2}|[A-Z][a-z]{2,}\d{0,2})+(?:\[.*)?")
+
 _NAME = late_pattern(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
 _NAME_WORDS = late_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_SNAKE = late_pattern(r"_?[a-z]+(?:_[a-z]+)+")
 _TEMPLATE = late_pattern(
     r"<[^<>]{1,80}>|\{\{.{0,80}\}\}|\{[\w. -]{0,60}\}|\$\{.{0,120}\}?|\$\(.{0,200}\)?|\$\{\{.{0,120}"
     r"|\$[A-Za-z_]\w*|%\(?[A-Za-z_]\w*\)?[%sd]?"
@@ -188,11 +193,13 @@ def _is_stock(word: str) -> bool:
 @remembered
 def looks_drawn(text: str) -> bool:
     """Return whether the text looks drawn at random: long, of letters and digits that change places often."""
+    if _UUID.fullmatch(text):
+        return True
     if text.startswith(("SHA256:", "MD5:", "sha256:", "h1:")) or not text.isascii():
         return False
     text = text[:_ENOUGH]
     letters, digits = sum(map(str.isalpha, text)), sum(map(str.isdigit, text))
-    if letters + digits < 12 or not letters or is_name(text):
+    if letters + digits < 12 or not letters or _CAMEL.fullmatch(text) or is_name(text):
         return False
     classes = text.translate(_CLASSES)
     changes = sum(map(classes.count, _CHANGES))
@@ -246,6 +253,8 @@ def strength(word: str) -> int:  # noqa: PLR0911 - one look after the other
         return _with_digits(word, symbols + (word[0] in SYMBOLS))
     if _INNER.search(word) and len(word) >= 6:
         return CHOSEN
+    if _SNAKE.fullmatch(word):
+        return PLAIN
     if (symbols and len(word) >= 6) or (_JOINED.fullmatch(word) and _are_odd(re.split(r"[-_.&+]", word.lower()))):
         return UNUSUAL
     return PLAIN if len(word) >= 5 or not word[0].isascii() else NOTHING

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.value import (
+    CHOSEN,
     EVIDENT,
     UNUSUAL,
     are_drawn,
@@ -77,10 +78,18 @@ _LONG = 250
 _TRAILING = ".,;:?)]}*\\"
 
 _CALLS = late_pattern(r"[\w.$!]*[^\W\d]\w*\??[.(\[]\w*[(\[\"']|[\w.$]*[^\W\d]\w*[(\[]|\[\w")
+_DOTTED = late_pattern(r"[A-Za-z_$][\w$]*(?:(?:\?\.|\.|->|::)[A-Za-z_$][\w$]*)+!?")
+_NUMBERED = late_pattern(r"[A-Za-z]+\d{1,2}")
+# "velvet.quartz34" was typed as a password; `self.password2` is a field.
+_TYPED = late_pattern(r"\d{2,4}$")
 _PATH = late_pattern(
     r"(?:~|\.{0,2})/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}://|sha\d{3}[:-]|data:|arn:|\$\{?[A-Za-z_]|\{\{"
 )
+# How forms are checked: required|string|min:8.
+_RULES = late_pattern(r"[a-z]{2,}(?:\|[a-z]{2,}(?::[\w,]+)?)+")
+_ABOUT_ITSELF = late_pattern(r"[a-z]+(?:[_.-][a-z]+)+")
 _HEX = late_pattern(r"[0-9a-fA-F-]+")
+_SYMBOL = late_pattern(r"[!@#$%^&*+=?~|{}§€£]")
 _CODE = late_pattern(r"[(){}\[\]<>$|]")
 _WORDS = late_pattern(r"[^\W\d_]{3,14}(?:[ -][^\W_]{2,14}){2,11}")
 _SOURCE_FILE = late_pattern(r"\.(?:go|py|js|ts|tsx|java|rb|rs|c|h|cpp|cs|php|kt|swift|scala|html|md)$")
@@ -189,7 +198,7 @@ def end_of(value: Value, text: str) -> int:
 def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:  # noqa: PLR0911 - one look after the other
     """Return whether what is assigned to this name is its secret."""
     text = value.text
-    if len(text) < 4 or is_placeholder(text) or _is_reference(value):
+    if len(text) < 4 or is_placeholder(text) or _is_reference(value, shouted=name.isupper()):
         return False
     if noun is Noun.PASSWORD:
         return _is_password(value, name)
@@ -216,14 +225,18 @@ def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:  # noqa: P
     )
 
 
-def _is_reference(value: Value) -> bool:
-    """Return whether the value only says where the secret is: a path, an address, a call, a type."""
+def _is_reference(value: Value, *, shouted: bool) -> bool:
+    """Return whether the value only says where the secret is: a path, an address, a call, a field, a type."""
     text = value.text
-    if is_reference(text) and not value.joined:
+    if _RULES.fullmatch(text) or (is_reference(text) and not value.joined):
         return True
     if _PATH.match(text):
         return not any(looks_drawn(part) for part in text.split("/")) or "://" in text
-    return not value.quote and bool(_CALLS.match(text))
+    if value.quote:
+        return False
+    dotted = _DOTTED.fullmatch(text) and not _TYPED.search(text)
+    is_named = bool(dotted) and not looks_drawn(text) and not shouted and not value.joined
+    return bool(_CALLS.match(text)) or is_named
 
 
 def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look after the other
@@ -255,7 +268,7 @@ def _is_word(text: str) -> bool:
     parts = [key_of(part) for part in re.split(r"[_.\s-]", text)]
     about = sum(part in words.about for part in parts)
     known = 2 * about > len(parts) or any(part in words.named for part in (*parts, key_of(text)))
-    return known and key_of(text).isalpha()
+    return known and (bool(_ABOUT_ITSELF.fullmatch(text)) or key_of(text).isalpha())
 
 
 def _is_lone(text: str) -> bool:
@@ -268,7 +281,11 @@ def _is_lone(text: str) -> bool:
 
 def _looks_chosen(text: str, form: str) -> bool:
     """Return whether nothing but its look tells that a bare word is a password."""
-    digit, letter = any(map(str.isdigit, text)), any(map(str.isalpha, text))
+    digit = any(character.isdigit() for character in text)
+    letter = any(character.isalpha() for character in text)
     if form == "listed":  # ("password", "Tr0ub4dor&3")
-        return len(text) >= 8 and letter and digit
-    return digit and ((letter and len(text) >= 5) or len(text) >= 6)
+        return len(text) >= 8 and letter and digit and not _NUMBERED.fullmatch(text)
+    symbol = bool(_SYMBOL.search(text[1:]))
+    return len(text) >= 5 and (
+        (letter and digit) or (digit and len(text) >= 6) or (symbol and strength(text) >= CHOSEN)
+    )

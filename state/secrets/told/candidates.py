@@ -54,6 +54,7 @@ _CIRCUIT = late_pattern(
     re.IGNORECASE,
 )
 _SYMBOL = late_pattern(r"[^\w\s./:-]")
+_ESCAPE = late_pattern(r"x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}")
 _LONG = 16
 # What a program calls something that is no secret, with the value behind it: id=…, "ETag": "…", max-age=…
 _CALLED_SO = late_pattern(
@@ -85,11 +86,15 @@ _HASHED = late_pattern(
 )
 # What is drawn by a browser, and what one calls itself.
 _DRAWN_FORM = late_pattern(r"Mozilla/\d|[Mm]-?\d[\d.]*[ ,]?-?\d[\d.]*[ ,]?[A-Za-z]-?\d")
+_DAY = late_pattern(r"20\d\d-[01]\d-[0-3]\d")
 _IDENTIFIER = late_pattern(r"[^\W\d]\w*(?:\.\w+)+")
+_IDEOGRAPHIC = late_pattern(rf"[{_IDEOGRAPH}]")
 _OPENS = frozenset({Noun.PIN, Noun.CODE})
+_DIGEST = late_pattern(r"(?i)(?:sha\d{1,3}|md5)[:-]$")
 _CALLED = late_pattern(r"\w\(|\)\.|=>|::|->|\w\[\w*\]|[({]$")
 _STRONG = frozenset({Noun.PASSWORD, Noun.PIN, Noun.KEY, Noun.CODES})
-_LEADS = frozenset({"colon", "equals", "arrow", "dash", "tells", "leads", "small"})
+_MARKS = frozenset({"colon", "equals", "arrow", "dash"})
+_LEADS = _MARKS | {"tells", "leads", "small"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +223,8 @@ def _is_led(text: str, start: int) -> bool:
 
 def _may_be(text: str, one: Candidate) -> bool:
     value = text[one.start : one.end]
-    if key_of(value) in vocabulary().named or _DRAWN_FORM.match(value):
+    is_mere_day = _DAY.fullmatch(value) and lead_of(text, one.start)[0] not in _MARKS  # "key rotates 2026-03-24"
+    if is_mere_day or key_of(value) in vocabulary().named or _DRAWN_FORM.match(value):
         return False
     if one.form == "word" and not _is_word(text, value, one):  # first, for this rules most words out
         return False
@@ -299,6 +305,9 @@ def _is_word(text: str, word: str, one: Candidate) -> bool:
     before = one.before or one.thing
     if word.isalpha() and word.islower() and not _is_tied(text, word, one, before):
         return False
+    behind = text[max(0, one.start - 8) : one.start]
+    if (behind.endswith((":", "-")) and _DIGEST.search(behind)) or (behind.endswith("\\") and _ESCAPE.match(word)):
+        return False
     is_called = text[one.end : one.end + 1] == "(" and _IDENTIFIER.fullmatch(word)
     return not is_called and not _is_other(word, one)
 
@@ -331,4 +340,4 @@ def _is_plain(word: str) -> bool:
     """Return whether a word by itself is known for something else."""
     if len(word) < 3 or _PLAIN_FORM.fullmatch(word) or is_placeholder(word) or ("-" in word and is_technical(word)):
         return True
-    return is_call(word) and word < "\u3000" and bool(_CALLED.search(word))
+    return is_call(word) and word < "\u3000" and not _IDEOGRAPHIC.search(word) and bool(_CALLED.search(word))

@@ -1,6 +1,7 @@
 """Secrets that are known by the nouns beside them: assigned to a name, or told in a sentence."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from state.secrets.languages import Noun, vocabulary
 from state.secrets.told.assigned import (
@@ -33,6 +34,7 @@ _KINDS = {
 }
 _ASSIGNED = frozenset({Noun.PASSWORD, Noun.KEY, Noun.LOGIN})
 _NEAR = 45
+_OF = late_pattern(r"[ \t][\w \t'’]*[ \t]")
 _WIRELESS = ("wifi", "wlan", "ssid", "hotspot", "无线", "無線")
 _RUN = 200
 _BESIDE, _WORD = 16, late_pattern(r"[^\W\d_]+")
@@ -50,9 +52,9 @@ def in_context(text: str, judge: Judge = is_told) -> Iterator[tuple[str, int, in
     for number, mention in enumerate(found):
         if mention.start < done:
             continue
-        noun = _owner(found[number - 1], mention) if number else mention.noun
-        if place := _assigned(text, mention, noun, judged):
-            yield _KINDS[noun], *place
+        owner = _owner(text, found[number - 1], mention) if number else mention
+        if place := _assigned(text, mention, owner.noun, judged):
+            yield _KINDS[owner.noun], *place
             done = place[1]
     for one in candidates(text, every):
         if has_evidence(text, one) and judge(text, one):
@@ -91,10 +93,19 @@ def _assigned(text: str, mention: Mention, noun: Noun, judged: _Once) -> tuple[i
     return (value.start, end_of(value, text)) if is_its else None
 
 
-def _owner(before: Mention, mention: Mention) -> Noun:
-    """Return what a value is of: a key beside the name of a network is its password."""
-    is_near = mention.start - before.end <= _NEAR and mention.key in BARE_KEYS
-    return Noun.PASSWORD if is_near and any(word in before.key for word in _WIRELESS) else mention.noun
+def _owner(text: str, before: Mention, mention: Mention) -> Mention:
+    """Return the noun that a value is of: "the password of the key", "WLAN …, key" are of a password."""
+    between = text[before.end : mention.start]
+    if len(between) <= _NEAR and mention.noun in {Noun.KEY, Noun.LOGIN, Noun.CODE}:
+        if (
+            before.noun is Noun.PASSWORD
+            and _OF.fullmatch(between)
+            and between.split()[0].lower() in vocabulary().small
+        ):
+            return before
+        if mention.key in BARE_KEYS and any(word in before.key for word in _WIRELESS):
+            return replace(mention, noun=Noun.PASSWORD)
+    return mention
 
 
 def _is_mark(text: str, start: int) -> bool:

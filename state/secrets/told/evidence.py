@@ -17,7 +17,9 @@ _PLACE = late_pattern(
 )
 _LONGEST = 200
 _NUMBER = late_pattern(r"[\d #*–-]+")
+_YEAR = late_pattern(r"(?:19[5-9]|20[0-4])\d")
 _PAIRED = late_pattern(r"\b\w+:$|\s(?:as|als|como|come|que|como|под|som)\s\S+\s(?:with|mit|con|com|avec|с|med)\s$")
+_CALLED = late_pattern(r"[^\W\d_a-z][\w.'’-]+ [^\W\d_a-z][\w.'’-]+(?:,| \() ?$")
 _NAMED = frozenset({Noun.PASSWORD, Noun.PIN, Noun.PHRASE, Noun.CODES, Noun.KEY})
 _OPENING = " \t\r\n>*_`\"'“„«「『(（[{‘‚"
 _LEADS = frozenset({"start", "colon", "equals", "arrow", "dash", "slash"})
@@ -25,6 +27,7 @@ _ENDS = late_pattern(
     r"[\"'`“”»›」』’‘*_)\]]*(?:\s*$|\s*[.,;:!?)(。，、；！）—–\n/|&·]|\s+[-–—]\s"
     r"|\s+(?:and|und|y|e|et|и|en|och|i)\s|\s?(?:です|でした|に|で|を|と|了|，|入|登))"
 )
+_STOP = late_pattern(r"[.!。！]\s|\n\s*\n")
 _PLURAL = tuple("words ñas nhas wörter oorden пароли keys codes phrases motsdepasse claves pins".split())
 # Of a question about a password, if one stands before it.
 _ANSWERS = frozenset(
@@ -67,12 +70,16 @@ def is_plain_value(value: str) -> bool:
 
 
 def _is_number(text: str, one: Candidate) -> bool:
-    """Return whether a number is of a door or a card rather than a room or somebody's extension."""
+    """Return whether a number is of a door or a card rather than a year, a room or somebody's extension."""
+    if _CALLED.search(text, max(0, one.start - 60), one.start):
+        return False
     if last_word(text[max(0, one.start - 20) : one.start])[0].lower() in _ROOMS:
         return False
     if one.before and not _DESKS.isdisjoint(WORDS.findall(text[one.before.end : one.start].lower())):
         return False
-    if any(noun.noun in _NAMED or noun.noun is Noun.CODE for noun in one.nouns):
+    if not _YEAR.fullmatch(text, one.start, one.end) and any(
+        noun.noun in _NAMED or noun.noun is Noun.CODE for noun in one.nouns
+    ):
         return True
     beside = one.before is not None and not text[one.before.end : one.start].strip(" ,")
     return beside or _is_led(text, one.start, one.nouns)
@@ -101,7 +108,7 @@ def _is_said(text: str, one: Candidate, value: str) -> bool:
         return False
     if "?" in between or "？" in between:
         return is_word or not has_capital
-    return _goes_on(text, noun, between, is_name=has_capital or is_word)
+    return not _STOP.search(between) and _goes_on(text, noun, between, is_name=has_capital or is_word)
 
 
 def _is_other_noun(text: str, noun: Mention, one: Candidate, value: str) -> bool:

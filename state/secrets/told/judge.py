@@ -17,8 +17,10 @@ from state.secrets.told.candidates import Candidate
 from state.secrets.told.mentions import STRIPPED, WORDS, Mention, class_of, is_wide, lead_of, words_between
 from state.secrets.value import (
     are_drawn,
+    is_call,
     is_code,
     is_name,
+    is_placeholder,
     is_technical,
     looks_drawn,
     remembered,
@@ -28,11 +30,13 @@ from state.text.languages.loader import commonplace_in_english
 from state.text.patterns import late_pattern
 
 _HEX = late_pattern(r"[0-9a-fA-F-]+")
+_YEAR = late_pattern(r"(?:19|20)\d\d")
 _FILE = late_pattern(
     r"[\w./-]+\.(?:py|js|ts|tsx|json|ya?ml|toml|md|txt|sh|go|rs|c|h|java|kt|rb|php|html|css|xml|ini|cfg|conf|env|zip|pdf|csv|sql|db|log|key|pem|com|org|net|io|dev|de|fr|es|it|ru|cn|jp|example|test|local)\S*"
 )
 _DOTTED = late_pattern(r"[^\W\d_]+(?:\.[^\W_]+)+")
 # Each way begins with one sign, and no set: so Python skips what begins no way.
+_SENTENCE_END = late_pattern(r"\.\s|!\s|\?\s|…\s|。|！|？|\n\s*\n")
 _CODE_LINE = late_pattern(r";|\{|\}|\(|\)|\[|\]|=|<|>|::|//|\$")
 _CLOCK = r"[\[(]?\d{1,2}[:.]\d\d(?:[:.]\d\d)?[\])]?,?\s{0,2}(?:[-–]\s)?"
 # "[10:42] Tom: ", "<lou> ", "Tom (IT) 10:42: ", "> "
@@ -127,11 +131,16 @@ def _look(value: str, form: str) -> tuple[str, ...]:
         "not ascii": not value.isascii(),
         "slash": "/" in value,
         "mail": "@" in value and "." in value.rpartition("@")[2],
+        "brackets": any(character in "(){}[]<>" for character in value),
+        "call": is_call(value),
         "code": is_code(value),
         "name": is_name(value),
         "technical": is_technical(value),
+        "placeholder": is_placeholder(value),
         "hex": bool(_HEX.fullmatch(value)),
+        "year": bool(_YEAR.fullmatch(value)),
         "drawn": looks_drawn(value),
+        "noun": key_of(value) in words.named,
         "holds noun": any(part in words.named for part in parts),
         "about": any(part in words.about for part in parts),
         "small": any(part in words.small or part in words.tells for part in parts),
@@ -207,7 +216,7 @@ def _around(text: str, one: Candidate) -> tuple[list[str], Place]:
     if one.after:
         noticed = _ahead(text, one.after, one)
         names += noticed
-        if "ahead strange 0" in noticed and "ended ahead" not in noticed and tie in {"none", "far"}:
+        if "ahead strange 0" in noticed and "ended ahead" not in noticed and tie in {"none", "far", "ended"}:
             tie = "before noun"
     code, noticed = _line(text, one)
     best = _best(one)
@@ -237,6 +246,7 @@ def _behind(text: str, before: Mention, one: Candidate, lead: str) -> tuple[str,
     stop, noun = _noun(text, before)
     between = text[stop : one.start]
     count, strange, told, about = words_between(text, stop, one.start)
+    ended = bool(_SENTENCE_END.search(between))
     names = [
         *noun,
         f"gap {_bucket(len(between), _DISTANCES)}",
@@ -247,8 +257,11 @@ def _behind(text: str, before: Mention, one: Candidate, lead: str) -> tuple[str,
     noticed = {
         "told": told,
         "about between": about,
+        "sentence ended": ended,
     }
     tie = _tie(between, lead, count, strange, told=told > 0)
+    if ended and tie not in {"label", "label far"}:
+        tie = "ended"
     if _is_answer(text, between, one):
         tie = "answer"
     elif pair := _pair(between):
@@ -301,7 +314,7 @@ def _tie(between: str, lead: str, count: int, strange: int, *, told: bool) -> st
 def _ahead(text: str, after: Mention, one: Candidate) -> list[str]:
     between, kind = text[one.end : after.start], _NAMES[after.noun]
     _, strange, told, _ = words_between(text, one.end, after.start)
-    ended = "\n" in between
+    ended = "\n" in between or bool(_SENTENCE_END.search(between))
     noticed = {
         "told ahead": told,
         "ended ahead": ended,

@@ -23,6 +23,7 @@ _JOINT_NAMES = {
     "question": "?？", "bracket": "(", "closed": ")]",
 }  # fmt: skip
 _JOINTS = {sign: name for name, signs in _JOINT_NAMES.items() for sign in signs}
+_KATAKANA = late_pattern(r"[\u30a0-\u30ff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,9 @@ def mentions(text: str) -> Iterator[Mention]:
 
 def _stands_alone(text: str, start: int, end: int, key: str) -> bool:
     before, after = text[start - 1 : start], text[end : end + 1]
-    if _is_ideograph(key[0]) or len(key) > _SHORT:
+    if _is_ideograph(key[0]):
+        return not (_KATAKANA.match(key[-1]) and _KATAKANA.match(after))
+    if len(key) > _SHORT:
         return True
     left, right = _LEFT.search(text, max(0, start - 24), start), _RIGHT.match(text, end, end + 24)
     if left and right and len(left[0]) + len(right[0]) >= 24 and any(map(str.isdigit, left[0] + right[0])):

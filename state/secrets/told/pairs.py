@@ -7,7 +7,7 @@ from itertools import chain
 
 from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.told.mentions import Mention
-from state.secrets.value import CHOSEN, UNUSUAL, is_code, is_placeholder, strength
+from state.secrets.value import CHOSEN, UNUSUAL, is_code, is_placeholder, looks_drawn, strength
 from state.text.patterns import late_pattern
 
 _WITH = r"(?: ?[/|] ?|, ?|、|，| (?:with|mit|avec|con|com|с|und|and|et|y|e|и|pw|pass) )"
@@ -21,6 +21,8 @@ _BEFORE, _AFTER = 60, 90
 _DIGEST = late_pattern(r"[0-9a-f]{32,}")
 _TRAILING = ".,;:)]}\"'`*"
 _ADDRESS = late_pattern(r"://[^\s:/@\"'<>]{0,255}:(?!\d{1,5}(?:[/?#]|$))([^\s\"'<>]{1,512})")
+# A token in the place of the user, as in an address of git.
+_TOKEN = late_pattern(r"://([\w-]{20,255})(?::(?:x-oauth-basic|)?)?@")
 _HOST = late_pattern(r"(?:\[[0-9A-Fa-f:.%]{2,60}\]|[A-Za-z0-9_][\w.:-]{0,255})(?=[:/?#,;)\s\"'`*\\]|$)|[${<%]")
 
 
@@ -49,7 +51,7 @@ def _secret(match: re.Match[str], least: int) -> Iterator[tuple[int, int]]:
 
 
 def addresses(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield kind, start and end of each password in an address."""
+    """Yield kind, start and end of each password or token in an address."""
     if "://" not in text:
         return
     for match in _ADDRESS.finditer(text):
@@ -60,3 +62,6 @@ def addresses(text: str) -> Iterator[tuple[str, int, int]]:
             at = match[1].rfind("@", 0, at)
         if at > 0 and not is_placeholder(match[1][:at]):
             yield "password in an address", match.start(1), match.start(1) + at
+    for match in _TOKEN.finditer(text):
+        if looks_drawn(match[1]):
+            yield "token in an address", *match.span(1)

@@ -1,4 +1,4 @@
-"""Secrets in tables: what stands below a heading such as "password" (CSV, Markdown, blanks), and data of a Secret."""
+"""Passwords in tables: what stands below a heading such as "password": CSV, Markdown, between tabs or blanks."""
 
 import base64
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from state.text.patterns import late_pattern
 _BLANKS = "  "
 _SEPARATORS = (",", ";", "\t", "|", _BLANKS)
 _TRIM = " \t\r\"'`*"
+_RULER = late_pattern(r"[\s|:+-]*")
 _MOST_CELLS, _LONGEST = 64, 600
 _KINDS = {Noun.PASSWORD: "password", Noun.KEY: "secret", Noun.PIN: "pin"}
 _JOINED = late_pattern(r"[^\W_]{2,}(?:[._!&+-][^\W_]+)+[!?]?")
@@ -35,7 +36,8 @@ def tables(text: str) -> Iterator[tuple[str, int, int]]:
         if columns and line.strip():
             cells = _cells(line, separator)
             if len(cells) == width or (len(cells) > width and separator not in {"|", _BLANKS}):
-                for number, noun in columns.items():
+                below = {} if _RULER.fullmatch(line) else columns
+                for number, noun in below.items():
                     value, first = cells[number]
                     if _fits(value, noun) and not (separator == _BLANKS and " " in value):
                         yield _KINDS[noun], at + first, at + first + len(value)
