@@ -16,7 +16,7 @@ from state.text.languages.loader import rows_of
 _FOLDER = Path(__file__).with_name("languages")
 
 # What may stand between the words of a noun, or not.
-_JOINTS = re.compile(r"[\s._-]+")
+_JOINTS = re.compile(r"[\s_-]+")
 
 
 class Noun(Enum):
@@ -69,7 +69,7 @@ class Vocabulary:
 
 
 def key_of(noun: str) -> str:
-    """Return a noun without what may stand between its words: api-key, api_key, api.key and API key are one."""
+    """Return a noun without what may stand between its words: api-key, api_key and API key are one."""
     key = noun.lower()
     return key if key.isalnum() else _JOINTS.sub("", key)
 

@@ -12,6 +12,7 @@ from itertools import chain
 
 from state.secrets.keys import private_keys
 from state.secrets.rules import every, ours, shaped
+from state.secrets.settings import settings
 from state.secrets.told.context import MARK, in_context
 from state.secrets.told.judge import Judge, is_told
 from state.secrets.told.pairs import addresses
@@ -71,7 +72,7 @@ def redact(text: str, allow: Sequence[str] = (), judge: Judge = is_told, known: 
 def _findings(text: str, allow: Sequence[str], judge: Judge) -> list[Finding]:
     marks = [match.span() for match in _MARKED.finditer(text)] if MARK in text else []
     told = in_context(text, judge)
-    candidates = chain(private_keys(text), _shaped(text), addresses(text), told, wallets(text))
+    candidates = chain(private_keys(text), _shaped(text), addresses(text), told, settings(text), wallets(text))
     found = [Finding(kind, start, end) for kind, start, end in candidates if not _touches(marks, start, end)]
     if not (allow and found):
         return found

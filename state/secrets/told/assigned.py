@@ -5,7 +5,7 @@ chosen; names of keys and tokens only what looks drawn at random.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.value import (
@@ -53,19 +53,10 @@ _ASSIGN = late_pattern(
 )
 _FLAG = late_pattern(r"[ =]{1,2}(?!-)")
 _LISTED = late_pattern(r"\\{0,7}[\"']\]?,\s{0,2}(?=\\{0,7}[\"'])")
-# <password>…</password>, <Key>password</Key><Value>…</Value>
-_ELEMENT = late_pattern(r"(?:>|</[\w:.-]{2,60}>\s{0,20}<(?:[Vv]alue|string)\b[^<>\n]{0,60}>)(?=[^<>\n]{4,400}</)")
-# A directive, alone on its line: bindpw …
-_LED = late_pattern(r"[ \t]{1,8}(?=\S{4,400}[ \t]*(?:\n|$))")
-_FLAGGED, _ENCLOSED = late_pattern(r"(?:^|\s)--?[\w-]*$"), late_pattern(r"[<>][\w.]*$")
-_LEADING = late_pattern(r"(?:^|\n)[ \t>+]{0,8}\w*(?:pw|psk)$")
-# What ties a value to a name, and what the name ends then.
 _BONDS = (
-    (_ASSIGN, "assigned", None),
-    (_FLAG, "flag", _FLAGGED),
-    (_LISTED, "listed", None),
-    (_ELEMENT, "element", _ENCLOSED),
-    (_LED, "led", _LEADING),
+    (_ASSIGN, "assigned"),
+    (_FLAG, "flag"),
+    (_LISTED, "listed"),
 )
 _OPENING = late_pattern(r"(?:[rbuf]{1,2})?(\\{0,7}[\"'`]{1,3})|(\*{1,2}(?=\S))|[「『“„«]")
 _CLOSING = {"「": "」", "『": "』", "“": "”", "„": "“", "«": "»"}
@@ -98,22 +89,14 @@ _GIVEN_FIRST = late_pattern(r"\(\\{0,7}[\"'][^\"'\n]{1,80}\\{0,7}[\"'],\s")
 _SETTING = late_pattern(r"(?:set|get|save|store|put|add|write|load|delete|remove|update)_?$", re.IGNORECASE)
 _IDEOGRAPH = late_pattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 BARE_KEYS = frozenset({"key", "schlüssel", "clé", "llave", "chave", "chiave", "ключ", "clave"})
-# The setting above a password, which names whose it is.
-_USER = late_pattern(
-    r"(?i)(?:user(?:[_-]?name)?|login|usuario|utente|utilisateur|benutzer|uid)[ \t]?[=:][ \t]?\S{2,60}[ \t]*\n"
-    r"[ \t]*[\w.-]*$"
-)
-_LINE_END = late_pattern(r"[ \t]*(?:\r?\n|$)")
-_PADDED = late_pattern(r"[A-Za-z0-9+/_-]{10,}={1,2}")
-_BACK = 90
+_FLAGGED = late_pattern(r"(?:^|\s)--?[\w-]*$")
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
     """What stands behind a name.
 
-    `form`: how it is tied to the name; `quote`: what encloses it; `tight`: nothing else stands beside it; `joined`:
-    it is one of several settings in a row.
+    `form`: how it is tied to the name; `quote`: what encloses it; `tight`: nothing else stands beside it.
     """
 
     text: str
@@ -121,7 +104,6 @@ class Value:
     quote: str
     form: str
     tight: bool = False
-    joined: bool = False
 
 
 def name_start(text: str, start: int) -> int:
@@ -157,22 +139,16 @@ def _speaks_before(before: str) -> bool:
 
 def value_of(text: str, start: int, stop: int) -> Value | None:
     """Return the value that is assigned to the name which ends at `stop`; the first bond that fits decides."""
-    first, back = name_start(text, start), max(0, start - _BACK)
-    for bond, form, ending in _BONDS:
-        match = bond.match(text, stop)
-        if match and (ending is None or ending.search(text, back, stop)):
-            value = read(text, match.end(), form)
-            is_alone = not value.quote and _LINE_END.match(text, value.start + len(value.text)) is not None
-            is_tight = value.tight or form == "led" or (is_alone and _USER.search(text, back, start) is not None)
-            is_joined = text[first - 1 : first] in {*";&?"} or match[0].startswith("</")
-            return replace(value, tight=is_tight, joined=is_joined)
+    for bond, form in _BONDS:
+        if match := bond.match(text, stop):
+            if form == "flag" and not _FLAGGED.search(text[max(0, start - 40) : start]):
+                continue
+            return read(text, match.end(), form)
     return None
 
 
 def read(text: str, at: int, form: str) -> Value:
     """Return the value at an offset: up to its closing quote on the line, else the bare word."""
-    if form == "element":
-        return Value(text[at : text.index("<", at)], at, "<", form)
     if opening := _OPENING.match(text, at):
         start, mark = opening.end(), opening[1] or opening[0]
         end = text.find(_CLOSING.get(mark, mark), start, start + 4096)
@@ -207,8 +183,7 @@ def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:  # noqa: P
     if any(character.isspace() for character in text):
         return False
     if key in BARE_KEYS and (key_of(name) == key or not name.isupper()):
-        is_evident = value.joined or strength(text) == EVIDENT
-        return len(text) >= 16 and looks_drawn(text) and not _HEX.fullmatch(text) and is_evident
+        return len(text) >= 16 and looks_drawn(text) and not _HEX.fullmatch(text) and bool(strength(text) == EVIDENT)
     if (
         (value.quote or name.isupper())
         and name.lower().endswith("secret")
@@ -216,8 +191,6 @@ def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:  # noqa: P
         and not is_technical(text)
     ):
         return not _is_word(text) and len(text) >= 8
-    if _PADDED.fullmatch(text):
-        return any(map(str.isdigit, text)) and looks_drawn(text.rstrip("=") + "00")
     if (not value.quote and is_call(text)) or is_name(text):
         return False
     return (len(text) >= 12 and looks_drawn(text)) or (
@@ -228,22 +201,21 @@ def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:  # noqa: P
 def _is_reference(value: Value, *, shouted: bool) -> bool:
     """Return whether the value only says where the secret is: a path, an address, a call, a field, a type."""
     text = value.text
-    if _RULES.fullmatch(text) or (is_reference(text) and not value.joined):
+    if _RULES.fullmatch(text) or is_reference(text):
         return True
     if _PATH.match(text):
         return not any(looks_drawn(part) for part in text.split("/")) or "://" in text
     if value.quote:
         return False
     dotted = _DOTTED.fullmatch(text) and not _TYPED.search(text)
-    is_named = bool(dotted) and not looks_drawn(text) and not shouted and not value.joined
-    return bool(_CALLS.match(text)) or is_named
+    return bool(_CALLS.match(text)) or (bool(dotted) and not looks_drawn(text) and not shouted)
 
 
 def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look after the other
     """Return whether someone chose this as a password. Names in capitals stand in a file of settings."""
     text, shouted = value.text, name.isupper()
-    if 2 <= len(text.split()) <= 10 and value.quote and (value.form == "flag" or shouted or value.joined):
-        return True
+    if 2 <= len(text.split()) <= 10 and value.quote and (value.form == "flag" or shouted):
+        return not _speaks(text)
     if _WORDS.fullmatch(text) and (value.quote or text.count("-") >= 3):
         return are_drawn(re.split("[ -]", text))
     if any(character.isspace() for character in text):
@@ -253,7 +225,7 @@ def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look a
         if (plain and value.form == "flag") or _is_word(text):
             return False
         return len(text) >= (6 if plain else 4)
-    if value.form in {"assigned", "led"} and value.tight and _is_lone(text):
+    if value.form == "assigned" and value.tight and _is_lone(text):
         return True
     return not is_technical(text) and _looks_chosen(text, value.form)
 
@@ -269,6 +241,13 @@ def _is_word(text: str) -> bool:
     about = sum(part in words.about for part in parts)
     known = 2 * about > len(parts) or any(part in words.named for part in (*parts, key_of(text)))
     return known and (bool(_ABOUT_ITSELF.fullmatch(text)) or key_of(text).isalpha())
+
+
+def _speaks(text: str) -> bool:
+    """Return whether a sentence is about a secret rather than one."""
+    words, spoken = vocabulary(), re.findall(r"[^\W\d_]+", text.lower())
+    about = sum(word in words.about or word in words.yours for word in spoken)
+    return 3 * about > len(spoken) or any(key_of(word) in words.named for word in spoken)
 
 
 def _is_lone(text: str) -> bool:

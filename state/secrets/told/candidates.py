@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from state.secrets.languages import Noun, key_of, vocabulary
-from state.secrets.told.mentions import Mention, lead_of
+from state.secrets.told.mentions import Mention
 from state.secrets.value import (
     UNUSUAL,
     is_call,
     is_placeholder,
     is_reference,
     is_technical,
+    last_word,
     looks_drawn,
     remembered,
     strength,
@@ -93,8 +94,7 @@ _OPENS = frozenset({Noun.PIN, Noun.CODE})
 _DIGEST = late_pattern(r"(?i)(?:sha\d{1,3}|md5)[:-]$")
 _CALLED = late_pattern(r"\w\(|\)\.|=>|::|->|\w\[\w*\]|[({]$")
 _STRONG = frozenset({Noun.PASSWORD, Noun.PIN, Noun.KEY, Noun.CODES})
-_MARKS = frozenset({"colon", "equals", "arrow", "dash"})
-_LEADS = _MARKS | {"tells", "leads", "small"}
+_JOINTS = (":", "：", "=", "＝", "→", "->", "=>", "—", "–", " -")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +218,28 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _is_led(text: str, start: int) -> bool:
     """Return whether what stands before tells that a value follows: a colon, an arrow, a verb of telling."""
-    return lead_of(text, start)[0] in _LEADS
+    bare = _bare(text, start)
+    if bare.endswith(_JOINTS):
+        return True
+    words = vocabulary()
+    word = last_word(bare)[0].lower()
+    return (
+        word in words.tells
+        or word in words.leads
+        or word in words.small
+        or bare[-1:] in words.tells
+        or bare[-2:] in words.tells
+        or bare[-3:] in words.tells
+    )
+
+
+def _bare(text: str, start: int) -> str:
+    return text[max(0, start - 40) : start].rstrip(" \t\n\r>*_`\"'“„«「『(（[{")
 
 
 def _may_be(text: str, one: Candidate) -> bool:
     value = text[one.start : one.end]
-    is_mere_day = _DAY.fullmatch(value) and lead_of(text, one.start)[0] not in _MARKS  # "key rotates 2026-03-24"
+    is_mere_day = _DAY.fullmatch(value) and not _bare(text, one.start).endswith(_JOINTS)  # "key rotates 2026-03-24"
     if is_mere_day or key_of(value) in vocabulary().named or _DRAWN_FORM.match(value):
         return False
     if one.form == "word" and not _is_word(text, value, one):  # first, for this rules most words out

@@ -37,6 +37,7 @@ _NEAR = 45
 _OF = late_pattern(r"[ \t][\w \t'’]*[ \t]")
 _WIRELESS = ("wifi", "wlan", "ssid", "hotspot", "无线", "無線")
 _RUN = 200
+_FOLDER_BEFORE, _FOLDER_AFTER = late_pattern(r"/[\w.-]{0,40}$"), late_pattern(r"[\w.-]{0,40}/")
 _BESIDE, _WORD = 16, late_pattern(r"[^\W\d_]+")
 
 
@@ -64,7 +65,11 @@ def in_context(text: str, judge: Judge = is_told) -> Iterator[tuple[str, int, in
 
 def spoken_of(text: str) -> list[Mention]:
     """Return the nouns of a text behind which a secret may stand, and the things that one opens."""
-    return [one for one in mentions(text) if not (_is_mark(text, one.start) or _is_public(text, one))]
+    return [
+        one
+        for one in mentions(text)
+        if not (_is_mark(text, one.start) or _is_folder(text, one) or _is_public(text, one))
+    ]
 
 
 class _Once:
@@ -112,6 +117,15 @@ def _is_mark(text: str, start: int) -> bool:
     """Return whether a noun is the kind of what was redacted before."""
     mark = text.rfind(MARK, max(0, start - 40), start)
     return mark >= 0 and "]" not in text[mark:start]
+
+
+def _is_folder(text: str, one: Mention) -> bool:
+    """Return whether the name of an account is that of a folder, within a path."""
+    return (
+        one.noun is Noun.LOGIN
+        and bool(_FOLDER_AFTER.match(text, one.end))
+        and bool(_FOLDER_BEFORE.search(text, max(0, one.start - 41), one.start))
+    )
 
 
 def _is_public(text: str, one: Mention) -> bool:

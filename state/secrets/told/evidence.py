@@ -3,7 +3,7 @@
 from state.secrets.languages import Noun, vocabulary
 from state.secrets.told.candidates import Candidate
 from state.secrets.told.judge import is_worded
-from state.secrets.told.mentions import REACH, WORDS, Mention, class_of, lead_of
+from state.secrets.told.mentions import WORDS, Mention, class_of
 from state.secrets.value import last_word, looks_drawn, remembered
 from state.text.patterns import late_pattern
 
@@ -22,7 +22,7 @@ _PAIRED = late_pattern(r"\b\w+:$|\s(?:as|als|como|come|que|como|под|som)\s\S+
 _CALLED = late_pattern(r"[^\W\d_a-z][\w.'’-]+ [^\W\d_a-z][\w.'’-]+(?:,| \() ?$")
 _NAMED = frozenset({Noun.PASSWORD, Noun.PIN, Noun.PHRASE, Noun.CODES, Noun.KEY})
 _OPENING = " \t\r\n>*_`\"'“„«「『(（[{‘‚"
-_LEADS = frozenset({"start", "colon", "equals", "arrow", "dash", "slash"})
+_JOINTS = (":", "：", "=", "＝", "→", "->", "=>", "—", "–", " -", "/")
 _ENDS = late_pattern(
     r"[\"'`“”»›」』’‘*_)\]]*(?:\s*$|\s*[.,;:!?)(。，、；！）—–\n/|&·]|\s+[-–—]\s"
     r"|\s+(?:and|und|y|e|et|и|en|och|i)\s|\s?(?:です|でした|に|で|を|と|了|，|入|登))"
@@ -156,10 +156,16 @@ def _is_led(
     text: str, start: int, nouns: tuple[Mention, ...], but: frozenset[str] = frozenset(), *, tells: bool = False
 ) -> bool:
     """Return whether what stands before a value tells it: a colon, "is", the noun; unless `tells`, "with"."""
-    lead, bare = lead_of(text, start)
-    if lead in _LEADS or any(noun.end == max(0, start - REACH) + len(bare) for noun in nouns):
+    first = max(0, start - 60)
+    bare = text[first:start].rstrip(_OPENING)
+    if not bare or bare.endswith(_JOINTS) or any(noun.end == first + len(bare) for noun in nouns):
         return True
-    word = last_word(bare)[0].lower()
-    if tells:
-        return lead == "tells" and word not in but and class_of(word) != "small"
-    return lead in {"tells", "leads"} and word not in but
+    words = vocabulary()
+    if bare[-1] >= "\u3000" or bare[-1:] in words.tells:
+        return any(bare[-size:] in words.tells or bare[-size:] in words.leads for size in (3, 2, 1))
+    word, begin = last_word(bare)
+    kind = class_of(word.lower())
+    if kind == "small" and not tells:
+        earlier, _ = last_word(bare[:begin].rstrip())
+        kind = class_of(earlier.lower()) if earlier else kind
+    return (kind == "tells" or (kind == "leads" and not tells)) and word.lower() not in but

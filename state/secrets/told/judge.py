@@ -14,7 +14,7 @@ from typing import NamedTuple
 from state.secrets.languages import Noun, key_of, vocabulary
 from state.secrets.told.assigned import is_about, name_end
 from state.secrets.told.candidates import Candidate
-from state.secrets.told.mentions import STRIPPED, WORDS, Mention, class_of, is_wide, lead_of, words_between
+from state.secrets.told.mentions import WORDS, Mention, class_of, words_between
 from state.secrets.value import (
     are_drawn,
     is_call,
@@ -22,6 +22,7 @@ from state.secrets.value import (
     is_name,
     is_placeholder,
     is_technical,
+    last_word,
     looks_drawn,
     remembered,
     strength,
@@ -52,6 +53,12 @@ _PAIR = late_pattern(
     rf"\s?(?P<joint>/|\||,|:|：|，|、|;|–|—|-|·|\(|→|\s(?:{'|'.join(_JOINT_WORDS)})\s)[\s\"'`*“„«「『(]*"
 )
 _BEHIND_JOINTS = " \t\r\n\"'`*“„«「『("
+_STRIPPED = " \t\r>*_`\"'“„«「『(（[{‘‚"
+_JOINT_NAMES = {
+    "colon": ":：", "equals": "=＝", "arrow": "→>", "comma": ",，、", "dash": "—–-", "slash": "/|", "stop": ".。!;",
+    "question": "?？", "bracket": "(", "closed": ")]",
+}  # fmt: skip
+_JOINTS = {sign: name for name, signs in _JOINT_NAMES.items() for sign in signs}
 _WEAK = frozenset({"key", "user", "account", "code", "number", "root", "admin"})
 _FEW = 2
 _CONSONANTS = late_pattern(r"[bcdfghjklmnpqrtvwxz]{4}")
@@ -204,10 +211,8 @@ def _best(one: Candidate) -> str:
 
 def _around(text: str, one: Candidate) -> tuple[list[str], Place]:
     """Return what is noticed around a candidate."""
-    lead, bare = lead_of(text, one.start)
-    names, tie = [f"lead {lead}"], "none"
-    if bare and (bare[-1] == "/" or text[one.start - 1 : one.start] == ":"):
-        names.append("pair")
+    lead, names = _lead(text, one.start)
+    tie = "none"
     if one.thing:
         names.append("thing")
     if before := one.before or one.thing:
@@ -224,6 +229,24 @@ def _around(text: str, one: Candidate) -> tuple[list[str], Place]:
     names += [*noticed, code, f"tie {tie}", f"best {best}"]
     flags = tuple(name for name in ("talk", "named", "thing", "worded", "user") if name in names)
     return names, Place(tie, best, _NAMES[one.before.noun] if one.before else "none", code, flags)
+
+
+def _lead(text: str, start: int) -> tuple[str, list[str]]:
+    """Return the mark, or the class of the word, directly before a candidate."""
+    bare = text[max(0, start - 60) : start].rstrip(_STRIPPED).rstrip()
+    last = bare[-1:]
+    lead = _JOINTS.get(last, "start" if not bare else "word")
+    if lead == "word" and _is_wide(last):
+        lead = _wide_class(bare)
+    elif lead == "word":
+        word, begin = last_word(bare)
+        lead = class_of(word.lower())
+        if lead == "small":  # "is the", "es el"
+            earlier, _ = last_word(bare[:begin].rstrip())
+            if earlier and class_of(earlier.lower()) in {"tells", "leads"}:
+                lead = "tells"
+    is_pair = bare and (last == "/" or text[start - 1 : start] == ":")
+    return lead, [f"lead {lead}", *(["pair"] if is_pair else [])]
 
 
 @remembered
@@ -280,7 +303,7 @@ def _is_answer(text: str, between: str, one: Candidate) -> bool:
     said = head[match.end() :] if (match := _SPEAKER.match(head)) else head
     stop = text.find("\n", one.end, one.end + 200)
     rest = text[one.end : stop if stop >= 0 else one.end + 200]
-    return _HEDGE.fullmatch(said.lstrip(STRIPPED)) is not None and len(rest.split()) <= _FEW
+    return _HEDGE.fullmatch(said.lstrip(_STRIPPED)) is not None and len(rest.split()) <= _FEW
 
 
 def _pair(between: str) -> str:
@@ -298,7 +321,7 @@ def _pair(between: str) -> str:
 
 
 def _tie(between: str, lead: str, count: int, strange: int, *, told: bool) -> str:
-    if not between.strip(STRIPPED + "\n"):
+    if not between.strip(_STRIPPED + "\n"):
         return "adjacent"
     if lead in {"colon", "equals", "arrow"}:
         return "label" if count <= 1 or (not told and strange <= _FEW) else "label far"
@@ -347,7 +370,11 @@ def _following(rest: str) -> str:
         return "end"
     if rest[0] in ".,;:)(/=|<>。，、（）":
         return rest[0]
-    return "space" if rest[0].isspace() else "wide" if is_wide(rest[0]) else "other"
+    return "space" if rest[0].isspace() else "wide" if _is_wide(rest[0]) else "other"
+
+
+def _is_wide(character: str) -> bool:
+    return "\u3005" <= character <= "\ud7a3"
 
 
 @functools.cache
@@ -359,3 +386,11 @@ def _users() -> frozenset[str]:
 def is_worded(key: str) -> bool:
     """Return whether the secret of a noun consists of words: a passphrase, an answer."""
     return any(key_of(word) in key for word in vocabulary().worded)
+
+
+def _wide_class(bare: str) -> str:
+    words = vocabulary()
+    for name in ("tells", "leads", "about", "small"):
+        if any(bare[-size:] in getattr(words, name) for size in (4, 3, 2, 1)):
+            return name
+    return "other"

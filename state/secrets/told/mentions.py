@@ -6,23 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.secrets.languages import Noun, key_of, vocabulary
-from state.secrets.value import last_word, remembered
+from state.secrets.value import remembered
 from state.text.patterns import late_pattern
 
 WORDS = late_pattern(r"[^\W\d_]+(?:['’][^\W_]+)?")
 
-# So much is looked at before a value.
-REACH = 60
 # A noun as short as these is one only where no other letters are around it.
 _SHORT = 5
 _IDEOGRAPHS = (("\u3005", "\u30ff"), ("\u3400", "\u9fff"), ("\uac00", "\ud7a3"))
 _LEFT, _RIGHT = late_pattern(r"[A-Za-z0-9+/]*$"), late_pattern(r"[A-Za-z0-9+/]*")
-STRIPPED = " \t\r>*_`\"'“„«「『(（[{‘‚"
-_JOINT_NAMES = {
-    "colon": ":：", "equals": "=＝", "arrow": "→>", "comma": ",，、", "dash": "—–-", "slash": "/|", "stop": ".。!;",
-    "question": "?？", "bracket": "(", "closed": ")]",
-}  # fmt: skip
-_JOINTS = {sign: name for name, signs in _JOINT_NAMES.items() for sign in signs}
 _KATAKANA = late_pattern(r"[\u30a0-\u30ff]")
 
 
@@ -36,8 +28,8 @@ class Mention:
     key: str
 
 
-# How a noun is spelled, as an expression: with a blank, a dot, a hyphen or nothing between its words.
-_SPELLED = str.maketrans({" ": "[ ._-]?", "-": "[ _-]?", "+": r"\+", ".": r"\."})
+# How a noun is spelled, as an expression: with a blank, a hyphen or nothing between its words.
+_SPELLED = str.maketrans({" ": "[ _-]?", "-": "[ _-]?", "+": r"\+", ".": r"\."})
 
 
 @functools.cache
@@ -75,7 +67,8 @@ def mentions(text: str) -> Iterator[Mention]:
 def _stands_alone(text: str, start: int, end: int, key: str) -> bool:
     before, after = text[start - 1 : start], text[end : end + 1]
     if _is_ideograph(key[0]):
-        return not (_KATAKANA.match(key[-1]) and _KATAKANA.match(after))
+        kana = _KATAKANA.fullmatch(key[0]) and _KATAKANA.match(before)
+        return not (kana or (_KATAKANA.match(key[-1]) and _KATAKANA.match(after)))
     if len(key) > _SHORT:
         return True
     left, right = _LEFT.search(text, max(0, start - 24), start), _RIGHT.match(text, end, end + 24)
@@ -117,28 +110,3 @@ def class_of(word: str) -> str:
     if key_of(word) in words.named:
         return "noun"
     return "other"
-
-
-def lead_of(text: str, start: int) -> tuple[str, str]:
-    """Return the mark, or the class of the word, directly before a value; and the text up to there."""
-    bare = text[max(0, start - REACH) : start].rstrip(STRIPPED).rstrip()
-    last = bare[-1:]
-    if not bare or last in _JOINTS:
-        return _JOINTS.get(last, "start"), bare
-    if is_wide(last):
-        words = vocabulary()
-        classes = ("tells", "leads", "about", "small")
-        found = (one for one in classes if any(bare[-size:] in getattr(words, one) for size in (4, 3, 2, 1)))
-        return next(found, "other"), bare
-    word, begin = last_word(bare)
-    lead = class_of(word.lower())
-    if lead == "small":  # "is the", "es el"
-        earlier, _ = last_word(bare[:begin].rstrip())
-        if earlier and class_of(earlier.lower()) in {"tells", "leads"}:
-            lead = "tells"
-    return lead, bare
-
-
-def is_wide(character: str) -> bool:
-    """Return whether a character is of a script without spaces between words."""
-    return "\u3005" <= character <= "\ud7a3"

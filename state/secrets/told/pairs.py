@@ -17,6 +17,9 @@ _BY_MAIL = late_pattern(
 _HEAD = r"(?<![^\s\"'`(])(?P<user>[A-Za-z][\w.-]{1,40}|\d{3}[\d ]{3,12}\d)"
 _TAIL = r"(?P<secret>[^\s,;|/]{5,64})(?=[\s,;.)]|$|[\u3000-\u9fff])"
 _SLASHED, _COLONED = late_pattern(_HEAD + r"(?: / |/)" + _TAIL), late_pattern(_HEAD + ": ?" + _TAIL)
+_ROOT = late_pattern(
+    r"(?<![^\s\"'`(])(?:admin|root|administrator|sa|postgres|pi)(?::| / )(?P<secret>[^\s,;|/:]{5,64})"
+)
 _BEFORE, _AFTER = 60, 90
 _DIGEST = late_pattern(r"[0-9a-f]{32,}")
 _TRAILING = ".,;:)]}\"'`*"
@@ -33,6 +36,8 @@ def pairs(text: str, found: Sequence[Mention]) -> Iterator[tuple[int, int]]:
             yield from _secret(match, UNUSUAL)
     nouns = [one for one in found if one.noun in {Noun.LOGIN, Noun.PASSWORD}]
     ends = [one.end for one in nouns]
+    for match in _ROOT.finditer(text):
+        yield from _secret(match, UNUSUAL)
     for match in chain(_SLASHED.finditer(text), _COLONED.finditer(text)) if nouns else ():
         near = bisect_left(ends, match.start() - _AFTER)
         if near == len(nouns) or nouns[near].start > match.end() + _BEFORE:

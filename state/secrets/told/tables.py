@@ -1,9 +1,9 @@
 """Passwords in tables: what stands below a heading such as "password": CSV, Markdown, between tabs or blanks."""
 
-import base64
 from collections.abc import Iterator
 
 from state.secrets.languages import Noun, key_of, vocabulary
+from state.secrets.settings import noun_of
 from state.secrets.value import PLAIN, is_placeholder, looks_drawn, strength
 from state.text.patterns import late_pattern
 
@@ -15,22 +15,11 @@ _MOST_CELLS, _LONGEST = 64, 600
 _KINDS = {Noun.PASSWORD: "password", Noun.KEY: "secret", Noun.PIN: "pin"}
 _JOINED = late_pattern(r"[^\W_]{2,}(?:[._!&+-][^\W_]+)+[!?]?")
 _ALIGNED = late_pattern(r"[^\s|,;](?:[^\s|,;]| (?! ))*")
-# The data of a Kubernetes Secret.
-_SECRET_FILE = late_pattern(
-    r"(?im)^[ \t]*kind:[ \t]*[\"']?(?:Sealed)?Secret\b|^[ \t]*#[^\n]{0,80}\bsecrets?\b[^\n]{0,80}\bbase64"
-)
-_DATUM = late_pattern(
-    r"(?m)^[ \t]+[\"']?[\w.-]{1,80}[\"']?:[ \t]+[\"']?(?P<secret>[A-Za-z0-9+/]{6,4000}={0,2})[\"']?[ \t]*$"
-)
 Cell = tuple[str, int]  # and where in the line it begins
 
 
 def tables(text: str) -> Iterator[tuple[str, int, int]]:
     """Yield kind, start and end of each cell below the heading of a secret."""
-    if _SECRET_FILE.search(text):
-        yield from (
-            ("secret", *match.span("secret")) for match in _DATUM.finditer(text) if _is_encoded(match["secret"])
-        )
     separator, columns, width, at = "", dict[int, Noun](), 0, 0
     for line in text.split("\n"):
         if columns and line.strip():
@@ -46,15 +35,6 @@ def tables(text: str) -> Iterator[tuple[str, int, int]]:
         if not columns:
             separator, columns, width = _heads(line)
         at += len(line) + 1
-
-
-def _is_encoded(value: str) -> bool:
-    """Return whether a value is a text as base64, or drawn."""
-    try:
-        content = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("utf-8")
-    except ValueError:
-        return len(value) >= 24 and looks_drawn(value)
-    return content.isprintable() or "\n" in content
 
 
 def _heads(line: str) -> tuple[str, dict[int, Noun], int]:
@@ -86,8 +66,7 @@ def _trimmed(cell: str, at: int) -> Cell:
 
 
 def _noun(name: str) -> Noun | None:
-    nouns = vocabulary().nouns
-    return nouns.get(key_of(name)) or nouns.get(key_of(name.removeprefix("login_")))
+    return vocabulary().nouns.get(key_of(name)) or (noun_of(name) if name.startswith("login_") else None)
 
 
 def _fits(value: str, noun: Noun) -> bool:
