@@ -162,6 +162,12 @@ SHA = hashlib.sha256(b"x").hexdigest()
         "kind: ConfigMap\ndata:\n  user: bWFybWFsYWRl\n",
         "| name | meaning |\n|---|---|\n| db_password | of the database |\n| jwt_secret | thirty characters |",
         "abandon hope all ye who enter here, for the words of this sentence are all too common",
+        "    with suppress(KeyError):\n        pass\n    total = compute(lines)\n    following = advance_iterator",
+        "'password' => 'required|string|min:8',",
+        'fields = ("password", "password2")',
+        "ウイスキー: Yamazaki18を3本",
+        "キーボードはKeychron8K2です",
+        r'mask_key = b"\x01\x02\x03\x04"',
         "apple banana cherry orange tomato lemon grape melon peach papaya mango kiwi berries and nuts",
     ],
 )
