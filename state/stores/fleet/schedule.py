@@ -53,10 +53,9 @@ Refusal = Callable[[Quotas, Use, Use], str]
 # one tenant never stand before the one of another. A workspace that has a waiting job already is marked alone:
 # Procrastinate would refuse all of them for a second one.
 _QUEUE_DUE = f"""
-WITH turn AS MATERIALIZED (SELECT pg_try_advisory_xact_lock({_LOCK}) AS is_ours),
-due AS MATERIALIZED (
-    SELECT id, tenant, due_at FROM workspaces WHERE (SELECT is_ours FROM turn)
-    AND due_at <= statement_timestamp() AND queued_at IS NULL AND removed_at IS NULL
+WITH due AS MATERIALIZED (
+    SELECT id, tenant, due_at FROM workspaces
+    WHERE due_at <= statement_timestamp() AND queued_at IS NULL AND removed_at IS NULL
     ORDER BY due_at LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED),
 busy AS MATERIALIZED (SELECT tenant, count(*) AS jobs FROM workspaces WHERE queued_at IS NOT NULL GROUP BY tenant),
 slots AS MATERIALIZED (
@@ -145,7 +144,12 @@ class Schedule(Statements):
 
         None of it while another process does.
         """
-        done = self._database.row(_QUEUE_DUE, {"most": most})
+        with self._database.transaction() as cursor:
+            # Apart: what another process has queued is seen only by a statement that begins after its commit.
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s) AS is_ours", (_LOCK,))
+            if not (cursor.fetchone() or {}).get("is_ours"):
+                return 0
+            done = cursor.execute(_QUEUE_DUE, {"most": most}).fetchone()
         return int(done["looked"]) if done else 0
 
     def queue(self, workspace: int, reason: str = "", queue: str = ANYBODYS_QUEUE) -> None:
