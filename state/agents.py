@@ -43,9 +43,11 @@ READERS = {
 }
 AGENTS = ("", *READERS)
 # What MCP clients call themselves, by a part of it; the first that fits.
-_CALLED = dict(zip(READERS, READERS, strict=True)) | {
-    "claude": "claude-desktop", "visual-studio-code": "vscode", "copilot": "vscode",
-}  # fmt: skip
+_CALLED = {name: name for name in READERS if name != OTHER} | {
+    "claude": "claude-desktop",
+    "visual-studio-code": "vscode",
+    "copilot": "vscode",
+}
 _LOOKED_AT = 100
 
 

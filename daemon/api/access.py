@@ -44,7 +44,7 @@ class WorkspaceAccess(Protocol):
     def config(self) -> Config: ...
     @property
     def notices(self) -> list[str]:
-        """What a person should know of this call; complete when the call has ended."""
+        """Return what a person should know of this call; it is complete when the call has ended."""
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
         """Return the operation's reply, wherever it is done. Raise what the operation raises."""
@@ -105,7 +105,7 @@ class LocalAccess:
 
     @property
     def open_store(self) -> "Store | None":
-        """The stores, if this access has them open under its lock."""
+        """Return the stores, if this access has them open under its lock."""
         return self._store
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:

@@ -39,7 +39,7 @@ class Connections:
 
     @property
     def mark(self) -> str:
-        """Which fleet's store this is; empty for a store that is nobody's yet."""
+        """Return which fleet's store this is; empty for a store that is nobody's yet."""
         try:
             return self.objects.get(MARK).decode(errors="replace")
         except NotFoundError:

@@ -52,7 +52,7 @@ class Lifetime(Session):
 
     @property
     def problem(self) -> str:
-        """Why the process takes nothing now; empty when it does."""
+        """Return why the process takes nothing now; empty when it does."""
         is_silent = time.monotonic() - self._heard_at > _SILENT_SECONDS
         return "the database of the fleet cannot be asked" if is_silent else ""
 

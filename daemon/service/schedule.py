@@ -183,12 +183,12 @@ class TriggerContext:
 
     @property
     def has_rest(self) -> bool:
-        """Whether the last dream did not fail and left notes for the next one."""
+        """Return whether the last dream did not fail and left notes for the next one."""
         return self.pending.left and self.pending.notes > 0 and self.history.failures == 0
 
     @property
     def backoff(self) -> timedelta:
-        """How long the last failure postpones dreams: doubled for each one before it, at most the interval."""
+        """Return how long the last failure postpones dreams: doubled for each one before it, at most the interval."""
         first = max(self.thresholds.retry, SHORTEST_WAIT)
         seconds = first.total_seconds() * 2.0 ** min(max(self.history.failures - 1, 0), 60)
         return self.interval if seconds >= self.interval.total_seconds() else timedelta(seconds=seconds)

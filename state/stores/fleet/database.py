@@ -65,7 +65,7 @@ class BoundedConnection(Connection[DictRow]):
 
     @property
     def is_told(self) -> bool:
-        """Whether the server has said something unasked: that it ends this connection."""
+        """Return whether the server has said something unasked: that it ends this connection."""
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
         return bool(poll.poll(0))

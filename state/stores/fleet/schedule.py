@@ -48,6 +48,13 @@ class Use:
 Refusal = Callable[[Quotas, Use, Use], str]
 """Why a tenant with these quotas may have no dream now, beside its own use and that of all; empty when it may."""
 
+# No row while nothing is due.
+_TAKE_TURN = f"""
+SELECT pg_try_advisory_xact_lock({_LOCK}) AS is_ours FROM (
+    SELECT FROM workspaces WHERE due_at <= statement_timestamp() AND queued_at IS NULL AND removed_at IS NULL
+    LIMIT 1) AS due
+"""
+
 # Of each tenant the one that is due the longest comes first, then the second of each, after those that have jobs. Who
 # finds no slot is looked at again when its turn among its tenant's may come, the first one at once: so thousands of
 # one tenant never stand before the one of another. A workspace that has a waiting job already is marked alone:
@@ -146,8 +153,8 @@ class Schedule(Statements):
         """
         with self._database.transaction() as cursor:
             # Apart: what another process has queued is seen only by a statement that begins after its commit.
-            cursor.execute("SELECT pg_try_advisory_xact_lock(%s) AS is_ours", (_LOCK,))
-            if not (cursor.fetchone() or {}).get("is_ours"):
+            turn = cursor.execute(_TAKE_TURN).fetchone()
+            if turn is None or not turn["is_ours"]:
                 return 0
             done = cursor.execute(_QUEUE_DUE, {"most": most}).fetchone()
         return int(done["looked"]) if done else 0

@@ -57,7 +57,7 @@ class StoredFile:
 
     @property
     def digest(self) -> str:
-        """The digest of the whole file."""
+        """Return the digest of the whole file."""
         return _digest(self.digests).hex()
 
     def spans(self) -> list[tuple[int, int]]:
@@ -97,12 +97,12 @@ class Version:
 
     @property
     def bytes(self) -> int:
-        """How much its files hold."""
+        """Return how many bytes its files hold."""
         return sum(file.size for file, _ in self.files.values())
 
     @property
     def chain(self) -> tuple[tuple[str, int], ...]:
-        """The objects that it is made of with their sizes, the whole one first and its own last."""
+        """Return the objects that it is made of with their sizes, the whole one first and its own last."""
         return (*self.before, (self.key, self.size))
 
     def apply(self, contents: dict[str, bytearray]) -> None:

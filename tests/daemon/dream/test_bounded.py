@@ -1,5 +1,7 @@
 """Bounded dreams: a bite of what is pending, news since the last dream, and an end to what a model gets wrong."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -177,37 +179,35 @@ def test_over_what_a_model_was_refused_in_three_dreams_it_is_not_asked_again(tmp
             assert model.count > asked
 
 
-def test_a_dream_that_was_killed_goes_on_with_its_answer_and_says_what_it_cost(tmp_path: Path) -> None:
+@contextmanager
+def killed_with_its_answer(folder: Path) -> Iterator[tuple[ScriptedModel, Store]]:
+    """A workspace in which a dream over one note was killed when its model had answered."""
+
     def kill(step: Step) -> None:
         if step.node == "guard":
             raise KeyboardInterrupt
 
     with ScriptedModel(good) as model:
         config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
-        with working(tmp_path / "agent", config) as store:
+        with working(folder, config) as store:
             noted(store, "Ada prefers tea over coffee")
             with pytest.raises(KeyboardInterrupt):
                 dream_now(store, Reason.MANUAL, Mode.AUTO, kill)
-            noted(store, "The harbour wall is of granite")  # it came later, and waits
-            done = dreamt(store)
-            assert (model.count, done.resumed, done.pending) == (1, True, 1)
-            assert (done.dream.usage.calls, done.dream.notes) == (1, 1)
+            yield model, store
+
+
+def test_a_dream_that_was_killed_goes_on_with_its_answer_and_says_what_it_cost(tmp_path: Path) -> None:
+    with killed_with_its_answer(tmp_path / "agent") as (model, store):
+        noted(store, "The harbour wall is of granite")  # it came later, and waits
+        done = dreamt(store)
+        assert (model.count, done.resumed, done.pending) == (1, True, 1)
+        assert (done.dream.usage.calls, done.dream.notes) == (1, 1)
 
 
 def test_one_that_has_read_something_else_by_now_begins_anew_and_says_so(tmp_path: Path) -> None:
     steps = list[Step]()
-
-    def kill(step: Step) -> None:
-        if step.node == "guard":
-            raise KeyboardInterrupt
-
-    with ScriptedModel(good) as model:
-        config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
-        with working(tmp_path / "agent", config) as store:
-            noted(store, "Ada prefers tea over coffee")
-            with pytest.raises(KeyboardInterrupt):
-                dream_now(store, Reason.MANUAL, Mode.AUTO, kill)
-            store.workspace.document.write_text("# Ours\n\nThe harbour wall is of granite.\n", encoding="utf-8")
-            done = dream_now(store, Reason.MANUAL, Mode.AUTO, steps.append)
-            assert (model.count, done.resumed, done.dream.notes) == (2, False, 1)
+    with killed_with_its_answer(tmp_path / "agent") as (model, store):
+        store.workspace.document.write_text("# Ours\n\nThe harbour wall is of granite.\n", encoding="utf-8")
+        done = dream_now(store, Reason.MANUAL, Mode.AUTO, steps.append)
+        assert (model.count, done.resumed, done.dream.notes) == (2, False, 1)
     assert {"1 note", "1 operation applied, 0 refused"} <= {step.figures for step in steps}
