@@ -159,6 +159,7 @@ class Keeper:
         except BaseException:
             self.release()
             raise
+        self.pass_problem = None  # it was of stores that may have been repaired since; the next pass tells anew
 
     def check_lock(self) -> bool:
         """Tell whether this process has the workspace; False as well if another thread is just giving it back.
