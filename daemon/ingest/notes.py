@@ -122,17 +122,26 @@ def _absorbed(store: Store, pieces: Sequence[Piece], now: datetime) -> int:
 
 
 def _supersede(store: Store, notes: Sequence[tuple[Note, Crystal]]) -> None:
-    """Record what these notes name, as far as no line says it: a dream replaces the lines."""
+    """Record what these notes name: a search tells it at once, though MEMORY.md has the older line until a dream.
+
+    Of lines that are their owner's, or pinned, nothing is recorded: the owner decides what becomes of them.
+    """
     naming = [(note, crystal) for note, crystal in notes if note.replaces]
-    lines = store.lineage.current_lines() if naming else ()
+    lines = {line.id: line for line in store.lineage.current_lines()} if naming else {}
+    supersessions = Supersessions(store.crystals)
     for note, crystal in naming:
-        older = store.crystals.keys(named(store, lines, note.replaces, crystal.id))
-        newer = store.crystals.keys([crystal.id])
-        Supersessions(store.crystals).record(
-            Supersession(old, new, note.at, crystal.trust, SupersededBy.NOTE)
-            for old in older.values()
-            for new in newer.values()
-        )
+        for meant in named(store, list(lines.values()), note.replaces, crystal.id):
+            line = lines.get(meant)
+            if line is None:
+                older = [*store.crystals.keys([meant]).values()]
+            else:
+                is_owners = line.pinned or line.trust.rank > crystal.trust.rank
+                older = [] if is_owners else supersessions.said_by(line)
+            supersessions.record(
+                Supersession(old, new, note.at, crystal.trust, SupersededBy.NOTE)
+                for old in older
+                for new in store.crystals.keys([crystal.id]).values()
+            )
 
 
 def _wipe(notes: Notes, notices: Notices) -> None:

@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,13 @@ def names(workspace: Workspace) -> list[tuple[str, ...]]:
     return [tuple(one) for one in texts]
 
 
+def search(dreamd: Caller, workspace: Workspace, query: str) -> list[dict[str, Any]]:
+    found = dreamd("search", "-w", workspace.root, query, "--json")
+    assert found.status == 0, found.err
+    hits: list[dict[str, Any]] = found.json["hits"]
+    return hits
+
+
 def superseded(dreamd: Caller, workspace: Workspace) -> list[tuple[str, str]]:
     """What is superseded by what because a note named it, as soon as a search has looked at the notes."""
     assert dreamd("search", "-w", workspace.root, "Grafana").status == 0
@@ -63,8 +71,23 @@ def test_a_note_names_a_line_by_its_words_its_id_or_the_crystal_that_it_rests_on
     with workspace.scratch.open("a") as log:
         log.write(f"- [2026-11-24T10:00:00Z] (replaces: {line['id']}) by hand\n")
     assert names(workspace) == [(TOM,)] * 6
-    # The line is the dream's to replace: until then both hold.
+    # The line is the dream's to replace: until then a search tells what is named in its place.
+    assert {older for older, _ in superseded(dreamd, workspace)} == {TOM}
+    assert TOM in workspace.document.read_text()
+    (hit,) = [one for one in search(dreamd, workspace, "owns Grafana") if one["text"] == TOM]
+    assert hit["superseded_by"].startswith(INES)  # the note by hand says that it is older
+
+
+def test_an_agents_note_supersedes_no_line_of_its_owner(dreamd: Caller, workspace: Workspace) -> None:
+    note(dreamd, workspace, OTHER)
+    assert dreamd("dream", workspace.root).status == 0
+    written = workspace.document.read_text()
+    workspace.document.write_text(written.replace(OTHER, f"{OTHER}\n- {TOM}"))
+    assert dreamd("dream", workspace.root).status in {0, 3}
+    note(dreamd, workspace, INES, "--replaces", "owns Grafana")
+    assert names(workspace) == [(TOM,)]
     assert superseded(dreamd, workspace) == []
+    assert all(not one["superseded_by"] for one in search(dreamd, workspace, "owns Grafana"))
 
 
 def test_what_is_named_by_words_of_two_lines_or_of_none_replaces_nothing(

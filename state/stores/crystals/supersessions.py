@@ -98,10 +98,23 @@ class Supersessions:
         left = {line.id: line for line, _ in dream.left}
         for one in dream.corrections:  # of what said what a line said, with what the owner says instead
             for newer in self._crystals.keys([one.crystal]).values() if one.line in left else ():
-                said = self._said_by(left[one.line])
+                said = self.said_by(left[one.line])
                 owners = (Trust.OWNER, Cause.OWNER, dream.number)
                 found += self.record(Supersession(older, newer, dream.at, *owners) for older in said)
         return found
+
+    def said_by(self, left: CurrentLine) -> list[int]:
+        """Return the rows that say what a line said: its own, and what it rested on if that is one, or has its words.
+
+        Of several crystals each may have said something else, and one that has the line's words and more says more.
+        """
+        rows = self._connection.execute("SELECT crystal FROM evidence WHERE line = ?", (left.id,)).fetchall()
+        keys = self._crystals.keys([left.crystal, *(row["crystal"] for row in rows)])
+        own = keys.pop(left.crystal, None)
+        line = normalise(left.text)
+        texts = {key: normalise(one.text) for key, one in self._crystals.by_keys(keys.values()).items()}
+        said = [key for key, text in texts.items() if text == line or (len(texts) == 1 and line not in text)]
+        return said if own is None else [own, *said]
 
     def amend(self, dream: Dream) -> None:
         """Learn anew what follows from a dream of which lines gave way. In the caller's transaction."""
@@ -132,25 +145,12 @@ class Supersessions:
             for line, back in product(change.gone, change.come):
                 SupersessionRow.table.delete(self._connection, which, Cause.OWNER.value, back.text, line.id)
 
-    def _said_by(self, left: CurrentLine) -> list[int]:
-        """Return the rows that say what a line said: its own, and what it rested on if that is one, or has its words.
-
-        Of several crystals each may have said something else, and one that has the line's words and more says more.
-        """
-        rows = self._connection.execute("SELECT crystal FROM evidence WHERE line = ?", (left.id,)).fetchall()
-        keys = self._crystals.keys([left.crystal, *(row["crystal"] for row in rows)])
-        own = keys.pop(left.crystal, None)
-        line = normalise(left.text)
-        texts = {key: normalise(one.text) for key, one in self._crystals.by_keys(keys.values()).items()}
-        said = [key for key, text in texts.items() if text == line or (len(texts) == 1 and line not in text)]
-        return said if own is None else [own, *said]
-
     def _replaced(self, left: CurrentLine, change: Change, dream: Dream) -> list[Supersession]:
         """Return what said what a line said, with the latest of the news on which the line in its place rests.
 
         A line that still has the old one's words says more, and supersedes nothing; an event of a hormone never does.
         """
-        older, rests_on = self._said_by(left), self._crystals.keys(change.evidence).values()
+        older, rests_on = self.said_by(left), self._crystals.keys(change.evidence).values()
         crystals = self._crystals.by_keys({*older, *rests_on})
         said = self._crystals.said_last(crystals)
         new = (crystals.keys() & rests_on) - {*older}
