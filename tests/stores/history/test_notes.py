@@ -409,7 +409,7 @@ def test_where_the_state_may_not_be_written_a_note_goes_to_scratch_durably(tmp_p
     inbox.append(Note("tea", AT))
     inbox.append(Note("milk", AT))
     assert not agent.inbox.exists()
-    for image in images(system, tmp_path / "images"):
+    for image in images(system):
         assert [note.text for note in pending_notes(contained(image))] == ["tea", "milk"]
     with opened(agent) as store:
         assert taken(store) == ["tea", "milk"]
