@@ -1,7 +1,5 @@
 """Copying state.db, cut off anywhere: every copy is sound, and the next call makes one."""
 
-from functools import partial
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ from state.stores.disk.workspace import Workspace
 from state.stores.repair.check import damage_of
 from tests.support.breaking import copied, lived
 from tests.support.faults import Fault, FaultySystem, PowerCut, Unsynced, every_fault, images
-from tests.support.stepping import EVERY_STATEMENT, killed
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +43,3 @@ def test_a_copy_that_is_cut_off_at_any_call_leaves_sound_copies_and_the_next_is_
 
     faults = (Fault.CRASH, Fault.TORN_CRASH, Fault.ERROR)
     assert every_fault(faults, lambda folder: copied(origin, folder).state, scenario) > 12
-
-
-def test_a_copy_that_is_killed_before_any_step_leaves_sound_copies(origin: Workspace, tmp_path: Path) -> None:
-    for kill_at in count():
-        workspace = copied(origin, tmp_path / str(kill_at))
-        copy = partial(make_copy, workspace.database, Disk(workspace.state, Unsynced()))
-        steps = killed(copy, kill_at, steps=EVERY_STATEMENT)
-        assert_sound_copies(workspace.database)
-        if steps is not None:
-            break
-    assert kill_at > 8
