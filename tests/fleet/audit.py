@@ -16,7 +16,7 @@ from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace, contained
 from state.stores.fleet.database import FleetDatabase
 from state.stores.generations.generations import Generations
-from state.stores.generations.objects import Objects
+from state.stores.generations.objects import Objects, open_objects
 from tests.chaos.trial import HORMONAL
 from tests.fleet.ledger import Ledger
 from tests.fleet.machines import Fleet, Known, Machine
@@ -71,17 +71,14 @@ def watch(database: FleetDatabase) -> None:
 
 def audit(fleet: Fleet, ledger: Ledger) -> Seen:
     """Everything, into the ledger's findings; what was looked at."""
-    seen = Seen()
-    with fleet.database() as database:
-        for what in commits(database, seen):
-            ledger.found(what)
-        for what in inboxes(database, ledger):
-            ledger.found(what)
-        rows = {row["id"]: row for row in database.rows(_LAST)}
-    objects, wanted = fleet.objects(), _by_workspace(ledger)
+    seen, database = Seen(), fleet.tables.database
+    for what in (*commits(database, seen), *inboxes(database)):
+        ledger.found(what)
+    rows = {row["id"]: row for row in database.rows(_LAST)}
+    objects, wanted = open_objects(fleet.tables.objects_url, fleet.tables.options), _by_workspace(ledger)
     for known in fleet.known:
         for what in _one(objects, known, rows[known.id], fleet.folder / "audit", ledger, wanted[known.id], seen):
-            ledger.found(f"ws-{known.id} ({known.tenant}): {what}")
+            ledger.found(f"{known.handle} ({known.tenant_name}): {what}")
     for machine in fleet.machines:
         for what in said(machine):
             ledger.found(f"{machine.name}: {what}")
@@ -114,8 +111,8 @@ def commits(database: FleetDatabase, seen: Seen) -> Iterator[str]:
         last[place] = (row["generation"], row["key"])
 
 
-def inboxes(database: FleetDatabase, ledger: Ledger) -> Iterator[str]:
-    """Everything was taken; each key of an acknowledged note is there once, in its own workspace."""
+def inboxes(database: FleetDatabase) -> Iterator[str]:
+    """Every note was taken."""
     left = database.rows(
         "SELECT workspace, count(*) AS n FROM inbox WHERE taken_at IS NULL AND kind = 'note' GROUP BY workspace"
     )
