@@ -35,8 +35,9 @@ from state.stores.disk.places import PLACE, id_in, read_place
 from state.stores.disk.workspace import Workspace, contained
 from state.stores.git.exclude import keep_out
 from state.stores.repair import moving_out
-from tests.stores.disk.test_worktree import git, repository
+from tests.stores.disk.test_worktree import repository
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
+from tests.support.repository import git
 
 FACT = "Ada prefers tea over coffee"
 
