@@ -1,10 +1,10 @@
-"""Access: one tenant's call on one workspace: what it may, and where it is done.
+"""Access: one tenant's call on one workspace: whether it is allowed, and which process runs it.
 
-    note, end of a session ─> inbox (one statement for all that come together)
-    everything else ────────> here, where this process holds the workspace or nobody does; else at its holder
+    note, end of a session ─> inbox (one statement for all that arrive together)
+    everything else ────────> this process if it holds the workspace or nobody does, else the holder
 
-A lease moves: a process that says that the workspace is not its own, or that cannot be reached, is passed over, and
-the holder is looked up again. What may have been done is never sent a second time.
+A lease moves: a process that does not hold the workspace, or cannot be reached, is passed over, and the holder is
+looked up again. A call that may already have run is never sent a second time.
 """
 
 import http.client
@@ -51,37 +51,37 @@ if TYPE_CHECKING:
     from daemon.api.operations.request import Request
     from daemon.fleet.process import FleetProcess
 
-# They show how the operator's machines are set up.
+# These operations show how the operator's machines are set up.
 OF_THE_OPERATOR = frozenset({"configuration", "doctor"})
 _NOTE, _DREAM, _BOOTSTRAP = "working_memory_note", "dream_now", "memory_bootstrap"
-# Beside notes, what makes a workspace larger at its client's will.
+# Operations, beside notes, by which a client makes a workspace larger.
 _ADDING = frozenset({"working_memory_add", "working_memory_relation_add", "memory_memorize"})
-# After these nothing in the store may hold what they took away.
+# After these operations, no object in the store may still contain what they deleted.
 ERASING = frozenset({"forget", "memory_forget", "working_memory_clear_session"})
-# Their replies name files.
+# The replies of these operations name files.
 _NAMING = frozenset({"dream_status", "forget"})
-# Longer than a dead holder counts as alive.
+# Longer than a dead holder still counts as alive (15 s).
 PATIENCE_SECONDS = 20.0
 _PAUSE_SECONDS = 0.25
 _CONNECT_SECONDS = 3.0
-# A holder that hangs is no holder after fifteen seconds: who only reads asks again then.
+# A holder that hangs loses its workspaces after 15 s; a read is then tried again.
 _READ_SECONDS = 16.0
 FORWARDED = "Dreamd-Forwarded"
-"""The header of a request that another process of the fleet has passed on: it is passed on no further."""
+"""The header of a request that another process of the fleet forwarded: it is not forwarded again."""
 
 
-# ------------------------------------------------------------------- a workspace that is held here
+# ------------------------------------------------------------------- a workspace that this process holds
 
 
 @dataclass(slots=True, kw_only=True)
 class HeldAccess(DaemonAccess):
-    """Implements `WorkspaceAccess` with a held workspace: what is written is committed before it is answered."""
+    """Implements `WorkspaceAccess` on a held workspace: every write is committed before the reply is sent."""
 
     held: Held
     process: "FleetProcess"
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
-        """Run it here, with what waits in the inbox, and return its reply once it is committed."""
+        """Take in the inbox, run the operation here, and return its reply once its writes are committed."""
         held, whole = self.held, operation.name in ERASING
         held.absorb()
         if operation.reads:
@@ -90,9 +90,9 @@ class HeldAccess(DaemonAccess):
         try:
             reply = operation.answer(self, request)
         except Exception as error:
-            if held.lost and isinstance(error, UnreachableError):  # of a dream's own commit
+            if held.lost and isinstance(error, UnreachableError):  # raised by a dream's own commit
                 raise _unkept(operation.name, error) from error
-            if held.is_changed:  # a word in the ledger, or half of a forgetting
+            if held.is_changed:  # for example an entry in the ledger, or half an erasure
                 held.commit_writes(whole=whole)
             raise
         try:
@@ -102,15 +102,15 @@ class HeldAccess(DaemonAccess):
         return reply
 
     def dream(self, reason: Reason, mode: Mode) -> Outcome:
-        """Dream now, under the ceilings of the schedule's dreams. Raise QuotaError, and what the daemon's raises."""
+        """Dream now, under the same ceilings as scheduled dreams. Raise QuotaError, and as `DaemonAccess.dream`."""
         if mode is not Mode.DRY:
             self.process.work.require_room(self.held)
         return DaemonAccess.dream(self, reason, mode)
 
     def dream_soon(self, reason: Reason) -> bool:
-        """Have it dreamt by whoever holds it then; the commit of this call makes a session's end durable.
+        """Queue a dream for whichever process holds the workspace then; this call's commit keeps a session's end.
 
-        Raise QuotaError as `dream`; for a session's end the schedule waits until there is room.
+        Raise QuotaError as `dream` does, but not at a session's end: then the schedule waits until quotas allow it.
         """
         if reason is Reason.SESSION_END:
             self.held.keeper.record_session_end(utc_now())
@@ -132,7 +132,10 @@ def _unkept(operation: str, error: UnreachableError) -> UnknownOutcomeError:
 
 @dataclass(slots=True)
 class TenantAccess:
-    """A tenant's call: of `WorkspaceAccess` what a server uses. `is_forwarded`: by another process of the fleet."""
+    """A tenant's call: the part of `WorkspaceAccess` that servers use.
+
+    `is_forwarded`: another process of the fleet sent it.
+    """
 
     process: "FleetProcess"
     token: Token
@@ -142,7 +145,7 @@ class TenantAccess:
     notices: list[str] = field(default_factory=list)
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
-        """Run the operation wherever it is done, and return its reply.
+        """Run the operation here or at the workspace's holder, and return its reply.
 
         Raise ForbiddenError, QuotaError, ConflictError, what the operation raises, and UnreachableError.
         """
@@ -159,7 +162,7 @@ class TenantAccess:
         finally:
             self.notices[:] = filter(None, [told_advice(one, self.place) for one in self.notices])
         if isinstance(reply, Status):
-            own = reply.spending  # without what others spent on the same machine
+            own = reply.spending  # hide what others spent on the same machine
             spending = replace(
                 own,
                 all_tokens=own.tokens,
@@ -181,7 +184,7 @@ class TenantAccess:
             return Dreamt(None)
         if operation.name in _ADDING:
             require_size(self.process.places, self.token.tenant, self.place)
-        # A name that was remembered may be another workspace by now.
+        # The remembered name may belong to another workspace by now.
         self.place = self.process.place(self.token, self.place.name, anew=True)
         until = time.monotonic() + PATIENCE_SECONDS
         while True:
@@ -203,7 +206,7 @@ class TenantAccess:
     # ------------------------------------------------------------ inbox
 
     def _take_note(self, request: "Request") -> NoteTaken:
-        """Put the note durably into the inbox. Its time is PostgreSQL's, as the log has it."""
+        """Put the note durably into the inbox. Its time is PostgreSQL's, the one that the note keeps."""
         asked = request.given
         given_note = admitted(Note(asked["note"], utc_now(), asked["importance"], replaces=asked["replaces"]))
         require_room(self.process.places, self.process.inbox, self.token.tenant, self.place)
@@ -221,7 +224,7 @@ class TenantAccess:
             arrived = self.process.arrivals.put(arrival)
             if arrived is not None:
                 break
-            # It is gone, and its name may be another workspace's by now.
+            # The workspace is gone, and another one may have its name by now.
             self.place = self.process.place(self.token, self.place.name, anew=True)
         else:
             raise unknown(self.place.name)
@@ -234,9 +237,9 @@ class TenantAccess:
     # ------------------------------------------------------------ the holder
 
     def _forwarded(self, address: str, operation: "AnyOperation", request: "Request") -> tuple[bool, object]:
-        """Have the holder at this address do it, as this tenant; return whether it was done, and the reply.
+        """Send the operation, with the tenant's token, to the holder; return whether it ran, and its reply.
 
-        Raise what the operation raises, and UnknownOutcomeError when the holder went while it did this.
+        Raise what the operation raises, and UnknownOutcomeError if the holder died while running it.
         """
         seconds = LONG_SECONDS if operation.takes_long(request) else ANSWER_SECONDS
         connection = _Connection(address, _READ_SECONDS if operation.reads else seconds)
@@ -256,13 +259,13 @@ class TenantAccess:
             if begun:
                 raise
         except DreamdError as error:
-            if error.code != "UNAUTHORIZED":  # else somebody else has had the address since
+            if error.code != "UNAUTHORIZED":  # else another program has the address by now
                 raise
         return False, None
 
 
 class _Connection(http.client.HTTPConnection):
-    """To another process. Whatever keeps it from being made, nothing was sent: it is refused."""
+    """A connection to another process. Any failure to connect is ConnectionRefusedError, as nothing was sent."""
 
     def __init__(self, address: str, seconds: float) -> None:
         parts = urlsplit(address if "//" in address else f"//{address}")

@@ -1,4 +1,4 @@
-"""Answers: what the fleet answers itself: the tenant's workspaces and numbers."""
+"""Answers: the requests that the fleet answers itself: a tenant's workspaces, and its usage."""
 
 from dataclasses import asdict
 from functools import partial
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from daemon.http.access_policy import AccessPolicy
 
 TOKEN = "dreamd.token"  # noqa: S105 - a key of the scope
-"""Under this key the scope of an own answer has the token."""
+"""The key of the ASGI scope under which these requests carry the token."""
 PAGE = 1_000
 _HOME = {
     "dreamd": "the memory of agents",
@@ -66,11 +66,11 @@ class Next(Fields):
 
 
 def own_answers(process: "FleetProcess", policy: "AccessPolicy", workers: "Workers") -> Starlette:
-    """Make the application for what the fleet answers itself; each request's scope has its token."""
+    """Return the application for these requests; the scope of each carries its token."""
 
     async def answered(request: Request, work: "Callable[[FleetProcess, Token], dict[str, Any]]") -> Response:
         token: Token = request.scope[TOKEN]
-        # Of all threads a tenant's requests for these have their share.
+        # These requests count against the tenant's share of the threads.
         reply = await workers.run(lambda: encode(work(process, token)), handle(token.id, ""))
         return Response(reply, media_type="application/json")
 
@@ -101,11 +101,11 @@ def own_answers(process: "FleetProcess", policy: "AccessPolicy", workers: "Worke
 
 
 def _listed(process: "FleetProcess", token: Token, *, after: str) -> dict[str, Any]:
-    """Return workspaces by name; `after`: where the next page begins, null when that was all."""
+    """Return a page of workspaces by name; the reply's `after` starts the next page, null after the last."""
     require(token, Right.READ, "list workspaces")
     found = process.places.all(token.tenant.id, after, PAGE + 1, token.workspaces)
     page = found[:PAGE]
-    # Notes that wait in no generation yet are safe, and found.
+    # `waiting` notes are in no generation yet, but they are safe and searchable.
     rows = [
         {
             "name": one.place.name,
@@ -127,7 +127,7 @@ def _made(process: "FleetProcess", token: Token, *, name: str) -> dict[str, Any]
 
 
 def _removed(process: "FleetProcess", token: Token, *, name: str) -> dict[str, Any]:
-    """Remove a workspace: nothing of it is given out from now on."""
+    """Close a workspace at once: nothing of it is served from now on."""
     place = process.place(token, name, anew=True)
     require(token, Right.MANAGE, "remove workspaces")
     process.database.removals.close(place)
@@ -136,9 +136,9 @@ def _removed(process: "FleetProcess", token: Token, *, name: str) -> dict[str, A
 
 
 def _status(process: "FleetProcess", token: Token) -> dict[str, Any]:
-    """Return what the tenant has, what today and this minute used, and what it may (0: no limit)."""
+    """Return the tenant's workspaces, its usage today and in this minute, and its quotas (0: no limit)."""
     tenant = token.tenant
-    use = process.places.use(tenant.id, token.workspaces)  # it does not say what else the tenant has
+    use = process.places.use(tenant.id, token.workspaces)  # only the workspaces that this token reaches
     return {
         "tenant": tenant.name,
         "token": token.name,

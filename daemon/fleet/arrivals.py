@@ -1,7 +1,7 @@
-"""Arrivals: what comes for inboxes: whether there is room for it, and one statement for all that come together.
+"""Arrivals: notes and session ends on their way to inboxes: quota checks, and one statement for a whole batch.
 
-Nobody waits for a timer: who comes while nothing is put is put at once, and whoever comes meanwhile is in the next
-statement. Should nobody know whether a statement was carried out it is put again: the keys tell what was there.
+No arrival waits for a timer: the first is written at once, and those that come meanwhile share the next statement.
+A statement whose outcome is unknown is repeated: idempotency keys tell which rows were already there.
 """
 
 import threading
@@ -20,7 +20,7 @@ from state.stores.fleet.inbox import Arrival, Arrived, Inbox
 from state.stores.fleet.registry import Places
 
 MOST_AT_ONCE = 500
-# PostgreSQL that starts again is waited for: a client whose note was refused would send it again under another key.
+# Wait while PostgreSQL restarts: a client whose note was refused would send it again under another key.
 _PATIENCE = Retrying(
     stop=stop_after_delay(8.0), wait=wait_fixed(0.2), retry=retry_if_exception_type(UnreachableError), reraise=True
 )
@@ -31,17 +31,17 @@ _Waiting = tuple[Arrival, "Future[Arrived | None]"]
 
 
 class Arrivals:
-    """What waits to be put by one thread of its own; `put` is the inbox's. Any thread may call."""
+    """A queue that one thread of its own writes in batches; `put` is the inbox's. Any thread may call."""
 
     def __init__(self, put: Put) -> None:
         self._put = put
         self._waiting: SimpleQueue[_Waiting] = SimpleQueue()
         self.batches = 0
-        """How many statements; for figures."""
+        """Number of statements so far, for benchmarks."""
         threading.Thread(target=self._run, name="arrivals", daemon=True).start()
 
     def put(self, arrival: Arrival) -> Arrived | None:
-        """Put it durably and return what became of it; None when its workspace is gone. Raise UnreachableError."""
+        """Write it durably and return the result; None if its workspace is gone. Raise UnreachableError."""
         outcome: Future[Arrived | None] = Future()
         self._waiting.put((arrival, outcome))
         return outcome.result()
@@ -62,7 +62,7 @@ class Arrivals:
             if not isinstance(error, UnreachableError):
                 logs.get().error("arrivals_refused", error=error)
             told = error if isinstance(error, DreamdError) else UnreachableError("it cannot be kept now")
-            for _, outcome in batch:  # each raises its own
+            for _, outcome in batch:  # an error of its own for each waiting thread
                 outcome.set_exception(type(told)(told.what, told.advice))
         else:
             for (_, outcome), arrived in zip(batch, put, strict=True):
@@ -70,7 +70,7 @@ class Arrivals:
 
 
 def require_room(places: Places, inbox: Inbox, tenant: Tenant, place: Place) -> None:
-    """Raise QuotaError unless a note may be put now."""
+    """Raise QuotaError if the tenant's notes per minute are used up or the workspace is full."""
     most = tenant.quotas.notes_per_minute
     if most and inbox.notes_this_minute(tenant.id) >= most:
         wait = _MINUTE - int(time.time()) % _MINUTE

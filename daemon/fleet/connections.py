@@ -1,6 +1,6 @@
 """Connections: the database and the object store of the fleet, and this process's own folder.
 
-Nothing of the libraries of the fleet is imported before it is known that they are installed.
+The fleet's libraries are optional, so they are imported only once they are known to be installed.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from state.stores.generations.objects import Objects
 
 MARK = "fleet"
-"""Lies in the object store and says whose it is; the database has the same."""
+"""The object that holds the fleet's id; the database holds the same id."""
 _MOST_PROCESSES = 64
 
 
@@ -39,14 +39,14 @@ class Connections:
 
     @property
     def mark(self) -> str:
-        """Return which fleet's store this is; empty for a store that is nobody's yet."""
+        """Return the id of the fleet that the store belongs to; empty if none has claimed it yet."""
         try:
             return self.objects.get(MARK).decode(errors="replace")
         except NotFoundError:
             return ""
 
     def require_same_fleet(self, url: str) -> None:
-        """Raise ConfigError unless the store has this fleet's mark, which an empty store is given."""
+        """Claim the store if no fleet has yet; raise ConfigError if it belongs to another fleet."""
         row = self.database.row("SELECT mark::text AS mark FROM fleet")
         mark = str(row["mark"] if row else "")
         if not self.mark:
@@ -59,7 +59,7 @@ class Connections:
 
 
 def open_database(config: Config, size: int = 8) -> "Registry":
-    """Open the fleet's database, if it is of this version. Raise ConfigError and UnreachableError."""
+    """Open the fleet's database. Raise UnreachableError, and ConfigError also for another schema version."""
     if not config.fleet.database:
         raise ConfigError("fleet.database is not set", "set DREAMD_FLEET__DATABASE, or the key in the configuration")
     require_installed()
@@ -76,7 +76,7 @@ def open_database(config: Config, size: int = 8) -> "Registry":
 
 @contextmanager
 def _opened(config: Config, environment: Mapping[str, str], size: int) -> Iterator[Connections]:
-    """Open both, and close them again if what follows fails."""
+    """Open both; if the body fails, close the database again."""
     if not config.fleet.objects:
         raise ConfigError("fleet.objects is not set", "set DREAMD_FLEET__OBJECTS, or the key in the configuration")
     database = open_database(config, size)
@@ -92,8 +92,8 @@ def _opened(config: Config, environment: Mapping[str, str], size: int) -> Iterat
 def connect(config: Config, environment: Mapping[str, str], size: int = 8) -> Connections:
     """Connect to the database and the object store of one fleet. Raise ConfigError and UnreachableError.
 
-    The store of another fleet is refused: workspaces of two would lie over each other. So is an empty one beside a
-    database that names generations.
+    Another fleet's store is refused, as the two fleets would overwrite each other's workspaces. So is an empty store
+    if the database names generations.
     """
     url = config.fleet.objects
     with _opened(config, environment, size) as both:
@@ -109,9 +109,9 @@ def connect(config: Config, environment: Mapping[str, str], size: int = 8) -> Co
 
 
 def connect_to_recover(config: Config, environment: Mapping[str, str], *, adopt: bool) -> Connections:
-    """Connect as `connect` does, but let a database without a tenant, which was made anew, have any store.
+    """Connect as `connect` does, but accept any store for a new database (one without tenants).
 
-    A database whose store was lost may have an empty one. `adopt`: that store is its own from now on.
+    A database with tenants may also have an empty store, as its own may be lost. `adopt`: claim the store.
     """
     with _opened(config, environment, 8) as both:
         mark, is_new = both.mark, both.database.row("SELECT 1 FROM tenants LIMIT 1") is None
@@ -132,9 +132,9 @@ def require_installed() -> None:
 
 
 def read_status(config: Config) -> "FleetStatus":
-    """Return the status of a fleet for the pages of an operator's own daemon, which is no process of the fleet.
+    """Return the status of a fleet for the pages of an operator's own daemon, which is not part of the fleet.
 
-    Raise UnreachableError, and ConfigError for a database of another version.
+    Raise UnreachableError, and ConfigError as `open_database` does.
     """
     with closing(open_database(config, 1)) as database:
         from daemon.fleet.upkeep.status import fleet_status
@@ -147,10 +147,9 @@ def read_status(config: Config) -> "FleetStatus":
 
 @contextmanager
 def own_folder(config: Config, environment: Mapping[str, str], kind: Literal["process", "upkeep"]) -> Iterator[Path]:
-    """Give this process the first folder process-N (upkeep-N) below fleet.folder that no other one has, empty.
+    """Lock the first free folder process-N (or upkeep-N) below fleet.folder, and empty it before and after use.
 
-    What one that was killed left there goes, and so does what this one leaves. Raise BusyError when 64 processes have
-    one each.
+    Raise BusyError if other processes have locked all 64.
     """
     base = config.fleet.folder or state_folder(environment) / "fleet"
     make_private_folder(base)
@@ -180,13 +179,10 @@ def _empty(path: Path) -> None:
 
 
 def isolate(folder: Path, environment: "os._Environ[str]") -> None:
-    """Have this process see nothing of its user's own memory: no global workspace, no registry.
-
-    What would be found there would be given to tenants.
-    """
+    """Hide its user's own memory (global workspace, registry) from this process, which would show it to tenants."""
     user = Path(environment.get("HOME", "/"))
     data = environment.get("XDG_DATA_HOME") or user / ".local" / "share"
-    # The embedding model lies in one of these, for all users of this one's programs.
+    # The embedding model stays reachable: it lies in one of these.
     environment["XDG_DATA_DIRS"] = f"{data}:{environment.get('XDG_DATA_DIRS') or '/usr/local/share:/usr/share'}"
     environment["XDG_CACHE_HOME"] = environment.get("XDG_CACHE_HOME") or str(user / ".cache")
     environment["XDG_STATE_HOME"] = str(folder / "state")

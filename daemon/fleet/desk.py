@@ -1,10 +1,10 @@
-"""Desk: the workspaces that this process holds: it takes them, brings them up, commits, and gives them back.
+"""Desk: the workspaces that this process holds: it leases and downloads them, commits, and gives them back.
 
-    take the lease ─> bring up the generation ─> inbox rows into the log ─> work ─> put ─> commit (one statement)
+    take the lease ─> download the generation ─> take in inbox rows ─> work ─> upload ─> commit (one statement)
 
-What was written and not committed is lost when another holder commits, and was acknowledged to nobody: inbox rows
-that it had taken in still wait, and the next holder takes them in. A folder is there for as long as its workspace is
-held: no other machine has a copy of it, and what is forgotten in it is forgotten everywhere.
+Uncommitted writes are lost when another holder commits. None of them was acknowledged, and the inbox rows among them
+still wait for the next holder. A folder exists only while its workspace is held: no other machine has a copy, so
+what is forgotten in it is forgotten everywhere.
 """
 
 import os
@@ -26,7 +26,7 @@ from state.stores.disk.workspace import contained, init_workspace
 from state.stores.generations.generations import Generations
 
 _GIVEN_BACK_AT_ONCE = 8
-# A folder that is removed begins with this, so that nobody takes half of it for a workspace.
+# Prefix of a folder that is being removed, so that no half of it is taken for a workspace.
 _GONE = "gone-"
 
 
@@ -34,37 +34,38 @@ class Desk:
     """The workspaces that one process holds, each in a folder below `folder`. Any thread may call."""
 
     def __init__(self, folder: Path, around: Surroundings, me: UUID) -> None:
-        """`me`: the process's id. What an earlier process left in the folder goes."""
+        """Empty the folder, which an earlier process may have left. `me`: the process's id."""
         self._folder = folder
         self._around = around
         self._me = me
         self._held: dict[int, Held] = {}
-        # Of who takes or gives back each: one stays for each workspace that was ever here, a hundred bytes.
+        # A lock per workspace to take or give it back. They are never removed, at a hundred bytes each.
         self._turns: dict[int, threading.Lock] = {}
         self._counting = threading.Lock()
         self.closed = False
-        """Once it is set nothing more is taken."""
+        """Once set, no more workspaces are taken."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o700, parents=True)
 
     def all(self) -> list[Held]:
-        """Return the workspaces that it holds now."""
+        """Return the workspaces held now."""
         return [*self._held.values()]
 
     def find(self, workspace: int) -> Held | None:
-        """Return the workspace, if it is held."""
+        """Return the workspace if it is held here."""
         return self._held.get(workspace)
 
     @contextmanager
     def holding(self, workspace: int) -> Iterator[Held]:
-        """Hold the workspace while the context lasts; it is taken if nobody holds it.
+        """Hold the workspace in this context; take it first if nobody holds it.
 
-        Raise HeldElsewhereError, NotKeptError when this process ends, NotFoundError, UnreachableError, StorageError.
+        Raise HeldElsewhereError; NotKeptError if this process is stopping, or still works in the workspace though
+        it lost it; NotFoundError, UnreachableError, StorageError.
         """
         with self._turn(workspace):
             held = self._held.get(workspace)
             if held is not None and held.lost:
-                if held.users:  # they find out at their next step; until then the folder is no other's
+                if held.users:  # they learn of the loss at their next step, and use the folder until then
                     what = f"what was under way in ws-{workspace} when it was lost has to end"
                     raise NotKeptError(what, "ask again soon")
                 self._forget(held)
@@ -114,7 +115,7 @@ class Desk:
         return held
 
     def _forget(self, held: Held) -> None:
-        """Close the workspace and remove its folder: whoever is still at work in it finds nothing."""
+        """Close the workspace and remove its folder, even from work that still goes on in it."""
         held.drop()
         if self._held.get(held.place.id) is held:
             del self._held[held.place.id]
@@ -127,7 +128,7 @@ class Desk:
     # ------------------------------------------------------------ giving back
 
     def look(self, idle_seconds: float) -> None:
-        """Give back what nobody has used for so long, and close idle stores."""
+        """Give back workspaces idle for this long, close idle stores, and delete leftover folders."""
         self.give_back_idle(idle_seconds)
         for held in self.all():
             held.keeper.close_idle()
@@ -135,7 +136,7 @@ class Desk:
             shutil.rmtree(rest, ignore_errors=True)
 
     def drop_lost(self) -> None:
-        """Drop what another process has taken, or what was removed. Raise UnreachableError."""
+        """Drop workspaces that another process has taken or that were removed. Raise UnreachableError."""
         before = self.all()
         ours = self._around.leases.held(self._me) if before else set()
         for held in before:
@@ -147,7 +148,7 @@ class Desk:
                     self._forget(held)
 
     def give_back_idle(self, seconds: float) -> None:
-        """Give back what nobody has used for so long."""
+        """Give back workspaces that nobody has used for this long."""
         idle = [held for held in self.all() if _is_idle(held, seconds)]
         _each(idle, lambda held: self._give_back(held, seconds))
 
@@ -162,10 +163,10 @@ class Desk:
                 self._around.leases.release(held.lease)
 
     def cut_off(self) -> list[int]:
-        """Commit those that are still in use as they are, hold them no more, and return which they are.
+        """Commit the workspaces still in use as they are, mark them lost, and return their ids.
 
-        There is no time to wait for them. What is under way in them commits nothing more; a dream goes on elsewhere
-        after the last of its nodes that has ended.
+        There is no time to wait for the work in them, which commits nothing more; another process resumes a dream
+        after the last node that ended.
         """
         left = [held for held in self.all() if not held.lost]
         _each(left, _cut_off)
@@ -178,7 +179,7 @@ def _cut_off(held: Held) -> None:
 
 
 def _told(held: Held, act: Callable[[], None]) -> None:
-    """Do it; what fails is logged: what was not committed nobody was told of."""
+    """Call `act` and log a failure, which loses nothing that was acknowledged."""
     try:
         act()
     except (DreamdError, sqlite3.Error, OSError) as error:
@@ -186,7 +187,7 @@ def _told(held: Held, act: Callable[[], None]) -> None:
 
 
 def _each(every: list[Held], act: Callable[[Held], None]) -> None:
-    """Do it to each, some at once: each waits for the object store and PostgreSQL."""
+    """Call `act` for each in eight threads, as each waits for the object store and PostgreSQL."""
     if every:
         with ThreadPoolExecutor(min(len(every), _GIVEN_BACK_AT_ONCE), "give-back") as threads:
             list(threads.map(act, every))

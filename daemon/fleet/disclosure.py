@@ -1,7 +1,7 @@
-"""Disclosure: what a tenant is told of an error, a notice or a status: nothing of the operator's machines.
+"""Disclosure: what a tenant may read in an error, a notice or a status: nothing about the operator's machines.
 
-What a tenant's own request is about is said in full. What happened on a machine (its paths, addresses, other
-processes) is in the log.
+Everything about the tenant's own request is kept. What concerns a machine (paths, addresses, other processes) goes to
+the log.
 """
 
 import re
@@ -28,18 +28,18 @@ from state.fleet import Place
 Value = TypeVar("Value")
 
 _OF_MACHINES = (UnreachableError, StorageError, FencedError, ConfigError, NotKeptError, ForeignError)
-# Commands at a folder of a machine, and keys of the configuration: what a tenant cannot do.
+# Commands and configuration keys that only the operator can use.
 _OF_OPERATOR = re.compile(
     r"\bdreamd (?:block|connect|doctor|fleet|ingest|init|install-service|models|open|secrets|serve|status)\b"
     r"|\b(?:daemon|dream|embeddings|fleet|http|limits|model)\.[a-z_]+\b"
 )
 _CLAUSE = re.compile(r"[;,] ")
-# An absolute path of a machine, as messages name files.
+# An absolute path in a message.
 _PATH = re.compile(r"(?<![\w.~/])/(?:[\w.@+-]+/)+[\w.@+-]*")
 
 
 def told(error: Exception, place: Place) -> DreamdError:
-    """Return the error as the workspace's tenant may see it; log what it says of machines."""
+    """Return the error as the workspace's tenant may see it; log one that concerns a machine."""
     if isinstance(error, QuotaError):
         return error
     if not isinstance(error, DreamdError) or isinstance(error, _OF_MACHINES) or error.code == DreamdError.code:
@@ -55,30 +55,30 @@ def told(error: Exception, place: Place) -> DreamdError:
 
 
 def unknown(name: str) -> NotFoundError:
-    """Return the error for a workspace that is not there, or not for this token: nobody can tell which."""
+    """Return the error for a workspace that does not exist or is not this token's; it does not say which."""
     return NotFoundError(f"there is no workspace {name[:60]!r}", f"GET {WORKSPACES} lists yours")
 
 
 def not_now() -> UnreachableError:
-    """Return the error for a tenant when one of the operator's machines is the reason."""
+    """Return the error for a tenant when the operator's machines are the cause."""
     return UnreachableError("the service cannot do this now", "try again")
 
 
 def unknown_outcome() -> UnknownOutcomeError:
-    """Return the error for a tenant when nobody knows whether it was done."""
+    """Return the error for a tenant when it is unknown whether the request was carried out."""
     return UnknownOutcomeError(
         "nobody knows whether this is done", "look whether it is there before you send it again"
     )
 
 
 def told_text(text: str, place: Place) -> str:
-    """Return the message without paths of a machine; the workspace goes by its name."""
+    """Return the message with the workspace's folder replaced by its name, and all other paths by an ellipsis."""
     own = re.sub(rf"/[^\s'\":;,]*/{place.handle}(?![\w-])", place.name, text)
     return _PATH.sub("…", own)
 
 
 def told_advice(text: str, place: Place) -> str:
-    """Return the advice without what only the operator can do."""
+    """Return the advice without the clauses that only the operator can follow."""
     said = told_text(text, place)
     if not _OF_OPERATOR.search(said):
         return said
@@ -86,7 +86,7 @@ def told_advice(text: str, place: Place) -> str:
 
 
 def told_value(value: Value, place: Place) -> Value:
-    """Return the reply without the paths of a machine's files, in whichever of its texts they are."""
+    """Return the reply with `told_text` applied to every text in it, at any depth."""
     if isinstance(value, str):
         return told_text(value, place)  # type: ignore[return-value]
     if isinstance(value, tuple):

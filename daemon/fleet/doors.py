@@ -1,16 +1,16 @@
-"""Doors: the outermost application of the fleet's port: whose request it is, and which application answers it.
+"""Doors: the outermost application of the fleet's port: it authenticates a request and picks who answers it.
 
-    Authorization: Bearer dreamd_…  ─>  the tenant's token (PostgreSQL, remembered for ten seconds)
+    Authorization: Bearer dreamd_…  ─>  the tenant's token (PostgreSQL, cached for ten seconds)
     /v1/workspaces/NAME/…, /mcp/NAME ─> the application of the daemon's port, which sees a handle in place of NAME
     /, /v1/workspaces, /v1/status    ─> the fleet's own answers
     /metrics                         ─> for the operator's token alone;  /healthz, /readyz: for everybody
 
-Both applications want a secret of this process in place of the token: nobody comes to them past this one. They check
-Host, Origin and the size of a body, as the daemon's port does.
+Both inner applications accept only a secret of this process in place of the token, so nothing bypasses the doors.
+They check Host, Origin and the size of a body, as the daemon's port does.
 
-A handle (`TOKEN~NAME`) says whose request it is, on any thread; a second sign at its end, that another process of the
-fleet has passed it on. No client can write one: a path of theirs has no `~`, and no percent-encoding either, for
-nothing that is asked here needs one.
+A handle (`TOKEN~NAME`) says on any thread whose request it is; a second `~` at its end means that another process of
+the fleet forwarded it. Clients cannot forge one: a path with `~` or percent-encoding is refused, and no endpoint
+needs either.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from daemon.fleet.process import FleetProcess
     from daemon.http.sockets import Listener
 
-# Many tenants come from the one address of a balancer.
+# Larger than a daemon's, as many tenants share the one address of a load balancer.
 LIMITS = Limits(
     short_threads=128,
     long_threads=64,
@@ -50,16 +50,16 @@ LIMITS = Limits(
     waiting=2_048,
     grace_seconds=8,
 )
-# Of the requests that a process answers at once a tenant has no more than so many.
+# The most requests of one tenant that a process answers at once.
 MOST_OF_A_TENANT = 128
-# So many tokens that were never seen, and so many that were good of late, are looked up at once.
+# Concurrent lookups of unknown tokens, and of tokens that were valid lately.
 _STRANGERS_AT_ONCE, _FAMILIAR_AT_ONCE = 3, 4
 _LOOK_SECONDS = 12.0
 _OPERATORS = frozenset({"/metrics"})
 _LONGEST_TOKEN = 4_096
 _PLAIN = re.compile(r"(?:/[A-Za-z0-9_.-]*)+")
 _FORWARDED = FORWARDED.lower().encode()
-# What a client shows; the last two are for the Unix socket of a daemon alone.
+# Headers of clients that are stripped; the last two are only for a daemon's Unix socket.
 _CREDENTIALS = frozenset({b"authorization", b"cookie", b"dreamd-workspace", b"dreamd-adopt"})
 _UNAUTHORIZED = ErrorResponse(
     401,
@@ -78,7 +78,7 @@ _NOT_FOR_OPERATORS = ErrorResponse(
 async def serve_doors(
     process: "FleetProcess", listener: "Listener", operator_token: str, closing: asyncio.Event
 ) -> None:
-    """Answer at this listener until `closing` is set; requests under way have some seconds to end."""
+    """Serve on this listener until `closing` is set; requests under way then get the grace period of `LIMITS`."""
     from daemon.http.app import application
     from daemon.http.serve import server
     from daemon.mcp.http import Endpoint
@@ -102,10 +102,10 @@ async def serve_doors(
 
 
 class Doors:
-    """The application of the port. `inside` has the operations and MCP, `own` what the fleet answers itself."""
+    """The application of the port. `inside` serves the operations and MCP, `own` the fleet's own answers."""
 
     def __init__(self, bearers: Bearers, operator_token: str, secret: str, inside: "ASGIApp", own: "ASGIApp") -> None:
-        """`secret`: what both applications behind this one ask for."""
+        """`secret`: the bearer token that both inner applications require."""
         self._bearers = bearers
         self._operator = operator_token
         self._secret = secret
@@ -116,12 +116,12 @@ class Doors:
         self._familiar = ThreadPoolExecutor(_FAMILIAR_AT_ONCE, "bearer")
 
     def close(self) -> None:
-        """Look up nothing more."""
+        """Stop the threads that look up tokens."""
         for threads in (self._strangers, self._familiar):
             threads.shutdown(wait=False, cancel_futures=True)
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Refuse the request, or have it answered."""
+        """Refuse the request, or pass it to an inner application."""
         if scope["type"] != "http":
             return
         try:
@@ -146,7 +146,7 @@ class Doors:
                 del self._under_way[tenant]
 
     async def _token(self, scope: "Scope") -> Token | ErrorResponse | None:
-        """Return the bearer; None for an open path, or for the operator's with their token. Raise DreamdError."""
+        """Return the tenant's token; None for an open path, or for the operator at /metrics. Raise DreamdError."""
         path = scope["path"]
         if path in OPEN_PATHS:
             return None
@@ -163,7 +163,7 @@ class Doors:
         return _NOT_FOR_TENANTS if path in _OPERATORS else token
 
     async def _looked_up(self, shown: str) -> Token | None:
-        """Ask PostgreSQL whose token it is. Raise UnreachableError."""
+        """Ask PostgreSQL for the token. Raise UnreachableError, also after 12 s."""
         threads = self._familiar if self._bearers.is_familiar(shown) else self._strangers
         look = asyncio.get_running_loop().run_in_executor(threads, self._bearers.authenticate, shown)
         try:
@@ -172,7 +172,7 @@ class Doors:
             raise UnreachableError("the token could not be looked up in time", "try again") from error
 
     def _application(self, scope: "Scope", token: Token | None) -> "tuple[ASGIApp, Scope]":
-        """Return who answers this, and the scope as they see it. Raise NotFoundError."""
+        """Return the application for this request, and the scope to give it. Raise NotFoundError."""
         if not _is_plain(scope.get("raw_path") or scope["path"].encode()):
             raise NotFoundError("there is nothing at this address", "see /v1/openapi.json")
         path = scope["path"]
@@ -201,14 +201,14 @@ class Doors:
 
 
 def _is_plain(path: bytes) -> bool:
-    """Tell whether a path was sent in the only form that is answered: no escapes, no empty parts."""
+    """Return whether a path has only plain characters, and no empty, `.` or `..` part."""
     text = path.decode("latin-1")
     parts = text[1:].split("/")
     return _PLAIN.fullmatch(text) is not None and (text == "/" or not any(part in ("", ".", "..") for part in parts))
 
 
 def _shown(scope: "Scope") -> str | None:
-    """Return the only token that the request shows."""
+    """Return the bearer token of the request; None unless it has exactly one Authorization header, well-formed."""
     given = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
     if len(given) != 1 or len(given[0]) > _LONGEST_TOKEN:
         return None
@@ -218,7 +218,7 @@ def _shown(scope: "Scope") -> str | None:
 
 
 def _refused(error: DreamdError) -> ErrorResponse:
-    """Return the reply to an error, without what it says of the operator's machines."""
+    """Return the reply to an error, without anything about the operator's machines."""
     if isinstance(error, UnreachableError) or error.code == DreamdError.code:
         logs.get().error("token_not_looked_up", error=error)
         error = not_now()

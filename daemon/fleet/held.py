@@ -1,4 +1,4 @@
-"""Held: one workspace that this process holds: its folder with open stores, and the commits of its generations."""
+"""Held: one workspace that this process holds: its folder, its open stores, and the commits of its generations."""
 
 import threading
 import time
@@ -25,13 +25,13 @@ from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
 from state.stores.history.inbox import NoteInbox
 
-# What a pass leaves undone in a session is no reason for one after the other.
+# Sessions that a pass could not finish must not start one pass right after another.
 _BETWEEN_PASSES = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all workspaces of one process share."""
+    """Dependencies shared by all workspaces of one process."""
 
     config: Config
     embedding: Embedding
@@ -44,26 +44,26 @@ class Held:
     """A workspace with its lease. Any thread may call."""
 
     def __init__(self, lease: Lease, folder: Path, generations: Generations, around: Surroundings) -> None:
-        """`folder` holds the lease's generation, which `generations` has brought up."""
+        """`folder` contains the lease's generation, which `generations` downloaded."""
         self.place = lease.place
         self.lease = lease
-        """With the generation that was committed last."""
+        """Holds the generation committed last."""
         self.lost = False
-        self.given = False  # a bootstrap left a receipt, which goes with the next generation
+        self.given = False  # a bootstrap left a receipt, which the next generation will include
         self.users = 0
         self.dreaming = 0  # dreams under way, or about to begin
         self.used = time.monotonic()
-        # Of a commit, and of a generation that is made: none is made in the middle of a dream's commit.
+        # Held by a dream's commit and while a generation is taken, so that none is taken in the middle of one.
         self.quiet = Turn(contained(folder).state / "lock.commit")
         self._folder = folder
         self._generations = generations
         self._around = around
         self._commits = threading.Lock()
         self._absorbing = threading.Lock()
-        self._absorbed: set[int] = set()  # inbox rows that are in the folder, and in no generation yet
+        self._absorbed: set[int] = set()  # inbox rows in the folder that no generation contains yet
         self._counting = threading.Lock()
         self._writes = self._covered = 0
-        self._written = 0  # of the keeper, when it was last committed
+        self._written = 0  # the keeper's count at the last commit
         self._paid = Spend()
         self.keeper = Keeper(
             contained(folder), lease.place.handle, lambda: around.config, around.embedding, self._log_failure
@@ -73,24 +73,24 @@ class Held:
     def open(self) -> None:
         """Take the folder's lock and open its stores."""
         self.keeper.acquire()
-        # No file knows when the last pass was. That it came with the last commit at least puts none off for ever.
+        # No file records the last pass. Assume the time of the last commit, so that none is put off for ever.
         self.keeper.last_pass = self.keeper.last_spike_pass = self.lease.committed_at
         self.keeper.changed = self.lease.is_due
         self._paid = self._paid_now()
         self._written = self.keeper.written
 
     def check(self) -> None:
-        """Raise FencedError when the workspace is, or may be, another process's."""
+        """Raise FencedError if another process holds the workspace, or may hold it."""
         if self.lost:
             raise FencedError(f"{self.place.handle} is no longer held by this process", "its holder does it again")
 
     # ------------------------------------------------------------ inbox
 
     def absorb(self) -> None:
-        """Write what waits in the inbox into the folder, once.
+        """Write each waiting inbox row into the folder, once.
 
-        Not while a generation is made: it would hold what its commit does not call taken. Raise NotKeptError when
-        another process has taken the workspace.
+        Never while a generation is taken: it would contain rows that its commit does not mark as taken in. Raise
+        NotKeptError if another process has taken the workspace.
         """
         with self.quiet, self._absorbing:
             self.check()
@@ -109,12 +109,12 @@ class Held:
                 else:
                     self._absorbed.add(row.id)
                     self.keeper.changed |= row.kind == "note"
-            if aside:  # it holds up no other, and is kept
+            if aside:  # an unreadable row is kept, but blocks no other
                 self._around.inbox.set_aside(aside)
 
     def _take_in(self, row: InboxRow) -> None:
         if row.kind == "note":
-            # Its secrets were taken out when it came; a shape that only this process knows is taken out now.
+            # It was redacted on arrival, but this process may know more shapes of secrets.
             NoteInbox(self.keeper.workspace).append(row.note(), self._around.config.redaction)
         else:
             self.keeper.record_session_end(row.ended_at())
@@ -123,12 +123,12 @@ class Held:
 
     @property
     def is_changed(self) -> bool:
-        """Return whether the folder may hold what no generation has."""
+        """Return whether the folder may contain changes that no generation has."""
         is_written = self._covered < self._writes or self.keeper.written != self._written
         return is_written or self.given or bool(self._absorbed)
 
     def commit_writes(self, *, whole: bool = False) -> None:
-        """Return when what was written before this call is committed, by this thread or together with another one."""
+        """Return once all earlier writes are committed, by this thread or by another thread's commit."""
         with self._counting:
             self._writes += 1
             mine = self._writes
@@ -137,7 +137,7 @@ class Held:
                 self._commit(whole=whole)
 
     def commit(self, *, dreams: int | None = None) -> None:
-        """Commit what the folder holds now. `dreams`: as of a `Commit`."""
+        """Commit the folder as it is now. `dreams`: see `Commit`."""
         with self._commits:
             self._commit(dreams=dreams)
 
@@ -148,9 +148,9 @@ class Held:
                 taken, covered, written = tuple(self._absorbed), self._writes, self.keeper.written
                 self.given = False
             snapshot = self._generations.take(self._folder, whole=whole)
-            # Of the same moment: what is done during the upload is in no generation yet, and must not count as done.
+            # At the same moment: work done during the upload is in no generation, so it must not count as done.
             due_in = self.due_in()
-        # Nobody waits for the object store but who waits for this commit.
+        # Outside `quiet`: only those who wait for this commit wait for the object store.
         generation = self._generations.put(snapshot, self.lease, utc_now())
         paid = self._paid_now()
         spent = self._spent(paid)
@@ -158,24 +158,24 @@ class Held:
         try:
             self.lease = self._around.leases.commit(self.lease, commit)
         except DreamdError:
-            # Fenced, or nobody knows: what the folder holds is trusted no more.
+            # Fenced, or the outcome is unknown: the folder cannot be trusted any more.
             self.lost = True
             raise
         self._covered, self._written, self._paid = covered, written, paid
         with self._absorbing:
             self._absorbed.difference_update(taken)
-        if whole:  # who asked for it is told
+        if whole:  # a failure is raised to the caller
             self._generations.sweep(forgotten=True)
         elif self._generations.is_whole:
             try:
                 self._generations.sweep()
-            except DreamdError as error:  # a later commit does it
+            except DreamdError as error:  # a later commit sweeps
                 logs.get(workspace=self.place.handle).warning("generations_not_swept", error=error)
 
-    # ------------------------------------------------------------ what is to be done, and what it cost
+    # ------------------------------------------------------------ schedule and spending
 
     def decision(self) -> Decision | None:
-        """Return what is to be done in the workspace now, or later; None when nothing is foreseen."""
+        """Return what the workspace needs now or later; None if nothing is foreseen."""
         now = utc_now()
         facts = self.keeper.facts(self.lease.created_at, phase(self.place.handle), now)
         return foreseen(
@@ -188,28 +188,28 @@ class Held:
         )
 
     def due_in(self) -> timedelta | None:
-        """Return after how long it wants a job; None: when something comes."""
+        """Return the time until it needs a job; None if it needs none before something new arrives."""
         decision = self.decision()
         return max(timedelta(0), decision.at - utc_now()) if decision is not None else None
 
     def charge(self) -> None:
-        """Count what the dream under way has cost so far, so that no death of this process makes it forgotten.
+        """Charge the cost of the dream under way so far, so that it still counts if this process dies.
 
-        Without an answer of PostgreSQL it is counted by the next charge or commit, if need be twice.
+        If PostgreSQL does not answer, the next charge or commit counts it, possibly twice.
         """
         with self._commits:
             try:
                 paid = self._paid_now()
                 spent = self._spent(paid)
                 if spent != Spend() and not self._around.leases.charge(self.lease, spent):
-                    self.lost = True  # what goes on costs, and would be done twice
+                    self.lost = True  # going on would cost money for work that the new holder repeats
             except DreamdError as error:
                 logs.get(workspace=self.place.handle).warning("dream_not_charged", error=error)
             else:
                 self._paid = paid
 
     def _paid_now(self) -> Spend:
-        """Return all that the ledger holds, whatever the time: its lines were stamped by clocks of many machines."""
+        """Return the ledger's total over all time, as its entries were stamped by the clocks of many machines."""
         with self.keeper.store() as store:
             return store.ledger.spent()
 
@@ -221,7 +221,7 @@ class Held:
     # ------------------------------------------------------------ end
 
     def close(self) -> None:
-        """Commit what is new, and close the stores."""
+        """Commit changes, and close the stores."""
         try:
             if not self.lost and self.is_changed:
                 self.commit()
@@ -229,7 +229,7 @@ class Held:
             self.keeper.release()
 
     def drop(self) -> None:
-        """Close the stores without a word to anybody: the workspace is, or may be, another process's."""
+        """Close the stores without a commit: another process holds the workspace, or may hold it."""
         self.lost = True
         with suppress(DreamdError, OSError):
             self.keeper.release()
@@ -247,10 +247,9 @@ def foreseen(
     interrupted: bool = False,
     sessions_due: datetime | None = None,
 ) -> Decision | None:
-    """Return what is to be done now, or WAIT with its time; None when nothing is foreseen.
+    """Return what to do now, or WAIT with its time; None if nothing is foreseen.
 
-    `interrupted`: a dream has begun and not ended. `sessions_due`: when the working memory of a session wants
-    maintenance.
+    `interrupted`: a dream was cut off. `sessions_due`: when some session's working memory needs maintenance.
     """
     if interrupted:
         return Decision(Action.DREAM, Reason.CATCH_UP, "it was interrupted", now)

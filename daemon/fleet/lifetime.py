@@ -1,6 +1,7 @@
-"""Lifetime: the session by which PostgreSQL counts this process as alive; its heartbeat, and its new beginnings.
+"""Lifetime: the PostgreSQL session that shows that this process is alive: its heartbeat, and its reconnects.
 
-The process goes by PostgreSQL's clock: what holders stamp and count by days is the same whoever does it.
+The process follows PostgreSQL's clock, so that timestamps and daily counts do not depend on which process holds a
+workspace.
 """
 
 import socket
@@ -24,14 +25,14 @@ _RETRY_SECONDS = 1.0
 
 
 def every(seconds: float, name: str, act: Callable[[], object], stopping: threading.Event) -> None:
-    """Do it now and every so many seconds in a thread, until the process stops; what fails is done the next time."""
+    """Call `act` now and every so many seconds in a thread until the process stops, even if a call fails."""
 
     def run() -> None:
         while not stopping.is_set():
             try:
                 act()
             except UnreachableError:
-                pass  # of the database the heartbeat says so, of the object store whoever asks it
+                pass  # the heartbeat logs a lost database, callers of the object store a lost store
             except Exception as error:  # noqa: BLE001
                 logs.get().error(f"{name}_failed", error=error)
             stopping.wait(seconds)
@@ -40,7 +41,7 @@ def every(seconds: float, name: str, act: Callable[[], object], stopping: thread
 
 
 class Lifetime(Session):
-    """The life of a process; `condition` is what it says of itself, `address`: where other processes reach it."""
+    """A session with its heartbeat, which reports the `condition`; others reach the process at `address`."""
 
     def __init__(self, database: FleetDatabase, condition: Callable[[], Condition], address: str, slots: int) -> None:
         super().__init__(database, uuid4(), address, socket.gethostname(), version("dreamd"), slots)
@@ -52,7 +53,7 @@ class Lifetime(Session):
 
     @property
     def problem(self) -> str:
-        """Return why the process takes nothing now; empty when it does."""
+        """Return why the process accepts no work now; empty if it does."""
         is_silent = time.monotonic() - self._heard_at > _SILENT_SECONDS
         return "the database of the fleet cannot be asked" if is_silent else ""
 
@@ -62,7 +63,7 @@ class Lifetime(Session):
         self._thread.start()
 
     def stop(self) -> None:
-        """End the session; without PostgreSQL it ends by itself."""
+        """End the session; if PostgreSQL cannot be reached, it ends by itself."""
         self._stopping.set()
         with suppress(DreamdError):
             self.end()
@@ -80,7 +81,7 @@ class Lifetime(Session):
                 if self._is_heard:
                     logs.get().warning("session_lost", why=str(error))
                 self._is_heard = False
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next beat comes
+            except Exception as error:  # noqa: BLE001 - the heart must go on beating
                 logs.get().error("heartbeat_failed", error=error)
 
     def _beat(self) -> None:

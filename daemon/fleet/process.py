@@ -1,4 +1,4 @@
-"""Process: one of the fleet, as `DaemonApi` for its port: any number of them, all alike, serve its tenants.
+"""Process: one process of the fleet, as the `DaemonApi` of its port. A fleet has any number of them, all alike.
 
                           ┌─ heartbeat: one statement every five seconds
     agents ─HTTP, MCP─> doors ─> access ─> desk (leases, folders, stores) ─> operations ─> commit ─> answer
@@ -6,7 +6,7 @@
                                    │         └─ jobs of the schedule: dreams, passes
                                    └─> the process that holds the workspace
 
-A workspace is opened by its handle, which only the doors of this process write.
+A workspace is opened by its handle, which only the doors of this process create.
 """
 
 import threading
@@ -67,20 +67,20 @@ class FleetProcess:
         address: str,
         embedding: Embedding | None = None,
     ) -> None:
-        """`folder` is this process's own; `address`: where others reach it."""
+        """`folder`: this process's own; `address`: where other processes reach it."""
         self.config = without_machines_ceilings(config)
-        """The configuration; its section of HTTP is that of the port."""
+        """The configuration; its HTTP section applies to the port."""
         self.database, self.objects = connections.database, connections.objects
         self._since = utc_now()
         self.stopping = threading.Event()
-        """Set when the process ends."""
+        """Set when the process begins to stop."""
         self.metrics = Metrics(version("dreamd"), self._since.timestamp())
         self.metrics.include(FleetMetrics(self.database, config))
         self._embedding = embedding or Embedding(model=config.embeddings.model)
         self._store_problem = ""
         slots = config.fleet.dreams_at_once
         self.lifetime = Lifetime(self.database, self._condition, address, slots)
-        # By then a pass or an idle dream may be due.
+        # After a note arrives, this is the earliest time that a pass or an idle dream may be due.
         minutes = min(config.dream.idle_minutes, config.daemon.pass_minutes)
         self.inbox = Inbox(self.database, timedelta(minutes=minutes))
         around = Surroundings(self.config, self._embedding, Leases(self.database), self.inbox, self.objects)
@@ -91,31 +91,31 @@ class FleetProcess:
         self.bearers = Bearers(self.database.tokens.authenticate)
         self.places = Places(self.database)
         self.known: Recent[tuple[int, str], Place] = Recent(_MOST_PLACES, _PLACE_SECONDS)
-        """Workspaces that were asked for in the last minute."""
+        """Workspaces looked up in the last minute, by tenant and name."""
         self.arrivals = Arrivals(self.inbox.put)
 
     # ------------------------------------------------------------ DaemonApi
 
     def info(self) -> DaemonInfo:
-        """Describe the process alone: its tenants ask which workspaces they have."""
+        """Describe the process, without workspaces: tenants list their own."""
         return DaemonInfo(version("dreamd"), 0, self._since, utc_now(), "", "", 0, 0, (), ())
 
     def status(self) -> DaemonStatus:
-        """Return the status of the process alone."""
+        """Return the status of the process, without workspaces."""
         return DaemonStatus(self.info(), ())
 
     def register(self, root: Path) -> str:  # noqa: ARG002 - as the daemon's
-        """Raise UsageError: a fleet registers no folders."""
+        """Raise UsageError, as a fleet registers no folders."""
         raise UsageError("a fleet has no folders", "make a workspace with POST /v1/workspaces")
 
     def unregister(self, name: str) -> None:
-        """Raise UsageError: a workspace of a fleet is removed over HTTP."""
+        """Raise UsageError, as a fleet's workspaces are removed over HTTP."""
         raise UsageError(f"{handle_parts(name)[1]!r} is not unregistered here", "DELETE /v1/workspaces/NAME does it")
 
     def meant(self, given: str) -> str:
-        """Return the handle of the workspace that a path of MCP names, if this token reaches it.
+        """Return the handle given in an MCP path if its token reaches the workspace.
 
-        Raise UsageError when none is named, and NotFoundError.
+        Raise UsageError if it names none, and NotFoundError.
         """
         token, name, _ = self._bearer(given)
         if not name:
@@ -124,23 +124,23 @@ class FleetProcess:
         return given
 
     def owner_of(self, name: str) -> str:
-        """Return the tenant of this handle's bearer, which has its share of threads and no more."""
+        """Return the id of the tenant of this handle; a tenant may use only its share of the threads."""
         token = self.bearers.known(handle_parts(name)[0])
         return str(token.tenant.id) if token is not None else ""
 
     def pulse(self, name: str) -> str:
-        """Return the same at every call: no page of a fleet waits for a change."""
+        """Return the same at every call, as no page of a fleet waits for changes."""
         return name.partition(SIGN)[2]
 
     @contextmanager
     def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
         """Give access to the workspace of this handle. Raise NotFoundError."""
         token, own, is_forwarded = self._bearer(name)
-        # Of an access the servers use `run` and `notices`; a tenant's has no more.
+        # Servers use only `run` and `notices` of an access, so a tenant's has nothing else.
         yield cast("WorkspaceAccess", TenantAccess(self, token, self.place(token, own), on_step, is_forwarded))
 
     def unready_reason(self) -> str:
-        """Return why it does not serve now; empty when it does."""
+        """Return why the process cannot serve now; empty if it can."""
         if self.stopping.is_set():
             return "the process is stopping"
         return self.lifetime.problem or self._store_problem
@@ -155,9 +155,9 @@ class FleetProcess:
     # ------------------------------------------------------------ workspaces
 
     def place(self, token: Token, name: str, *, anew: bool = False) -> Place:
-        """Return the workspace, which may have gone in the last minute, unless it is looked up `anew`.
+        """Return the workspace, from a cache of one minute unless `anew`.
 
-        Raise NotFoundError, the same whether there is none or it is not for this token.
+        Raise the same NotFoundError whether it does not exist or this token does not reach it.
         """
         if not is_name(name) or not token.reaches(name):
             raise unknown(name)
@@ -173,7 +173,7 @@ class FleetProcess:
         return place
 
     def held_access(self, held: Held, on_step: Callable[[Step], None], notices: list[str]) -> HeldAccess:
-        """Give access to a workspace that is held here."""
+        """Return an access to a workspace that is held here."""
         return HeldAccess(
             held.keeper,
             self.config,
@@ -189,12 +189,12 @@ class FleetProcess:
         )
 
     def queue_dream(self, held: Held, reason: Reason) -> None:
-        """Have whoever holds the workspace then dream soon."""
+        """Queue a dream for whichever process holds the workspace then."""
         self._schedule.queue(held.place.id, reason.value, self.queue)
 
     @property
     def queue(self) -> str:
-        """Return the queue of the jobs for workspaces that this process holds."""
+        """Return the name of the job queue for workspaces that this process holds."""
         return f"w{self.lifetime.id.hex}"
 
     def _service_status(self, keeper: "Keeper") -> ServiceStatus:
@@ -212,7 +212,7 @@ class FleetProcess:
     # ------------------------------------------------------------ start and end
 
     def start(self) -> None:
-        """Be known to the fleet, and take work. Raise UnreachableError."""
+        """Join the fleet, and begin the periodic work. Raise UnreachableError."""
         self.lifetime.start()
         every(_LOOK_SECONDS, "round", self._look, self.stopping)
         every(5 * _LOOK_SECONDS, "round", self.desk.drop_lost, self.stopping)
@@ -227,9 +227,9 @@ class FleetProcess:
             self._embedding.rest(minutes * 60)
 
     def _ask_store(self) -> None:
-        """Learn whether the object store answers, so that the status of the fleet knows."""
+        """Check whether the object store answers, for the status of the fleet."""
         try:
-            with suppress(NotFoundError):  # which the store says
+            with suppress(NotFoundError):  # this is an answer, too
                 self.objects.get(MARK)
         except DreamdError as error:
             if not self._store_problem:
@@ -241,7 +241,7 @@ class FleetProcess:
             self._store_problem = ""
 
     def stop(self, seconds: float) -> bool:
-        """Take nothing more, end dreams at their next node, give back everything; return whether all ended."""
+        """Take no more work, end dreams at their next node, give back all workspaces; return whether all ended."""
         deadline = time.monotonic() + seconds
         with suppress(DreamdError):
             self.lifetime.drain()
@@ -261,9 +261,9 @@ class FleetProcess:
 
 
 def without_machines_ceilings(config: Config) -> Config:
-    """Return the configuration without ceilings for its machine, which spends for many tenants.
+    """Return the configuration without the ceilings of one machine, which spends for many tenants here.
 
-    The fleet's ceilings, and those of each tenant, are the schedule's. Raise ConfigError for a person's own agent.
+    `Work.require_room` applies the fleet's and the tenants' ceilings. Raise ConfigError for a person's own agent.
     """
     if config.model.name in AGENTS:
         who = f"model.name is {config.model.name}, which answers on the login of one person"

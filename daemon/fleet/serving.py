@@ -1,4 +1,4 @@
-"""Serving: a process of the fleet in the foreground, with its port, its signals and its end."""
+"""Serving: a process of the fleet in the foreground: its port, its signals and its shutdown."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from daemon.fleet.process import FleetProcess
 
 Result = TypeVar("Result")
-# Of the ten seconds after SIGTERM.
+# A process promises to be gone ten seconds after SIGTERM.
 _STOP_SECONDS = 8.0
 _RETRY_SECONDS = 1.0
 _CONNECTIONS = 16
@@ -30,7 +30,7 @@ _KEYS = PortKeys("fleet.host", "fleet.port", "any free one")
 
 
 def patiently(act: Callable[[], Result]) -> Result:
-    """Do it as soon as PostgreSQL and the object store can be reached: a process that starts waits for them."""
+    """Call `act`, each second again while PostgreSQL or the object store is unreachable; return its result."""
     is_told = False
     while True:
         try:
@@ -58,7 +58,7 @@ def run(config: Config) -> int:
             if asyncio.run(_serve(process, config, listener, operators)):
                 connections.close()
         sys.stderr.flush()
-        # Threads of libraries may wait for a model or a disk; all that was acknowledged is durable.
+        # Threads of libraries may still wait for a model or a disk; everything acknowledged is durable.
         os._exit(0)
 
 
@@ -78,7 +78,7 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
     queue.start()
     every(1.0, "sweep", Sweeper(process.database).sweep, process.stopping)
     every(15.0, "removal", partial(delete_late, process.database, process.objects), process.stopping)
-    # Seldom: whoever has begun a removal is to count what it deletes.
+    # Rarely, so that the process that began a removal can finish it and count what it deleted.
     every(300.0, "removal", partial(finish_removals, process.database, process.objects), process.stopping)
     logs.get().info("started", version=process.info().version, entrances=[listener.address])
     async with asyncio.TaskGroup() as group:
@@ -88,7 +88,7 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
         closing.set()
         began = time.monotonic()
         ended = await asyncio.to_thread(process.stop, _STOP_SECONDS)
-        # A job that was fetched and is not begun is put off meanwhile: it would count as one that died.
+        # Meanwhile fetched jobs that have not begun are put off, or they would count as died.
         left = max(1.0, _STOP_SECONDS + 1.0 - (time.monotonic() - began))
         await asyncio.to_thread(queue.join, left)
     logs.get().info("stopped", left_behind=not ended)
@@ -96,5 +96,5 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
 
 
 def public_address(address: str, host: str) -> str:
-    """Return the address at which other machines reach a listener; one on all addresses is named by `host`."""
+    """Return the address where other machines reach a listener: `host` replaces a wildcard address."""
     return address.replace("//0.0.0.0:", f"//{host}:").replace("//[::]:", f"//{host}:")

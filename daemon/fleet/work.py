@@ -1,9 +1,9 @@
-"""Work: the jobs of workspaces, dreams and passes: who queues them, who does them, and under which ceilings.
+"""Work: the jobs of workspaces, dreams and passes: how they are queued, run, and bounded by ceilings.
 
     sweep: due_at <= now ─> job of Procrastinate ─> this process's queue ─> desk ─> dream or pass ─> commit
 
-Procrastinate fetches and wakes; nothing is tried again by it: when a job is due again the schedule says, and
-jobs that died with their process are found by the sweep.
+Procrastinate only fetches and wakes. It retries nothing: the schedule says when a job is due again, and the sweep
+finds jobs that died with their process.
 """
 
 import asyncio
@@ -47,15 +47,15 @@ from state.stores.fleet.leases import Leases
 from state.stores.fleet.registry import Places
 from state.stores.fleet.schedule import ANYBODYS_QUEUE, WORK, Schedule, Use
 
-# The queue of its holder gets the job then.
+# After this wait, the job goes to the queue of the workspace's holder.
 _NOT_KEPT_WAIT = timedelta(seconds=2)
 _BUSY_WAIT = timedelta(seconds=10)
-# Dreams under way may cost less than is counted for them, and a ceiling may be raised.
+# A full ceiling may open before midnight: dreams under way cost less than was reserved, or the operator raises it.
 _CEILING_WAIT = timedelta(minutes=10)
 _POLL_SECONDS = 5.0
 _RETRY_SECONDS = 1.0
 MOST_ROWS = 500
-"""Of one statement of some tens of milliseconds, whose rows nobody else can write meanwhile."""
+"""Rows that one statement queues and locks meanwhile, for some tens of milliseconds."""
 LOOK_SECONDS = 10.0
 _OLD_SECONDS = 600.0
 
@@ -70,15 +70,15 @@ class Work:
         self._desk = desk
         self._leases = Leases(database)
         self._schedule = Schedule(database)
-        # The model is the operator's: errors stand in ledgers and generations, which are the tenants'.
+        # Discreet: tenants can read ledgers and generations, so errors of the operator's model go to the log alone.
         self._jobs = Jobs(metrics, stopping, discreet=True)
         self._lock = threading.Lock()
         self.dreaming = 0
 
     def run_job(self, workspace: int, reason: str = "") -> None:
-        """Do what the workspace wants, or the dream for this reason.
+        """Do what the workspace needs, or dream for this reason if one is given.
 
-        Whatever it fails with, the schedule knows when it is tried again.
+        After any failure, the schedule says when the job is tried again.
         """
         log = logs.get(workspace=f"ws-{workspace}")
         try:
@@ -92,11 +92,11 @@ class Work:
             with suppress(DreamdError):
                 self._leases.settle(workspace, _wait_after(error), done=False)
         except (FencedError, UnreachableError, NotFoundError) as error:
-            log.info("job_ended", why=str(error))  # the sweep finds what was not committed
-        except Exception as error:  # noqa: BLE001 - it is told, and tried again later
+            log.info("job_ended", why=str(error))  # the sweep queues again what was not committed
+        except Exception as error:  # noqa: BLE001 - it is recorded, and tried again later
             log.error("job_failed", error=error)
             mine = self._desk.find(workspace)
-            if mine is None or not mine.lost:  # else it is another one's job
+            if mine is None or not mine.lost:  # else another process has the job
                 with suppress(DreamdError):
                     self._leases.settle_failed(workspace, failure(error).what)
 
@@ -114,7 +114,7 @@ class Work:
             held.commit()
 
     def require_room(self, held: Held) -> None:
-        """Count a dream of the workspace's tenant from now on, or raise QuotaError."""
+        """Reserve a dream under the ceilings of the workspace's tenant and of the fleet, or raise QuotaError."""
 
         def refused(quotas: Quotas, own: Use, everybody: Use) -> str:
             return refusal(self._config, quotas, own, everybody)
@@ -124,7 +124,7 @@ class Work:
             raise QuotaError(f"the day's ceiling of {what} is reached", "it opens at midnight UTC")
 
     def dream(self, held: Held, reason: Reason, mode: Mode, on_step: Callable[[Step], None]) -> Outcome:
-        """Dream, and commit what came of it: also of one that failed, which cost something. Raise as `dream_now`."""
+        """Dream, and commit the result, even of a failed dream, which cost something too. Raise as `dream_now`."""
         is_real = mode is not Mode.DRY
         dreams = 0 if is_real else None
 
@@ -136,7 +136,7 @@ class Work:
         self._count(held, 1)
         try:
             if is_real:
-                held.keeper.changed = False  # a dream reads by itself what a pass would read
+                held.keeper.changed = False  # a dream also reads what a pass would read
             outcome = self._jobs.dream(held.keeper, reason, mode, step)
             dreams = 1 if is_real else None
         except (FencedError, UnreachableError):
@@ -144,7 +144,7 @@ class Work:
             raise
         except BaseException as error:
             held.keeper.changed = True
-            if isinstance(error, BusyError):  # another dream is under way, and is counted
+            if isinstance(error, BusyError):  # another dream is under way, which is counted already
                 dreams = None
             elif is_real and not isinstance(error, NothingToDoError | StoppedError):
                 dreams = 1
@@ -158,7 +158,7 @@ class Work:
         return outcome
 
     def consolidate(self, held: Held, reason: Reason | None) -> None:
-        """Run a pass and what is due in sessions, and commit. Raise as the pass does."""
+        """Run a pass and the maintenance due in sessions, and commit. Raise as the pass does."""
         now = utc_now()
         held.keeper.last_pass = now
         if reason is Reason.SPIKE:
@@ -176,13 +176,13 @@ class Work:
 
 
 def refusal(config: Config, quotas: Quotas, own: Use, everybody: Use) -> str:
-    """Return why a tenant may have no dream beside those under way; empty when it may.
+    """Return the ceiling that forbids a tenant another dream now; empty if there is none.
 
-    What is under way may cost as much as its ceiling allows, and is counted so until it has ended.
+    Until a dream has ended, it counts as much as its own ceiling allows.
     """
     limits, fleet = config.limits, config.fleet
     checks: list[tuple[str, float, float]] = [("dreams", own.dreams + own.dreaming, quotas.dreams_per_day)]
-    if config.model.name is not None:  # else nothing costs
+    if config.model.name is not None:  # without a model dreams are free
         for whose, use, usd, tokens in (
             ("", own, quotas.usd_per_day, quotas.tokens_per_day),
             (" of the fleet", everybody, fleet.usd_per_day, fleet.tokens_per_day),
@@ -193,24 +193,24 @@ def refusal(config: Config, quotas: Quotas, own: Use, everybody: Use) -> str:
 
 
 def _wait_after(error: DreamdError) -> timedelta:
-    """Return after how long a job that could not be done is tried again."""
+    """Return how long to wait before a job that was put off is tried again."""
     if isinstance(error, QuotaError):
         now = utc_now()
         return min(_CEILING_WAIT, day_start(now) + timedelta(days=1) - now)
     return _NOT_KEPT_WAIT if isinstance(error, NotKeptError) else _BUSY_WAIT
 
 
-# ------------------------------------------------------------------- who does jobs, and who queues them
+# ------------------------------------------------------------------- running and queueing jobs
 
 
 def job_queue(
     url: str, size: int, own_queue: str, run: Callable[[int, str], None], stopping: threading.Event
 ) -> threading.Thread:
-    """Make the thread in which Procrastinate hands out jobs, each to a thread of its own: `run(workspace, reason)`.
+    """Return a thread in which Procrastinate calls `run(workspace, reason)` for each job, in a thread of its own.
 
-    `own_queue`: of the jobs of workspaces that this process holds.
+    `own_queue`: the queue of jobs for workspaces that this process holds.
     """
-    for name in ("procrastinate", "psycopg.pool"):  # what goes wrong is told by our own log
+    for name in ("procrastinate", "psycopg.pool"):  # our own log reports their errors
         logging.getLogger(name).setLevel(logging.CRITICAL)
     settings = {"options": "-c search_path=dreamd,public", **KEEP_ALIVE}
 
@@ -228,7 +228,7 @@ def job_queue(
                 async with app.open_async():
                     is_told = False
                     await _take_jobs(app, size, own_queue, stopping)
-            except Exception as error:  # noqa: BLE001 - the database is away, or was; the loop goes on
+            except Exception as error:  # noqa: BLE001 - the database was unreachable; try again
                 if not (stopping.is_set() or is_told):
                     logs.get().warning("queue_interrupted", error=error)
                 is_told = True
@@ -264,9 +264,9 @@ async def _take_jobs(app: App, size: int, own_queue: str, stopping: threading.Ev
 
 
 class Sweeper:
-    """Queues jobs for the workspaces that are due, and clears up after those that died.
+    """Queues jobs for the workspaces that are due, and clears jobs whose process died.
 
-    In each process; whoever has the schedule's lock queues.
+    Each process has one; whichever has the schedule's lock does the queueing.
     """
 
     def __init__(self, database: FleetDatabase) -> None:
@@ -276,12 +276,12 @@ class Sweeper:
         self._look_at = self._old_at = 0.0
 
     def sweep(self) -> None:
-        """Queue all that is due."""
+        """Queue jobs for all workspaces that are due."""
         while self.tick() >= MOST_ROWS:
             pass
 
     def tick(self) -> int:
-        """Queue once what is due; return how many workspaces were looked at."""
+        """Queue jobs for at most `MOST_ROWS` workspaces; return how many were looked at."""
         steady = time.monotonic()
         if steady >= self._look_at:
             self._look_at = steady + LOOK_SECONDS

@@ -1,12 +1,12 @@
-"""AccessPolicy: who may ask at the Unix socket and at the port: a pure decision about a request's headers.
+"""AccessPolicy: access control at the Unix socket and at the port: a pure decision about a request's headers.
 
-The Unix socket needs no token: its file is open to its owner alone, and the kernel says who connects. The port is
-open to every program of the machine, and through the browser to every page that a person looks at. Hence the token,
-and the checks of Host (DNS rebinding: such a page sends its own name) and Origin (a page says where it is from).
+The Unix socket needs no token: only its owner can open its file, and the kernel tells who connects. The port is open
+to every program on the machine and, through the browser, to every page that a person visits. Hence the token, and the
+checks of Host (against DNS rebinding: such a page sends its own name) and Origin (the site that a page is from).
 
-A browser that is logged in has a session in place of the token, for pages alone. Cookies know no ports: a page that
-another program of this machine serves is sent along with ours. So what changes something must say by Origin that it
-is a page of ours, and nothing of ours is loaded into a page of another origin.
+A logged-in browser has a session in place of the token, for pages only. Cookies ignore ports, so requests from pages
+that another program of this machine serves carry our cookie too. Therefore a request that changes something must
+prove by Origin that it comes from a page of ours, and no page of another origin may load anything of ours.
 """
 
 import hmac
@@ -22,25 +22,25 @@ from daemon.http.errors import ErrorResponse
 if TYPE_CHECKING:
     from starlette.types import Scope
 
-# Health checks have no token; nor has who comes with a link to log in, or with a browser that is not logged in yet.
+# Health checks have no token, and a browser has none before it is logged in.
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 LOGIN_PATH, STATIC_PATH = "/login/", "/static/"
-# What programs ask, with the token; everything else is a page.
+# Paths for programs, which send the token; everything else is a page.
 _FOR_PROGRAMS = ("/v1", "/mcp", "/metrics", *OPEN_PATHS)
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - addresses to listen at are no names to be asked by
+_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - no client addresses a host by these
 _USUAL_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
 class AccessPolicy:
-    """The policy of one listener. `token` is required there; empty at the Unix socket."""
+    """The policy of one listener. Clients must send `token`, which is empty at the Unix socket."""
 
     token: str = field(default="", repr=False)
 
     @property
     def is_local(self) -> bool:
-        """Whether it is the Unix socket, where every operation is answered."""
+        """Return whether it is the Unix socket, which offers every operation."""
         return not self.token
 
 
@@ -48,7 +48,7 @@ SOCKET = AccessPolicy()
 
 
 def port_policy(token: str) -> AccessPolicy:
-    """Return the policy of a TCP port. Raise ValueError without a token: everybody could come in."""
+    """Return the policy of a TCP port. Raise ValueError without a token, which would admit everybody."""
     if not token:
         raise ValueError("a port needs a token")
     return AccessPolicy(token)
@@ -57,7 +57,7 @@ def port_policy(token: str) -> AccessPolicy:
 def refusal(
     policy: AccessPolicy, scope: "Scope", http: HttpSection, *, has_session: bool = False
 ) -> ErrorResponse | None:
-    """Say why this request is refused; None when it is not. `has_session`: a browser that is logged in sends it."""
+    """Return the refusal of this request; None if it is allowed. `has_session`: it is from a logged-in browser."""
     headers = Headers(scope=scope)
     hosts, origins, path = headers.getlist("host"), headers.getlist("origin"), scope["path"]
     port = (scope["server"] or ("", None))[1] or 0
@@ -87,12 +87,12 @@ _BEARER = {"WWW-Authenticate": 'Bearer realm="dreamd"'}
 
 
 def is_page(path: str) -> bool:
-    """Tell whether this is for people with a browser. No address of one has a line break: a route may overlook it."""
+    """Return whether this path is a page. One with a line break never is, as a route may match without seeing it."""
     return "\n" not in path and not any(path == one or path.startswith(f"{one}/") for one in _FOR_PROGRAMS)
 
 
 def _refusal_of_page(headers: Headers, path: str, method: str, *, has_session: bool) -> ErrorResponse | None:
-    """Say why a browser is refused a page of ours; None when it is not."""
+    """Return the refusal of a browser's request for a page; None if it is allowed."""
     site, mode = (",".join(headers.getlist(name)) for name in ("sec-fetch-site", "sec-fetch-mode"))
     if site not in ("", "none", "same-origin") and mode != "navigate":
         return ErrorResponse(403, "FORBIDDEN", "this is not for pages of another origin")
@@ -107,14 +107,14 @@ def _refusal_of_page(headers: Headers, path: str, method: str, *, has_session: b
 
 
 def is_our_host(host: str, port: int, http: HttpSection) -> bool:
-    """Tell whether the Host header names this daemon, with or without its port."""
+    """Return whether the Host header names this daemon, with or without its port."""
     return host.lower().removesuffix(f":{port}") in _own_names(http) | _allowed(http)
 
 
 def is_our_origin(origin: str, port: int, http: HttpSection) -> bool:
-    """Tell whether a page of this origin may ask.
+    """Return whether pages of this origin may send requests.
 
-    An allowed host may be behind a proxy with another port; on this machine another port is another program.
+    An allowed host may have any port, as a proxy may be in front; on this machine another port is another program.
     """
     scheme, _, host = origin.lower().partition("://")
     if scheme not in _USUAL_PORTS:
@@ -133,7 +133,7 @@ def _allowed(http: HttpSection) -> set[str]:
 
 
 def _has_token(authorizations: Sequence[str], token: str) -> bool:
-    """Tell whether the only Authorization is the token, compared in constant time."""
+    """Return whether the only Authorization header is the token, compared in constant time."""
     if len(authorizations) != 1:
         return False
     scheme, _, shown = authorizations[0].partition(" ")

@@ -1,9 +1,9 @@
-"""HTTP application: the operations, each at one address, and what the daemon says to monitors.
+"""HTTP application: the operations, each at one address, and the endpoints for monitoring.
 
-    /v1/workspaces/{workspace}/{operation}   asks one workspace
-    /v1/{operation}                          asks the daemon itself
+    /v1/workspaces/{workspace}/{operation}   runs on one workspace
+    /v1/{operation}                          runs on the daemon itself
 
-By POST with JSON; what only reads is answered to GET as well, with a query.
+Operations take POST with JSON; those that only read also take GET with a query.
 """
 
 import asyncio
@@ -50,16 +50,16 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Window(Protocol):
-    """The pages for people, as the application of the port has them."""
+    """The interface of the pages for people, which only the port serves."""
 
     @property
     def logins(self) -> "Logins": ...
 
     def pages(self, api: DaemonApi, workers: Workers) -> tuple[Handler, list[Route]]:
-        """Return the first page, and the routes of all others."""
+        """Return the handler of the first page, and the routes of all others."""
 
     def refused(self, error: ErrorResponse, scope: Scope) -> ASGIApp:
-        """Return the reply to a request for a page that failed."""
+        """Return the reply to a failed request for a page."""
 
 
 def application(
@@ -67,7 +67,7 @@ def application(
 ) -> Starlette:
     """Return the application for listeners with this policy.
 
-    `mcp` answers at /mcp and /mcp/{workspace}; the caller enters its lifespan. `window` answers at the port.
+    `mcp` serves /mcp and /mcp/{workspace}; the caller enters its lifespan. `window` serves pages at the port.
     """
     handlers = _Handlers(api, policy, workers, window)
     routes = [
@@ -80,27 +80,25 @@ def application(
         Route(f"{WORKSPACES}/{{workspace}}/{{operation}}", handlers.operation, methods=["GET", "POST"]),
     ]
     if mcp is not None:
-        # Without sessions there is nothing to listen to. No mount, which would redirect /mcp to /mcp/.
+        # POST only: without sessions a GET would have nothing to stream. A mount would redirect /mcp to /mcp/.
         routes += [Route(path, mcp, methods=["POST"]) for path in ("/mcp", "/mcp/{workspace}")]
     if window is not None and not policy.is_local:
         handlers.first_page, pages = window.pages(api, workers)
         routes += pages
     guard = Middleware(AccessMiddleware, api=api, policy=policy, body_bytes=workers.limits.body_bytes, window=window)
-    # All other errors are answered by the guard.
+    # The guard answers all other errors.
     app = Starlette(routes=routes, middleware=[guard], exception_handlers={HTTPException: not_routed})
-    app.router.redirect_slashes = False  # such a redirect would name the host that the client named
+    app.router.redirect_slashes = False  # the redirect would use the client's Host header
     return app
 
 
 class _Handlers:
-    """The handlers of the routes at one listener."""
-
     def __init__(self, api: DaemonApi, policy: AccessPolicy, workers: Workers, window: Window | None) -> None:
         self._api = api
         self._policy = policy
         self._workers = workers
         self._window = window
-        self.first_page: Handler | None = None  # for a browser that is logged in
+        self.first_page: Handler | None = None  # for logged-in browsers
 
     async def home(self, request: Request) -> Response:
         if self.first_page is not None and request.scope.get(SESSION) is not None:
@@ -111,9 +109,9 @@ class _Handlers:
         return JSONResponse({"status": "alive"})
 
     async def ready(self, _: Request) -> Response:
-        # Not in the workers' threads: a daemon whose threads are all busy is ready.
+        # Not in the workers' threads: a daemon is ready even if all of them are busy.
         if reason := await asyncio.to_thread(self._api.unready_reason):
-            # Without paths: it is shown to clients without a token.
+            # Without paths, as clients without a token may read it.
             return ErrorResponse(503, "NOT_READY", re.sub(r"\S*/\S*", "…", reason)).response()
         return JSONResponse({"status": "ready"})
 
@@ -135,7 +133,7 @@ class _Handlers:
             require_json(request)
         elif not operation.reads:
             raise _not_answered(request.method, "POST")
-        # What root asks for may be for anybody's browser; else a link is for who asks.
+        # A link is for the user that asks; one that root asks for may be for any user's browser.
         user = request.scope["state"].get(PEER) or None
         of_daemon = DaemonCall(self._api, lambda destination: self._link(destination, user))
         call = parse_call(request, operation, await request.body(), of_daemon, is_local=self._policy.is_local)
@@ -147,7 +145,7 @@ class _Handlers:
                 "the daemon has no port, and a browser needs one",
                 "set http.port (DREAMD_HTTP__PORT) to a free one, and restart it",
             )
-        # An address everywhere leads a browser nowhere.
+        # A browser cannot open a wildcard address.
         here = address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
         return f"{here}{LOGIN_PATH}{self._window.logins.link(destination, user)}"
 
@@ -157,13 +155,13 @@ def _operation(request: Request) -> AnyOperation | None:
     name = request.path_params.get("operation", "")
     if "workspace" not in request.path_params:
         return HOUSEHOLD.get(name)
-    from daemon.api.operations.table import OPERATIONS  # an idle daemon does without all that they need
+    from daemon.api.operations.table import OPERATIONS  # late: an idle daemon saves the memory of their imports
 
     return OPERATIONS.get(name)
 
 
 async def not_routed(request: Request, error: Exception) -> Response:
-    """Refuse what no route answers."""
+    """Answer a request that no route matches with 404 or 405."""
     assert isinstance(error, HTTPException)
     if error.status_code != 405:
         raise _nothing()
@@ -177,14 +175,13 @@ def _nothing() -> NotFoundError:
 
 
 def _not_answered(method: str, allowed: str) -> RefusedError:
-    """Return the error for a method that is not one of those allowed."""
     allowed = ", ".join(sorted(allowed.split(", ")))
     message = f"{method} is not answered here, {allowed} is"
     return RefusedError(ErrorResponse(405, "METHOD_NOT_ALLOWED", message, headers={"Allow": allowed}))
 
 
 def require_json(request: Request) -> None:
-    """Require JSON: a browser lets a page send a form to any server, but JSON only to one that agrees."""
+    """Require JSON: a browser lets any page send a form to any server, but JSON only if the server agrees."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise RefusedError(

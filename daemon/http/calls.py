@@ -1,9 +1,9 @@
-"""Call: one operation over HTTP: parse the request, work in a thread, reply in one piece or line by line.
+"""Call: one operation over HTTP: parse the request, run it in a thread, reply in one piece or line by line.
 
 The reply is JSON, or the text that people and agents read (`Accept: text/plain`, or `?as=text`). A client that
-accepts application/x-ndjson gets a line for each step and notice, and `{"reply": …}` or `{"error": …}` as the last
-one; an error before the first step is a plain reply with its status. A client that goes away stops nothing: the dream
-that it asked for is dreamt.
+accepts application/x-ndjson gets a line for each step and notice, and a last line with `{"reply": …}` or
+`{"error": …}`; an error before the first step is a plain reply with its status. A client that disconnects stops
+nothing: its dream goes on.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 RequestT = TypeVar("RequestT", bound=OperationRequest)
 
 _MOST_NOTICES, _LONGEST_NOTICE = 10, 300
-# By which a client says that a request is one that it has sent before.
+# Header by which a client marks repetitions of one request.
 KEY_HEADER = "Idempotency-Key"
 _LONGEST_KEY = 200
 FORMS = ("json", "text")
@@ -46,10 +46,10 @@ FORMS = ("json", "text")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of one operation, on the workspace of this name; `of_daemon`: on the daemon itself.
+    """A call of one operation on the workspace of this name, or on the daemon itself (`of_daemon`).
 
-    `root` is where the workspace is, if the client may say so and does; `register`: keep it if it is not kept yet.
-    `as_text`: the reply is the text that people read. `streaming`: the client hears each step.
+    `root`: the workspace's folder, if a local client names it; `register`: register an unknown workspace there.
+    `as_text`: reply with the text that people read. `streaming`: report each step.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """How a call ended: its reply as JSON or text, or its error."""
+    """The result of a call: its reply as JSON or text, or its error."""
 
     reply: bytes
     error: ErrorResponse | None
@@ -72,7 +72,7 @@ class CallResult:
 
 
 def perform(api: DaemonApi, call: Call, on_step: Callable[[Step], None]) -> CallResult:
-    """Run the operation. Raise nothing: an error is part of the result."""
+    """Run the operation. Never raise: an error is part of the result."""
     began = time.monotonic()
     notices: Sequence[str] = ()
     reply, error = b"", None
@@ -92,9 +92,9 @@ def perform(api: DaemonApi, call: Call, on_step: Callable[[Step], None]) -> Call
 
 
 def _open(api: DaemonApi, call: Call, on_step: Callable[[Step], None], stack: ExitStack) -> "WorkspaceAccess":
-    """Open access to the workspace, which is registered if the daemon does not know it and the client asks for that.
+    """Open an access to the workspace; register one that the daemon does not know, if the client asks for that.
 
-    Raise UnknownWorkspaceError when the workspace of that name is not the one that is at the client's root.
+    Raise UnknownWorkspaceError if the workspace of that name has another root than the client says.
     """
     try:
         access = stack.enter_context(api.open(call.name, on_step))
@@ -113,7 +113,7 @@ def _open(api: DaemonApi, call: Call, on_step: Callable[[Step], None], stack: Ex
 def parse_call(
     request: Request, operation: AnyOperation, body: bytes, of_daemon: DaemonCall, *, is_local: bool
 ) -> Call:
-    """Return the call that this request makes. Raise UsageError and FieldsError."""
+    """Parse a request into a call. Raise UsageError and FieldsError."""
     name, headers = str(request.path_params.get("workspace", "")), request.headers
     query = fields_of(request.scope["query_string"])
     as_text, streaming = _form([value for field, value in query if field == "as"], headers.getlist("accept"))
@@ -129,7 +129,7 @@ def parse_call(
 
 
 def _form(asked: list[str], accepts: list[str]) -> tuple[bool, bool]:
-    """Return whether text is wanted, and whether each step is to be heard; the first kind that is known decides."""
+    """Return whether the client wants text, and a stream of steps; the first known media type in Accept decides."""
     kinds = [kind.partition(";")[0].strip().lower() for accept in accepts for kind in accept.split(",")]
     accepted = next((kind for kind in kinds if kind in (NDJSON, "application/json", "text/plain")), "")
     if len(asked) > 1 or not {*asked} <= {*FORMS}:
@@ -138,7 +138,6 @@ def _form(asked: list[str], accepts: list[str]) -> tuple[bool, bool]:
 
 
 def _key(headers: list[str]) -> str:
-    """Return the key of a request. Raise UsageError for what is none."""
     key = headers[0].strip()
     if len(headers) > 1 or not 0 < len(key) <= _LONGEST_KEY or not (key.isascii() and key.isprintable()):
         raise UsageError(
@@ -149,7 +148,6 @@ def _key(headers: list[str]) -> str:
 
 
 def _root(headers: list[str], name: str) -> Path | None:
-    """Return the workspace's absolute root, if the client names it."""
     if not headers:
         return None
     text = unquote_to_bytes(headers[0]).decode(errors="surrogateescape")
@@ -159,16 +157,16 @@ def _root(headers: list[str], name: str) -> Path | None:
 
 
 async def respond(call: Call, api: DaemonApi, workers: "Workers") -> Response:
-    """Return the reply, in one piece or line by line."""
+    """Run the call and return its reply, in one piece or line by line."""
     loop = asyncio.get_running_loop()
     events: asyncio.Queue[Step | CallResult] = asyncio.Queue()
 
     def on_step(step: Step) -> None:
-        with suppress(RuntimeError):  # the loop is closed: the daemon is at its end, the work is not
+        with suppress(RuntimeError):  # the loop is closed because the daemon ends, though the work goes on
             loop.call_soon_threadsafe(events.put_nowait, step)
 
     def ended(task: "asyncio.Task[CallResult]") -> None:
-        if task.cancelled() or task.exception() is not None:  # no thread took it
+        if task.cancelled() or task.exception() is not None:  # it never got a thread
             error = StoppedError("the daemon is stopping", "try again when it runs")
             events.put_nowait(CallResult(b"", error_response(error), ()))
         else:
@@ -190,7 +188,7 @@ async def respond(call: Call, api: DaemonApi, workers: "Workers") -> Response:
 async def _lines(
     event: Step | CallResult, events: "asyncio.Queue[Step | CallResult]", *, as_text: bool
 ) -> AsyncIterator[bytes]:
-    """Give a line for each step and notice, then the reply or the error."""
+    """Yield a line for each step and notice, then one for the reply or the error."""
     while isinstance(event, Step):
         yield json.dumps({"step": {"node": event.node, "figures": event.figures}}).encode() + b"\n"
         event = await events.get()
@@ -204,7 +202,7 @@ async def _lines(
 
 
 def notices_header(notices: Sequence[str]) -> dict[str, str]:
-    """Return the header for these notices, so far as clients can be expected to take it; NDJSON has them all."""
+    """Return a header with these notices, cut to a length that clients accept; NDJSON has them all."""
     lines = [" ".join(one.split()) for one in notices[:_MOST_NOTICES]]
     shown = [one if len(one) <= _LONGEST_NOTICE else f"{one[: _LONGEST_NOTICE - 1]}…" for one in lines]
     if len(notices) > _MOST_NOTICES:
@@ -216,15 +214,15 @@ def notices_header(notices: Sequence[str]) -> dict[str, str]:
 
 
 def fields_of(encoded: bytes, most: int = 100) -> list[tuple[str, str]]:
-    """Return the fields of a query or a form, in their order. Raise UsageError for anything else."""
+    """Parse a query or a form into its fields, in order. Raise UsageError."""
     try:
         return parse_qsl(encoded.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=most)
-    except ValueError as error:  # and UnicodeDecodeError, which is one
+    except ValueError as error:  # or its subclass UnicodeDecodeError
         raise UsageError(f"the fields are not percent-encoded UTF-8, or more than {most}") from error
 
 
 def from_query(model: type[RequestT], fields: Iterable[tuple[str, str]]) -> RequestT:
-    """Return the request in a query; a list is a field that is repeated. Raise FieldsError naming the fields."""
+    """Parse a query into a request; a repeated field makes a list. Raise FieldsError naming the invalid fields."""
     several = {name for name, field in model.model_fields.items() if _is_list(field.annotation)}
     values: dict[str, Any] = {}
     for name, value in fields:
@@ -237,7 +235,7 @@ def from_query(model: type[RequestT], fields: Iterable[tuple[str, str]]) -> Requ
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise FieldsError(dict(problems_of(error))) from None  # the error holds the values
+        raise FieldsError(dict(problems_of(error))) from None  # the cause would quote the values
 
 
 def _is_list(kind: Any) -> bool:  # noqa: ANN401 - any annotation
@@ -245,7 +243,7 @@ def _is_list(kind: Any) -> bool:  # noqa: ANN401 - any annotation
 
 
 def from_json(model: type[RequestT], body: bytes) -> RequestT:
-    """Return the request in a body. Raise FieldsError naming the fields, UsageError for what is no JSON object."""
+    """Parse a JSON body into a request. Raise FieldsError naming the invalid fields, and UsageError."""
     try:
         return model.model_validate_json(body, strict=True)
     except ValidationError as error:

@@ -1,7 +1,7 @@
 """ErrorResponse: an error as an HTTP reply: `{"error": message, "code": CODE, "details": {}}` and a status.
 
-The statuses of errors are those of their classes (`state.errors`); `OF_HTTP` are those of HTTP itself.
-An error that passes by itself has a Retry-After.
+The class of an error gives its status (`state.errors`); `OF_HTTP` lists statuses that HTTP itself adds. A temporary
+error has a Retry-After.
 """
 
 import errno
@@ -37,7 +37,7 @@ _log = logs.get()
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
-    """A reply that is an error."""
+    """An error as an HTTP reply."""
 
     status: int
     code: str
@@ -47,18 +47,18 @@ class ErrorResponse:
 
     @property
     def body(self) -> bytes:
-        """The JSON, on one line; plain ASCII, because a message may hold anything."""
+        """Return the JSON on one line, in ASCII, as a message may contain anything."""
         return json.dumps({"error": self.message, "code": self.code, "details": self.details}).encode()
 
     def response(self, headers: Mapping[str, str] = MappingProxyType({})) -> "Response":
-        """Return Starlette's response, with these headers added."""
+        """Return Starlette's response with these headers added."""
         from starlette.responses import Response
 
         return Response(self.body, self.status, {**self.headers, **headers}, "application/json")
 
 
 class RefusedError(DreamdError):
-    """A request that HTTP itself refuses; `answer` is the reply."""
+    """A request that the HTTP layer refuses with the reply `answer`."""
 
     def __init__(self, answer: ErrorResponse) -> None:
         super().__init__(answer.message)
@@ -68,12 +68,12 @@ class RefusedError(DreamdError):
 def error_response(error: Exception) -> ErrorResponse:
     """Return the reply for this error.
 
-    An error that is not of dreamd, the disk or the database is a defect: it is logged with its traceback, and the
-    reply says no more than that.
+    An error that is not dreamd's, the disk's or the database's is a defect: it is logged with its traceback, which
+    the reply does not show.
     """
     if isinstance(error, RefusedError):
         return error.answer
-    if isinstance(error, OSError | sqlite3.Error):  # in the words of the command line
+    if isinstance(error, OSError | sqlite3.Error):  # with the message of the command line
         described = failure(error)
         explained = StorageError(described.what, described.advice)
         explained.__cause__, error = error, explained

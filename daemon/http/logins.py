@@ -1,8 +1,8 @@
-"""Logins: how a person's browser gets in: a link that works once, then a session in a cookie.
+"""Logins: how a person's browser logs in: with a link that works once, then with a session in a cookie.
 
-A link is asked for at the Unix socket, so only by who owns the daemon; it holds a code that is gone at its first use
-and after a minute. The browser gets an id of its own for it, of which the file keeps no more than a digest that the
-token of the port is part of: a new token ends every session, and who reads the file gets in nowhere.
+Only the Unix socket makes links, so only the daemon's owner gets one. Its code works once and for a minute. In
+exchange the browser gets a session id, of which the file keeps only a digest keyed with the port's token: a new token
+ends every session, and whoever reads the file cannot log in.
 """
 
 import hmac
@@ -25,26 +25,26 @@ from state.stores.disk.disk import Disk
 COOKIE = "dreamd"
 LINK_SECONDS = 60.0
 SESSION_SECONDS = 30 * 86_400
-# Whoever asks for more takes the oldest one's place.
+# A further session replaces the oldest one.
 MOST_SESSIONS = 32
 _MOST_LINKS = 32
 _BYTES = 32
 _NONE = (0.0, None)
 _ID = re.compile("[A-Za-z0-9_-]{43}")
-# More cookies of one host no browser keeps.
+# No browser keeps more cookies of one host.
 _MOST_IDS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A browser that is logged in. `csrf` stands in each form of its pages; `name` is what a ledger calls it."""
+    """A logged-in browser. Each form of its pages contains `csrf`; ledgers call it `name`."""
 
     digest: str
     csrf: str
 
     @property
     def name(self) -> str:
-        """The first signs of its digest."""
+        """Return the first eight characters of its digest."""
         return self.digest[:8]
 
 
@@ -55,22 +55,22 @@ class _Link(NamedTuple):
 
 
 class Logins:
-    """The links that nobody has used, and the sessions. Any thread may call."""
+    """The unused links, and the sessions. Any thread may call."""
 
     def __init__(self, path: Path, token: str, clock: Callable[[], float] = time.time) -> None:
-        """Read the sessions of the file `path`; `token` is the port's."""
+        """Read the sessions from the file `path`; `token` is the port's."""
         self._path = path
         self._token = token.encode()
         self._clock = clock
         self._lock = threading.Lock()
         self._links: dict[str, _Link] = {}
-        # When each ends, and whose program came with its link, as far as that is known.
+        # By digest: when each ends (epoch seconds), and the uid that redeemed its link, if known.
         self._sessions: dict[str, tuple[float, int | None]] = self._read()
 
     def link(self, destination: str = "/", user: int | None = None) -> str:
-        """Return a code that logs in whoever comes with it first, within a minute, and leads there.
+        """Return a code that logs in its first user within a minute and leads to the destination.
 
-        It is for this `user` of the machine; without one for any. Raise OverloadedError.
+        `user`: only programs of this uid may redeem it. Raise OverloadedError.
         """
         now = self._clock()
         with self._lock:
@@ -82,11 +82,10 @@ class Logins:
         return code
 
     def redeem(self, code: str, user: Callable[[], int | None] = lambda: None) -> tuple[str, str] | None:
-        """Begin a session for this code, which is used up; return None for a code that is none, or old.
+        """Use up this code and begin a session; return the session's id, for the cookie, and the destination.
 
-        Return the session's id, for the cookie, and where the link leads. `user` says who brings it, as far as it is
-        known. None for another one than the link is for: every user of the machine may read the command line of a
-        browser that is started with a link.
+        Return None for an unknown or expired code, or if `user` (the client's uid, if known) is not the one that the
+        link is for: every user of the machine can read the command line of a browser started with a link.
         """
         now, digest = self._clock(), self._digest("link", code)
         with self._lock:
@@ -105,20 +104,20 @@ class Logins:
         return new, link.destination
 
     def session(self, cookies: tuple[str, ...], user: Callable[[], int | None] = lambda: None) -> Session | None:
-        """Return the session that these Cookie headers name; None for none, or one of another user here.
+        """Return the session that these Cookie headers name; None if there is none, or it is another user's.
 
-        A browser shows its cookies to every program at 127.0.0.1, whoever's that is. `user` says who comes.
+        A browser sends its cookies to every program at 127.0.0.1, whoever runs it. `user`: the client's uid, if known.
         """
         for shown in _ids(cookies):
             digest = self._digest("session", shown)
-            # Without the lock: the event loop asks, and must not wait for a disk.
+            # Without the lock: the event loop calls this, and must not wait for the disk.
             until, whose = self._sessions.get(digest, _NONE)
             if until > self._clock() and (whose is None or user() in (None, whose)):
                 return Session(digest, self._digest("csrf", shown))
         return None
 
     def holds(self, session: Session) -> bool:
-        """Tell whether this browser is still logged in."""
+        """Return whether this browser is still logged in."""
         return self._sessions.get(session.digest, _NONE)[0] > self._clock()
 
     def end(self, session: Session) -> None:
@@ -131,7 +130,7 @@ class Logins:
         return hmac.new(self._token, f"{purpose}:{text}".encode(), sha256).hexdigest()
 
     def _read(self) -> dict[str, tuple[float, int | None]]:
-        """Return the sessions of the file. One that cannot be read is none: people log in again."""
+        """Return the sessions in the file, or none if it cannot be read: people log in again."""
         try:
             content = Disk(self._path.parent).read_optional(self._path)
             rows = json.loads(content) if content else {}
@@ -139,7 +138,7 @@ class Logins:
                 str(digest): (float(until), None if user is None else int(user))
                 for digest, (until, user) in rows.items()
             }
-        except Exception as error:  # noqa: BLE001 - of a file that somebody changed everything may come
+        except Exception as error:  # noqa: BLE001 - a file that somebody changed may contain anything
             logs.get().warning("logins_unread", error=error)
             return {}
 
@@ -149,16 +148,16 @@ class Logins:
 
 
 def _ids(cookies: tuple[str, ...]) -> list[str]:
-    """Return what these Cookie headers give as our ids.
+    """Return the session ids in these Cookie headers.
 
-    Every program of this machine sets cookies for our host: one that is not well-formed hides none of ours, as it
-    would from http.cookies, which also takes minutes for some.
+    Any program of this machine can set cookies for our host. A malformed one must not hide ours, as it would with
+    http.cookies, which also takes minutes for some.
     """
     pairs = (pair.strip(" \t").partition("=") for header in cookies for pair in header.split(";"))
     return [value for name, _, value in pairs if name == COOKIE and _ID.fullmatch(value)][:_MOST_IDS]
 
 
 def cookie(id_: str) -> str:
-    """Return the Set-Cookie header of a session; an empty id takes it away."""
+    """Return the Set-Cookie header of a session; an empty id removes the cookie."""
     age = SESSION_SECONDS if id_ else 0
     return f"{COOKIE}={id_}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict"

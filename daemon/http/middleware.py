@@ -1,10 +1,10 @@
-"""AccessMiddleware: before every route: who may ask, how large a body may be, and security headers on every reply.
+"""AccessMiddleware: before every route: access control, a limit on bodies, and security headers on every reply.
 
-A browser's session is looked up here, and stands in the request's scope as SESSION; whose program of this machine
-comes is told by USER, to whom it matters.
+It looks up a browser's session and puts it into the request's scope as SESSION. USER is a function that returns the
+uid of the client's program on this machine.
 
-A body is read as a whole before anything is done with it. So a client that sends slowly, or stops halfway, holds a
-connection and no thread, and no route has to check sizes.
+It reads a body completely before anything else happens. So a client that sends slowly, or stops halfway, holds a
+connection but no thread, and no route has to check sizes.
 """
 
 import json
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
     from daemon.http.app import Window
 
 SESSION, USER = "dreamd.session", "dreamd.user"
-# Replies are JSON for programs. A route that answers with a page sets headers of its own.
+# For replies in JSON; a route that answers with a page sets headers of its own.
 SAFE_HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"cache-control": b"no-store",
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
-    # With no-referrer a browser would send a plain form of ours without its origin.
+    # With no-referrer, a browser would send our plain forms without their origin.
     b"referrer-policy": b"same-origin",
     b"cross-origin-resource-policy": b"same-origin",
 }
-# A client that sends more than this is not waited for.
+# The most bytes of a too large body that are read before the reply.
 _MOST_DRAINED = 64 << 20
 _INVALID_REQUEST = -32600  # JSON-RPC's
 
 
 class AccessMiddleware:
-    """Guards an application at one listener."""
+    """ASGI middleware that guards the application of one listener."""
 
     def __init__(
         self, app: "ASGIApp", api: "DaemonApi", policy: AccessPolicy, body_bytes: int, window: "Window | None" = None
     ) -> None:
-        """Stand before the application. Without a `window` of sessions nobody comes without the token."""
+        """Guard `app`. Without a `window` there are no sessions, so every client needs the token."""
         self._app = app
         self._api = api
         self._policy = policy
@@ -79,10 +79,10 @@ class AccessMiddleware:
                 await self._reply(reply, scope)(scope, receive, send_safely)
 
     def _reply(self, error: ErrorResponse, scope: "Scope") -> "ASGIApp":
-        """Return the reply to a request that failed: a page for people, what MCP clients show, or JSON."""
+        """Return the reply to a failed request: a page for people, an error of JSON-RPC for MCP clients, or JSON."""
         path = scope["path"]
         if error.status == 413 and (path == MCP_PATH or path.startswith(f"{MCP_PATH}/")):
-            # Of a request whose id has not been read.
+            # The id is null, as the request has not been read.
             told = {"code": _INVALID_REQUEST, "message": error.message, "data": json.loads(error.body)}
             whole = json.dumps({"jsonrpc": "2.0", "id": None, "error": told})
             return Response(whole, error.status, media_type="application/json")
@@ -91,7 +91,7 @@ class AccessMiddleware:
         return error.response()
 
     def _admit(self, scope: "Scope") -> None:
-        """Raise RefusedError unless this request may come in."""
+        """Raise RefusedError unless this request is allowed."""
         scope[USER] = self._user(scope)
         scope[SESSION] = None
         cookies = tuple(value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie")
@@ -106,16 +106,16 @@ class AccessMiddleware:
 
     def _user(self, scope: "Scope") -> Callable[[], int | None]:
         ends = scope["client"], scope["server"]
-        # What comes through a proxy is the proxy's; a client that has gone already has no address.
+        # Behind a proxy the connection is the proxy's; a client that has gone already has no address.
         if self._policy.is_local or self._api.config.http.allowed_hosts or None in ends:
             return lambda: None
         return partial(user_of_address, *ends)
 
 
 async def _read_body(receive: "Receive", most: int, scope: "Scope") -> bytes | None:
-    """Return the whole body; None if the client has gone. Raise RefusedError for one that is too large.
+    """Return the whole body; None if the client has gone. Raise RefusedError if it is too large.
 
-    All of that is read, within bounds: else the client meets a closed connection and never reads the reply.
+    Even then it is read to the end, up to 64 MiB: else the client finds a closed connection and never sees the reply.
     """
     said = dict(scope["headers"]).get(b"content-length", b"0")
     body, left, more = bytearray(), _MOST_DRAINED, True
@@ -137,7 +137,7 @@ async def _read_body(receive: "Receive", most: int, scope: "Scope") -> bytes | N
 
 
 def _replay(body: bytes, receive: "Receive") -> "Receive":
-    """Return a `receive` that gives the body in one message, and then what follows: that the client has gone."""
+    """Return a `receive` that gives the body in one message, and then whatever `receive` gives (a disconnect)."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def give() -> "Message":

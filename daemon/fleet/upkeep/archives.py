@@ -1,7 +1,7 @@
-"""Archives of a fleet's workspaces: those of `dreamd export` and `dreamd import`, from and to a fleet.
+"""Archives of a fleet's workspaces, in the format of `dreamd export` and `dreamd import`.
 
-Export reads what is acknowledged at one moment: the generation that the registry names, and the inbox. Neither ever
-changes, so nobody has to stop: no lease is taken, and a holder at work goes on.
+Export reads what was acknowledged at one moment: the generation that the registry names, and the inbox rows. Neither
+ever changes, so it takes no lease, and a holder can go on working.
 
 Import makes the workspace, and commits its first generation.
 """
@@ -35,7 +35,7 @@ _ROUNDS = 5
 
 @dataclass(frozen=True, slots=True)
 class ExportedPlace:
-    """An archive of a workspace: which generation it is, with so many notes that waited in the inbox."""
+    """An archive of a workspace: the number of its generation, and of the notes added from the inbox."""
 
     tenant: str
     workspace: str
@@ -46,7 +46,7 @@ class ExportedPlace:
 
 @dataclass(frozen=True, slots=True)
 class ImportedPlace:
-    """A workspace of the fleet that came out of an archive."""
+    """A workspace of the fleet made from an archive."""
 
     tenant: str
     workspace: str
@@ -57,9 +57,10 @@ class ImportedPlace:
 
 
 def export_place(connections: Connections, config: Config, place: Place, target: Path, own: Path) -> ExportedPlace:
-    """Write the workspace as it is acknowledged now into this new file. `own`: an empty folder of ours.
+    """Write everything acknowledged in the workspace into a new file. `own`: an empty scratch folder.
 
-    Raise UsageError when the file is there, NotFoundError, StorageError and UnreachableError; no file is left then.
+    Raise UsageError if the file exists, BusyError if the workspace changes too fast, NotFoundError, StorageError and
+    UnreachableError; no file is left then.
     """
     require_new(target)
     inbox = Inbox(connections.database)
@@ -76,14 +77,14 @@ def export_place(connections: Connections, config: Config, place: Place, target:
             with open_exclusive(workspace, config, "dreamd fleet export") as store:
                 done = export(store, utc_now())
             if inbox.moment(place.id)[0] != generation:
-                generations.version(generation.key)  # gone with what was forgotten, if something was meanwhile
+                generations.version(generation.key)  # raises if a forgetting deleted it meanwhile
         except StorageError:
-            # Its objects may have gone while they were read: by newer commits, or by a forgetting.
+            # Newer commits or a forgetting may have deleted its objects while they were read.
             if inbox.moment(place.id)[0] == generation:
                 raise
             shutil.rmtree(root, ignore_errors=True)
             continue
-        try:  # it has its name whole from the first moment
+        try:  # the archive gets its name only once it is complete
             Disk(target.parent, state=Path(done.path).parent).rename_new(Path(done.path), target)
         except FileExistsError:
             raise _taken(target) from None
@@ -106,13 +107,13 @@ def _taken(target: Path) -> UsageError:
 
 
 def import_place(connections: Connections, tenant: Tenant, name: str, file: Path, own: Path) -> ImportedPlace:
-    """Make the workspace of this tenant and name that which was exported into this file.
+    """Make a workspace with this name for the tenant from an archive, or fill an existing one that is empty.
 
-    One that is there and has never held anything is taken. Raise ConflictError for any other, ArchiveError for a
-    file that is none, NotFoundError, QuotaError, UnreachableError; a workspace that was made for it is gone then.
+    Raise ConflictError if it is not empty, ArchiveError for a file that is no archive, NotFoundError, QuotaError,
+    UnreachableError; a workspace that was made for it is removed then.
     """
     root = own / "import"
-    done = import_archive(file, root, moves_out=False)  # before anything is made of it
+    done = import_archive(file, root, moves_out=False)  # first, as it may refuse the file
     places, is_new = Places(connections.database), False
     try:
         found = places.find(tenant.id, name)
@@ -127,15 +128,15 @@ def import_place(connections: Connections, tenant: Tenant, name: str, file: Path
     except DreamdError:
         if is_new:
             with suppress(DreamdError):
-                connections.database.removals.close(place)  # a process deletes what is left
+                connections.database.removals.close(place)  # a process of the fleet deletes the rest
         raise
     return ImportedPlace(tenant.name, name, place.handle, number, size, replace(done, workspace=""))
 
 
 def _put(connections: Connections, place: Place, root: Path) -> tuple[int, int]:
-    """Commit the folder as the workspace's first generation; return its number and its size. Raise ConflictError.
+    """Commit the folder as the workspace's first generation; return its number and its bytes. Raise ConflictError.
 
-    Whoever has taken it meanwhile holds an empty one, and has it no more.
+    A process that took the workspace meanwhile, still empty, loses it.
     """
     generations, leases = Generations(connections.objects, place.prefix), Leases(connections.database)
     lease, taken = Lease(place, uuid4(), Generation(), utc_now()), generations.take(root)

@@ -1,8 +1,8 @@
-"""Recovery: the registry brought up to the object store, after PostgreSQL was lost or restored from an older backup.
+"""Recovery: update the registry from the object store after PostgreSQL was lost or restored from an older backup.
 
-Of each workspace the newest generation in the store that is whole counts: the one with the highest number, and of
-those the one that was made last. It was committed, or its holder died before it could be: then it is the child of the
-last one that was. What an inbox still has of it is not taken in again, as far as the notes of the generation have it.
+The newest complete generation of each workspace counts: the highest number, then the latest time. Either it was
+committed, or its holder died just before and it is the child of the last committed one. Inbox rows whose notes it
+already contains are not taken in again.
 """
 
 import shutil
@@ -31,28 +31,28 @@ _LOST = "the object store has nothing of it; restore the bucket, or remove the w
 
 
 class Finding(StrEnum):
-    """How the registry and the store stand to each other."""
+    """How a workspace's row in the registry compares with the store."""
 
     CURRENT = "current"
     BEHIND = "behind"
-    """The store has a newer generation: the row is brought up to it."""
+    """The store has a newer generation: the row is set to it."""
     MISSING = "missing"
     """There is no row: it is made, with its tenant if need be."""
     DAMAGED = "damaged"
-    """The row's generation is not whole in the store; an older one may be."""
+    """The row's generation is incomplete in the store; an older one may be complete."""
     LOST = "lost"
-    """The row has a generation, and the store nothing that is whole."""
+    """The row names a generation, but the store has no complete one."""
     UNNAMED = "unnamed"
-    """Neither a row nor a generation says whose it is."""
+    """Neither a row nor a generation says whose workspace it is."""
     FOREIGN = "foreign"
-    """The row is of another name than the generation in the store."""
+    """The row and the generation in the store name different workspaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One workspace: the row's generation (0: no row, or never committed), and the newest whole one of the store.
+    """One workspace: the row's generation (0: no row, or never committed), and the store's newest complete one.
 
-    `done`: what was to be done about it was done; `inbox`: so many rows are in the generation already.
+    `done`: the row was updated; `inbox`: the number of inbox rows that the generation already contains.
     """
 
     prefix: str
@@ -66,12 +66,12 @@ class Found:
     problem: str = ""
 
 
-# What was found, and what the row may be brought up to.
+# A finding, and the generation that its row may be set to.
 _Judged = tuple[Found, Newer | None]
 
 
 def require_stopped(connections: Connections) -> None:
-    """Raise BusyError if a process of the fleet lives."""
+    """Raise BusyError if a process of the fleet is alive."""
     if living := sum(one.alive for one in processes(connections.database)):
         what = "a process of the fleet lives" if living == 1 else f"{living} processes of the fleet live"
         raise BusyError(what, "stop them first; they are dead 15 s after their last word")
@@ -79,10 +79,10 @@ def require_stopped(connections: Connections) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The registry against the store.
+    """A comparison of the registry with the store.
 
-    `older`: where a row's generation is not whole, take the newest older one that is; the row's number stays. No
-    number ever becomes lower. `insistent`: take a newer number whose time is older, as well.
+    `older`: if a row's generation is incomplete, take the newest complete older one; the row keeps its number, as
+    numbers never decrease. `insistent`: also take a higher number whose time is older.
     """
 
     connections: Connections
@@ -90,13 +90,13 @@ class Survey:
     insistent: bool = False
 
     def found(self) -> Iterator[Found]:
-        """Yield how each workspace stands, changing nothing."""
+        """Yield the finding for each workspace without changing anything."""
         return (found for found, _ in self._judged())
 
     def recover(self, own: Path) -> Iterator[Found]:
-        """Bring each row up to the store, make those that are missing, and yield what was done, one by one.
+        """Update each row from the store, make missing ones, and yield each result.
 
-        `own`: an empty folder of ours. Raise UnreachableError; doing it again goes on.
+        `own`: an empty scratch folder. Raise UnreachableError; a further call resumes.
         """
         recovery, seen = Recovery(self.connections.database), list[tuple[int, int]]()
         for found, newer in self._judged():
@@ -117,7 +117,7 @@ class Survey:
         recovery.pass_numbers((one for one, _ in seen), (one for _, one in seen))
 
     def _taken(self, place: Place, newer: Newer, own: Path) -> tuple[int, ...]:
-        """Return the inbox rows whose notes this generation has: they were taken in before."""
+        """Return the ids of inbox rows whose notes this generation already contains."""
         rows = [*readable_notes(Inbox(self.connections.database).waiting(place.id))]
         if not rows:
             return ()
@@ -130,7 +130,7 @@ class Survey:
             shutil.rmtree(root, ignore_errors=True)
 
     def _judged(self) -> Iterator[_Judged]:
-        """Yield each workspace of the registry or the store, judged; the store's first, some at once."""
+        """Yield a judgement of each workspace: those in the store, eight at once, then the registry's others."""
         rows, seen = Recovery(self.connections.database).rows(), set[int]()
 
         def judged(stored: tuple[str, dict[str, int]]) -> _Judged:
@@ -185,20 +185,20 @@ class Survey:
         return found, None if problem else newer
 
     def _objection(self, prefix: str, at: Generation, whole: Version) -> str:
-        """Return why the row is not brought up to this generation unless somebody insists."""
+        """Return why the row may not be set to this generation without `--older` or `--force`; empty if it may."""
         if whole.number <= at.number:
             asks = f"generation {at.number} is not whole; '--older' takes {whole.number}"
             return "" if self.older else asks
         if self.insistent or not at.key:
             return ""
-        with suppress(StorageError):  # it was swept, as older ones are
+        with suppress(StorageError):  # the row's generation was swept, as old ones are
             if Generations(self.connections.objects, prefix).version(at.key).at > whole.at:
                 why = "it is older than the row's by its time"
                 return f"{why}: processes went on after a restore, or clocks were apart; '--force' takes it"
         return ""
 
     def _newest_whole(self, prefix: str, sizes: dict[str, int], at: Generation) -> Version | None:
-        """Return the newest generation with all its objects; of the row's number the row's own first."""
+        """Return the newest generation with all its objects; among equal numbers the row's own, then the latest."""
         generations = Generations(self.connections.objects, prefix)
         keys = (key for key in sizes if made_by(key) and not key.rpartition("/")[2].startswith("."))
         for _, same in groupby(sorted(keys, reverse=True), key=made_by):

@@ -1,9 +1,9 @@
-"""Removal of tenants and workspaces: closed at once, then every object and every row deleted, and looked for.
+"""Removal of tenants and workspaces: close at once, then delete every object and row, and verify that none is left.
 
-    close (nothing is given out, holders are fenced) ─> delete objects ─> list: none ─> delete rows ─> count: none
+    close (nothing is served, holders are fenced) ─> delete objects ─> list: none ─> delete rows ─> count: none
 
-What is cut off anywhere goes on from there: by the command, or by any process. A row goes last, so it is found.
-What is put afterwards by whoever does not know is looked for, for a day; so is what is older than a forgetting.
+The command, or any process, resumes a removal that was interrupted anywhere: the row that records it goes last. For a
+day, processes also delete objects that a fenced holder uploads late, and those older than a forgetting.
 """
 
 from collections.abc import Mapping
@@ -18,16 +18,16 @@ from state.stores.fleet.registry import Registry
 from state.stores.generations.objects import Objects
 from state.stores.generations.versions import made_by
 
-# A fenced holder may put what it had begun while we delete.
+# A fenced holder may finish an upload while we delete.
 _ROUNDS = 5
 _LOOKED_FOR = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was deleted, and when; `workspace` is empty for a whole tenant. `rows`: of each table.
+    """What was deleted, and when. `workspace` is empty for a whole tenant; `rows` counts by table.
 
-    `objects_left` and `rows_left` were counted afterwards, by a listing of the store and by a query.
+    `objects_left` and `rows_left` were counted afterwards, by listing the store and by a query.
     """
 
     tenant: str
@@ -43,9 +43,9 @@ class Receipt:
 
 
 def remove(registry: Registry, objects: Objects, what: Tenant | Place) -> Receipt:
-    """Remove a tenant with all that it has, or one workspace, or go on with what was interrupted.
+    """Remove a tenant with everything it has, or one workspace, or resume an interrupted removal.
 
-    Raise NotFoundError; UnreachableError and StorageError when it has to be called again.
+    Raise NotFoundError, and UnreachableError or StorageError if it has to be called again.
     """
     removals = registry.removals
     closed_at, rows = removals.close(what), removals.rows(what)
@@ -57,9 +57,9 @@ def remove(registry: Registry, objects: Objects, what: Tenant | Place) -> Receip
 
 
 def finish_removals(registry: Registry, objects: Objects) -> list[Receipt]:
-    """Go on with every removal that was interrupted; return what was done.
+    """Resume every interrupted removal; return the receipts.
 
-    Raise UnreachableError and StorageError; it may be called again, and by several at once.
+    Raise UnreachableError and StorageError. Repeated and concurrent calls are safe.
     """
     receipts = []
     for what in registry.removals.closed():
@@ -70,9 +70,9 @@ def finish_removals(registry: Registry, objects: Objects) -> list[Receipt]:
 
 
 def delete_late(registry: Registry, objects: Objects) -> None:
-    """Delete what was put after a removal or a forgetting, and what a holder that died left of one.
+    """Delete objects uploaded after a removal or a forgetting, and those left by a holder that died during one.
 
-    Raise UnreachableError and StorageError; it may be called again.
+    Raise UnreachableError and StorageError. Repeated calls are safe.
     """
     for one in registry.removals.erased():
         _erase(objects, f"{one.tenant}/{one.workspace}" if one.workspace else str(one.tenant), one.kept)
@@ -81,9 +81,9 @@ def delete_late(registry: Registry, objects: Objects) -> None:
 
 
 def _erase(objects: Objects, prefix: str, kept: str = "") -> tuple[int, int]:
-    """Delete everything below a prefix until a listing finds nothing; return how many objects, and their bytes.
+    """Delete everything below a prefix until a listing finds nothing; return the number of objects and their bytes.
 
-    With a generation that is `kept`, everything up to that.
+    `kept`: keep this generation and all later ones.
     """
     sizes, last = dict[str, int](), made_by(kept)
     for _ in range(_ROUNDS):

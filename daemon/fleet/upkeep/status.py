@@ -1,6 +1,6 @@
-"""Status: how the whole fleet stands, and what is wrong with it; never a word of a tenant's memory.
+"""Status: figures and problems of the whole fleet, for people and for Prometheus; never a word of a tenant's memory.
 
-For people, and for Prometheus: the metrics are the same of every process, and no label grows with the fleet.
+Every process exports the same metrics, and no label grows with the fleet.
 """
 
 import threading
@@ -22,18 +22,18 @@ from state.stores.fleet.leases import Process, processes
 
 _MOST_FAILING = 20
 _MOST_TENANTS = 5
-# The sweep looks every second, and takes five hundred at a time.
+# Beyond these, something is wrong. The sweep runs every second and takes five hundred workspaces at a time.
 _LAG_SECONDS = 60.0
-# A process fetches within seconds; with every slot taken a job waits for a dream to end, for minutes.
+# A process fetches a job within seconds; if every slot is taken, the job waits minutes for a dream to end.
 _QUEUED_SECONDS = 1_800.0
 _REMOVAL_SECONDS = 3_600.0
-# An inbox is taken in by the next pass.
+# The next pass takes an inbox in.
 _PASSES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """What all tenants together may spend in a day; 0: no ceiling."""
+    """Daily ceilings of all tenants together; 0: no ceiling."""
 
     usd_per_day: float
     tokens_per_day: int
@@ -41,9 +41,9 @@ class Ceilings:
 
 @dataclass(frozen=True, slots=True)
 class FleetStatus:
-    """The fleet at one moment. `database` and `objects` are where it is; `spenders` have spent the most today.
+    """The fleet at one moment. `database`, `objects`: their addresses; `spenders`: tenants that spent most today.
 
-    In `inbox`, `workspaces` are those whose last generation is behind: it lacks something that was acknowledged.
+    `inbox.workspaces` counts workspaces whose last generation lacks something that was acknowledged.
     """
 
     at: datetime
@@ -63,9 +63,9 @@ class FleetStatus:
 def fleet_status(
     database: FleetDatabase, config: Config, oldest_minutes: float | None = None, spenders: int = _MOST_TENANTS
 ) -> FleetStatus:
-    """Return how the fleet stands, with so many `spenders`. What waits for longer than `oldest_minutes` is a problem.
+    """Return the status of the fleet, with at most this many `spenders`. Raise UnreachableError.
 
-    Raise UnreachableError.
+    An inbox row that waits for longer than `oldest_minutes` is a problem (by default: derived from the schedule).
     """
     fleet, known = config.fleet, tuple(processes(database))
     [counts] = database.all(Counts, figures.COUNTS)
@@ -158,10 +158,9 @@ _UP = ("up", "Whether the database of the fleet could be asked.")
 
 
 class FleetMetrics:
-    """The fleet's figures, as a collector for `daemon.observability.metrics.Metrics.include`. Any thread may call.
+    """The fleet's figures as a collector for `daemon.observability.metrics.Metrics.include`. Any thread may call.
 
-    Six statements, and no more often than every ten seconds, however many ask. Of tenants there are the twenty that
-    have spent the most today.
+    They cost six statements, at most every ten seconds. Only the twenty tenants that spent most today are included.
     """
 
     def __init__(self, database: FleetDatabase, config: Config) -> None:
