@@ -271,16 +271,7 @@ def memory_bootstrap(
             leave_receipt(access.workspace, ready, budget_for(window), now, receipt, agent=agent_called(agent))
         except DreamdError as error:  # the agent gets its memory all the same
             access.notices.append(f"that this was given is not noted: {error}")
-    return BootstrapReply(
-        ready.text,
-        ready.memory,
-        ready.notes,
-        ready.left_out,
-        ready.truncated,
-        ready.more,
-        ready.everywhere,
-        ready.attention,
-    )
+    return BootstrapReply(ready.text, *ready[:7])
 
 
 @dataclass(frozen=True, slots=True)
