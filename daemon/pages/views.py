@@ -92,7 +92,7 @@ def _sections(every: Sequence[ChangeToReview], decision: Decision) -> list[tuple
 
 def _decide(
     ask: Ask,
-    verdict: Literal["approve", "decline", "accept", "undo"],
+    verdict: Literal["approve", "decline", "accept", "undo", "reopen"],
     number: Chosen,
     text: Annotated[str, Field(max_length=600)] = "",
 ) -> Done:
@@ -104,7 +104,7 @@ def _decide(
         undo = undo_of(done.version)
     else:  # another decision is taken back by opening the changes again
         back = done.declined or done.accepted
-        undo = Undo("reopen", {"number": back}) if back else None
+        undo = Undo("decide", {"verdict": "reopen", "number": back}) if back else None
     return Done(decided_text(done), f"{verdict} {_listed(number)}", done.version, undo)
 
 
@@ -113,12 +113,7 @@ def _listed(numbers: Sequence[int]) -> str:
     return f"{', '.join(map(str, numbers[:20]))}{more}"
 
 
-def _reopen(ask: Ask, number: Chosen) -> Done:
-    return Done(decided_text(ask(decide_changes, reopen=number)), f"reopen {_listed(number)}")
-
-
-_REVIEWING = (Act(_decide, "decide", long=True), Act(_reopen, "reopen", long=True), UNDO)
-REVIEW = Page("review", "Review", _review, acts=_REVIEWING, live=True)
+REVIEW = Page("review", "Review", _review, acts=(Act(_decide, "decide", long=True), UNDO), live=True)
 
 # ------------------------------------------------------------------------------------------------ memory
 
@@ -226,8 +221,6 @@ ONE_DREAM = Page("dream", "Dream", _one_dream, live=True, under="dreams")
 
 _FEW, _MOST, _STEP = 10, 50, 15
 _LISTED = 30
-# So many of each list of a crystal are shown; all that the operation tells of are in the page's .json.
-_OF_EACH = 12
 # What the signals of a result are called for people, in the order of their weights.
 _SIGNALS: Mapping[str, tuple[str, str]] = {
     "cosine": ("meaning", "it says what was asked for"),
@@ -276,23 +269,17 @@ def _search(
 
 def _crystal(ask: Ask, id: Annotated[str, Field(min_length=8, max_length=32, pattern="^[0-9a-f]+$")]) -> Beside:
     found = ask(crystal, id=id)
-    lists = {
-        name: getattr(found, name)
-        for name in ("occurrences", "parents", "children", "merged_from", "lines", "pointers")
-    }
     others = (*found.superseded_by, *found.supersedes)
     holding = {other.crystal.id for other in others if other.undone_at is None}
     undone = {other.crystal.id: other.crystal for other in others if other.crystal.id not in holding}
     return {
         "found": found,
         "one": found.crystal,
-        "shown": {name: rows[:_OF_EACH] for name, rows in lists.items()},
-        "hidden": {name: len(rows[_OF_EACH:]) + found.more.get(name, 0) for name, rows in lists.items()},
         "values": [  # without those that the owner took back
-            (title, [other for other in each if other.undone_at is None][:_OF_EACH])
+            (title, [other for other in each if other.undone_at is None])
             for title, each in (("Superseded by", found.superseded_by), ("Supersedes", found.supersedes))
         ],
-        "undone": list(undone.values())[:_OF_EACH],
+        "undone": list(undone.values()),
     }
 
 

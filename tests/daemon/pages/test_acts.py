@@ -125,7 +125,7 @@ def test_all_are_one_version_a_rejection_is_opened_again_and_own_words_count(bro
     first, second = numbers(browser, waits)
     done = act(browser, waits, "review/decide", verdict="decline", number=[first, second])
     assert numbers(browser, waits) == []
-    undone(browser, waits, done, "review/reopen")
+    undone(browser, waits, done, "review/decide")
     assert numbers(browser, waits) == [first, second]
     done = act(browser, waits, "review/decide", verdict="approve", number=[first, second])
     assert "approved: version 3" in text_of(done)

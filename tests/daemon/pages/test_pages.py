@@ -17,7 +17,7 @@ from daemon.config.settings import load
 from daemon.pages.generic import page_of
 from daemon.pages.templates import environment, mark
 from daemon.pages.views import PAGES
-from daemon.pages.window import MOST_WORKSPACES, static_address, static_files
+from daemon.pages.window import MOST_WORKSPACES, Place, static_address, static_files
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.status import Problem
 from state.codec import encode
@@ -319,8 +319,8 @@ def test_the_configuration_says_what_is_in_force_and_who_set_it_and_no_secret(
 
 @pytest.mark.parametrize("deed", ["dream", "restore 7", "forget", "doctor"])
 def test_what_mends_a_problem_is_an_act_of_a_page(deed: str) -> None:
-    template = environment().from_string("{{ ui.problem({'root': '/w/a/', 'csrf': 'c'}, problem) }}")
-    made = template.render(problem=Problem("it is broken", "mend it", deed))
+    template = environment().from_string("{{ ui.problem(place, problem) }}")
+    made = template.render(place=Place("a", csrf="c"), problem=Problem("it is broken", "mend it", deed))
     page, name = made.partition('action="/w/a/')[2].partition('"')[0].split("/")
     act = (PAGES.get(page) or page_of(page)).act(name)  # type: ignore[union-attr]
     assert act is not None
