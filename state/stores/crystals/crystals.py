@@ -292,7 +292,7 @@ class Crystals:
         return self._number(f"SELECT count(*) FROM ({new})", self.seen_upto())
 
     def place_among_undreamt(self, key: int) -> tuple[int, int]:
-        """Return how many crystals no dream has taken in rank before the one in this row, and how many there are."""
+        """Count the crystals that no dream has taken in: those that rank before the one in this row, and all."""
         before = "dreamt_in IS NULL AND (importance, -key) > (SELECT importance, -key FROM crystals WHERE key = ?)"
         table = CrystalRow.table
         return table.count(self.connection, before, key), table.count(self.connection, "dreamt_in IS NULL")

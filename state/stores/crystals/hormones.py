@@ -50,7 +50,7 @@ class Feelings:
         return after, spiked
 
     def levels_at(self, moments: Sequence[datetime]) -> list[Hormones]:
-        """Return the levels at each of these ascending moments: those after the last event before it, decayed.
+        """Return the levels at each of these ascending moments, decayed from the last event before it.
 
         The last event is the one written last, as in `levels`, because transcripts may report an event late.
         """

@@ -1,6 +1,6 @@
 """Find the crystals nearest to vectors: exactly by reading vectors.db, or in a large store by asking ChromaDB.
 
-Neither knows filters: a filter is applied to the best results, or, if few rows pass it, only those are compared.
+Filters are applied afterwards to the best results; if only few rows pass a filter, exactly those are compared.
 """
 
 import json
@@ -25,9 +25,9 @@ LATEST = 10_000
 _LISTED_UP_TO = 5_000
 # A filter that at most this many rows pass is not worth asking ChromaDB.
 _RARE = 1_000
-# With a filter, ChromaDB is asked for this many times k, and then, if too few pass, for this many.
+# With a filter, ChromaDB is asked for _ASKED_TIMES * k results, then for _ASKED_FOR if too few pass.
 _ASKED_TIMES, _ASKED_FOR = 3, 2_400
-# Vectors compared in one read of the others.
+# Query vectors that are compared in one read of the stored vectors.
 _VECTORS_AT_ONCE = 64
 # Rows per block: a block that fits into the processor's cache is compared three times as fast.
 _ROWS_AT_ONCE = 512
@@ -55,7 +55,7 @@ class Reading(Protocol):
 
 
 class Nearest:
-    """Compares vectors with those of one workspace: in a large store with the `latest` so many, or all if None."""
+    """Compares vectors with those of one workspace: all of them, or only the `latest` ones if that is set."""
 
     def __init__(self, connection: sqlite3.Connection, reading: Reading) -> None:
         self._connection = connection

@@ -18,8 +18,8 @@ _OFFSETS = sorted(CONTEXT_WEIGHTS, key=lambda offset: -CONTEXT_WEIGHTS[offset])
 _FARTHEST = max(abs(offset) for offset in CONTEXT_WEIGHTS)
 # At most this many crystals per position are read; where more share one, positions say nothing about the order.
 _SHARERS = 8
-# Notes are stamped in whole seconds. A session has ended after so many hours without a turn; of a long one, at most
-# _MOST_TURNS are read.
+# Notes are stamped in whole seconds. A session ends after _SESSION_HOURS without a turn; of a long one, at most
+# _MOST_TURNS turns are read.
 _STAMP = timedelta(seconds=1)
 _SESSION_HOURS = timedelta(hours=6)
 _MOST_TURNS = 1_000

@@ -1,4 +1,4 @@
-"""Supersessions: which crystal replaces the value of which other one, as rows of state.db.
+"""Supersessions: which crystals hold a value that a newer crystal replaces, as rows of state.db.
 
 Each pair is stored once, whoever found it. Of the two, the one said last is current: going back to an old value makes
 it current again. Pairs that the owner took back stay on record, so that they are not found again.

@@ -1,4 +1,4 @@
-"""Connection: opens state.db, the single truth about everything except MEMORY.md and scratch.md.
+"""Connection: opens state.db, the single source of truth for everything except MEMORY.md and scratch.md.
 
 SQLite runs in WAL mode with `synchronous=FULL`: a committed transaction survives a power failure. Times are ISO 8601
 text in UTC with microseconds, so they sort as text. The schema has a version (`PRAGMA user_version`); `migration`
@@ -186,7 +186,7 @@ def _require_no_lone_log(path: Path) -> None:
 
 
 def _require_not_lost(path: Path) -> None:
-    """Raise StorageError if state.db is missing or empty but has copies, which copies of a new one would displace."""
+    """Raise StorageError if state.db is missing or empty but has copies: a new one's copies would displace them."""
     if path.name != DATABASE or (path.exists() and path.stat().st_size):
         return
     from state.stores.database.copies import copies_of

@@ -127,7 +127,6 @@ def _cleared(connection: sqlite3.Connection) -> list[str]:
 
 
 def _fill(connection: sqlite3.Connection, name: str) -> None:
-    """Fill a new table from the old one."""
     had = {row[1] for row in connection.execute(f'PRAGMA table_info("{_OLD}{name}")')}
     if name == "items" and "relations" not in had:
         connection.execute(_ITEMS)

@@ -222,7 +222,7 @@ class SupersessionRow(Declared, table="supersessions", key="older, newer", index
     "supersessions_by_newer (newer)",
     "supersessions_by_version (version) WHERE version IS NOT NULL",
 )):  # fmt: skip
-    """Which crystal replaces the value of which other one."""
+    """Pairs of crystals, the newer of which replaces the older one's value."""
 
     older: Annotated[int, _CRYSTAL]
     newer: Annotated[int, _CRYSTAL]

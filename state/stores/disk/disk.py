@@ -435,10 +435,10 @@ def change_text(
 ) -> None:
     """Replace the file's content by `change(content)`. A missing file stays missing.
 
-    A person may save the file at any moment. A save in the instant of the swap is newer, so it is changed instead. If
-    an earlier swap was cut off, what it left may be such a save: `join` combines the present and the left text, both
-    changed. `change` may run twice on one text. Raise DocumentError, with the advice `again`, if the file keeps
-    changing.
+    A person may save the file at any moment. A save in the instant of the swap is newer, so `change` is applied to
+    it instead. If an earlier swap was cut off, its leftover may be such a save: `join` then combines the current text
+    and the leftover, both changed. `change` may run twice on one text. Raise DocumentError, with the advice `again`,
+    if the file keeps changing.
     """
     if (aside := disk.displaced(path)) is not None:
         current = change(disk.read_optional(path) or b"")

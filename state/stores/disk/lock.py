@@ -1,8 +1,8 @@
 """Lock: makes one process the writer of a workspace, with a fencing number that rises with each owner.
 
-The kernel's lock (flock) on the file `lock` decides, so a holder that dies frees it at once. Its number is one more
-than that of every earlier holder. A stopped holder (SIGSTOP) may be displaced: a new, already locked file takes the
-name `lock`, and when the old holder continues, `check()` raises.
+The kernel's lock (flock) on the file `lock` decides, so a holder that dies frees it at once. Each holder's number is
+one more than the previous one's. A stopped holder (SIGSTOP) may be displaced: a new, already locked file takes the
+name `lock`, and when the old holder continues, its `check()` raises FencedError.
 
 A holder may share its lock with a child (`shared`, `take_over`): the lock lasts until both have released it. To
 displace a stopped holder, its child is killed first, so that there are never two owners.

@@ -28,7 +28,7 @@ class Counts:
 class InboxFigures:
     """How much is acknowledged but in no generation yet, and in how many workspaces.
 
-    `oldest_seconds` is the age of the oldest note; the end of a session waits for the next note if none came before.
+    `oldest_seconds` is the age of the oldest note. Session ends do not count: without a note, they wait for the next.
     """
 
     waiting: int

@@ -72,7 +72,7 @@ def keep_out_again(workspace: Workspace, old: Path) -> None:
     root, written, moved = workspace.root, written_by_init(workspace), list[Path]()
     if not os.path.lexists(old / STATE_FOLDER):  # otherwise the lines belong to another workspace by now
         moved = [path for path in written if take_back(root, [old / path.relative_to(root)]).names]
-    if not moved and keep_out(root, [root / STATE_FOLDER]).names:  # it is new in this repository
+    if not moved and keep_out(root, [root / STATE_FOLDER]).names:  # the workspace is new here
         moved = written
     keep_out(root, moved)
 

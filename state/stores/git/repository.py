@@ -59,10 +59,9 @@ def git_file(path: Path) -> GitFile | None:
 
 
 def put_by_git(path: Path, before: GitFile, now: GitFile) -> str | None:
-    """Return the blob that git put in place of the file since `before`; None if git has changed nothing but commits.
+    """Return the blob that git has put in place of the file since `before`; None if it has only made commits.
 
-    A file that differs from this blob was edited by a person. A conflict that is gone from the index counts as a
-    change.
+    What a later commit made of the file is a person's work. A conflict that is gone from the index counts, too.
     """
     if (before.head, before.busy, before.log) == (now.head, now.busy, now.log):
         return now.blob if before.blob == UNKNOWN != now.blob else None
@@ -79,8 +78,7 @@ def put_by_git(path: Path, before: GitFile, now: GitFile) -> str | None:
 def is_given_up(path: Path, before: GitFile) -> bool:
     """Return whether the conflict of `before` was abandoned: git's last entry about it restored another state.
 
-    An entry that leaves HEAD at its commit (a new branch, a reset to HEAD) counts only if no other resolved it
-    before.
+    Entries that leave HEAD at its commit (a new branch, a reset to HEAD) count only if no other entry moved it.
     """
     checkout, now = checkout_of(Path(os.path.realpath(path)).parent), git_file(path)
     if checkout is None or now is None:

@@ -58,7 +58,7 @@ class Packed:
         self._scores = self._array(count, "<f4")
         self._pieces = self._array(length, "u1")
         _, skipped = self._next(_NORMAL)
-        self._array(skipped, "u1")  # SentencePiece's nmt_nfkc, which the tokenizers library has built in
+        self._array(skipped, "u1")  # SentencePiece's nmt_nfkc, which tokenizers provides
         self._directory = dict(self._entries())
 
     def form(self) -> Form:
