@@ -221,7 +221,7 @@ def _displace(workspace: Workspace, disk: Disk) -> int | None:
         turn = os.open(path.with_name("lock.takeover"), _FLAGS, 0o600)
     try:
         # One process at a time, and a second look: it may be displaced already, or running again.
-        if not try_lock(turn) or not is_stopped(who := holder(workspace)) or not _childless(who):
+        if not try_lock(turn) or not is_stopped(who := holder(workspace)) or not _kill_child(who):
             return None
         fresh = path.with_name("lock.new")
         with storage_errors(path):
@@ -234,7 +234,7 @@ def _displace(workspace: Workspace, disk: Disk) -> int | None:
         os.close(turn)
 
 
-def _childless(who: Holder | None) -> bool:
+def _kill_child(who: Holder | None) -> bool:
     """Kill the child of a stopped holder, if it has one; return whether none is left."""
     if who is None or not who.child:
         return True
