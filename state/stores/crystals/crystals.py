@@ -98,7 +98,7 @@ class Crystals:
                     key = int(row["key"])
                     self._join(crystal, row)
                 self._occur(key, crystal)
-            self._is_news(min(new, default=None))  # SQLite may reuse the row number of a forgotten crystal
+            self._mark_as_news(min(new, default=None))  # SQLite may reuse the row number of a forgotten crystal
         return len(new)
 
     def _met(self, crystal: Crystal) -> tuple[Crystal, sqlite3.Row | None]:
@@ -329,9 +329,9 @@ class Crystals:
         with transaction(self.connection):
             self.connection.execute(f"UPDATE crystals SET dreamt_in = NULL WHERE id {_LISTED}", (listed,))
             first = f"SELECT coalesce(min(key), 0) FROM crystals WHERE id {_LISTED} AND {_INPUTS}"
-            self._is_news(self._number(first, listed))
+            self._mark_as_news(self._number(first, listed))
 
-    def _is_news(self, first: int | None) -> None:
+    def _mark_as_news(self, first: int | None) -> None:
         """Make this row and all later ones news for the next dream."""
         if first and first <= self.seen_upto():
             Meta(self.connection).put(_SEEN_UPTO, str(first - 1))

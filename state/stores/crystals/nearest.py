@@ -35,7 +35,7 @@ _ROWS_AT_ONCE = 512
 _KEPT_UP_TO = 20_000
 _ALL = "key > 0"
 _MORE, _TIMES = 50, 8
-_SAME = 1e-2  # tolerance between two ways to compute a cosine
+_TOLERANCE = 1e-2  # between two ways to compute a cosine
 _LISTED = "IN (SELECT value FROM json_each(?))"
 _HAVE_VECTORS = "crystals.key NOT IN (SELECT crystal FROM to_embed)"
 
@@ -85,7 +85,7 @@ class Nearest:
             where, given = f"key {_LISTED}", json.dumps(listed)
         if index is not None and not index.failed and newest > SCANNED_UP_TO and not (given and is_rare):
             try:
-                return [self._asked(index, vector, k, condition, values) for vector in vectors]
+                return [self._ask_index(index, vector, k, condition, values) for vector in vectors]
             except StorageError:
                 index.failed = True  # its owner rebuilds it; until then it is not asked
         found: list[dict[int, float]] = []
@@ -104,7 +104,7 @@ class Nearest:
                 keys.append(some)
                 near.append(cosines(block, vectors[0])[None] if len(vectors) == 1 else vectors @ block.T)
             found = np.concatenate(near, axis=1)
-            if not np.all(np.abs(found) <= 1 + _SAME):
+            if not np.all(np.abs(found) <= 1 + _TOLERANCE):
                 raise ValueError("vectors.db holds what is no vector")
             return [(np.concatenate(keys), one) for one in found]
 
@@ -164,7 +164,7 @@ class Nearest:
         cursor.row_factory = None
         return cursor.execute(statement, tuple(values)).fetchall()
 
-    def _asked(
+    def _ask_index(
         self, index: ChromaIndex, vector: "NDArray[np.float32]", k: int, condition: str, values: Sequence[object]
     ) -> dict[int, float]:
         """Return the nearest rows by ChromaDB, joined by an exact comparison of the latest that it lacks."""
@@ -177,7 +177,7 @@ class Nearest:
         if known:
             best = max(known, key=lambda key: known[key])
             ((_, exact),) = self._compared(vector[None], "key = ?", str(best))
-            if not len(exact) or abs(float(exact[0]) - known[best]) > _SAME:
+            if not len(exact) or abs(float(exact[0]) - known[best]) > _TOLERANCE:
                 raise StorageError("ChromaDB answers what vectors.db does not hold", "it is built anew")
         elif cosine and condition == "TRUE":
             raise StorageError("ChromaDB knows no crystal of these", "it is built anew")

@@ -1,7 +1,7 @@
 """Searcher: answers memory_search with one query to each index, then bounded work on the results.
 
-The best results of both indexes are joined by their neighbours, because the answer often stands next to the text that
-matches. Each candidate's signals are computed from rows looked up by key, so the cost does not grow with the store.
+The candidates are the best results of both indexes and their neighbours, because the answer often stands next to the
+text that matches. Their signals are computed from rows looked up by key, so the cost does not grow with the store.
 Nothing is written.
 """
 
@@ -191,8 +191,8 @@ class Searcher:
         `everything` includes unlikely ones too. If the query has two parts, the answers to each part are included.
 
         With `by_value`, a text that holds now, or was said later about the same subject, comes before an older one,
-        and what holds is added even if the query's words do not find it. This does not apply when the query is a
-        text's own words. Hormone events are then found only by queries that name hormones.
+        and what holds is added even if the query's words do not find it, unless the query is a text's own words.
+        With `by_value`, hormone events are found only by queries that name hormones.
         """
         whole, *parts = (
             self._answers(one, now, limit, filters, hormones, by_value=by_value)
@@ -338,7 +338,7 @@ class Searcher:
     def _by_value(
         self, ranked: Sequence[tuple[Crystal, float]], keys: Mapping[str, int], wanted: Wanted, filters: Filters
     ) -> tuple[list[Crystal], dict[str, Crystal]]:
-        """Return the results reordered and joined by current values, and the current value of each result by id.
+        """Return the results reordered and with current values added, and the current value of each result by id.
 
         Texts that the filters exclude are never shown, and the filters' `until` counts as now.
         """

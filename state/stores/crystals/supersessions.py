@@ -41,7 +41,7 @@ SELECT * FROM (
 
 
 # The author of a dream that ran without a model.
-_CODE = "extractive"
+_EXTRACTIVE = "extractive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Supersessions:
         newest = max(new, key=lambda key: (said[key], key))
         trust = crystals[newest].trust
         # Without a model, a line is replaced only if a note names it.
-        cause = Cause.NOTE if dream.author == _CODE else Cause.DREAM
+        cause = Cause.NOTE if dream.author == _EXTRACTIVE else Cause.DREAM
         cause = Cause.OWNER if crystals[newest].origin is Origin.SEED else cause
         return [
             Supersession(key, newest, said[newest], trust, cause, dream.number)

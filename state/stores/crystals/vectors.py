@@ -50,7 +50,7 @@ WHERE key IN (SELECT * FROM (SELECT crystal FROM to_embed ORDER BY crystal DESC 
 """
 _LISTED = "IN (SELECT value FROM json_each(?))"
 # SQLite errors that say nothing about the state of the file.
-_OF_THE_MOMENT = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
+_ENVIRONMENT_ERRORS = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
 # Replaces the token of a torn vectors.db; the next process that may write begins a new file.
 _TORN = "torn"
 _SCHEMA = (
@@ -133,7 +133,7 @@ class CrystalVectors:
 
     def _found_torn(self, error: Exception) -> None:
         """Raise errors of the disk; mark a bad file as torn, if this process may write."""
-        if self._path is not None and isinstance(error, sqlite3.DatabaseError) and _is_of_the_moment(error):
+        if self._path is not None and isinstance(error, sqlite3.DatabaseError) and _is_environment_error(error):
             raise explained(error, self._path) from error
         self.close()
         if self.may_write:
@@ -156,7 +156,7 @@ class CrystalVectors:
                 return False
             state, (token, written) = index_state(self._connection), _about(self._file)
         except sqlite3.DatabaseError as error:
-            if _is_of_the_moment(error):
+            if _is_environment_error(error):
                 raise
         except StorageError:  # a link or a directory
             pass
@@ -397,5 +397,5 @@ def _connected(path: Path | None, *, create: bool) -> sqlite3.Connection:
     return connection
 
 
-def _is_of_the_moment(error: sqlite3.DatabaseError) -> bool:
-    return getattr(error, "sqlite_errorname", "").startswith(_OF_THE_MOMENT)
+def _is_environment_error(error: sqlite3.DatabaseError) -> bool:
+    return getattr(error, "sqlite_errorname", "").startswith(_ENVIRONMENT_ERRORS)

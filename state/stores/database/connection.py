@@ -1,4 +1,4 @@
-"""Connection: opens state.db, the single truth about everything except MEMORY.md and scratch.md.
+"""Connection: opens state.db, the single source of truth for everything except MEMORY.md and scratch.md.
 
 SQLite runs in WAL mode with `synchronous=FULL`: a committed transaction survives a power failure. Times are ISO 8601
 text in UTC with microseconds, so they sort as text. The schema has a version (`PRAGMA user_version`); `migration`
@@ -37,7 +37,7 @@ _RENAMED = re.compile(r'^(CREATE TABLE )"(\w+)"')
 _SHADOW = re.compile(r"CREATE TABLE '\w+_(?:data|idx|content|docsize|config)'\((?!.*\bAS\b)")
 
 # One statement, so that it sees one snapshot: another process may be creating the tables.
-_WHOSE = """
+_IDENTITY = """
 SELECT user_version, (SELECT count(*) FROM sqlite_master),
        EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'crystals')
 FROM pragma_user_version
@@ -65,7 +65,7 @@ def open_database(path: Path) -> sqlite3.Connection:
 
             make_copy(path, Disk(path.parent))
         if version < SCHEMA_VERSION:
-            _bring_up(connection)
+            _make_or_migrate(connection)
         connection.execute("PRAGMA foreign_keys = ON")
         return connection
 
@@ -156,7 +156,7 @@ def memory_database() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA foreign_keys = ON")
-    _bring_up(connection)
+    _make_or_migrate(connection)
     return connection
 
 
@@ -186,7 +186,7 @@ def _require_no_lone_log(path: Path) -> None:
 
 
 def _require_not_lost(path: Path) -> None:
-    """Raise StorageError if state.db is missing or empty but has copies, which copies of a new one would displace."""
+    """Raise StorageError if state.db is missing or empty but has copies: a new one's copies would displace them."""
     if path.name != DATABASE or (path.exists() and path.stat().st_size):
         return
     from state.stores.database.copies import copies_of
@@ -214,7 +214,7 @@ def explained(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StorageE
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
     """Return the file's schema version without writing. Raise StorageError if this dreamd cannot use the file."""
-    version, tables, ours = connection.execute(_WHOSE).fetchone()
+    version, tables, ours = connection.execute(_IDENTITY).fetchone()
     if version > SCHEMA_VERSION:
         message = f"{path}: written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})"
         raise StorageError(message, "upgrade")
@@ -230,12 +230,12 @@ def unlike_schema(connection: sqlite3.Connection, more: Mapping[str, str] | None
     `more` holds the statements of further tables that must exist, by name.
     """
     found = things(connection)
-    made = {**_made(), **{name: normalised(statement) for name, statement in (more or {}).items()}}
+    made = {**_current_things(), **{name: normalised(statement) for name, statement in (more or {}).items()}}
     # FTS5's shadow tables are exempt: their statements depend on the SQLite version that created them.
-    return sorted(name for name in found.keys() | made.keys() if not _alike(found.get(name), made.get(name)))
+    return sorted(name for name in found.keys() | made.keys() if not _equal(found.get(name), made.get(name)))
 
 
-def _alike(found: str | None, made: str | None) -> bool:
+def _equal(found: str | None, made: str | None) -> bool:
     return found == made or bool(found and made and _SHADOW.match(found) and _SHADOW.match(made))
 
 
@@ -260,13 +260,13 @@ def normalised(statement: str) -> str:
 
 
 @cache
-def _made() -> Mapping[str, str]:
+def _current_things() -> Mapping[str, str]:
     """Return what `things` returns for a new database."""
     with closing(memory_database()) as connection:
         return things(connection)
 
 
-def _bring_up(connection: sqlite3.Connection) -> None:
+def _make_or_migrate(connection: sqlite3.Connection) -> None:
     """Create or migrate the schema, unless another process was faster."""
     # Imported here, so that opening a current database does not load every table.
     from state.stores.database.migration import make_schema, migrate

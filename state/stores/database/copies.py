@@ -24,7 +24,7 @@ DAY = timedelta(days=1)
 _NAME = re.compile(r"\d{6,18}\.db")
 _DAMAGED = "damaged"
 _LEFTOVER_SECONDS = 3600.0
-_SURROUNDINGS = (
+_ENVIRONMENT_ERRORS = (
     sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_IOERR,
 )  # fmt: skip
@@ -127,7 +127,7 @@ def is_readable(copy: Path) -> bool:
 def is_damage(error: sqlite3.Error) -> bool:
     """Return whether the file itself is at fault, and not the disk, permissions or another process."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # no code: a text in the file is not UTF-8
-    return code & 0xFF not in _SURROUNDINGS or code == sqlite3.SQLITE_IOERR_SHORT_READ
+    return code & 0xFF not in _ENVIRONMENT_ERRORS or code == sqlite3.SQLITE_IOERR_SHORT_READ
 
 
 def found_damaged(database: Path) -> str:

@@ -59,12 +59,12 @@ class Sql(str):
 PRIMARY = Sql("PRIMARY KEY")
 PACKED = Sql("")
 """Marks a text that is stored compressed (zlib)."""
-_GIVEN = Sql("")
+_ASSIGNED = Sql("")
 _LONGEST_UNPACKED = 64 * 1024**2
 Prose = Annotated[str, Kind.PROSE]
 Code = Annotated[str, Kind.CODE]
 File = Annotated[str, Kind.FILE]
-Key = Annotated[int, PRIMARY, _GIVEN]
+Key = Annotated[int, PRIMARY, _ASSIGNED]
 """The row number; SQLite assigns it to a value that has 0."""
 One = Annotated[int, PRIMARY, Sql("CHECK (one = 1)")]
 """The key of a table with a single row."""
@@ -257,7 +257,7 @@ def _column(name: str, hint: Any, default: Any) -> Column:  # noqa: ANN401 - as 
     is_optional = NoneType in get_args(hint)
     if is_optional:
         (hint,) = (one for one in get_args(hint) if one is not NoneType)
-    kind, read, write, rule = _held(hint)
+    kind, read, write, rule = _codec_of(hint)
     kind = next((mark for mark in marks if isinstance(mark, Kind)), kind)
     rule = next((mark for mark in marks if not isinstance(mark, Sql | Kind)), rule)
     words = [name, _SQL.get(hint, "TEXT"), *([] if is_optional or PRIMARY in marks else ["NOT NULL"])]
@@ -265,14 +265,14 @@ def _column(name: str, hint: Any, default: Any) -> Column:  # noqa: ANN401 - as 
         said = write(default)
         words.append(f"DEFAULT '{said}'" if isinstance(said, str) else f"DEFAULT {said:g}")
     ddl = " ".join([*words, *(mark for mark in marks if isinstance(mark, Sql) and mark)])
-    if any(mark is _GIVEN for mark in marks):
+    if any(mark is _ASSIGNED for mark in marks):
         write = lambda number: number or None  # noqa: E731
     if is_packed := any(mark is PACKED for mark in marks):
         ddl, read, write = f"{name} BLOB NOT NULL DEFAULT x''", unpacked, packed
     return Column(kind, rule, ddl, _optional(read), _optional(write), is_packed)
 
 
-def _held(hint: Any) -> tuple[Kind, Convert, Convert, Rule | None]:  # noqa: ANN401
+def _codec_of(hint: Any) -> tuple[Kind, Convert, Convert, Rule | None]:  # noqa: ANN401
     """Return a type's kind of text, how to read and write it, and which texts are readable."""
     if hint is datetime:
         return Kind.MOMENT, from_text, to_text, is_moment

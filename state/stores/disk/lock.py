@@ -1,8 +1,8 @@
 """Lock: makes one process the writer of a workspace, with a fencing number that rises with each owner.
 
-The kernel's lock (flock) on the file `lock` decides, so a holder that dies frees it at once. Its number is one more
-than that of every earlier holder. A stopped holder (SIGSTOP) may be displaced: a new, already locked file takes the
-name `lock`, and when the old holder continues, `check()` raises.
+The kernel's lock (flock) on the file `lock` decides, so a holder that dies frees it at once. Each holder's number is
+one more than the previous one's. A stopped holder (SIGSTOP) may be displaced: a new, already locked file takes the
+name `lock`, and when the old holder continues, its `check()` raises FencedError.
 
 A holder may share its lock with a child (`shared`, `take_over`): the lock lasts until both have released it. To
 displace a stopped holder, its child is killed first, so that there are never two owners.
@@ -221,7 +221,7 @@ def _displace(workspace: Workspace, disk: Disk) -> int | None:
         turn = os.open(path.with_name("lock.takeover"), _FLAGS, 0o600)
     try:
         # One process at a time, and a second look: it may be displaced already, or running again.
-        if not try_lock(turn) or not is_stopped(who := holder(workspace)) or not _childless(who):
+        if not try_lock(turn) or not is_stopped(who := holder(workspace)) or not _kill_child(who):
             return None
         fresh = path.with_name("lock.new")
         with storage_errors(path):
@@ -234,7 +234,7 @@ def _displace(workspace: Workspace, disk: Disk) -> int | None:
         os.close(turn)
 
 
-def _childless(who: Holder | None) -> bool:
+def _kill_child(who: Holder | None) -> bool:
     """Kill the child of a stopped holder, if it has one; return whether none is left."""
     if who is None or not who.child:
         return True

@@ -124,7 +124,7 @@ class Erasure:
         left = {key: self.record(one, key, lines=lines) for key, one in value.items()}
         if left.get("source") and left.get("text") != value.get("text"):
             left["source"]["digest"] = ""  # it would be a trace of the text
-        if "guard" in left and _lacks(left["operation"], value["operation"]):
+        if "guard" in left and _lost_text(left["operation"], value["operation"]):
             left["operation"] = None
         return left
 
@@ -144,18 +144,18 @@ class Erasure:
         if walked and isinstance(walked[0][0], str):
             return list(dict.fromkeys(new for old, new in walked if new or not old))
         # Staged changes keep their places, by which decisions refer to them, and lines show what was to change.
-        return [new for old, new in walked if name in ("staged", "lines") or not self._leaves(name, old, new)]
+        return [new for old, new in walked if name in ("staged", "lines") or not self._is_erased(name, old, new)]
 
-    def _leaves(self, name: str, old: Any, new: Any) -> bool:  # noqa: ANN401
+    def _is_erased(self, name: str, old: Any, new: Any) -> bool:  # noqa: ANN401
         """Return whether nothing of this part of a record remains."""
         if name == "corrections":
             return old["crystal"] in self.gone
         if isinstance(old, dict) and "topic" in old:
             return old["keywords"] in self.keywords or any(old[key] != new[key] for key in ("keywords", "topic"))
-        return _lacks(new, old)
+        return _lost_text(new, old)
 
 
-def _lacks(new: Any, old: Any) -> bool:  # noqa: ANN401
+def _lost_text(new: Any, old: Any) -> bool:  # noqa: ANN401
     """Return whether a part of a record has lost its text."""
     return isinstance(old, dict) and bool(old.get("text")) and not new["text"]
 

@@ -127,7 +127,7 @@ class FleetDatabase:
 
     def require_schema(self) -> None:
         """Raise ConfigError unless the schema is of this version; a wrong password is reported at once."""
-        refused = _away(self.url, reason) if (reason := _reason(self.url)) is not None else None
+        refused = _connection_error(self.url, reason) if (reason := _reason(self.url)) is not None else None
         if isinstance(refused, ConfigError):
             raise refused
         found = self.row("SELECT to_regclass('dreamd.meta') IS NOT NULL AS made")
@@ -176,9 +176,9 @@ class FleetDatabase:
             reason = _reason(self.url)
             if reason is not None:  # otherwise all connections may just be in use
                 self._away_until = time.monotonic() + _AWAY_SECONDS
-            raise _away(self.url, reason or error) from error
+            raise _connection_error(self.url, reason or error) from error
         except PoolClosed as error:
-            raise _away(self.url, error) from error
+            raise _connection_error(self.url, error) from error
 
 
 class Statements:
@@ -199,13 +199,13 @@ def explained_errors(url: str) -> Iterator[None]:
         raise ConfigError(f"{named(url)} lacks tables of the fleet, or has others", _MIGRATE) from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise ConfigError(
-            f"the user of {named(url)} lacks a right ({_line(error)})",
+            f"the user of {named(url)} lacks a right ({_one_line(error)})",
             "let it own the schema dreamd and what is in it",
         ) from error
     except psycopg.errors.ForeignKeyViolation as error:
         raise NotFoundError("what this belongs to is gone", "it was removed meanwhile") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise _away(url, error) from error
+        raise _connection_error(url, error) from error
 
 
 def open_session(url: str, name: str, idle_seconds: float) -> BoundedConnection:
@@ -264,12 +264,12 @@ def _reason(url: str) -> Exception | None:
     return None
 
 
-def _line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def _away(url: str, error: Exception) -> DreamdError:
-    why = "no connection was free in time" if isinstance(error, PoolTimeout) else _line(error)
+def _connection_error(url: str, error: Exception) -> DreamdError:
+    why = "no connection was free in time" if isinstance(error, PoolTimeout) else _one_line(error)
     if "authentication failed" in why:
         return ConfigError(f"{named(url)} refuses the user or the password", "check fleet.database")
     if "idle_session_timeout" in why:
@@ -295,7 +295,7 @@ def migrate(url: str, mark: str) -> int:
             raise
         except psycopg.ProgrammingError as error:
             raise ConfigError(
-                f"the schema dreamd of {named(url)} has tables that are not the fleet's ({_line(error)})",
+                f"the schema dreamd of {named(url)} has tables that are not the fleet's ({_one_line(error)})",
                 "give the fleet a database of its own",
             ) from error
     return SCHEMA_VERSION

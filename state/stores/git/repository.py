@@ -21,7 +21,7 @@ UNKNOWN = "?"
 """The blob of a file whose entry in the index cannot be read."""
 _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 # Messages in HEAD's log for changes that leave every file as it is. A commit that ends a merge is not one of them.
-_STILL = (b"commit: ", b"commit (initial): ", b"commit (amend): ", b"Branch: renamed ")
+_KEEPS_FILES = (b"commit: ", b"commit (initial): ", b"commit (amend): ", b"Branch: renamed ")
 # Messages for a conflict that was abandoned, so that git restored another state, or that was resolved.
 _GIVEN_UP = (b"reset: ", b"checkout: ", b"rebase (abort)")
 _RESOLVED = (b"commit (merge): ", b"commit (cherry-pick): ", b"rebase (continue): ")
@@ -147,14 +147,14 @@ def _moves(checkout: Checkout, path: Path, before: GitFile, now: GitFile) -> lis
     if before.log and content[before.log - 1 : before.log] != b"\n":
         return None
     name = _name(checkout, path)
-    return [row for row in content[before.log :].splitlines() if not _is_still(row, checkout, name)]
+    return [row for row in content[before.log :].splitlines() if not _keeps_file(row, checkout, name)]
 
 
-def _is_still(row: bytes, checkout: Checkout, name: bytes) -> bool:
+def _keeps_file(row: bytes, checkout: Checkout, name: bytes) -> bool:
     """Return whether a move of HEAD left the file alone: by its kind, or because both commits have the same blob."""
     moved, _, message = row.partition(b"\t")
     commits = moved.decode(errors="replace").split(" ")[:2]
-    if message.startswith(_STILL):
+    if message.startswith(_KEEPS_FILES):
         return True
     if len(set(commits)) == 1:  # a reset to HEAD discards uncommitted changes
         return not message.startswith(b"reset: ")

@@ -181,7 +181,7 @@ class Memory:
             rendered, edits = row.rendered, difference(row.rendered, new.after)
         consumed = _EVERY_NOTE if new.remarks else row.consumed + len(new.taken)
         wanted = replace(row, rendered=rendered, wanted=new.after, edits=edits)
-        self._want(replace(wanted, version=new.number, consumed=consumed))
+        self._put_document(replace(wanted, version=new.number, consumed=consumed))
         return new
 
     def _joined(self, dream: Dream) -> Dream:
@@ -267,7 +267,7 @@ class Memory:
                 self.check()
                 taken = self._keep_by_owner(found)
                 if found != row.wanted:
-                    self._want(replace(self._document(), rendered=found, wanted=found, edits=()))
+                    self._put_document(replace(self._document(), rendered=found, wanted=found, edits=()))
             return taken
 
     def _keep_by_owner(self, text: str, seen: str | None = None, cause: str = HUMAN) -> "TakenIn":
@@ -316,7 +316,7 @@ class Memory:
                 self._notes.consume(dream.taken, last)
                 Meta(self._connection).put(NOTES_LEFT, str(dream.waiting))
                 row = self._document()
-                self._want(replace(row, consumed=row.consumed + len(dream.taken)))
+                self._put_document(replace(row, consumed=row.consumed + len(dream.taken)))
             self.reconcile()
         return replace(dream, number=last, after=dream.before)
 
@@ -347,7 +347,7 @@ class Memory:
                 changes = numbered(changes, self._lineage.next_line())
                 number = self._lineage.last_version() + 1
                 self._lineage.record(Dream(number, "", now, REPAIRED, "", "", found, "", changes))
-            self._want(replace(self._document(), rendered=found, wanted=found, edits=()))
+            self._put_document(replace(self._document(), rendered=found, wanted=found, edits=()))
         return is_new
 
     # The file.
@@ -381,7 +381,7 @@ class Memory:
                 break
             is_saved = not is_blank and found != row.rendered.encode()
             # The next commit takes in a person's edit; a conflict, or a text by git, must be resolved there first.
-            is_left = row.rendered == row.wanted or _is_torn(found, row)
+            is_left = row.rendered == row.wanted or _has_new_conflict(found, row)
             if not is_blank and (is_left or (is_saved and self.is_checkout(row.rendered))):
                 break
             done = True
@@ -389,7 +389,7 @@ class Memory:
                 theirs = decode_document(found, self._path)
                 with transaction(self._connection):
                     self.check()
-                    self._want(replace(row, rendered=theirs, wanted=self._merged(row, theirs)))
+                    self._put_document(replace(row, rendered=theirs, wanted=self._merged(row, theirs)))
                 continue
             if swaps == _SWAPS:
                 raise DocumentError(
@@ -410,7 +410,7 @@ class Memory:
     def _settle(self, row: Document, taken: str) -> None:
         """Keep what a swap displaced, if a person had saved it in the instant before."""
         new = row.wanted
-        if _is_torn(taken.encode(), row):  # put it back for a person to resolve
+        if _has_new_conflict(taken.encode(), row):  # put it back for a person to resolve
             self.disk.write_atomic(self._path, taken.encode())
             self._update(replace(row, swap=row.swap + 1))
             self.disk.remove(self._aside(row.swap))
@@ -420,7 +420,7 @@ class Memory:
             if taken.strip() and taken != row.rendered:
                 new = self._merged(row, taken)
             edits = difference(row.wanted, new)
-            self._want(replace(row, rendered=row.wanted, wanted=new, edits=edits, swap=row.swap + 1))
+            self._put_document(replace(row, rendered=row.wanted, wanted=new, edits=edits, swap=row.swap + 1))
         self.disk.remove(self._aside(row.swap))
 
     def _merged(self, row: Document, theirs: str) -> str:
@@ -487,9 +487,9 @@ class Memory:
     def _update(self, row: Document) -> None:
         with transaction(self._connection):
             self.check()
-            self._want(row)
+            self._put_document(row)
 
-    def _want(self, row: Document) -> None:
+    def _put_document(self, row: Document) -> None:
         Document.table.add(self._connection, row, "INSERT OR REPLACE")
 
 
@@ -500,7 +500,7 @@ def displaced_files(workspace: Workspace) -> list[Path]:
     return [workspace.root / name for name in names if _ASIDE.fullmatch(name)]
 
 
-def _is_torn(found: bytes | None, row: Document) -> bool:
+def _has_new_conflict(found: bytes | None, row: Document) -> bool:
     """Return whether the file has git's conflict markers that are not wanted there."""
     return is_conflicted((found or b"").decode(errors="replace")) and not is_conflicted(row.wanted)
 

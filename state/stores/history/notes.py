@@ -250,10 +250,10 @@ class Notes:
             if entry.end <= mark.end:
                 continue  # the last entry read before, which has not grown
             one = entry._replace(grows=mark.note) if entry.start < mark.end else entry
-            yield one, not (one.digest in seen or self._is_row(one.digest) or self._is_said(one))
+            yield one, not (one.digest in seen or self._is_row(one.digest) or self._is_row_by_text(one))
             seen.add(one.digest)
 
-    def _is_said(self, one: Entry) -> bool:
+    def _is_row_by_text(self, one: Entry) -> bool:
         """Return whether an unstamped note is a row by its text, because its file's time has changed meanwhile.
 
         An unfiled row came from the current scratch.md and may still be there when it is consumed. If the row being

@@ -139,7 +139,7 @@ def places(cache: Path, sources: Sources | None = None, model: Path | None = Non
             size = sum(path.stat().st_size for path in one.files() if path.exists())
             one.check(store)
         except (OSError, ValueError, StorageError) as error:
-            wrong = _said(error)
+            wrong = _one_line(error)
         found.append(Place(one.name, one.folder, size, wrong))
     return tuple(found)
 
@@ -165,11 +165,11 @@ def open_embedder(
             one.check(store)
             return one.load(one.folder, store, threads)
         except Exception as error:  # noqa: BLE001
-            faults.append(f"{one.folder if one.pinned else f'embeddings.model {model}'}: {_said(error)}")
+            faults.append(f"{one.folder if one.pinned else f'embeddings.model {model}'}: {_one_line(error)}")
     return Unavailable(f"{'; '.join(faults)}; until that is mended, search is by words only" if faults else MISSING)
 
 
-def _said(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
