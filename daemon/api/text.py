@@ -1,7 +1,7 @@
-"""Text: a reply as people at a terminal and agents read it, one text for both; programs get JSON.
+"""Text: replies as people at a terminal and agents read them; programs get JSON.
 
-What it quotes is memory: of a text in several rows the further ones are marked, so that none can be taken for another
-result, and characters that cannot be seen are escapes.
+Replies quote memory, so continuation rows of a quoted text are marked, lest one passes for another result, and
+invisible characters are escaped.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from state.dream import Dream
     from state.stores.history.bootstraps import BootstrapReceipt
 
-# So much of a search fits into one answer, some 8,000 tokens; the first result always does.
+# Characters of a search that fit into one answer, some 8,000 tokens; the first result is always shown.
 MOST_FOUND = 32_000
 _MOST_EVIDENCE, _MOST_QUOTED = 10, 1_000
 _MOST_FORGOTTEN = 160
@@ -42,13 +42,13 @@ _BAR = 20
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """Say how long ago, in words: "now", "5 min ago", "3 h ago", "12 d ago"."""
+    """Return how long ago: "now", "5 min ago", "3 h ago", "12 d ago"."""
     span = duration((now - moment).total_seconds())
     return "now" if span == "0 s" else f"{span} ago"
 
 
 def duration(seconds: float) -> str:
-    """Write a span in its largest unit that fits: s, min, h, d."""
+    """Return a time span in the largest unit that fits: s, min, h, d."""
     seconds = max(0.0, seconds)
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size or (seconds >= size and unit == "min"):
@@ -57,7 +57,7 @@ def duration(seconds: float) -> str:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay rows out under headers; the last column may be long."""
+    """Align rows under headers; the last column may be long."""
     widths = [max(len(row[column]) for row in (headers, *rows)) for column in range(len(headers))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -70,12 +70,12 @@ def _one_row(text: str) -> str:
 
 
 def _listed(*parts: str | None) -> str:
-    """Join the parts that there are, in one row."""
+    """Join the non-empty parts in one row."""
     return _one_row(", ".join(filter(None, parts)))
 
 
 def _cut(text: str) -> str:
-    """Return the beginning of a text that only shows where something comes from, in one row."""
+    """Return at most 1,000 characters of a text in one row, and how many more there are."""
     more = len(text) - _MOST_QUOTED
     return _one_row(text) if more <= 0 else f"{_one_row(text[:_MOST_QUOTED])}… [{counted(more, 'character')} more]"
 
@@ -84,12 +84,12 @@ def _cut(text: str) -> str:
 
 
 def note_text(reply: "NoteTaken") -> str:
-    """Say that it is kept, and since when."""
+    """Confirm a note, with its time and importance."""
     return f"noted {reply.at:%Y-%m-%dT%H:%M:%SZ}, importance {reply.importance:g}; the next search finds it"
 
 
 def mood_text(levels: "Mood") -> str:
-    """Show the levels and the mood, and what raised them in the hours that were asked for."""
+    """Show the levels, the mood, and the events of the requested hours that raised them."""
     every = zip(("dopamine", "cortisol", "oxytocin"), levels.now.levels, strict=True)
     rows = [f"{name:<9} {level:.2f} {'█' * round(level * _BAR):<{_BAR}}".rstrip() for name, level in every]
     felt = [
@@ -100,7 +100,7 @@ def mood_text(levels: "Mood") -> str:
 
 
 def superseded_text(reply: "Superseded") -> str:
-    """Say which of the two holds."""
+    """Say which of the two memories holds now."""
     older = f"{'holds again' if reply.undone else 'superseded'}: {_one_row(reply.older)}"
     return f"{older}\nholds: {_one_row(reply.newer)}"
 
@@ -109,7 +109,7 @@ def superseded_text(reply: "Superseded") -> str:
 
 
 def search_text(reply: "SearchReply") -> str:
-    """Show what was found, best first, as far as it fits into one answer."""
+    """Show the results, best first, as far as they fit into one answer."""
     verb, those = ("is", "it") if reply.unlikely == 1 else ("are", "them")
     unlikely = (
         f"{reply.unlikely} more {verb} near and unlikely; all: true (--all) shows {those}" if reply.unlikely else ""
@@ -140,14 +140,14 @@ def search_text(reply: "SearchReply") -> str:
 
 
 def how_likely(chance: float) -> str:
-    """Say a chance in [0, 1] in words: about half of the results that are called likely answer."""
+    """Return a chance in [0, 1] in words: about half of the results called likely answer the query."""
     return "likely" if chance >= 0.4 else "possible" if chance >= 0.15 else "unlikely"
 
 
 def _quoted(mark: str, text: str) -> Iterator[str]:
     first, *more = visible(text).split("\n")
     yield f"{mark} {first}"
-    yield from (f"   | {row}" for row in more)  # a text that goes on cannot be taken for the next result
+    yield from (f"   | {row}" for row in more)  # so that none passes for the next result
 
 
 def _left_rows(one: "Archived") -> Iterator[str]:
@@ -168,7 +168,7 @@ def _hit_rows(number: int, hit: "SearchHit") -> Iterator[str]:
 
 
 def _reasons(signals: "SearchSignals") -> Iterator[str]:
-    """Yield rows that say why a result stands where it does: what added to it, what moved it, what is beside it."""
+    """Yield rows that explain a result's rank: shares of its relevance, boosts, and neighbours in its session."""
     if signals.shares:
         shares = [
             f"{one.name} {one.share:+.2f} ({one.value:.2f} x {one.weight:g})" for one in signals.shares if one.value
@@ -186,7 +186,7 @@ def _reasons(signals: "SearchSignals") -> Iterator[str]:
 
 
 def bootstrap_text(reply: "BootstrapReply") -> str:
-    """Return what an agent reads, under the mark by which it is not learnt again from a transcript."""
+    """Return the bootstrap under the heading that keeps transcripts from teaching it again."""
     return f"{ABOUT}\n\n{reply.text}" if reply.text else "The memory is empty."
 
 
@@ -194,7 +194,7 @@ def bootstrap_text(reply: "BootstrapReply") -> str:
 
 
 def why_text(reply: "WhyReply") -> str:
-    """Tell the stories of the lines that are meant."""
+    """Show the history of each matching line."""
     return "\n\n".join([ABOUT, *("\n".join(_story(one)) for one in reply.lines)])
 
 
@@ -240,7 +240,7 @@ def _witnessed(one: "Evidence") -> Iterator[str]:
 
 
 def why_not_text(answer: "Answer") -> str:
-    """Give the reasons, and what to do about each."""
+    """List the reasons, with advice for each."""
     rows = list[str]()
     if (given := answer.receipt) is not None:
         how = f"{given.how} ({given.agent})" if given.agent else given.how
@@ -256,7 +256,7 @@ def why_not_text(answer: "Answer") -> str:
 
 
 def versions_text(reply: "Versions") -> str:
-    """List them in a table."""
+    """List the versions in a table."""
     if not reply.versions:
         return "no version yet; 'dreamd dream' makes the first"
     headers = ("version", "when", "cause", "added", "revised", "evicted", "notes", "tokens", "usd", "by")
@@ -279,12 +279,12 @@ def versions_text(reply: "Versions") -> str:
 
 
 def difference_text(reply: "Difference") -> str:
-    """Return the difference."""
+    """Return the diff, or that there is none."""
     return visible(reply.diff) or f"no difference between {reply.old} and {reply.new}"
 
 
 def restored_text(done: "RestoredVersion") -> str:
-    """Say which version it is now, and show what that changed."""
+    """Say which version it is now, and show the diff."""
     from daemon.explain.dream import unified_diff
 
     dream = done.dream
@@ -297,7 +297,7 @@ def restored_text(done: "RestoredVersion") -> str:
 
 
 def review_text(waiting: "ChangesToReview") -> str:
-    """Show what waits: of each change the old and the new lines and what it rests on, and how to decide."""
+    """Show each waiting change with its old and new lines and its evidence, and say how to decide."""
     rows = list[str]()
     for one in waiting.changes:
         rows.append(f"{one.number}  {heading(one)}")
@@ -316,13 +316,13 @@ def review_text(waiting: "ChangesToReview") -> str:
 
 
 def heading(change: "ChangeToReview") -> str:
-    """Say what the change does, where, and until when it waits."""
+    """Return what the change does, its section, and until when it waits."""
     state = "applied" if change.decision == "applied" else f"waits until {change.until:%Y-%m-%d}"
     return f"{change.action} · {change.section} · {state}"
 
 
 def grounds(change: "ChangeToReview") -> Iterator[str]:
-    """Yield a row for each thing that it rests on, and why it waits."""
+    """Yield a row for each piece of the change's evidence, and one that says why it waits."""
     for piece in change.evidence:
         who = f"{piece.trust} ({piece.speaker})" if piece.speaker else piece.trust
         heard = f", heard: {piece.heard}" if piece.heard else ""
@@ -334,7 +334,7 @@ def grounds(change: "ChangeToReview") -> Iterator[str]:
 
 
 def decided_text(done: "ChangesDecided") -> str:
-    """Say what became of the decisions."""
+    """Show the result of each decision."""
     words = {
         f"approved: version {done.version}": done.approved,
         f"undone: version {done.version}": done.undone,
@@ -358,7 +358,7 @@ def _named(numbers: Sequence[int]) -> str:
 
 
 def dream_text(reply: "Dreamt") -> str:
-    """Tell what the dream changed, what was refused, and what it cost."""
+    """Show what the dream changed, what was refused, and what it cost."""
     outcome = reply.outcome
     if outcome is None:
         return "the daemon dreams when it comes to it"
@@ -387,7 +387,7 @@ def dream_text(reply: "Dreamt") -> str:
 def change_rows(dream: "Dream") -> Iterator[str]:
     """Yield a row for each line that was added, revised or evicted.
 
-    A line that came and left in the same dream, since there was no room for it, is only counted.
+    A line that came and left in the same dream, for lack of room, is only counted.
     """
     born = {line.id for line in dream.came}
     passing = {line.id for line, _ in dream.left if line.id in born}
@@ -437,7 +437,7 @@ def _how(dream: "Dream") -> str:
 
 
 def status_text(value: "Status") -> str:
-    """Show how a workspace is, a row for each thing."""
+    """Show the status of a workspace, a row for each fact."""
     return "\n".join(_rows(_status_rows(value)))
 
 
@@ -488,7 +488,7 @@ def _dream(last: "LastDream | None", now: datetime) -> str:
 
 
 def _given(last: "BootstrapReceipt | None", now: datetime) -> str:
-    """Say what an agent was last given at session start."""
+    """Describe the last bootstrap that an agent got."""
     if last is None:
         return "no agent has read it yet ('dreamd init' shows how to connect one)"
     how = f"{ago(last.at, now)}, {last.how}{f' ({last.agent})' if last.agent else ''}: version {last.version}"
@@ -546,7 +546,7 @@ def daemon_text(overview: "DaemonStatus") -> str:
 
 
 def receipt_text(receipt: "Receipt") -> str:
-    """Say what was forgotten or would be, and what is left of it."""
+    """Show what was (or would be) forgotten, and what is left of it."""
     if receipt.lifted or not receipt.cut:
         return "it may be learnt again" if receipt.lifted else "it was not forgotten; nothing was changed"
     rows = ["an earlier forgetting was interrupted; it is finished with this one"] if receipt.went_on else []
@@ -568,7 +568,7 @@ def receipt_text(receipt: "Receipt") -> str:
 
 
 def findings_text(found: "Findings") -> str:
-    """List what was checked, sound or not."""
+    """List the result of every check."""
     return "\n".join(map(_finding, found.findings))
 
 
@@ -577,7 +577,7 @@ def _finding(one: "Finding") -> str:
 
 
 def repair_text(done: "Repair") -> str:
-    """Say what was broken, what came of it, what is still wrong, and where the originals are."""
+    """Show what was broken and repaired, what is still wrong, and where the originals are."""
     word, verb, rows = *(("broken", "would be done") if done.dry else ("mended", "done")), list[str]()
     for mend in done.mends:
         rows.append(f"{word:<8} {mend.about:<13} {mend.wrong}; {verb}: {mend.deed}")
@@ -590,7 +590,7 @@ def repair_text(done: "Repair") -> str:
 
 
 def configuration_text(shown: "Configuration") -> str:
-    """List the keys, each with its value, its origin, and what it means."""
+    """List the keys, each with its value, origin and meaning."""
     rows = list[str]()
     for one in shown.entries:
         default = "" if one.value == one.default else f" (default {one.default})"

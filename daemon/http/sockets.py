@@ -1,7 +1,7 @@
-"""Listener: the Unix socket and the port, bound before anything is served, so that an early client waits.
+"""Listener: the Unix socket and the port, bound before anything is served, so that early clients can wait.
 
-The lock of a file beside the socket is held for the daemon's whole life: of two daemons one is refused, and what a
-dead one left is nobody's. The socket is created with mode 0600 by a umask, not by a chmod afterwards.
+The daemon locks a file beside the socket for its whole life, so a second daemon is refused, and the socket of a dead
+one can be replaced. A umask creates the socket with mode 0600; a chmod afterwards would come too late.
 """
 
 import errno
@@ -23,7 +23,7 @@ _BACKLOG = 256
 
 @dataclass(frozen=True, slots=True)
 class PortKeys:
-    """The keys of the configuration that a port comes from, and what its 0 means."""
+    """The configuration keys of a port, for messages; `zero` says what port 0 means."""
 
     host: str = "http.host"
     port: str = "http.port"
@@ -31,7 +31,7 @@ class PortKeys:
 
     @property
     def advice(self) -> str:
-        """What to do about a port that cannot be had."""
+        """Return advice for a port that cannot be opened."""
         variable = f"DREAMD_{self.port.upper().replace('.', '__')}"
         return f"set {self.port} ({variable}) to another one, or to 0 for {self.zero}"
 
@@ -47,7 +47,7 @@ class Listener:
 
     @property
     def address(self) -> str:
-        """A path, or a URL."""
+        """Return its path or URL."""
         if self.path is not None:
             return str(self.path)
         host, port = self.socket.getsockname()[:2]
@@ -56,7 +56,7 @@ class Listener:
     def close(self) -> None:
         """Remove the socket's file, so that new clients find no daemon, and stop listening."""
         if self.path is not None and self.socket.fileno() >= 0:
-            with suppress(OSError):  # without its folder there is nothing to remove
+            with suppress(OSError):  # its folder may be gone
                 self.path.unlink()
         self.socket.close()
         if self.lock is not None:
@@ -64,10 +64,10 @@ class Listener:
 
 
 def open_socket(path: Path) -> Listener:
-    """Listen at a Unix socket with this path; a missing folder is created.
+    """Listen at a Unix socket; create a missing folder, and replace the socket of a dead daemon.
 
-    The socket of a dead daemon is replaced. Raise BusyError when a daemon has it, StorageError when something that is
-    no socket has the name or the folder cannot be used, ConfigError for a path too long for the kernel.
+    Raise BusyError if a daemon listens there, StorageError if the path is no socket or its folder cannot be used, and
+    ConfigError if the path is too long for the kernel.
     """
     if len(os.fsencode(path)) > MAX_SOCKET_BYTES:
         raise ConfigError(
@@ -91,7 +91,7 @@ def open_socket(path: Path) -> Listener:
 
 
 def _lock(path: Path, held: ExitStack) -> None:
-    """Hold the lock beside this path. Raise BusyError when a daemon has it."""
+    """Lock the file beside this path. Raise BusyError if a daemon has it."""
     file = os.open(path.with_name(f"{path.name}.lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     held.callback(os.close, file)
     try:
@@ -104,9 +104,9 @@ def _lock(path: Path, held: ExitStack) -> None:
 
 
 def open_port(host: str, port: int, token: str, keys: PortKeys = PortKeys()) -> Listener:
-    """Listen at this TCP address; port 0: any that is free. Errors name the keys that it comes from.
+    """Listen at this TCP address; port 0 means any free one. Errors name the configuration `keys`.
 
-    Raise BusyError when another program has it, ConfigError when this machine cannot listen there.
+    Raise BusyError if another program has the port, and ConfigError if this machine cannot listen there.
     """
     policy = port_policy(token)
     try:
