@@ -1,7 +1,7 @@
-"""Agreements: what several workspaces of a person say alike is proposed to the person's global one.
+"""Agreements: lines that several workspaces of a person share are proposed to the person's global workspace.
 
-The global workspace's dream, and its pass, look at the MEMORY.md of the other workspaces in the registry, those that
-this user has made or adopted, for reading only. Nothing is applied: what they agree on waits for the owner, who is
+Dreams and consolidation passes of the global workspace read the MEMORY.md of the other workspaces in the registry,
+which this user created or adopted. Nothing is applied: each shared line needs the owner's approval, and the owner is
 asked once.
 """
 
@@ -39,21 +39,21 @@ from state.text.words import counted, normalise
 from state.trust import Trust
 
 SECTIONS = (SectionName.PHENOTYPE, SectionName.BOND)
-"""Where a line may be true everywhere: who the agent is, and who its user."""
+"""The sections whose lines may hold in every workspace: who the agent is, and who its user is."""
 FEWEST = 2
-"""So many workspaces agree at least."""
+"""How many workspaces must share a line, at least."""
 _MOST_WORKSPACES = 100
 _LONGEST_MEMORY = 256 * 1024
 _MOST_OF_ONE = 100
 _MOST_WAITING = 20
 _MOST_CITED = 10
-# One workspace on a disk that hangs does not hold up the dream.
+# A workspace on a hanging disk must not hold up the dream.
 _PATIENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A line of one workspace, which is named by its root, and when its owner said so."""
+    """A line of one workspace, given by its root, and when its owner said it."""
 
     said_at: datetime
     workspace: str
@@ -63,7 +63,7 @@ class _Statement:
 
 @dataclass(slots=True)
 class _Others:
-    """What the other workspaces say, what they have forgotten, and whether each of them could be read."""
+    """Lines and tombstones of the other workspaces, and whether all of them could be read."""
 
     statements: list[_Statement] = field(default_factory=list)
     forgotten: list[Known] = field(default_factory=list)
@@ -71,15 +71,15 @@ class _Others:
 
 
 def propose_agreements(store: Store, now: datetime, environment: Mapping[str, str] = os.environ) -> int:
-    """Stage what the other workspaces agree on and the global one does not say; returns how many are new.
+    """Propose lines that other workspaces share and the global one lacks; return how many proposals are new.
 
-    Only in the global workspace. What is agreed on no longer waits no longer. What cannot be read of the others is
-    left out: nothing of them raises here.
+    Do nothing outside the global workspace. Withdraw proposals that are no longer shared. Workspaces that cannot be
+    read are skipped; their errors are not raised.
     """
     if not is_global(store.workspace.root, environment):
         return 0
     read = list[_Others]()
-    # By a thread that may be left behind, for a disk may hang.
+    # The thread is abandoned if a disk hangs.
     reader = threading.Thread(
         target=lambda: read.append(_read(store.workspace.root, environment)), name="agreements", daemon=True
     )
@@ -109,7 +109,7 @@ def propose_agreements(store: Store, now: datetime, environment: Mapping[str, st
 
 
 def _read(own: Path, environment: Mapping[str, str]) -> _Others:
-    """Read the other workspaces, a hundred at most."""
+    """Read at most a hundred of the other workspaces."""
     others = _Others()
     try:
         roots = [root for root in known(registry_path(environment)) if root != own]
@@ -122,14 +122,14 @@ def _read(own: Path, environment: Mapping[str, str]) -> _Others:
                 others.statements += _by_owner(workspace)
                 others.forgotten.append(tombstones_in(workspace.database))
         except (DreamdError, OSError, sqlite3.Error, ValueError):
-            others.all_read = False  # its own status says what is wrong with it
+            others.all_read = False  # its own status reports the problem
     return others
 
 
 def _by_owner(workspace: Workspace) -> Iterator[_Statement]:
-    """Return the lines that stand in a workspace's MEMORY.md by its owner's word, as its ledger knows them.
+    """Yield the owner's lines in a workspace's MEMORY.md, as its ledger has them.
 
-    What was written by hand since its last dream is not known yet: somebody else may have put it there.
+    Lines added by hand since its last dream are left out, because somebody else may have added them.
     """
     content = workspace.disk().read_optional(workspace.document, _LONGEST_MEMORY) or b""
     with open_unmigrated(workspace.database) as connection:
@@ -143,7 +143,7 @@ def _by_owner(workspace: Workspace) -> Iterator[_Statement]:
 
 
 def _agreements(statements: Sequence[_Statement]) -> list[list[_Statement]]:
-    """Return what at least two workspaces say in the same words: one statement of each, the first one first."""
+    """Return the lines that at least two workspaces share: one statement of each workspace, the oldest first."""
     by_text = defaultdict[str, dict[str, _Statement]](dict)
     for one in sorted(statements, key=lambda one: (one.said_at, one.workspace, one.text, one.section)):
         by_text[normalise(one.text)].setdefault(one.workspace, one)
@@ -153,7 +153,7 @@ def _agreements(statements: Sequence[_Statement]) -> list[list[_Statement]]:
 def _to_stage(
     store: Store, changes: Changes, found: Sequence[Sequence[_Statement]], forgotten: Sequence[Known]
 ) -> Iterator[StagedChange]:
-    """Return the agreements that are news, each as a new line."""
+    """Yield the shared lines that were not proposed, declined, deleted or forgotten before, each as a new line."""
     text, _ = read_document(store.workspace, store.connection)
     known = [*(one.change.operation.text for one in changes.agreements()), *store.lineage.tombstones()]
     known += [one.operation.text for one in changes.earlier()]

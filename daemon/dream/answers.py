@@ -1,4 +1,4 @@
-"""Answers: what a model was asked and answered in a dream, as it is kept: without secrets and what is forgotten."""
+"""Answers: a dream's requests and answers as they are stored, without secrets and forgotten texts."""
 
 import json
 from collections.abc import Callable
@@ -12,21 +12,21 @@ from state.stores.database.connection import transaction
 
 
 def without_secrets(answer: str, redaction: Redaction) -> str:
-    """Return the answer without its secrets; of JSON each text by itself, so that it stays JSON."""
+    """Return the answer with its secrets redacted; in JSON, string by string, so that it stays valid."""
     return answer if redaction.of(answer) == answer else _each_text(answer, redaction.of)
 
 
 def messages_of(request: Request) -> str:
-    """Return the messages of a request as JSON, to be kept. Its texts were redacted before they went into it."""
+    """Return the messages of a request as JSON. Its texts were redacted before it was made."""
     messages = [{"role": role, "content": text} for role, text in request.messages]
-    # A character that is none (half of a pair) is no reason to lose what was paid for.
+    # A lone surrogate must not lose an answer that was paid for.
     return json.dumps(messages, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def settle_answers(store: Store, dream: str) -> None:
-    """Take what is forgotten out of what is kept of this dream, which is over.
+    """Erase forgotten texts from the requests, answers and steps of a dream that has ended.
 
-    Where `retention.answers_days` is 0, nothing is kept of what was asked and answered.
+    With `retention.answers_days` at 0, delete its requests and answers.
     """
     connection = store.connection
     if not store.config.retention.answers_days:
@@ -55,7 +55,7 @@ def settle_answers(store: Store, dream: str) -> None:
 
 
 def _each_text(answer: str, change: Callable[[str], str]) -> str:
-    """Return the answer with each text of its JSON changed, names too; what is no JSON is one text."""
+    """Return the answer with every string of its JSON changed, keys included; treat other text as one string."""
     try:
         value = json.loads(answer)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""Checkpoints: the conversation of a dream under way, saved by LangGraph after each node in dreams.db.
+"""Checkpoints: the conversation of a dream in progress, which LangGraph saves to dreams.db after each node.
 
-A checkpoint lies in the workspace, so whoever made that may have written it. LangGraph's own form can name any class
-of any module, which is imported and called while it is read; here nothing but JSON is read, without a hook, and what
-holds any other form is thrown away like a damaged file: the dream begins anew.
+LangGraph's own format may name any class of any module, which is imported and called while it is read. Whoever can
+write the file could thereby run code, so only plain JSON is read. Any other format is dropped like a damaged file,
+and the dream begins anew.
 """
 
 import json
@@ -22,18 +22,18 @@ _JSON = "json"
 
 
 class JsonValues:
-    """LangGraph's serialiser for None, booleans, numbers, texts, and lists and tables of these; of nothing else."""
+    """A serialiser for LangGraph that accepts JSON values only."""
 
     def dumps_typed(self, obj: object) -> tuple[str, bytes]:
-        """Return the value as JSON; an exception, which LangGraph notes when a node fails, as its text.
+        """Return the value as JSON, and an exception, which LangGraph saves when a node fails, as its text.
 
-        Raises TypeError for a value of any other type.
+        Raise TypeError for a value that is not JSON.
         """
         value = f"{type(obj).__name__}: {obj}" if isinstance(obj, BaseException) else obj
         return _JSON, json.dumps(value).encode()
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:  # noqa: ANN401 - JSON has no better type
-        """Return the value of this JSON. Raises StorageError for any other form, of which no byte is looked at."""
+        """Return the value of this JSON. Raise StorageError for any other format, without reading it."""
         form, content = data
         if form != _JSON:
             raise StorageError(f"a checkpoint of the form {form!r:.40}, which dreamd never writes")
@@ -41,7 +41,7 @@ class JsonValues:
 
 
 def has_begun(store: Store, dream: str) -> bool:
-    """Return whether anything of this dream was saved; what cannot be read any more was not."""
+    """Return whether this dream has a readable checkpoint."""
     try:
         with checkpoints(store) as connection:
             rows = connection.execute(
@@ -51,20 +51,20 @@ def has_begun(store: Store, dream: str) -> bool:
         return any(one["channel_values"].get("messages") for one in saved)
     except sqlite3.OperationalError:
         raise
-    except Exception as error:  # noqa: BLE001 - of damaged bytes everything may come
+    except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
         store.notices.add(f"the checkpoints of dream {dream} are damaged ({error}), so it begins anew")
         return False
 
 
 def saver_of(connection: sqlite3.Connection) -> "SqliteSaver":
-    """Return what LangGraph saves a dream with."""
+    """Return LangGraph's checkpointer over this database."""
     from langgraph.checkpoint.sqlite import SqliteSaver
 
     return SqliteSaver(connection, serde=JsonValues())
 
 
 def drop(store: Store) -> None:
-    """Delete the checkpoints of a dream that has ended, with what others have left, and shrink the file."""
+    """Delete all checkpoints, once a dream has ended, and shrink the file."""
     if not (store.workspace.checkpoints / "dreams.db").exists():
         return
     with checkpoints(store) as connection:
@@ -76,9 +76,9 @@ def drop(store: Store) -> None:
 
 @contextmanager
 def checkpoints(store: Store, dream: str = "") -> Iterator[sqlite3.Connection]:
-    """Open the checkpoints of dreams under way; with an id, those of every other dream are deleted first.
+    """Open dreams.db; with a dream's id, first delete the checkpoints of every other dream.
 
-    A damaged file is replaced by a new one: it costs at most an answer that is paid again.
+    A damaged file is replaced by a new one, which costs at most one answer that is paid for again.
     """
     path = store.workspace.checkpoints / "dreams.db"
     make_private(path)
@@ -94,7 +94,7 @@ def checkpoints(store: Store, dream: str = "") -> Iterator[sqlite3.Connection]:
                 store.memory.disk.remove(part)
             connection = _opened(stack, str(path))
         _make_tables(connection)
-        if dream:  # a displaced process may have written on, and another failed to delete its own
+        if dream:  # left by a displaced process, or by one that failed to delete its own
             with connection:
                 connection.execute("DELETE FROM checkpoints WHERE thread_id <> ?", (dream,))
                 connection.execute("DELETE FROM writes WHERE thread_id <> ?", (dream,))
@@ -108,8 +108,8 @@ def _opened(stack: ExitStack, path: str) -> sqlite3.Connection:
     odd = connection.execute("SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index')").fetchone()
     if odd is not None:
         raise sqlite3.DatabaseError(f"a {odd[0]} in it that dreamd has not made: {odd[1]!r:.40}")
-    connection.execute("PRAGMA secure_delete = ON")  # what a finished dream has read does not stay in free pages
-    # A page that is damaged may be met at a write only; by then a dream has been thought.
+    connection.execute("PRAGMA secure_delete = ON")  # free pages must not keep what a finished dream has read
+    # A damaged page might otherwise be found only by a write, after the model has been paid.
     wrong = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if wrong != "ok":
         raise sqlite3.DatabaseError(wrong)

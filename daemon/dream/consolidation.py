@@ -1,10 +1,9 @@
-"""Consolidation: takes in what is new, merges duplicates, ages crystals, finds skills; without a model.
+"""Consolidation: takes in new input, merges duplicates, ages crystals and finds skills, all without a model.
 
     absorb ─> embed ─> merge duplicates ─> age ─> find skills ─> sweep
 
-Each step takes what waits for it (a queue, a watermark, a moment that has come) in batches. A batch is one short
-transaction that also says that it is done: a kill repeats the batch that it met, and no other. With nothing new a
-pass is a few look-ups, however large the store is.
+Each step works through its queue in batches. A batch is one short transaction that also records its completion, so
+a kill repeats at most one batch. Without new input a pass is a few look-ups, however large the store is.
 """
 
 from collections.abc import Callable
@@ -27,15 +26,16 @@ from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 
 COMPARE_BATCH = 64
-# An equal text is among the nearest to a crystal.
+# A duplicate of a crystal is among this many nearest neighbours.
 NEAREST = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Consolidation:
-    """What one pass did. `skills` is how many there are when they were found anew; `problems` are for a person.
+    """What one pass did.
 
-    `complete` is false when it was stopped: the rest waits for the next pass.
+    `skills`: how many there are, or None if they were not recomputed; `problems`: messages for a person.
+    `complete` is false if the pass was stopped; the next one does the rest.
     """
 
     notes: int = 0
@@ -52,17 +52,17 @@ class Consolidation:
 
     @property
     def changed(self) -> bool:
-        """Return whether anything was new, or moved."""
+        """Return whether the pass took in, moved or recomputed anything."""
         counts = (self.notes, self.turns, self.working, self.vectors, self.compared)
         moved = (self.archived, self.frozen)
         return any(counts) or any(moved) or self.skills is not None
 
 
 def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: False) -> Consolidation:
-    """Return one pass over a workspace that this process owns; `stop()` is called between batches.
+    """Run one pass over a workspace that this process owns; `stop()` is called between batches.
 
-    Transcripts that cannot be read are among the problems. Raises what the stores fail with: what was done until
-    then stays, and the next pass goes on.
+    Unreadable transcripts are reported as problems. Errors of the stores are raised; completed batches stay, and the
+    next pass continues from there.
     """
     absorbed = _absorb(store, now, stop)
     notes = absorb_notes(store, now, None, stop)
@@ -100,9 +100,9 @@ def _absorb(store: Store, now: datetime, stop: Callable[[], bool]) -> Absorbed:
 def merge_duplicates(
     store: Store, stop: Callable[[], bool] = lambda: False, most: int | None = None
 ) -> tuple[int, int]:
-    """Merge the crystals that wait to be compared with equal ones; return how many were compared, and merged.
+    """Merge crystals in the comparison queue with equal ones; return how many were compared, and how many merged.
 
-    Of what waits at most so many, the latest first.
+    Compare at most `most`, the latest first.
     """
     duplicates, count, merged = HiddenDuplicates(store.crystals), 0, 0
     batch = COMPARE_BATCH if most is None else min(most, COMPARE_BATCH)
@@ -119,7 +119,7 @@ def merge_duplicates(
 
 
 def _age(memory: Memory, crystals: Crystals, now: datetime, stop: Callable[[], bool]) -> tuple[int, int]:
-    """Archive what has faded; returns how many crystals were archived, and frozen."""
+    """Archive faded crystals; return how many were archived, and how many frozen."""
     archived = frozen = 0
     while not stop():
         memory.check()
@@ -131,14 +131,14 @@ def _age(memory: Memory, crystals: Crystals, now: datetime, stop: Callable[[], b
 
 
 def new_input(store: Store) -> int:
-    """Count pending notes, and crystals since the last dream.
+    """Count pending notes and crystals since the last dream, up to a thousand of each.
 
-    A thousand of each are counted. What dreams have passed over is no news: it comes along with what is.
+    The backlog that earlier dreams passed over does not count; it only accompanies new input.
     """
     return new_crystals(store.crystals, store.lineage) + store.notes.count().notes
 
 
 def new_crystals(crystals: Crystals, lineage: Lineage) -> int:
-    """Count the crystals that are new since the last dream; before the first one, those of the old MEMORY.md too."""
+    """Count the crystals since the last dream; before the first dream, include those of the former MEMORY.md."""
     seeds = 0 if lineage.last_version() else len(crystals.unseen_seeds())
     return crystals.undreamt_count() + seeds

@@ -1,4 +1,4 @@
-"""Memory: the port `graphs.ports.Memory` of a dream over the stores of one workspace, real or dry."""
+"""Memory: implements the port `graphs.ports.Memory` over the stores of one workspace, for real and for dry runs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -23,15 +23,15 @@ from state.stores.disk.looked_through import LookedThrough
 from state.stores.git.reading import note_git
 from state.stores.history.ledger import Ledger
 
-# A dream over more of them would take longer than a person waits, however short they are.
+# With more notes, however short, a dream would take longer than a person waits.
 MOST_NOTES = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Upto:
-    """The rows of the last crystal and of the last note that a dream has read, and the number of its next line.
+    """How far a dream has read: the last crystal's row, the last note's row, and the number of its next line.
 
-    A dream that an earlier dreamd began does not say the latter: 0, so that it begins anew.
+    `next_line` is 0 for a dream that was begun by an earlier dreamd, which did not save it; that dream begins anew.
     """
 
     crystal: int
@@ -41,15 +41,15 @@ class Upto:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceMemory:
-    """Reads and commits for real."""
+    """Reads from the stores and commits to them."""
 
     store: Store
     context_window: int | None = None
 
     def read(self, dream: str, reason: Reason, now: datetime, upto: "Upto | None" = None) -> Snapshot:
-        """Take in what arrived and read all that a dream needs: of the pending notes the oldest, as many as fit.
+        """Take in new notes and read all that a dream needs, with as many of the oldest pending notes as fit.
 
-        A dream that goes on reads what it had read, `upto` the same notes and crystals.
+        A resumed dream passes `upto`, and reads the same notes and crystals as before.
         """
         absorb_notes(self.store, now, most=MOST_NOTES)
         pending = self.store.notes.pending(self._bite)
@@ -74,61 +74,61 @@ class WorkspaceMemory:
 
     @contextmanager
     def trial(self, crystals: Sequence[Crystal]) -> Iterator[Trial]:
-        """Search as if these crystals were stored; nothing is written."""
+        """Search as if these crystals were stored, without writing them."""
         with closing(Beside(self._new(crystals), embedder_of(self.store))) as beside:
             at = crystals[0].created_at if crystals else _EPOCH
             yield _Trial(searcher_of(self.store, beside), at)
 
     def _new(self, crystals: Sequence[Crystal]) -> list[Crystal]:
-        """Return the crystals that may be learnt and that a search of the store would not show as they are."""
+        """Return the crystals that may be learned and that a search would not find in the store already."""
         stored = self.store.crystals
         crystals = stored.known(crystals)
         shown = {one.id for one in stored.by_keys(stored.keys(one.id for one in crystals).values()).values()}
         return [one for one in learnable(self.store.crystals, crystals) if one.id not in shown]
 
     def commit(self, dream: Dream) -> Dream:
-        """Commit the dream, write it into the files of agents, then embed what is new.
+        """Commit the dream, update the agents' files, then embed new crystals.
 
-        A dream that changes nothing makes no version; what it took in is consumed.
+        A dream that changes nothing makes no version, but consumes its input.
         """
         memory = self.store.memory
-        absorb_notes(self.store, utc_now())  # scratch.md is written anew with all that is pending then
+        absorb_notes(self.store, utc_now())  # so that scratch.md is rewritten with every pending note
         if self.store.lineage.version_of(dream.id) is None:
-            settle_document(self.store)  # git may have changed MEMORY.md since the dream has read it
+            settle_document(self.store)  # git may have changed MEMORY.md since the dream read it
         done = memory.consume(dream) if dream.changes_nothing and dream.number > 1 else memory.commit(dream)
         note_git(self.store.workspace, self.store.connection)
         write_agent_files(self.store)
         looked = LookedThrough(self.store.workspace, self.store.config.redaction)
         looked.redacted(done.after)
-        looked.keep()  # so that no session start has to
+        looked.keep()  # so that session starts need not
         embed_waiting(self.store)
         return done
 
 
 @dataclass(frozen=True, slots=True)
 class DryMemory(WorkspaceMemory):
-    """Reads without taking anything, commits nothing."""
+    """Reads without consuming anything, and commits nothing."""
 
     def read(self, dream: str, reason: Reason, now: datetime, upto: "Upto | None" = None) -> Snapshot:  # noqa: ARG002
-        """Read the pending notes; those that just arrived stay where they are."""
+        """Read the pending notes, including new ones, which stay in their files."""
         pending = self._bite.of(self.store.notes.each_pending(), lambda note: note)
         connection, config = self.store.connection, self.store.config
         made = learnable(self.store.crystals, (note_crystal(connection, config, note, now) for note in pending))
         ids = self.store.crystals.ids_of(one.digest for one in made)
         notes = [replace(one, id=ids.get(one.digest, one.digest)) for one in made]
         waiting = self.store.notes.count().notes - len(pending)
-        taken = list(enumerate((one.id for one in notes), 1))  # of no rows: the dream says how many it would take in
+        taken = list(enumerate((one.id for one in notes), 1))  # numbers stand in for rows
         return snapshot(self.store, notes, taken, dream, reason, now, max(0, waiting))
 
     def commit(self, dream: Dream) -> Dream:
-        """Write nothing: the dream is only shown."""
+        """Return the dream as it is: a dry run writes nothing."""
         return dream
 
 
 def commit_owners(ledger: Ledger, dream: Dream, reason: str, commit: Callable[[Dream], Dream]) -> Dream:
-    """Commit a version by the owner in a run of its own, which the caller ends.
+    """Commit a version by the owner under a ledger entry of its own, which the caller closes.
 
-    Raises ConflictError, and the run has failed, when they saved MEMORY.md in this instant.
+    Raise ConflictError, and record the run as failed, if the owner saved MEMORY.md at the same instant.
     """
     ledger.begin(dream.id, reason, dream.at)
     try:

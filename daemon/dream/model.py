@@ -1,4 +1,4 @@
-"""Model: the configured model of a dream, behind the ceilings of its workspace and of all workspaces."""
+"""Model: the configured model of a dream, limited by the ceilings of its workspace and of all workspaces."""
 
 import os
 from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call of a model that a dream is about to make, and the most that it may cost."""
+    """A model call that a dream is about to make, and its highest possible cost."""
 
     dream: str
     most: Call
@@ -32,10 +32,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Whoever has a dream dreamt, and what they are told of it.
+    """Callbacks of whoever runs a dream.
 
-    `asked` is told each call of a model before it is made, and None when it is recorded; `unread` the transcripts
-    that could not be read. `hide` says what is raised in place of a model's error.
+    `asked` gets each model call before it is made, and None once it is recorded; `unread` gets the problems of
+    transcripts that could not be read; `hide` returns the error to raise in place of a model's error.
     """
 
     asked: Callable[[Asked | None], None] = lambda _: None
@@ -44,7 +44,7 @@ class Listener:
 
 
 def model_for(config: Config, ledger: Ledger, dream: str, listener: Listener) -> Model | None:
-    """Return the configured model, its calls replayed, recorded and limited; None when none is configured."""
+    """Return the configured model, with its calls replayed, recorded and limited; None if none is configured."""
     name = config.model.name
     if name is None:
         return None
@@ -102,14 +102,14 @@ def _model(section: ModelSection, name: str, listener: Listener) -> "PricedModel
 
 
 class _HidingModel(LitellmModel):
-    """A model whose errors are those that `Listener.hide` makes of them."""
+    """A model that raises what `Listener.hide` makes of its errors."""
 
     def __init__(self, hide: Callable[[ModelError], ModelError], name: str, **settings: Any) -> None:  # noqa: ANN401
         super().__init__(name, **settings)
         self._hide = hide
 
     def ask(self, request: Request) -> Answer:
-        """Return one answer, with text in it."""
+        """Return one non-empty answer."""
         try:
             return super().ask(request)
         except ModelError as error:

@@ -1,4 +1,4 @@
-"""Progress: what each node of a dream did, in a few numbers for a person, told at once and kept in the ledger."""
+"""Progress: what each node of a dream did, in a few figures, reported at once and kept in the ledger."""
 
 import time
 from collections.abc import Callable
@@ -30,16 +30,16 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A node has finished; `figures` say what it did."""
+    """A finished node; `figures` says what it did."""
 
     node: str
     figures: str
 
 
 class StepRecord:
-    """The steps of one dream, each kept with the seconds since the one before it, then told to whoever listens.
+    """Records the steps of one dream in the ledger, each with the seconds since the last one, and reports them.
 
-    They wait until the dream has begun (`begin`), and longer where state.db is full or busy: no step fails a dream.
+    Steps are held back until the dream has begun (`begin`), and while state.db is full or busy: none fails a dream.
     """
 
     def __init__(self, kept: "Ledger", tell: Callable[[Step], None], now: Callable[[], datetime]) -> None:
@@ -51,8 +51,8 @@ class StepRecord:
         self._waiting: list[Finished] = []
 
     def __call__(self, step: Step) -> None:
-        """Keep and tell a finished step."""
-        from state.stores.history.ledger import Finished  # late: who only says what a step is needs no database
+        """Record and report a finished step."""
+        from state.stores.history.ledger import Finished  # late: a caller that only formats steps needs no database
 
         ended = time.monotonic()
         self._waiting.append(Finished(step.node, self._now(), ended - self._last, step.figures))
@@ -62,7 +62,7 @@ class StepRecord:
         self._tell(step)
 
     def begin(self, dream: str) -> None:
-        """Keep what waits, now that the dream has begun or goes on; the same several times in a row is one step."""
+        """Record the steps held back until the dream began or resumed; join consecutive steps of one node."""
         self._dream = dream
         self._waiting = [_joined(list(alike)) for _, alike in groupby(self._waiting, lambda step: step.node)]
         self._keep()
@@ -73,21 +73,21 @@ class StepRecord:
 
 
 def _joined(steps: "list[Finished]") -> "Finished":
-    """Return one step for these of the same node: a line for each of thousands of transcripts is no help."""
+    """Join steps of one node: one line for each of thousands of transcripts would help nobody."""
     more = f" and {len(steps) - _SHOWN} more" if len(steps) > _SHOWN else ""
     figures = "; ".join(step.figures for step in steps[:_SHOWN]) + more
     return replace(steps[-1], seconds=sum(step.seconds for step in steps), figures=figures)
 
 
 def gathered(snapshot: "Snapshot") -> Step:
-    """Say what a dream reads."""
+    """Return the step that says what a dream reads."""
     kinds = [piece.id[0] for piece in snapshot.evidence]
     figures = ", ".join(counted(kinds.count(kind), name) for kind, name in _KINDS.items() if kind in kinds)
     return Step("gather", figures or "nothing new")
 
 
 def answered(node: str, sheet: "Sheet") -> Step:
-    """Say what became of an answer."""
+    """Return the step that says what became of an answer's operations."""
     applied, waits = (sum(map(which, sheet.told)) for which in (lambda one: one.applied, lambda one: one.waits))
     mend = sum(one.mend for one in sheet.told) + len(sheet.unread)
     waiting = f", {waits} for the owner to decide" if waits else ""
@@ -95,6 +95,6 @@ def answered(node: str, sheet: "Sheet") -> Step:
 
 
 def evicted(dream: "Dream") -> Step:
-    """Say how the file came to fit."""
+    """Return the step that says how MEMORY.md was made to fit its budget."""
     gone = [line for line, why in dream.left if why is Why.EVICTED and line.section is not SectionName.POINTERS]
     return Step("evict", f"{counted(len(gone), 'line')} to pointers, {len(dream.after):,} characters")

@@ -1,4 +1,4 @@
-"""Restore: commits an older version of MEMORY.md anew, and makes what was consumed since pending again."""
+"""Restore: commits an older version of MEMORY.md as a new one, and makes what was consumed since pending again."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -32,15 +32,14 @@ RESTORED_IMPORTANCE = 0.7
 def restore(store: Store, number: int) -> Dream:
     """Commit MEMORY.md as it was in this version, as a new version.
 
-    Notes and crystals that later versions consumed are input again: the notes are pending, the bootstrap shows
-    them. To restore the version before a restore undoes it: what that gave back is consumed again, and decided as it
-    was. Lines that leave by it are crystals; what its owner had deleted then, and allowed since, is deleted again.
-    Of a later version whose record is gone or damaged, what the crystals say is input again, and the dream's problems
-    name it. Raises NotFoundError for a version that there is none of, ConflictError when its owner saved MEMORY.md in
-    this instant.
+    Notes and crystals that later versions consumed become input again; the notes are pending and in the bootstrap.
+    Restoring the version before a restore undoes that restore: its input is consumed again, and its decisions stand
+    again. Lines that leave are kept as crystals. Tombstones that were lifted since are set again. If the record of a
+    later version is missing or damaged, its crystals become input again, and `problems` names it. Raise NotFoundError
+    for an unknown version, ConflictError if the owner saved MEMORY.md at the same instant.
     """
     text = store.memory.text(number)
-    absorb_notes(store, utc_now(), most=None)  # scratch.md is written anew with all that is pending then
+    absorb_notes(store, utc_now(), most=None)  # so that scratch.md is rewritten with every pending note
     settle_document(store)
     before, problems = read_document(store.workspace, store.connection)
     standing = store.lineage.current_lines()
@@ -78,7 +77,7 @@ def restore(store: Store, number: int) -> Dream:
 
 
 def _later(memory: Memory, lineage: Lineage, number: int) -> tuple[list[Dream], dict[int, str]]:
-    """Return the records of the versions after this one; of those that cannot be read what is wrong, by version."""
+    """Return the records of the versions after this one, and for each unreadable record its problem, by version."""
     records, lost = list[Dream](), dict[int, str]()
     for version in lineage.versions_after(number):
         try:
@@ -92,8 +91,8 @@ def _later(memory: Memory, lineage: Lineage, number: int) -> tuple[list[Dream], 
 
 
 def _consumed_by(later: Sequence[Dream]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the crystals that are input again, and those that are no longer, so that all is as before these."""
-    was, is_ = dict[str, bool](), dict[str, bool]()  # whether each crystal was dreamt before them, and is now
+    """Return the crystals to make input again, and those to mark as consumed, to undo these versions."""
+    was, is_ = dict[str, bool](), dict[str, bool]()  # whether each crystal was consumed before them, and is now
     for record in later:
         is_restore = record.cause == RESTORE
         for crystals, dreamt in ((record.dreamt, not is_restore), (record.redreamt, True)):
@@ -107,7 +106,7 @@ def _consumed_by(later: Sequence[Dream]) -> tuple[tuple[str, ...], tuple[str, ..
 
 
 def _remarks(notes: Notes, number: int, later: Sequence[Dream]) -> tuple[Remark, ...]:
-    """Return how notes come to be pending, or consumed, as they were at this version: the first that tells knows."""
+    """Return the marks that make notes pending or consumed as at this version; the earliest later record decides."""
     then: dict[int, int | None] = dict.fromkeys(notes.consumed_after(number))
     told = set[int]()
     for one in (remark for record in later for remark in record.remarks):
@@ -118,20 +117,21 @@ def _remarks(notes: Notes, number: int, later: Sequence[Dream]) -> tuple[Remark,
     return tuple(Remark(note, now[note], was) for note, was in then.items() if note in now and now[note] != was)
 
 
-# Of a record that does not say what a change was before.
+# The decision before this one, for records that do not say it.
 _BEFORE = {
     Decision.APPROVED: Decision.WAITING,
     Decision.UNDONE: Decision.APPLIED,
-    Decision.OUTDATED: Decision.WAITING,  # by a restore, which is taken back
+    Decision.OUTDATED: Decision.WAITING,  # by a restore, which is undone here
     Decision.WAITING: Decision.APPROVED,
     Decision.APPLIED: Decision.UNDONE,
 }
 
 
 def _undecided(changes: Changes, later: Sequence[Dream]) -> tuple[Decided, ...]:
-    """Return the decisions by which changes are what they were before these versions.
+    """Return the decisions that bring changes back to their state before these versions.
 
-    What these staged waits no longer: it is input again. What was declined stays so, and what was forgotten is over.
+    Changes that these versions staged become outdated, since their input is pending again. Declined changes stay
+    declined, and forgotten ones become outdated.
     """
     before: dict[tuple[str, int], Decision] = {}
     for record in later:
@@ -153,14 +153,14 @@ def _undecided(changes: Changes, later: Sequence[Dream]) -> tuple[Decided, ...]:
 
 
 def _earlier(lineage: Lineage, text: str) -> tuple[Trust, tuple[str, ...]]:
-    """Return whose word a line was when it stood before, and the crystals that it rested on."""
+    """Return the trust and the evidence that a line had when it was in MEMORY.md before."""
     lives = [life for life in lineage.lives(text) if normalise(life.text) == normalise(text)]
     evidence = tuple(dict.fromkeys(crystal for life in lives for crystal in life.evidence))
     return (lives[0].trust, evidence) if lives else (Trust.OWNER, ())
 
 
 def _pointing(lineage: Lineage, changes: Sequence[Change]) -> Iterator[Change]:
-    """Give the pointers that come their crystals."""
+    """Yield the changes, with the pointers that they bring back linked to their crystals."""
     known = [*lineage.pointers(current=False), *lineage.pointers(current=True)]
     behind = {pointer.keywords: pointer.crystal for pointer in known}
 

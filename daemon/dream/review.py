@@ -1,6 +1,6 @@
-"""Review: carries out what the owner decides of staged changes, and wants of single lines; one version each.
+"""Review: carries out the owner's decisions on staged changes and edits of single lines, as one version each.
 
-Of single lines all is done or nothing. What nobody decided of staged changes is settled.
+Edits of lines are all or nothing. Staged changes that nobody decided in time are settled.
 """
 
 import hashlib
@@ -27,12 +27,12 @@ from state.stores.database.tables import Change
 from state.stores.history.changes import Changes
 from state.text.words import normalise
 
-# What may be decided of a change, by what it is.
+# The decisions that a change may get, by its state.
 DECISIONS: Mapping[Decision, tuple[Decision, ...]] = {
     Decision.WAITING: (Decision.APPROVED, Decision.DECLINED),
     Decision.APPLIED: (Decision.ACCEPTED, Decision.UNDONE),
 }
-# What a change that is reopened is again. One that applied by its owner's word is taken back by a restore.
+# The state of a change after it is reopened. An approved change is taken back by a restore instead.
 REOPENED: Mapping[Decision, Decision] = {
     Decision.DECLINED: Decision.WAITING,
     Decision.ACCEPTED: Decision.APPLIED,
@@ -45,7 +45,7 @@ _UNCHANGED = "nothing was changed; look at MEMORY.md as it is now"
 
 @dataclass(frozen=True, slots=True)
 class RefusedChange:
-    """A change that a guard refused although the owner wanted it; it waits on."""
+    """A change that the owner approved and a guard refused; it still needs a decision."""
 
     number: int
     refusal: Refusal
@@ -53,9 +53,9 @@ class RefusedChange:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of the owner's decisions, by the numbers of the changes. `dream` is the version that they made.
+    """What became of the owner's decisions, by the number of each change. `dream` is the version that they made.
 
-    `outdated`: their lines are no longer what they were.
+    `outdated`: changes whose lines have changed since.
     """
 
     dream: Dream | None
@@ -67,12 +67,11 @@ class Settled:
 def decide_changes(
     store: Store, decisions: Mapping[int, Decision], texts: Mapping[int, str], reopen: Collection[int] = ()
 ) -> Settled:
-    """Carry out the owner's decisions; what applies or is undone is one version. `texts` are the owner's own words.
+    """Carry out the owner's decisions; everything approved or undone becomes one version.
 
-    Those to `reopen` were declined or accepted: they wait, or can be undone, from now on. Nothing is decided when one
-    of them cannot be: raises NotFoundError for a number that is not open, or not known any more, UsageError for a
-    decision or a text that it cannot have, and ConflictError for one to reopen whose lines are no longer what they
-    were.
+    `texts` replaces the text of approved changes. Changes in `reopen` were declined or accepted, and become open
+    again. All or nothing: raise NotFoundError for a number that is unknown or not open, UsageError for a decision or
+    text that the change cannot have, and ConflictError if the lines of a change to reopen have changed.
     """
     settle_document(store)
     again = _to_reopen(store, reopen)
@@ -91,7 +90,7 @@ def decide_changes(
 
 
 def _to_reopen(store: Store, numbers: Collection[int]) -> dict[int, Decision]:
-    """Return what each of these changes is to be again."""
+    """Return the new state of each change to reopen."""
     again = dict[int, Decision]()
     lines = _lines(store) if numbers else ()
     for number in numbers:
@@ -107,7 +106,7 @@ def _to_reopen(store: Store, numbers: Collection[int]) -> dict[int, Decision]:
 
 
 def open_changes(store: Store) -> list[tuple[Change, bool]]:
-    """Return the changes that wait or applied, each with whether it is outdated."""
+    """Return the open changes (waiting, or applied), each with whether it is outdated."""
     waiting = Changes(store.connection).open()
     lines = _lines(store) if waiting else ()
     return [(one, _is_over(one, lines)) for one in waiting]
@@ -118,9 +117,10 @@ def _is_over(change: Change, lines: Sequence[CurrentLine]) -> bool:
 
 
 def settle(store: Store, now: datetime) -> int:
-    """Let go of the changes that waited too long or whose lines are gone; returns how many.
+    """Close changes that waited too long or whose lines are gone; return how many.
 
-    What one of them says anew becomes a note again, of the time when it was said, unless the owner changed its lines.
+    New information in a closed change becomes a note again, dated when it was said, unless the owner changed its
+    lines.
     """
     waiting = Changes(store.connection).open()
     if not waiting:
@@ -138,7 +138,7 @@ def settle(store: Store, now: datetime) -> int:
 
 
 def _require_possible(change: Change, decision: Decision, text: str | None) -> None:
-    """Return if this may be decided of the change. Raises UsageError."""
+    """Raise UsageError unless the change may get this decision and text."""
     possible = DECISIONS[change.decision]
     if decision not in possible:
         how = "waits" if change.decision is Decision.WAITING else "has applied"
@@ -186,18 +186,18 @@ def _carried(
 
 
 def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: datetime) -> None:
-    """Decide these, with a note for each that waited and says something that no line says."""
+    """Close these changes; write a note for each waiting one that says something no line says."""
     if not changes:
         return
     standing = {normalise(line.text) for line in _lines(store)}
     pending = {note.text for note in store.notes.each_pending()}
     for one in changes:
-        # What workspaces agree on stands in them: it is no news of this one.
+        # An agreement is in the other workspaces' files: it is not news in this one.
         note = _as_note(one) if one.decision is Decision.WAITING and not one.is_agreement else None
         if note is None or decision is Decision.CORRECTED or normalise(note.text) in standing:
             Changes(store.connection).decide(one.number, decision, now)
             continue
-        # In this order: a kill in between leaves a note that is pending, and is not written a second time.
+        # In this order, a kill in between leaves a pending note, which is not written a second time.
         if note.text not in pending:
             store.notes.say_again(note, store.config.redaction)
         absorb_notes(store, now, most=None)
@@ -206,7 +206,7 @@ def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: da
 
 
 def _as_note(change: Change) -> Note | None:
-    """Return what the change says, dated when that was said; None for one that says nothing new, or was forgotten."""
+    """Return the change as a note, dated when it was said; None if it says nothing new or was forgotten."""
     operation, evidence = change.change.operation, change.change.evidence
     is_tidying = bool(change.change.lines) and not evidence
     if operation.action is Action.EVICT or is_tidying or change.is_erased:
@@ -216,7 +216,7 @@ def _as_note(change: Change) -> Note | None:
 
 
 def _lines(store: Store) -> tuple[CurrentLine, ...]:
-    """Return the lines that stand in MEMORY.md as its owner left it."""
+    """Return the lines of MEMORY.md as its owner left it."""
     text, _ = read_document(store.workspace, store.connection)
     return lines_in(working(text), store.lineage.current_lines())
 
@@ -225,11 +225,11 @@ def _lines(store: Store) -> tuple[CurrentLine, ...]:
 
 
 def change(store: Store, wishes: Sequence[Wish], digest: str = "") -> tuple[Dream, Mapping[int, str]]:
-    """Carry out all of these wishes as one version; return it, and what each of them wrote, by its place.
+    """Carry out these edits of lines as one version; return it, and the text that each edit wrote, by its place.
 
-    `digest`: of the file that the person saw; empty: of any. Raises ConflictError when a line, or the file, is not
-    what the person saw, and RejectedError when a guard refuses one: the `fields` of its details name each wish by its
-    place. Nothing is changed then.
+    `digest` is that of the file the person saw (empty: not checked). All or nothing: raise ConflictError if a line or
+    the file has changed since, and RejectedError if a guard refuses an edit; the error's `fields` name each edit by
+    its place.
     """
     if not store.lineage.last_version():
         raise ConflictError("no dream has read MEMORY.md yet", "change the file, or run 'dreamd dream' first")
@@ -246,7 +246,7 @@ def change(store: Store, wishes: Sequence[Wish], digest: str = "") -> tuple[Drea
 
 
 def _refused(done: Carried) -> DreamdError:
-    """Return the error that says what stands against the wishes; a line that is not there comes first."""
+    """Return the error that lists why edits were refused; conflicts take precedence over guards."""
     conflicts = {place: one for place, one in done.refused.items() if one.guard == CONFLICT}
     fields = {
         f"changes.{place}{'.expected' if one.scope == 'expected' else ''}": one.figures
@@ -268,9 +268,9 @@ def _read(store: Store, now: datetime) -> Snapshot:
 def _committed(
     store: Store, dream: Dream, decided: Sequence[Decided], left: Collection[str], reason: str, detail: str
 ) -> Dream:
-    """Commit a version by the owner; what waits for lines of these folded texts is corrected by it.
+    """Commit a version by the owner, and mark waiting changes of the lines in `left` (folded texts) as corrected.
 
-    Raises ConflictError when they saved MEMORY.md in this instant, and its lines are not what they were.
+    Raise ConflictError if the owner saved MEMORY.md at the same instant and its lines have changed.
     """
     corrected = [
         one.decided(Decision.CORRECTED)

@@ -1,4 +1,4 @@
-"""Dream run: one dream from its input to its commit, and how it ended in the ledger."""
+"""Dream run: one dream from its input to its commit, with its outcome in the ledger."""
 
 import gc
 import sqlite3
@@ -44,17 +44,16 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite import SqliteSaver
 
 
-# For these one new note is enough: somebody asked, or it was decided with thresholds of its own
-# (`daemon.service.schedule`).
+# For these reasons one new note is enough: a person asked, or `daemon.service.schedule` applied its own thresholds.
 _IMPATIENT = {Reason.MANUAL, Reason.SESSION_END, Reason.FLOOR, Reason.PRESSURE, Reason.FIRST_BREATH}
 
 
-# So many of the newest crystals are compared with the others before a dream; the rest waits for a pass.
+# How many of the newest crystals a dream compares with all others; a consolidation pass compares the rest.
 COMPARED = 512
 
 
 class Mode(StrEnum):
-    """What becomes of a dream: committed, or only shown."""
+    """Whether a dream is committed or only shown."""
 
     AUTO = "auto"
     DRY = "dry"
@@ -62,7 +61,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A dream under way. `resumed`: it was interrupted, and goes on."""
+    """A dream in progress. `resumed`: it continues one that was interrupted."""
 
     id: str
     reason: Reason
@@ -74,9 +73,10 @@ class _Begun:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a dream ended. `pending` notes wait for the next one; `more`: and others, which are not counted.
+    """How a dream ended.
 
-    `changes` wait for the owner, old ones too.
+    `pending`: how many notes are left for the next dream; `more`: there are others, which were not counted.
+    `changes`: how many changes need the owner's approval, including those of earlier dreams.
     """
 
     dream: Dream
@@ -95,10 +95,10 @@ def dream_now(
     on_step: Callable[[Step], None] = lambda _: None,
     listener: Listener | None = None,
 ) -> Outcome:
-    """Go on with an interrupted dream, or run a new one.
+    """Resume an interrupted dream, or run a new one.
 
-    Raises NothingToDoError when there is too little that is new (the ledger says so), RejectedError when the guards
-    refused it (nothing is consumed), and whatever the model or the disk failed with (likewise).
+    Raise NothingToDoError if there is too little new input (the ledger records it), RejectedError if the guards
+    refused the dream, and any error of the model or the disk. After each of these every note is still pending.
     """
     now, steps, listener = utc_now(), StepRecord(store.ledger, on_step, utc_now), listener or Listener()
     if mode is not Mode.DRY and (outcome := _go_on(store, mode, steps, listener)) is not None:
@@ -120,7 +120,7 @@ def dream_now(
 
 
 def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None], listener: Listener) -> None:
-    """Take in everything new before a dream: the owner's lines, transcripts, notes, sessions; then clean up."""
+    """Take in everything new: the owner's edits, transcripts, notes and session items; then clean up."""
     settle_document(store)
     migrate(store, now)
     if settled := settle(store, now):
@@ -134,7 +134,7 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None], listen
     listener.unread(absorbed.problems)
     for problem in absorbed.problems:
         store.notices.add(problem)
-    notes = absorb_notes(store, now, most=BATCH)  # the oldest: a dream takes in no more of a long log
+    notes = absorb_notes(store, now, most=BATCH)  # a dream takes no more than the oldest of a long log
     items = maintain(store, now).promoted + hand_over(store, now)
     sweep(store, now)
     if notes or absorbed.turns:
@@ -149,7 +149,7 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None], listen
 
 @cache
 def _keep_what_is_loaded() -> None:
-    """Let no collection of garbage look at modules and the model, which stay: that takes a tenth of a second."""
+    """Exempt modules and the embedding model from garbage collection, which saves a tenth of a second."""
     gc.freeze()
 
 
@@ -166,9 +166,9 @@ def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> N
 
 
 def _go_on(store: Store, mode: Mode, steps: StepRecord, listener: Listener) -> Outcome | None:
-    """Finish an interrupted commit, then go on with an interrupted dream; None when there is none to go on with."""
-    store.memory.recover()  # a store that stays open: what its last dream had decided and failed to finish
-    # A restore that was killed after a killed dream leaves two.
+    """Finish an interrupted commit, then resume an interrupted dream; return None if there is none to resume."""
+    store.memory.recover()  # in a store that stays open, the last commit may have failed half way
+    # There can be two: a dream that was killed, and a restore that was killed after it.
     while (unfinished := store.ledger.unfinished()) is not None:
         if (outcome := _resume(store, unfinished, mode, steps, listener)) is not None:
             return outcome
@@ -176,7 +176,7 @@ def _go_on(store: Store, mode: Mode, steps: StepRecord, listener: Listener) -> O
 
 
 def _resume(store: Store, run: Run, mode: Mode, steps: StepRecord, listener: Listener) -> Outcome | None:
-    """Go on with a dream that was killed; None when it had said nothing, or can no longer be finished."""
+    """Resume a dream that was killed; return None if it was committed, or killed before its first checkpoint."""
     version = store.lineage.version_of(run.id)
     if version is not None:
         store.ledger.end(run.id, "committed", "finished after an interruption", utc_now(), version)
@@ -198,19 +198,17 @@ def _run(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> Outcom
     try:
         begun, snapshot, ended = _dreamt(store, begun, on_step)
     except (FencedError, StoppedError, sqlite3.OperationalError):
-        # The next dream goes on with this run: it is the next owner's, the daemon's after its restart, or state.db
-        # was full or busy.
+        # The run stays open, and the next dream resumes it: another process took over, the daemon is stopping, or
+        # state.db was full or busy.
         raise
     except Exception as error:
-        # What is decided is finished by the next dream, which then ends this run.
+        # If the version is committed, the next dream finishes the rest and ends this run.
         if not is_dry and store.lineage.version_of(dream) is None:
             code = error.code if isinstance(error, DreamdError) else type(error).__name__
             store.ledger.end(dream, "failed", f"{code}: {error}", utc_now())
             settle_answers(store, dream)
             drop(store)
-        if begun.resumed and not isinstance(
-            error, DreamdError
-        ):  # of damaged, or forged, checkpoints everything may come
+        if begun.resumed and not isinstance(error, DreamdError):  # damaged or forged checkpoints may raise anything
             raise StorageError(
                 f"the interrupted dream {dream} cannot go on ({type(error).__name__}: {error}) and is given up",
                 "nothing was consumed, run 'dreamd dream' again",
@@ -225,9 +223,10 @@ def _run(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> Outcom
 
 
 def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tuple[_Begun, Snapshot, Ended]:
-    """Return what a dream has read, and how it ended. One without a model, or without news, is no conversation.
+    """Run the dream; return what it read and how it ended.
 
-    One that cannot go on with what it has read is returned as one that has just begun.
+    Without a model, or without new input, there is no conversation and LangGraph is not used. A resumed dream begins
+    anew, and is returned as not resumed, if what it had read is no longer what is there.
     """
     dream, mode = begun.id, begun.mode
     model = model_for(store.config, store.ledger, dream, begun.listener)
@@ -265,7 +264,7 @@ def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tup
 
 
 def _streamed(dreamer: Dreamer, saver: "SqliteSaver | None", begun: _Begun, on_step: Callable[[Step], None]) -> None:
-    """Have LangGraph run the nodes; what each came to is reported once its checkpoint is saved."""
+    """Run the nodes with LangGraph; report each result after its checkpoint is saved."""
     graph, thread = graph_of(dreamer, saver), _thread(begun.id)
     start: Any = None if begun.resumed else {"messages": [], "usage": [], "failure": "", "upto": []}
     durability: Any = {"durability": "sync"} if saver else {}
@@ -292,9 +291,9 @@ def _report_end(ended: Ended, on_step: Callable[[Step], None]) -> None:
 
 
 def _count_refused(config: Config, ledger: Ledger, snapshot: Snapshot, dream: Dream | None) -> None:
-    """Count the inputs that a model was shown and that come again: a note that no operation took in, three times.
+    """Count how often the model was shown an input and did not use it; after three times it is not asked again.
 
-    Of a dream that was refused as a whole that is all of them.
+    If the whole dream was refused, every input that was shown counts.
     """
     pieces = [piece for piece in snapshot.evidence if piece.id not in snapshot.unasked]
     if dream is not None:

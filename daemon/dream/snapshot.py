@@ -1,4 +1,4 @@
-"""Snapshot: everything that a dream reads: MEMORY.md as its owner left it, what is new, and what the ledger has."""
+"""Snapshot: everything a dream reads: MEMORY.md as its owner left it, new input, and the ledger."""
 
 import os
 import re
@@ -48,17 +48,17 @@ from state.trust import Trust
 
 MAX_CRYSTALS = 50
 MAX_GAPS = 5
-# Read so many before ranking: an explicit question may be asked less often than accidental ones.
+# How many are read before ranking: explicit questions may be asked less often than accidental ones.
 MAX_GAP_SOURCES = 200
 MAX_SKILLS = 8
 MAX_CONSTRAINTS = 50
 MAX_WORKING = 20
 MAX_FELT = 200
-# The age taken for text from before dreamd, so that whatever is new counts as newer.
+# The assumed age of text from before dreamd, so that all new input counts as newer.
 OLD_TEXT_AGE = timedelta(days=30)
-# What begins an item of a list. A number without its dot belongs to the text.
+# The marker of a list item. A number without a dot is part of the text.
 _MARKER = re.compile(r"^(?:[-*+]|\d{1,9}[.)])(?:\s+|$)")
-# Crystals of these origins may have exactly the text of a line.
+# Origins of crystals whose text may equal a line exactly.
 _LINE_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.DREAM, Origin.EVICTED)
 
 
@@ -72,9 +72,10 @@ def snapshot(
     waiting: int = 0,
     newest: int | None = None,
 ) -> Snapshot:
-    """Read for a dream over these notes; `taken` are their rows with their crystals, `waiting` counts those left.
+    """Return the snapshot for a dream over these notes.
 
-    `newest` is the row of the last crystal that it may read (None: of the last that there is).
+    `taken` pairs each note's row with its crystal's id, `waiting` counts the notes left for later dreams, and
+    `newest` is the highest crystal row that the dream may read (None: no limit).
     """
     newest = store.crystals.newest() if newest is None else newest
     read = _standing(store, dream, reason, now)
@@ -84,7 +85,7 @@ def snapshot(
     evidence = (*_evidence(store, read.lines, notes, now, newest), *numbered(Kind.FEED, feed), *old_pieces)
     named = named_by_notes(store, read.lines)
     replaced = set(chain.from_iterable(named.values()))
-    # A note that a later one replaces is consumed, and becomes no line.
+    # A note that a later note replaces is consumed without becoming a line.
     gone = tuple(piece.crystal for piece in evidence if piece.crystal in replaced)
     evidence = tuple(
         replace(piece, replaces=named.get(piece.crystal, ())) for piece in evidence if piece.crystal not in replaced
@@ -105,16 +106,16 @@ def snapshot(
 
 
 def standing(store: Store, dream: str, now: datetime) -> Snapshot:
-    """Read for the owner's own change of lines: MEMORY.md and what guards it, and no input.
+    """Return the snapshot for a change by the owner: MEMORY.md and its constraints, without input.
 
-    What waits for the next dream is as new to it as it was before.
+    Pending input stays pending.
     """
     left = Meta(store.connection).get(NOTES_LEFT)
     return replace(_standing(store, dream, Reason.MANUAL, now), waiting=int(left or 0))
 
 
 def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapshot:
-    """Read MEMORY.md as its owner left it, with what its owner decides."""
+    """Return a snapshot of MEMORY.md as its owner left it, with the owner's decisions."""
     text, problems = read_document(store.workspace, store.connection)
     document = working(text)
     present = {block.key for _, block in document.lines()}
@@ -147,16 +148,16 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
         forgotten=store.crystals.forgotten.tombstones(),
         policy=store.config.dream.policy,
         handwritten=tuple(sorted(store.lineage.handwritten())),
-        # Of the global workspace every project is given The Bond.
+        # Every project is given The Bond of the global workspace.
         notes_in=SectionName.BOND if is_global(store.workspace.root, os.environ) else SectionName.CONTEXT,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What lines rest on, by their ids: when the latest of it was said, and by what all of it is superseded.
+    """What is known of the evidence of lines, by line id. Lines without known evidence are left out.
 
-    `since` says since when; of a line that rests on nothing known there is nothing.
+    `said_at`: when its latest piece was said; `newer`: the crystal that supersedes all of it; `since`: since when.
     """
 
     said_at: Mapping[str, datetime]
@@ -165,7 +166,7 @@ class Grounds:
 
 
 def grounds_of(lineage: Lineage, crystals: Crystals, lines: Sequence[CurrentLine]) -> Grounds:
-    """Return what these lines rest on."""
+    """Return what is known of these lines' evidence."""
     evidence = lineage.evidence()
     every = crystals.keys({crystal for line in lines for crystal in evidence.get(line.id, ())})
     known = Supersessions(crystals).among(every.values())
@@ -178,7 +179,7 @@ def grounds_of(lineage: Lineage, crystals: Crystals, lines: Sequence[CurrentLine
         if keys:
             said_at[line.id] = max(said[key] for key in keys)
         newer = {known.current[key] for key in keys if key in known.current} - keys
-        # Of a line that says several things, those that are still so keep it.
+        # A line with several pieces of evidence is superseded only if all of them are.
         if newer and keys <= known.current.keys():
             newest = max(newer, key=lambda key: rows[key].created_at)
             superseding[line.id], since[line.id] = rows[newest], last[newest]
@@ -207,7 +208,7 @@ def _piece(crystal: Crystal, kind: Kind) -> Evidence:
 
 
 def _felt(lineage: Lineage, feelings: Feelings, hormones: Hormones, now: datetime) -> Felt:
-    """Return what was felt since the last dream."""
+    """Return the feelings recorded since the last dream, and the highest level of each hormone."""
     events, _ = feelings.events(lineage.last_dream_at(), now, MAX_FELT)
     levels = [hormones.levels, *(one.after.levels for one in events)]
     dopamine, cortisol, oxytocin = (max(level) for level in zip(*levels, strict=True))
@@ -218,16 +219,16 @@ def _felt(lineage: Lineage, feelings: Feelings, hormones: Hormones, now: datetim
 def _evidence(
     store: Store, lines: Sequence[CurrentLine], notes: Sequence[Crystal], now: datetime, newest: int
 ) -> tuple[Evidence, ...]:
-    """Give ids to the notes, new crystals, questions, skills and open session items that a dream takes in.
+    """Number the notes, new crystals, questions, skills and open session items that are input of a dream.
 
-    What a page or a tool said is no input: it stays a crystal that a search shows, and nothing can launder it.
+    What a page or a tool said is excluded, so that no dream can launder it; searches still find its crystals.
     """
     as_notes = {crystal.id for crystal in notes}
     fresh = store.crystals.undreamt(MAX_CRYSTALS + len(notes), newest)
     latest = [one for one in fresh if one.id not in as_notes][:MAX_CRYSTALS]
     rows = store.crystals.keys({one.id for one in latest})
-    news = sorted(latest, key=lambda one: (one.created_at, rows[one.id]))  # as it was said
-    # A restore gives notes of before there were rows of them back.
+    news = sorted(latest, key=lambda one: (one.created_at, rows[one.id]))  # in the order they were said
+    # A restore may bring back notes from before notes were rows.
     written = [*notes, *(one for one in news if one.origin is Origin.SCRATCH)]
     every = (
         *numbered(Kind.NOTE, [_piece(crystal, Kind.NOTE) for crystal in written]),
@@ -245,7 +246,7 @@ def _old_piece(redaction: Redaction, line: CurrentLine) -> Evidence:
 
 
 def _gaps(lineage: Lineage, questions: Questions, lines: Sequence[CurrentLine], now: datetime) -> list[Evidence]:
-    """Return the questions that were asked since the last dream, and that no line asks."""
+    """Return the questions asked since the last dream that are not in a line yet."""
     since, said = lineage.last_dream_at(), [question_key(line.text) for line in lines]
     fresh = [gap for gap in questions.open(MAX_GAP_SOURCES) if gap.last_at > since]
     return [
@@ -263,7 +264,7 @@ def _skills(connection: Connection, crystals: Crystals, now: datetime) -> list[E
 
 
 def _working(connection: Connection, redaction: Redaction, now: datetime) -> list[Evidence]:
-    """Return items of open sessions: context for a dream, but no input that would start one."""
+    """Return items of open sessions: context for a dream, but not input that would start one."""
     return [
         Evidence("", Kind.WORKING, one.text, one.importance, one.trust, one.created_at)
         for one in open_items(connection, redaction, now, MAX_WORKING)
@@ -291,7 +292,7 @@ def _genome(workspace: Workspace, disk: Disk) -> tuple[str, ...]:
 
 
 def _old_text(lineage: Lineage, text: str, now: datetime) -> tuple[tuple[CurrentLine, ...], ...]:
-    """Return the lines above the rule, from before the first dream, heading by heading; from the second dream on."""
+    """Return the text from before the first dream as lines, one tuple per heading; none in the first dream."""
     parts = split_seed(text)
     if parts is None or not lineage.last_version():
         return ()
@@ -310,9 +311,9 @@ def _old_text(lineage: Lineage, text: str, now: datetime) -> tuple[tuple[Current
 
 
 def _offered(lineage: Lineage, sections: Sequence[Sequence[CurrentLine]]) -> tuple[CurrentLine, ...]:
-    """Return the old text that a dream may take in: whole sections, as many lines as may leave in one dream.
+    """Return the old text offered to a dream: whole sections, with at most as many lines as may leave in one dream.
 
-    Those that one dream leaves where they are wait until the others have had their turn.
+    Dreams take turns: what one leaves in place is offered again after all other batches.
     """
     batches: list[tuple[CurrentLine, ...]] = []
     for section in sections:
@@ -326,10 +327,10 @@ def _offered(lineage: Lineage, sections: Sequence[Sequence[CurrentLine]]) -> tup
 
 
 def _budget(store: Store, text: str, document: Document, old_text: Sequence[CurrentLine]) -> int:
-    """Return how many characters the file may have: the reader's budget, or more while old text is in it.
+    """Return how many characters MEMORY.md may have: the reader's budget, or more while it has old text.
 
-    The first dream has half a budget of its own below that text; later ones let it stand within its share. The
-    owner's own text beside the sections takes at most half a budget from them.
+    The first dream gets half a budget below the old text; later dreams keep that text within its share. Text that
+    the owner keeps outside the seven sections takes at most half of the budget from them.
     """
     budget = project_budget(store.workspace, store.config.dream.context_window, store.config.redaction)
     if text.strip() and not store.lineage.last_version():

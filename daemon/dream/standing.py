@@ -1,4 +1,4 @@
-"""Standing lines: MEMORY.md as it is in the file now, each line with what is known of it, by a few queries in all."""
+"""Standing lines: the lines of MEMORY.md as it is now, with what the ledger knows of each, in a few queries."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ from state.stores.history.changes import Changes
 from state.text.words import normalise
 from state.trust import Trust
 
-# More of a line is not shown: no dream writes a longer one. So much more is looked at, as a secret may stand there.
+# How much of a line is shown; no dream writes a longer one. Secrets are looked for in this many times as much.
 SHOWN_CHARACTERS = 1_000
 _LOOKED_AT = 4
 SEED = "seed"
@@ -33,12 +33,12 @@ _DAY_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of MEMORY.md. `id` is empty as long as no version knows it; it was written by hand then.
+    """A line of MEMORY.md. `id` is empty if no version has it yet, because it was written by hand.
 
     `cut`: only its beginning is shown. `author`: a model, extractive, owner, restore, or seed for text from before
-    the first dream. `evidence` counts the crystals that it rests on. `superseded_by` is the text of what holds now,
-    where all of these are superseded. `applied` is the number of the change that wrote it and can be undone,
-    `waiting` of one that waits to change it. A pointer has its `keywords` and the id of its `crystal`.
+    the first dream. `evidence`: how many crystals support it. `superseded_by`: the text that supersedes all of them.
+    `applied`: the number of the change that wrote it and can be undone; `waiting`: of a change to it that needs
+    approval. A pointer has its `keywords` and the id of its `crystal`.
     """
 
     id: str
@@ -62,9 +62,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class SectionLines:
-    """A heading with its lines, in the order of the file. `name` is empty for what stands outside of the seven.
+    """A heading with its lines, in file order. `name` is empty outside the seven sections.
 
-    `heading` is as it is written, empty for what stands above the first one.
+    `heading` is as written, and empty for text above the first heading.
     """
 
     name: str
@@ -74,10 +74,10 @@ class SectionLines:
 
 @dataclass(frozen=True, slots=True)
 class StandingLines:
-    """MEMORY.md as it is in the file now. `version` is the last one, `budget` the characters that a reader takes.
+    """MEMORY.md as it is now. `version` is the last one, `budget` the number of characters that an agent reads.
 
     `digest` is the SHA-256 of the file, empty without one. `more` counts the headings and lines after these.
-    `problems`: why this is not the file, if it is not.
+    `problems`: why these lines are not those of the file, if they are not.
     """
 
     version: int
@@ -90,14 +90,14 @@ class StandingLines:
 
 
 def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_000) -> StandingLines:
-    """Return the headings and lines from this place on, at most so many of both together."""
+    """Return at most `limit` headings and lines, from place `start` on."""
     content = store.memory.disk.read_optional(store.workspace.document)
     text, problems = read_document(store.workspace, store.connection)
     parts = parse(text).parts
     blocks = [(part.name, block) for part in parts if part.name is not None for block in part.lines]
     known = match(store.lineage.current_lines(), [(name, block.text) for name, block in blocks])
     lines = {id(block): line for (_, block), line in zip(blocks, known, strict=True) if line is not None}
-    # A heading, which stands above the lines of its part, is None.
+    # None stands for the heading of a part, above its lines.
     places = [(part, block) for part in parts for block in ((None,) if part.heading else ()) + part.lines]
     chosen = places[start : start + limit]
     line_of = _reader(store, list(lines.values()), text, now)
@@ -120,7 +120,7 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
 
 
 def shown(redaction: Redaction, text: str) -> tuple[str, bool]:
-    """Return a text as it is shown, without secrets, and whether it was cut."""
+    """Return the text redacted and cut to `SHOWN_CHARACTERS`, and whether it was cut."""
     beginning = redaction.of(text[: _LOOKED_AT * SHOWN_CHARACTERS])
     return beginning[:SHOWN_CHARACTERS], len(text) > SHOWN_CHARACTERS
 
@@ -128,7 +128,7 @@ def shown(redaction: Redaction, text: str) -> tuple[str, bool]:
 def _reader(
     store: Store, lines: Sequence[CurrentLine], text: str, now: datetime
 ) -> Callable[[Part, Block, CurrentLine | None], Line]:
-    """Return what reads a line of a part with what the ledger knows of it; that is asked once for all."""
+    """Return a function that makes the `Line` of a block; the ledger is queried once for all lines."""
     grounds = grounds_of(store.lineage, store.crystals, lines)
     authors, evidence = store.lineage.authors(), store.lineage.evidence()
     handwritten, changes = frozenset(store.lineage.handwritten()), Changes(store.connection).open()

@@ -106,7 +106,7 @@ class Logins:
     def session(self, cookies: tuple[str, ...], user: Callable[[], int | None] = lambda: None) -> Session | None:
         """Return the session that these Cookie headers name; None if there is none, or it is another user's.
 
-        A browser sends its cookies to every program at 127.0.0.1, whoever runs it. `user`: the client's uid if known.
+        A browser sends its cookies to every program at 127.0.0.1, whoever runs it. `user` returns the client's uid.
         """
         for shown in _ids(cookies):
             digest = self._digest("session", shown)

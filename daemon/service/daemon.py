@@ -1,8 +1,8 @@
-"""Daemon: keeps workspaces, dreams in each when its time has come, and serves HTTP, MCP and the command line.
+"""Daemon: keeps workspaces, runs their dreams when they are due, and serves HTTP, MCP and the command line.
 
     registry, configuration ─> Daemon: a ManagedWorkspace with a thread for each ─> Keeper (lock, stores) ─> Jobs
                                              ▲
-                        files that changed, clients' requests, a moment that has come
+                        changed files, clients' requests, scheduled times
 
 Clients' threads work through `DaemonAccess`. The decisions are pure functions of `daemon.service.schedule`; a dream
 is `daemon.dream.run`.
@@ -38,15 +38,15 @@ from daemon.workspace.vector_index import Embedding
 from state.errors import DreamdError, NotKeptError, UnknownWorkspaceError, UsageError
 from state.stores.disk.workspace import Workspace
 
-# How long a start or a reload waits for the folders of all entries to be looked up: what is on a disk that hangs is
-# taken up when it answers, and holds up nothing.
+# How long a start or a reload waits for all entries to be looked up. Workspaces on a hanging disk join when the disk
+# answers.
 _LOOK_UP_SECONDS = 1.0
-# Wall and monotonic clock apart by this much: the machine slept, or the clock was set.
+# If wall clock and monotonic clock differ by this much, the machine slept or the clock was set.
 _GAP = timedelta(seconds=90)
 
 
 class Daemon:
-    """The running daemon, as `DaemonApi`: `start` it, use it from any thread, `stop` it."""
+    """The running daemon, which implements `DaemonApi`: `start` it, use it from any thread, `stop` it."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Daemon:
         folders: tuple[Path, ...] = (),
         opening: Callable[[Path], Workspace] = open_workspace,
     ) -> None:
-        """Read the configuration by `load`; `folders` are kept beside those that registry and configuration name."""
+        """Read the configuration with `load`; `folders` are kept in addition to registry and configuration."""
         self._load = load
         self.config = load()
         self._since = utc_now()
@@ -64,10 +64,14 @@ class Daemon:
         jobs = Jobs(self.metrics, self._stopping)
         self._shared = Shared(lambda: self.config, self._embedding, opening, jobs, self._stopping)
         self._listing = WorkspaceList(registry_path(os.environ), folders, home(os.environ))
-        self._lock = threading.Lock()  # of `_listing` and `_managed`; no workspace's folder is touched under it
+        self._lock = (
+            threading.Lock()
+        )  # guards `_listing` and `_managed`; never held while a workspace's folder is touched
         self._managed: dict[str, ManagedWorkspace] = {}
-        self._looked_up = threading.Event()  # all entries, but those on a disk that does not answer in a second
-        self.last_tick = time.monotonic()  # the watchdog goes by it
+        self._looked_up = (
+            threading.Event()
+        )  # set once all entries are looked up, except on disks that did not answer in a second
+        self.last_tick = time.monotonic()  # read by the watchdog
         self._ticking = threading.Thread(target=self._tick, name="ticking", daemon=True)
         self._config_problem: Problem | None = None
         self._bound = (self.config.http.host, self.config.http.port)
@@ -75,20 +79,20 @@ class Daemon:
         self.port_problem: Problem | None = None  # why it has no port
 
     def trim(self) -> None:
-        """Free what is not needed now: an idle embedding model."""
+        """Unload an idle embedding model."""
         if minutes := self.config.embeddings.idle_minutes:
             self._embedding.rest(minutes * 60)
 
     # ------------------------------------------------------------ DaemonApi
 
     def unready_reason(self) -> str:
-        """Say why it does not serve yet; empty if it does."""
+        """Return why it is not serving yet, or "" if it is."""
         if self._stopping.is_set():
             return "the daemon is stopping"
         return "" if self._looked_up.is_set() else "the daemon is starting: it looks up its workspaces"
 
     def info(self) -> DaemonInfo:
-        """Return version, addresses, workspaces and problems; read no workspace's folder."""
+        """Return version, addresses, workspaces and problems, without reading any workspace's folder."""
         entries = (Problem.of(error) for error in self._listing.problems())
         problems = (self._config_problem, self.port_problem, self._unbound(), *entries)
         return DaemonInfo(
@@ -108,10 +112,10 @@ class Daemon:
         )
 
     def status(self) -> DaemonStatus:
-        """Return every workspace's status; one that is not taken up yet, or cannot be read, shows in `info` alone."""
+        """Return the status of every workspace; one that is not open yet or unreadable is only in `info`."""
         statuses = list[Status]()
         for managed in self.all():
-            is_busy = managed.hanging is not None or managed.lock.locked()  # who asked would wait as well
+            is_busy = managed.hanging is not None or managed.lock.locked()  # its status would have to wait
             if managed.keeper is not None and not is_busy:
                 with suppress(DreamdError):
                     service = self._service_status(managed)
@@ -119,9 +123,9 @@ class Daemon:
         return DaemonStatus(self.info(), tuple(statuses))
 
     def register(self, root: Path) -> str:
-        """Keep the workspace with this root from now on, also after a restart; its name.
+        """Keep the workspace with this root from now on, also after a restart; return its name.
 
-        Raise UsageError when its name is taken.
+        Raise UsageError if its name is taken.
         """
         workspace = open_workspace(root)
         with self._lock:
@@ -130,7 +134,7 @@ class Daemon:
         return managed.name
 
     def unregister(self, name: str) -> None:
-        """Keep it no more, until it is registered again. Raise as `get` does."""
+        """Stop keeping the workspace until it is registered again. Raise the same errors as `get`."""
         managed = self.get(name)
         with self._lock:
             self._listing.remove(managed.root)
@@ -138,11 +142,11 @@ class Daemon:
         managed.leave()
 
     def meant(self, given: str) -> str:
-        """Return the workspace that a path names."""
+        """Return the name of the workspace that this name or path means."""
         return meant(given, [one.name for one in self.all()])
 
     def pulse(self, name: str) -> str:
-        """Return what has changed, in numbers."""
+        """Return a text that changes whenever the workspace does."""
         if not name:
             return " ".join(managed.pulse for managed in self.all())
         if (found := self._managed.get(name)) is None:
@@ -152,7 +156,7 @@ class Daemon:
 
     @contextmanager
     def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
-        """Give access to this workspace; `on_step` is called after each step of a dream."""
+        """Open this workspace for one client; `on_step` is called after each step of a dream."""
         managed = self.get(name)
         hanging = managed.hanging
         is_open = managed.is_kept or (hanging is None and managed.acquire())
@@ -161,7 +165,7 @@ class Daemon:
             why = hanging or managed.problem or Problem("the daemon is still opening this workspace", "try again")
             raise NotKeptError(f"{managed.root} is not in the daemon's keeping: {why.what}", why.advice)
         managed.use()
-        # Without the lock notes are still taken and status is given; the stores are refused, with the reason.
+        # Without the lock, notes and status still work; opening the stores raises the reason.
         service_status = partial(self._service_status, managed)
         acts = (managed.dream, managed.ask, managed.note_taken, service_status, managed.acquire)
         yield DaemonAccess(keeper, self.config, on_step, *acts)
@@ -173,9 +177,9 @@ class Daemon:
         return [managed for _, managed in sorted(self._managed.copy().items())]
 
     def get(self, name: str) -> ManagedWorkspace:
-        """Return the workspace of this name; while entries are looked up, wait for it.
+        """Return the workspace of this name; wait while entries are being looked up.
 
-        Raise UnknownWorkspaceError, or NotKeptError when the daemon has not looked them up in ten seconds.
+        Raise UnknownWorkspaceError, or NotKeptError if looking them up takes more than ten seconds.
         """
         if name not in self._managed and not self._looked_up.wait(LOCK_SECONDS):
             raise NotKeptError("the daemon is starting: it looks up its workspaces", "try again")
@@ -186,7 +190,7 @@ class Daemon:
         return managed
 
     def look_up_all(self) -> None:
-        """Read all entries anew and look up what each names, in a thread of its own; wait for disks that answer."""
+        """Read all entries again and look up each in a thread of its own; do not wait for disks that hang."""
         with self._lock:
             entries = self._listing.read(self.config.daemon.workspaces)
         threads = [threading.Thread(target=self._look_up, args=(entry,), daemon=True) for entry in entries]
@@ -198,7 +202,7 @@ class Daemon:
         self._looked_up.set()
 
     def _look_up(self, entry: Entry) -> None:
-        """Keep what the entry names, and no longer what no entry names."""
+        """Keep the workspaces that the entry names, and drop those that no entry names any longer."""
         try:
             named = self._listing.look_up(entry)
             with self._lock:
@@ -212,7 +216,7 @@ class Daemon:
             logs.get(workspace=entry.text).error("entry_not_looked_up", error=error)
 
     def _put(self, root: Path, record: Callable[[Path], None] = lambda _: None) -> ManagedWorkspace:
-        """Return the one with this root, or a new one. Raise UsageError if a workspace elsewhere has its name."""
+        """Return the workspace with this root, added if new. Raise UsageError if another root has its name."""
         name = name_of(root)
         managed = self._managed.get(name) or ManagedWorkspace(name, root, self._shared)
         if managed.root != root:
@@ -227,9 +231,9 @@ class Daemon:
     # ------------------------------------------------------------ start, reload, stop
 
     def start(self) -> None:
-        """Look up every workspace that is listed; from then on it serves, and their threads take them up.
+        """Look up every listed workspace; from then on serve, while their threads open them.
 
-        A few at a time, and each at once when a client asks for it.
+        A few are opened at a time; one that a client asks for is opened at once.
         """
         self.look_up_all()
         if not self._ticking.is_alive():
@@ -242,7 +246,7 @@ class Daemon:
                 managed.begin()
 
     def _tick(self) -> None:
-        """Notice when the machine slept or its clock was set, and begin what could not begin."""
+        """Notice when the machine slept or its clock was set, and retry what could not start."""
         wall, steady = utc_now(), time.monotonic()
         while not self._stopping.wait(TICK_SECONDS):
             now, self.last_tick = utc_now(), time.monotonic()
@@ -255,7 +259,7 @@ class Daemon:
             self._begin_all()
 
     def reload(self) -> None:
-        """Read the configuration again. Raise ConfigError and keeps the old one when the new one is bad."""
+        """Read the configuration again. If it is invalid, raise ConfigError and keep the old one."""
         try:
             config = self._load()
         except Exception as error:
@@ -272,7 +276,7 @@ class Daemon:
             managed.wake()
 
     def stop(self, seconds: float) -> bool:
-        """Begin nothing new, stop dreams at their next node, close every workspace; whether all ended in time."""
+        """Start nothing new, stop dreams at their next node, close all workspaces; tell whether all ended."""
         deadline, ended = time.monotonic() + seconds, True
         self._stopping.set()
         for managed in self.all():
@@ -283,7 +287,7 @@ class Daemon:
                 ended &= not managed.thread.is_alive()
             if (keeper := managed.keeper) is None:
                 continue
-            # A client's thread that is at work in it would keep the process from ending.
+            # A client's thread that still uses the stores would keep the process alive.
             is_idle = keeper.wait_until_idle(max(0.0, deadline - time.monotonic()))
             if not is_idle or managed.look_started is not None:
                 ended = False
@@ -294,7 +298,7 @@ class Daemon:
     # ------------------------------------------------------------ parts
 
     def _unbound(self) -> Problem | None:
-        """Return a change of the port that only a restart can carry out."""
+        """Return the problem that a changed port needs a restart; None without one."""
         now = (self.config.http.host, self.config.http.port)
         if now == self._bound:
             return None
@@ -308,11 +312,11 @@ class Daemon:
         problems = [managed.problem, *keeper.problems]
         try:
             if keeper.holds_lock:
-                # As of now: what was just appended may not be told yet.
+                # Read now, because the last look may not have seen what was just appended.
                 facts = keeper.facts(self._shared.awake_since, phase(str(managed.root)), now)
                 foreseen = upcoming(now, facts.history, facts.pending, Thresholds.of(self._shared.config()))
                 words, at = foreseen.detail, foreseen.at if foreseen.action is Action.DREAM else None
-        except (DreamdError, sqlite3.Error) as error:  # the lock was lost just now, or state.db cannot be read
+        except (DreamdError, sqlite3.Error) as error:  # the lock was just lost, or state.db is unreadable
             problems.append(Problem.of(error))
         return ServiceStatus(
             pid=os.getpid(),
@@ -325,7 +329,7 @@ class Daemon:
         )
 
     def _gauges(self) -> Iterator[WorkspaceGauges]:
-        """Return how workspaces stood at the last look: nothing is read for it."""
+        """Yield each workspace's gauges as of its last look, without reading anything."""
         now = utc_now()
         for managed in self.all():
             if (facts := managed.facts) is not None and managed.hanging is None:

@@ -1,4 +1,4 @@
-"""Jobs: the daemon's work on one workspace: a dream, a consolidation pass, session maintenance, a skip."""
+"""Jobs: the daemon's work on one workspace: dream, consolidation pass, session maintenance, skip."""
 
 import sqlite3
 import threading
@@ -29,18 +29,18 @@ from state.stores.history.ledger import Ledger
 if TYPE_CHECKING:
     from daemon.dream.run import Mode, Outcome
 
-# A pass or an ingestion that has more to do goes on after other workspaces had their turn.
+# A pass or ingestion that takes longer continues after other workspaces have had their turn.
 _TURN_SECONDS = 5.0
 MOST_UNREAD = 5
-# After these nodes a dream stops when the daemon does; the nodes after them are short and commit it.
+# The steps after which a dream stops with the daemon. Later steps are short and commit it.
 _STOPPABLE = {"ingest", "absorb", "sessions", "embed", "resume", "gather", "synthesize", "guard"}
 
 
 @dataclass(eq=False)
 class Jobs:
-    """Carries out jobs, counts and logs them.
+    """Runs jobs, counts and logs them.
 
-    `stopping` is set when the daemon ends. `discreet`: what a model says of itself is for the log alone.
+    `stopping` is set when the daemon ends. `discreet`: errors of a model are only logged.
     """
 
     metrics: Metrics
@@ -48,11 +48,11 @@ class Jobs:
     discreet: bool = field(default=False, kw_only=True)
 
     def dream(self, keeper: Keeper, reason: Reason, mode: "Mode", on_step: Callable[[Step], None]) -> "Outcome":
-        """Dream once, as `dream_now`, and log and count how it ends.
+        """Run one dream like `dream_now`; log and count its outcome.
 
-        Raise StoppedError after a node when the daemon stops: its next start goes on from there.
+        Raise StoppedError after a node if the daemon stops; its next start resumes the dream there.
         """
-        from daemon.dream.model import Listener  # an idle daemon does without all that dreams
+        from daemon.dream.model import Listener  # late: an idle daemon does not load what dreams need
         from daemon.dream.process import dream_beside
         from daemon.dream.run import Mode, dream_now
 
@@ -74,7 +74,7 @@ class Jobs:
                             outcome = dream_beside(
                                 store, keeper.lock, reason, mode, on_node, unread=unread, discreetly=self.discreet
                             )
-                finally:  # also of one that fails
+                finally:  # after a failure, too
                     self._tell(keeper, store, since)
         except BaseException as error:
             self._record_failure(keeper, reason, mode, error, time.monotonic() - began)
@@ -86,10 +86,10 @@ class Jobs:
         return outcome
 
     def _tell(self, keeper: Keeper, store: Store, since: datetime) -> None:
-        """Tell what a dream leaves behind: its notices, and what was paid."""
+        """Log a dream's notices, and count what was paid."""
         for notice in store.notices:
             logs.get(workspace=keeper.name).warning("dream_noticed", problem=notice)
-        # Failed and refused calls were paid for as well. An unreadable ledger fails the dream itself.
+        # Failed and refused calls cost money, too. An unreadable ledger makes the dream itself fail.
         with suppress(sqlite3.Error):
             self.metrics.paid(keeper.name, store.ledger.spent(since=since))
 
@@ -101,7 +101,7 @@ class Jobs:
             logs.get(workspace=keeper.name).info("sessions_maintained", **asdict(done))
 
     def consolidate(self, keeper: Keeper, reason: Reason | None, now: datetime) -> None:
-        """Run one consolidation pass. Raise BusyError while somebody else is at work, such as a dream."""
+        """Run one consolidation pass. Raise BusyError while something else, such as a dream, is running."""
         log, began = logs.get(workspace=keeper.name), time.monotonic()
         try:
             with keeper.exclusive(wait=False) as store:
@@ -128,7 +128,7 @@ class Jobs:
         self.metrics.passed(keeper.name)
         if not done.complete:
             keeper.changed = True
-            if done.changed:  # it goes on at once; a pass that moves nothing in its time waits for the next one
+            if done.changed:  # continue at once; a pass without progress waits for the next interval
                 keeper.last_pass = None
         figures = {name: value for name, value in asdict(done).items() if name != "problems"}
         log.info("pass_done", reason=reason or "interval", seconds=round(time.monotonic() - began, 3), **figures)
@@ -195,7 +195,7 @@ class Jobs:
             case _:
                 outcome = "failed"
                 log.error("dream_failed", error=error, mode=mode.value)
-        # The next try waits, longer after each failure, also when the ledger could not be written.
+        # Back off, longer after each failure, even if the ledger could not be written.
         keeper.dream_problem = replace(Problem.of(error), deed="dream")
         keeper.last_look = keeper.failed_at = utc_now()
         keeper.failures += 1
@@ -203,7 +203,7 @@ class Jobs:
 
 
 def unread_problems(problems: Sequence[str]) -> tuple[Problem, ...]:
-    """Return unreadable parts of transcripts as the status shows them: the first few, and how many more."""
+    """Return unreadable parts of transcripts as problems: the first few, and the number of others."""
     first = [Problem(" ".join(problem.split())) for problem in problems[:MOST_UNREAD]]
     if more := len(problems) - len(first):
         first.append(Problem(f"{more} more parts of transcripts could not be read", "the log names them"))
@@ -212,9 +212,9 @@ def unread_problems(problems: Sequence[str]) -> tuple[Problem, ...]:
 
 @contextmanager
 def _settling_session(connection: Connection, *, is_real: bool) -> Iterator[None]:
-    """Forget the dream that is due for a session's end, unless the dream in this block fails: it is tried again.
+    """Clear the dream that is due for a session's end, unless the dream in this block fails.
 
-    For a session that ends meanwhile another one is due.
+    A session that ends meanwhile is due for another dream.
     """
     ended, is_settled = Meta(connection).get(SESSION_ENDED), False
     try:
@@ -224,7 +224,7 @@ def _settling_session(connection: Connection, *, is_real: bool) -> Iterator[None
         is_settled = True
         raise
     finally:
-        # Should this fail, one more dream follows the next start, or is found needless.
+        # If this fails, the next start tries one more dream, which may find nothing to do.
         with suppress(sqlite3.Error, DreamdError):
             if is_settled and ended is not None:
                 with transaction(connection):

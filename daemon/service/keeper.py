@@ -1,8 +1,8 @@
-"""Keeper: one workspace in this process's keeping: its lock, which is held all the time, and its stores.
+"""Keeper: one workspace that this process keeps: its lock, which is held all the time, and its stores.
 
-Stores are opened for each use and closed after it, which takes two milliseconds; so a workspace at rest costs a
-descriptor. What is short works beside a dream, at a connection of its own: SQLite puts writers in order. A client's
-call on it is a `DaemonAccess`.
+Stores are opened for each use, which takes two milliseconds, so an idle workspace costs one descriptor. Short
+operations run beside a dream on a connection of their own; SQLite serialises the writers. A client's call on the
+workspace is a `DaemonAccess`.
 """
 
 import os
@@ -52,21 +52,24 @@ if TYPE_CHECKING:
     from daemon.dream.run import Mode, Outcome
 
 SESSION_ENDED = "session_ended"
-"""The key in `meta`: when the session ended for which a dream is due."""
+"""Key in `meta`: when the session ended for which a dream is due."""
 _RUNS = 50
 _FAILURES = ("failed", "rejected")
 _EMPTY_LOG = len(HEADER) + 2
-# An open ChromaDB holds some nine threads, twenty descriptors and megabytes; to open it takes a second.
+# An open ChromaDB has about nine threads, twenty descriptors and megabytes of memory; opening it takes a second.
 IDLE_SECONDS = 120.0
-# What is short has ended by then, and a pass within seconds (`daemon.service.jobs`).
+# How long short operations, and passes (`daemon.service.jobs`), may take.
 _SHORT_SECONDS = 2.0
 _PASS_SECONDS = 10.0
-_RELEASE_SECONDS = 5.0  # until the keeper's lock is free
+_RELEASE_SECONDS = 5.0  # how long releasing the lock may take
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`unfinished_dream`: its id; `sessions_due`: when sessions want maintenance; `crystals` counted by lifecycle."""
+    """What decisions are based on, as read from the stores.
+
+    `unfinished_dream` is its id; `sessions_due`: when session maintenance is due; `crystals`: counts by lifecycle.
+    """
 
     history: History
     pending: Pending
@@ -76,9 +79,9 @@ class Facts:
 
 
 class Keeper:
-    """The lock of one workspace, and what its owner knows beside its stores. Any thread may call.
+    """The lock of one workspace, and what its owner knows in addition to its stores. Thread-safe.
 
-    `config` is asked whenever the stores are opened; `on_failure` is told what fails in the background.
+    `config` is called whenever the stores are opened; `on_failure` gets failures in the background.
     """
 
     def __init__(
@@ -92,15 +95,15 @@ class Keeper:
         self.workspace = workspace
         self.name = name
         self.embedding = embedding
-        self.alone: AbstractContextManager[object] = nullcontext()  # as of `Memory`
+        self.alone: AbstractContextManager[object] = nullcontext()  # see `Memory.alone`
         self.changed = True  # since the last pass
-        self.dreaming = ""  # how far the dream is that runs, in words
-        self.written = 0  # so many times, by whoever used the stores
+        self.dreaming = ""  # progress of the running dream, in words
+        self.written = 0  # how many uses of the stores have written
         self.last_pass: datetime | None = None
         self.last_spike_pass: datetime | None = None
         self.last_look: datetime | None = None
-        self.last_copy: datetime | None = None  # when this process last made sure that there is a copy of state.db
-        # Failed dreams of this process; the ledger knows them too, unless it could not be written.
+        self.last_copy: datetime | None = None  # when this process last checked the copy of state.db
+        # Dreams that failed in this process; the ledger has them too, unless it could not be written.
         self.failures = 0
         self.failed_at: datetime | None = None
         self.dream_problem: Problem | None = None
@@ -110,16 +113,16 @@ class Keeper:
         self._on_failure = on_failure
         self._lock: Lock | None = None
         self._index: Index | None = None
-        self._work = threading.Lock()  # of who does what takes long
+        self._work = threading.Lock()  # held by `exclusive`
         self._offline = threading.Lock()
-        self._idle = threading.Condition()  # of what follows; notified when a use has ended
+        self._idle = threading.Condition()  # guards what follows; notified when a use ends
         self._users = 0
         self._used = 0.0
-        self._is_small = True  # it is searched without ChromaDB
+        self._is_small = True  # small enough to search without ChromaDB
 
     @property
     def problems(self) -> tuple[Problem | None, ...]:
-        """Return what went wrong in the background, until it is mended."""
+        """Return the problems of background work that have not been resolved."""
         return (self.dream_problem, self.pass_problem, *self.unread_transcripts)
 
     # ------------------------------------------------------------ the lock
@@ -139,14 +142,14 @@ class Keeper:
     def acquire(self) -> None:
         """Take the lock and recover from an interruption.
 
-        Raise BusyError when another process has the workspace, and what its stores fail with; the lock is then free.
+        Raise BusyError if another process has the workspace, and errors of the stores; the lock is then free.
         """
         if self._lock is not None:
             return
         if self.offline_reason:
             raise self.unkept()
         if self._users:
-            # Its user is fenced and does not know it yet. Nobody waits for it: a dream's model may take minutes.
+            # A fenced user has not noticed yet. Do not wait for it: a dream's model may take minutes.
             what = f"{self.workspace.root}: what was under way when it was taken over has to end"
             raise BusyError(what, "wait for it")
         lock = acquire(self.workspace, KEEPER)
@@ -159,12 +162,12 @@ class Keeper:
         except BaseException:
             self.release()
             raise
-        self.pass_problem = None  # it was of stores that may have been repaired since; the next pass tells anew
+        self.pass_problem = None  # the stores may have been repaired; the next pass reports anew
 
     def check_lock(self) -> bool:
-        """Tell whether this process has the workspace; False as well if another thread is just giving it back.
+        """Tell whether this process has the workspace; False also while another thread is releasing it.
 
-        Raise FencedError, after closing everything, when another process has taken it over.
+        If another process has taken it over, close everything and raise FencedError.
         """
         lock = self._lock
         if lock is None:
@@ -179,7 +182,7 @@ class Keeper:
         return True
 
     def release(self) -> None:
-        """Give the lock back. Whoever is at work in the stores is fenced from now on."""
+        """Release the lock. Current users of the stores are fenced from now on."""
         with self._idle:
             lock, index = self._lock, self._index
             self._lock = self._index = None
@@ -193,16 +196,16 @@ class Keeper:
 
     @property
     def offline_reason(self) -> str:
-        """Return why the workspace is released for the moment, to be acquired again; empty when it is not."""
+        """Return why the workspace is temporarily released, or "" if it is not."""
         return "it is being examined or repaired" if self._offline.locked() else ""
 
     @contextmanager
     def offline(self) -> Iterator[None]:
-        """Release the workspace and let no thread acquire it meanwhile. Raise BusyError while it is in use."""
+        """Release the workspace, and let no thread acquire it in this context. Raise BusyError if it is in use."""
         if not self._offline.acquire(blocking=False):
             raise self.unkept()
         try:
-            with self._idle:  # who comes meanwhile is told that it is offline: nobody is fenced
+            with self._idle:  # new users are refused from now on, so nobody is fenced
                 self._idle.wait_for(lambda: not self._users or self.dreaming, _SHORT_SECONDS)
                 if self.dreaming or self._users:
                     what = self.dreaming or "something is under way in it"
@@ -213,7 +216,7 @@ class Keeper:
             self._offline.release()
 
     def unkept(self) -> BusyError:
-        """Return why the stores cannot be had now."""
+        """Return the error that says why the stores are not available."""
         if self.offline_reason:
             return BusyError(f"{self.workspace.root}: {self.offline_reason}", "wait for it and try again")
         return BusyError(f"{self.workspace.root} is not in this daemon's keeping", "'dreamd status' says why")
@@ -222,26 +225,26 @@ class Keeper:
 
     @contextmanager
     def store(self) -> Iterator[Store]:
-        """Open the stores for work that takes little time and runs beside a dream."""
+        """Open the stores for short work, which may run beside a dream."""
         with self._opened() as store:
             newest, written = store.crystals.newest(), self.written
             try:
                 with self._counting(store.connection):
                     yield store
             finally:
-                # Stores that fail at this have failed their user as well, who was told.
+                # Errors here have been raised to the user of the stores already.
                 with suppress(sqlite3.Error, DreamdError):
-                    if self.written != written:  # a pass looks at crystals that came, such as a promoted item
+                    if self.written != written:  # new crystals, such as promoted items, need a pass
                         now, vectors = store.crystals.newest(), store.crystals.vectors
                         self._is_small = now <= SCANNED_UP_TO
-                        is_behind = bool(vectors.model()) and vectors.are_few()  # a pass makes a lost index anew
+                        is_behind = bool(vectors.model()) and vectors.are_few()  # a pass rebuilds a lost index
                         self.changed |= now > newest or is_behind
 
     @contextmanager
     def exclusive(self, *, wait: bool = True) -> Iterator[Store]:
-        """Open the stores for work that takes long or makes a version; one user at a time.
+        """Open the stores for long work, or work that makes a version; one user at a time.
 
-        Without `wait` it raises BusyError while there is one.
+        Without `wait`, raise BusyError while there is another user.
         """
         if not self._work.acquire(blocking=wait):
             raise BusyError("something long is under way in this workspace, such as a dream", "try again")
@@ -255,26 +258,26 @@ class Keeper:
 
     @property
     def exclusive_busy(self) -> bool:
-        """Return whether somebody uses the stores through `exclusive`."""
+        """Return whether the stores are in use through `exclusive`."""
         return self._work.locked()
 
     def require_awake(self) -> None:
-        """Raise BusyError while it dreams."""
+        """Raise BusyError while a dream is running."""
         if self.dreaming:
             raise BusyError(self.dreaming, "wait for it, 'dreamd status' shows when it is done")
 
     def wait_for_pass(self, seconds: float = _PASS_SECONDS) -> None:
-        """Wait until nobody uses the stores through `exclusive`, or until it is a dream that does."""
+        """Wait until the stores are not in use through `exclusive`, or only by a dream."""
         with self._idle:
             self._idle.wait_for(lambda: self.dreaming or not self._work.locked(), seconds)
 
     def wait_until_idle(self, seconds: float) -> bool:
-        """Wait until nobody uses the stores; return whether nobody does."""
+        """Wait until nobody uses the stores; return whether that is so."""
         with self._idle:
             return self._idle.wait_for(lambda: not self._users, seconds)
 
     def close_idle(self) -> None:
-        """Close ChromaDB when nobody has used it for a while; where a search does without, as soon as it was told."""
+        """Close ChromaDB if it has not been used for a while; in a small store, as soon as it is up to date."""
         with self._idle:
             is_idle = time.monotonic() - self._used >= (0.0 if self._is_small else IDLE_SECONDS)
             if self._index is not None and is_idle and not self._users:
@@ -282,7 +285,7 @@ class Keeper:
 
     @contextmanager
     def _opened(self) -> Iterator[Store]:
-        self.check_lock()  # this process may have been stopped, and displaced
+        self.check_lock()  # this process may have been suspended and displaced
         with self._idle:
             lock, index = self._lock, self._index
             if lock is None or index is None:
@@ -292,7 +295,7 @@ class Keeper:
             with closing(open_owned(index, self._config(), self.alone)) as store:
                 yield store
         except FencedError:
-            # Somebody took it over while this process was stopped. The next look tries to get it back.
+            # Another process took over while this one was suspended. The next look tries to get it back.
             if self._lock is lock:
                 self.release()
             raise
@@ -303,7 +306,7 @@ class Keeper:
 
     @contextmanager
     def _counting(self, connection: Connection) -> Iterator[None]:
-        """Count this use of the stores if it writes."""
+        """Increment `written` if the context writes."""
         before = connection.total_changes
         try:
             yield
@@ -313,23 +316,23 @@ class Keeper:
     # ------------------------------------------------------------ what decisions go by
 
     def facts(self, awake_since: datetime, phase: float, now: datetime) -> Facts:
-        """Read what decisions about this workspace go by. Raise what the stores fail with."""
+        """Read the facts that decisions about this workspace are based on. Raise errors of the stores."""
         with self.store() as store:
             return read_facts(store, self, awake_since, phase, now)
 
     def record_session_end(self, now: datetime) -> None:
-        """Remember that a session ended and a dream is due for it; durable when this returns."""
+        """Record durably that a session has ended, for which a dream is due."""
         with self.store() as store, transaction(store.connection) as connection:
             Meta(connection).put(SESSION_ENDED, to_text(now))
 
 
 def read_facts(store: Store, keeper: Keeper, awake_since: datetime, phase: float, now: datetime) -> Facts:
-    """Read them, beside what the keeper knows of its own acts. Raise sqlite3.Error and DreamdError."""
+    """Read the facts, and add what the keeper itself knows. Raise sqlite3.Error and DreamdError."""
     runs = tuple(store.ledger.runs(_RUNS))
-    # What came while a dream ran is not taken in by it, so a dream counts from its beginning.
+    # A dream does not take in what arrives while it runs, so its start counts.
     dreams = [run.started_at for run in runs if run.outcome != "skipped"]
     looks = [run.ended_at or run.started_at for run in runs if run.outcome == "skipped"] + dreams
-    # How many of the last runs in a row failed or were rejected.
+    # The latest runs that failed or were rejected in a row.
     tries = (run for run in runs if run.outcome not in ("skipped", "running"))
     failed = list(takewhile(lambda run: run.outcome in _FAILURES, tries))
     unfinished = store.ledger.unfinished()
@@ -369,21 +372,21 @@ def _pending(store: Store, keeper: Keeper, now: datetime) -> Pending:
 
 
 def is_copy_wanted(keeper: Keeper, now: datetime) -> bool:
-    """Tell whether state.db was not copied for a day: a pass does it, so that damage is noticed within a day."""
+    """Tell whether the last copy of state.db is a day old. Daily copies by a pass reveal damage within a day."""
     is_tried = keeper.last_copy is not None and abs(now - keeper.last_copy) < DAY
     return not is_tried and is_copy_due(keeper.workspace.database, now, DAY)
 
 
 def _appended_at(workspace: Workspace) -> datetime | None:
-    """Return when the log was last appended to, by the files' times: in a note an agent writes what it likes."""
-    # A scratch.md that was written anew has a title, which nobody has appended to.
+    """Return when a note was last appended, by file times, because agents write any timestamp into notes."""
+    # A newly rendered scratch.md has only a title, which is not an append.
     stamps = (Stamp.of(str(path)) for path in (workspace.scratch, workspace.inbox))
     latest = max((one.written_ns for one in stamps if one is not None and one.size > _EMPTY_LOG), default=None)
     return datetime.fromtimestamp(latest / 1e9, UTC) if latest is not None else None
 
 
 def _ceiling_until(config: Config, ledger: Ledger, now: datetime) -> datetime | None:
-    """Return when a daily ceiling that is reached opens again: this workspace's, or that of all together."""
+    """Return when the daily ceiling that was reached is lifted: this workspace's, or that of all workspaces."""
     since = day_start(now)
     if config.model.name is None:
         return None
@@ -394,22 +397,22 @@ def _ceiling_until(config: Config, ledger: Ledger, now: datetime) -> datetime | 
 
 
 def _has_schema(workspace: Workspace, disk: Disk) -> bool:
-    """Tell whether MEMORY.md has its sections, which the first dream gives it."""
+    """Tell whether MEMORY.md has its sections, which the first dream creates."""
     content = disk.read_optional(workspace.document) or b""
     return parse(content.decode(errors="replace")).has_schema
 
 
 def _latest(moments: Iterable[datetime | None], now: datetime) -> datetime | None:
-    """Return the last one that is not in the future, where a clock that was set back leaves some."""
+    """Return the latest moment that is not in the future; a clock that was set back leaves some there."""
     return max((moment for moment in moments if moment is not None and moment <= now), default=None)
 
 
 @dataclass(slots=True)
 class DaemonAccess:
-    """One client's call on a workspace that the daemon keeps: `WorkspaceAccess` with the keeper's stores.
+    """One client's call on a workspace that the daemon keeps: a `WorkspaceAccess` over the keeper's stores.
 
-    `dream_now` dreams, with a client's `on_step`; `ask` has it dreamt soon; `note_taken` makes its thread look at
-    once; `service_status` is what `service` returns; `acquire` takes up a workspace that was released.
+    `dream_now` runs a dream with a client's `on_step`; `ask` requests one soon; `note_taken` makes the workspace's
+    thread look at once; `service_status` is what `service` returns; `acquire` reopens a released workspace.
     """
 
     keeper: Keeper
@@ -432,7 +435,7 @@ class DaemonAccess:
         return operation.answer(self, request)
 
     def read(self) -> AbstractContextManager[Store]:
-        """Open the stores, as for `write`; to read only while another process has the workspace."""
+        """Open the stores as `write` does, but read-only while another process has the workspace."""
         if not self.keeper.holds_lock:
             return self._noticing(open_readonly(self.workspace, self.config))
         return self._noticing(self.keeper.store())
@@ -442,10 +445,10 @@ class DaemonAccess:
         return self._noticing(self._kept().store())
 
     def exclusive(self, *, wait: bool = False) -> AbstractContextManager[Store]:
-        """Use the stores, one user at a time. Raise BusyError while a dream runs, or waits for it with `wait`.
+        """Open the stores for one user at a time. Raise BusyError during a dream, unless `wait` is set.
 
-        A pass, which takes seconds, is always waited for. Retries instead of `wait` would come too late when dreams
-        follow each other.
+        Always wait for a pass, which takes seconds. With `wait` the caller queues, because retries might never
+        succeed between consecutive dreams.
         """
         keeper = self._kept()
         if not wait:
@@ -454,7 +457,7 @@ class DaemonAccess:
 
     @contextmanager
     def offline(self) -> Iterator[LockedWorkspace]:
-        """Release the workspace and lock it for this call alone; the keeper acquires it again afterwards."""
+        """Release the workspace and lock it for this call; afterwards the keeper acquires it again."""
         keeper = self._kept()
         keeper.wait_for_pass()
         try:
@@ -464,12 +467,12 @@ class DaemonAccess:
             self.acquire()
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
-        """Have it dreamt before those that nobody waits for, and wait for it. Raise BusyError while one runs."""
+        """Run a dream, ahead of those that no client waits for. Raise BusyError while one is running."""
         self._kept().require_awake()
         return self.dream_now(reason, mode, self.report)
 
     def dream_soon(self, reason: Reason) -> bool:
-        """Ask for a dream; a session's end is made durable, and the schedule decides when it is dreamt for."""
+        """Request a dream. A session's end is recorded durably, and the schedule decides when to dream."""
         if reason is Reason.SESSION_END:
             self._kept().record_session_end(utc_now())
             self.note_taken()
@@ -487,7 +490,7 @@ class DaemonAccess:
         self.on_step(step)
 
     def mark_changed(self) -> None:
-        """Have its thread look at once: a note was written."""
+        """Make the workspace's thread look at once, because a note was written."""
         self.keeper.changed = True
         self.note_taken()
 

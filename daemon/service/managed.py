@@ -1,12 +1,12 @@
-"""Managed workspace: one thread waits until something changed, is due or was asked for, and does it.
+"""Managed workspace: one thread that waits until something has changed, is due or was requested, and does it.
 
     its lock, then again and again:
 
-    look: files compared, what is new taken in ─> due(now, history, pending) ─> DREAM, PASS, SKIP, or WAIT
+    look: compare files, take in what is new ─> due(now, history, pending) ─> DREAM, PASS, SKIP, or WAIT
     a dream that was asked for ────────────────────────────────────────────────────┘
 
-Nothing of one workspace runs twice, and a disk that hangs holds up that workspace alone. A client who waits for a
-dream dreams in its own thread.
+Nothing runs twice in one workspace, and a hanging disk blocks only its own workspace. A client that waits for a dream
+runs it in its own thread.
 """
 
 import os
@@ -41,54 +41,54 @@ if TYPE_CHECKING:
 
 # How long a client waits for a workspace that another thread is opening or releasing.
 LOCK_SECONDS = 10.0
-# Files are compared so often at least.
+# Files are compared at least this often.
 TICK_SECONDS = 30.0
-# Where something was done a moment ago they are compared so often, and a thirtieth as often as it is past: every ten
+# After activity files are compared this often at first, then at intervals of a thirtieth of the time since: every ten
 # seconds after five minutes.
 _LOOK_SECONDS = 2.0
 _LONGER_BY = 30.0
 _UNUSED_SECONDS = 60.0
-# A look that lasts longer is reported as hanging.
+# A look that takes longer is reported as hanging.
 _HANGS_SECONDS = 20.0
-# Past these a job is taken to hang and holds no slot: a workspace is opened in milliseconds, a pass ends after
-# seconds, and no model is waited for so long as a dream may last.
+# A job that takes longer counts as hanging and gives up its slot. Opening takes milliseconds, a pass seconds, and the
+# timeouts of models are shorter than this limit for dreams.
 _OPENING_SECONDS = 5.0
 _PASS_SECONDS = 120.0
 _DREAM_SECONDS = 3_600.0
 _SLOT_SECONDS = 0.5
-# A burst of changes is taken in once a second at most, and no thing follows another one more closely than this.
+# A burst of changes is taken in at most once a second, and consecutive actions are at least this far apart.
 _BETWEEN_LOOKS_SECONDS = 1.0
 _SHORTEST_REST_SECONDS = 0.05
-# What met somebody at work is tried again; and for what is written to transcripts passes do not come faster.
+# How soon a busy workspace is tried again, and the shortest time between passes for growing transcripts.
 _AGAIN_SECONDS = 2.0
 
 
 class Slots:
-    """At most `size` at once do what takes long, those first for which a client waits. Any thread may call.
+    """Lets at most `size` long jobs run at once, those that a client awaits first. Thread-safe.
 
-    One that takes longer than `patience` seconds counts no more: it hangs, on a disk perhaps.
+    A job that takes longer than `patience` seconds no longer counts; it hangs, perhaps on a disk.
     """
 
     def __init__(self, size: int, patience: float) -> None:
         self.size = size
         self._patience = patience
         self._moved = threading.Condition()
-        self._queues: tuple[list[object], list[object]] = [], []  # of those that a client awaits, and of others
-        self._since: dict[object, float] = {}  # of each that has a slot
+        self._queues: tuple[list[object], list[object]] = [], []  # awaited by a client, and others
+        self._since: dict[object, float] = {}  # when each got its slot
 
     @property
     def running(self) -> int:
-        """Return how many have a slot."""
+        """Return how many jobs have a slot."""
         return len(self._since)
 
     @property
     def waiting(self) -> int:
-        """Return how many wait for one."""
+        """Return how many jobs wait for a slot."""
         return sum(map(len, self._queues))
 
     @contextmanager
     def turn(self, gives_up: Callable[[], bool], *, is_awaited: bool = False) -> Iterator[bool]:
-        """Wait for a slot and have it for the context; False, and none, if it gives up first."""
+        """Wait for a slot and hold it during the context; yield False, without a slot, if `gives_up` first."""
         one, queue = object(), self._queues[not is_awaited]
         with self._moved:
             queue.append(one)
@@ -113,9 +113,9 @@ class Slots:
 
 @dataclass(eq=False)
 class Shared:
-    """What all workspaces of a daemon share: configuration, model, jobs, and how many may do what at once.
+    """What all workspaces of a daemon share: configuration, embedding model, jobs and slots.
 
-    `awake_since`: since when the daemon watches without a gap. `stopping` is set when it ends.
+    `awake_since`: since when the daemon has been watching without a gap. `stopping` is set when it ends.
     """
 
     config: Callable[[], Config]
@@ -133,10 +133,10 @@ class Shared:
 
 @dataclass(eq=False)
 class ManagedWorkspace:
-    """One workspace of the roster, with its thread. Any thread may call what has no underscore, but `step`.
+    """One workspace of the roster, with its thread. Public methods except `step` are thread-safe.
 
-    `facts` and `next` are of the last look, and `facts_of` is the `moment` of the facts; `changes` were not taken in
-    yet; `look_started` is set while a look runs, and `used` when anybody last did anything there (both monotonic).
+    `facts` and `next` are from the last look, and `facts_of` is the `moment` of the facts; `changes` have not been
+    taken in yet; `look_started` is set during a look, and `used` is when it was last used (both monotonic).
     """
 
     name: str
@@ -149,36 +149,36 @@ class ManagedWorkspace:
     next: Decision | None = None
     look_started: float | None = None
     used: float = field(default_factory=time.monotonic)
-    maintain_after: float = 0.0  # monotonic; later than now where it has just failed in its sessions
-    is_wanted: bool = True  # to be looked at
-    is_gone: bool = False  # out of the roster
-    changed: int = 0  # so many times
+    maintain_after: float = 0.0  # monotonic; in the future after session maintenance has failed
+    is_wanted: bool = True  # a look is wanted
+    is_gone: bool = False  # removed from the roster
+    changed: int = 0  # how many times
     changes: set[Change] = field(default_factory=set)
-    asked: list[Reason] = field(default_factory=list)  # for dreams that nobody waits for
-    lock: threading.Lock = field(default_factory=threading.Lock)  # of whoever acquires or releases it
+    asked: list[Reason] = field(default_factory=list)  # requested dreams that no client waits for
+    lock: threading.Lock = field(default_factory=threading.Lock)  # held while acquiring or releasing
     woken: threading.Event = field(default_factory=threading.Event)
     thread: threading.Thread | None = None
 
     def __post_init__(self) -> None:
         self.watched = Watched(self.root)
 
-    # ------------------------------------------------------------ how it stands
+    # ------------------------------------------------------------ state
 
     @property
     def moment(self) -> tuple[int, int]:
-        """Another value whenever facts may be others than they were, but for the time."""
+        """A value that changes whenever the facts may have changed, apart from the passage of time."""
         return (self.changed, self.keeper.written if self.keeper is not None else 0)
 
     @property
     def pulse(self) -> str:
-        """Another text whenever something that a person is shown of it may have changed."""
+        """A text that changes whenever something shown to a person may have changed."""
         keeper = self.keeper
         at_work = (keeper.dreaming, keeper.offline_reason) if keeper is not None else ()
         return f"{self.name} {self.moment} {at_work} {self.problem} {self.next}"
 
     @property
     def hanging(self) -> Problem | None:
-        """Set while a look does not end: whoever touches this folder now would wait as long."""
+        """The problem that a look is hanging, as anything else that touches this folder would; else None."""
         started = self.look_started
         if started is None or time.monotonic() - started < _HANGS_SECONDS:
             return None
@@ -194,20 +194,20 @@ class ManagedWorkspace:
 
     @property
     def is_dreaming(self) -> bool:
-        """Return whether a dream of it runs, in whatever thread."""
+        """Return whether one of its dreams is running, in any thread."""
         return self.keeper is not None and bool(self.keeper.dreaming)
 
     @property
     def is_kept(self) -> bool:
-        """Return whether it has been taken: the lock is held, and what was interrupted in it is recovered."""
+        """Return whether it is open: the lock is held, and interrupted work is recovered."""
         return self.holds_lock and not self.lock.locked()
 
-    # ------------------------------------------------------------ its lock
+    # ------------------------------------------------------------ the lock
 
     def acquire(self) -> bool:
-        """Try to take the workspace's lock and open it; a failure becomes its problem and is not raised.
+        """Try to take the workspace's lock and open it; a failure becomes its `problem` and is not raised.
 
-        False when another thread has been at that for ten seconds, and goes on: perhaps its disk hangs.
+        Return False if another thread has been trying for ten seconds and still is, perhaps on a hanging disk.
         """
         if not self.lock.acquire(timeout=LOCK_SECONDS):
             return False
@@ -226,12 +226,12 @@ class ManagedWorkspace:
         try:
             workspace = self.shared.opening(self.root)
             if self.keeper is not None and self.keeper.workspace != workspace:
-                self.keeper.release()  # the folder was deleted and made again: that is another workspace
+                self.keeper.release()  # the folder was deleted and created again, so it is another workspace
                 self.keeper = None
             if self.keeper is None:
                 self.keeper = Keeper(workspace, self.name, config, self.shared.embedding, self._log_failure)
             self.keeper.acquire()
-            self.watched.look(config().sources.transcripts)  # what changes from now on is told
+            self.watched.look(config().sources.transcripts)  # report changes from now on
             self.problem, self.facts, self.next = None, None, None
             log.info("workspace_adopted", root=str(self.root))
         except Exception as error:  # noqa: BLE001 - one bad workspace does not stop the others
@@ -244,10 +244,10 @@ class ManagedWorkspace:
         logs.get(workspace=self.name).error(f"{what}_failed", error=error)
 
     def leave(self) -> None:
-        """Close it and end its thread: it is in the roster no longer."""
+        """Close it and end its thread, because it left the roster."""
         self.is_gone = True
         self.wake()
-        if self.lock.acquire(timeout=LOCK_SECONDS):  # else the thread that acquires it now releases it
+        if self.lock.acquire(timeout=LOCK_SECONDS):  # else the thread that is acquiring it releases it
             try:
                 if self.keeper is not None:
                     self.keeper.release()
@@ -255,10 +255,10 @@ class ManagedWorkspace:
                 self.lock.release()
         logs.get(workspace=self.name).info("workspace_released")
 
-    # ------------------------------------------------------------ what others want of it
+    # ------------------------------------------------------------ requests
 
     def wake(self) -> None:
-        """Look at it now."""
+        """Make its thread look now."""
         self.is_wanted = True
         self.woken.set()
 
@@ -269,26 +269,26 @@ class ManagedWorkspace:
         self.used = time.monotonic()
 
     def use(self) -> None:
-        """Note that somebody is there: what has not been used for long is looked at."""
+        """Record a use; a workspace that was idle for long is looked at."""
         before, self.used = self.used, time.monotonic()
         if self.used - before > _UNUSED_SECONDS:
             self.wake()
 
     def note_taken(self) -> None:
-        """Take in a note that was just taken, at once."""
+        """Make its thread take in a new note at once."""
         self.mark_changed(Change.SCRATCH)
         self.wake()
 
     def ask(self, reason: Reason) -> None:
-        """Have it dreamt soon; at most one dream for each reason waits."""
+        """Request a dream; at most one per reason is queued."""
         if reason not in self.asked:
             self.asked.append(reason)
         self.wake()
 
     def dream(self, reason: Reason, mode: "Mode", on_step: Callable[[Step], None] | None = None) -> "Outcome":
-        """Dream in this thread when there is a slot, with `on_step` before those that nobody waits for.
+        """Run a dream in this thread once there is a slot; with `on_step`, ahead of those that no client awaits.
 
-        Raise BusyError while another dream of it runs, and StoppedError when the daemon stops before.
+        Raise BusyError while another of its dreams is running, and StoppedError if the daemon stops first.
         """
         with self.shared.dreams.turn(self.shared.stopping.is_set, is_awaited=on_step is not None) as has_slot:
             if not has_slot or (keeper := self.keeper) is None:
@@ -300,18 +300,18 @@ class ManagedWorkspace:
             finally:
                 self.wake()
 
-    # ------------------------------------------------------------ its thread
+    # ------------------------------------------------------------ the thread
 
     def begin(self) -> None:
-        """Start its thread, if it has none; one that cannot be started now is tried again by the next call."""
+        """Start its thread unless it has one; if that fails, the next call tries again."""
         if self.thread is None and not self.shared.stopping.is_set():
             thread = threading.Thread(target=self._keep, name=self.name, daemon=True)
-            with suppress(RuntimeError):  # there can be no more now
+            with suppress(RuntimeError):  # no more threads are possible now
                 thread.start()
                 self.thread = thread
 
     def _keep(self) -> None:
-        """Look after the workspace for as long as it is in the roster."""
+        """Run steps for as long as the workspace is in the roster."""
         while not (self.shared.stopping.is_set() or self.is_gone):
             try:
                 seconds = self.step()
@@ -323,7 +323,7 @@ class ManagedWorkspace:
             self._rest(max(seconds, _SHORTEST_REST_SECONDS))
 
     def _rest(self, seconds: float) -> None:
-        """Wait so long, or until it is woken, for which a second has to be past since the last look."""
+        """Wait this long, or until woken, but at least until a second after the last look."""
         began = time.monotonic()
         while not (self.shared.stopping.is_set() or self.is_gone or self._has_wish):
             until = min(seconds, _BETWEEN_LOOKS_SECONDS) if self.is_wanted else seconds
@@ -334,18 +334,18 @@ class ManagedWorkspace:
 
     @property
     def _has_wish(self) -> bool:
-        """Return whether a dream was asked for that can begin now."""
+        """Return whether a requested dream can start now."""
         return bool(self.asked) and self.holds_lock and not self.is_dreaming
 
     def step(self) -> float:
-        """Do the next thing, and return the seconds until there may be another one."""
-        if self.is_dreaming:  # for a client
+        """Do what is due next; return the seconds until the next step."""
+        if self.is_dreaming:  # in a client's thread
             return _AGAIN_SECONDS
         if self._has_wish:
             self._dream(self.asked.pop(0))
             return 0.0
         decision, keeper = self._look(utc_now()), self.keeper
-        if decision is None or keeper is None:  # it is not to be had, which its problem says
+        if decision is None or keeper is None:  # not available; `problem` says why
             return TICK_SECONDS
         self.problem = None
         if decision.action is Action.DREAM:
@@ -358,19 +358,19 @@ class ManagedWorkspace:
         return self._until_next(decision, utc_now())
 
     def _until_next(self, decision: Decision, now: datetime) -> float:
-        """Return the seconds until something is due, or files are to be compared."""
+        """Return the seconds until something is due or files should be compared."""
         most = min(TICK_SECONDS, max(_LOOK_SECONDS, (time.monotonic() - self.used) / _LONGER_BY))
         sessions = self.facts.sessions_due if self.facts is not None else None
         return min(most, *((at - now).total_seconds() for at in (sessions, decision.at) if at is not None))
 
     def _dream(self, reason: Reason) -> None:
-        from daemon.dream.run import Mode  # as in `Jobs`: an idle daemon does without
+        from daemon.dream.run import Mode  # late, as in `Jobs`
 
-        with suppress(Exception):  # it was logged, and the schedule decides when it is tried again
+        with suppress(Exception):  # it is logged, and the schedule decides when to retry
             self.dream(reason, Mode.AUTO)
 
     def _pass(self, keeper: Keeper, reason: Reason | None) -> bool:
-        """Run a consolidation pass; False when it has to be tried again."""
+        """Run a consolidation pass; return False if it must be retried."""
         with self.shared.passes.turn(self.shared.stopping.is_set) as has_slot:
             if not has_slot:
                 return False
@@ -380,14 +380,14 @@ class ManagedWorkspace:
                 self.shared.jobs.consolidate(keeper, reason, now)
             except (BusyError, FencedError):
                 keeper.last_pass, keeper.last_spike_pass = before
-                self.changes.add(Change.TRANSCRIPT)  # for which it may have been
+                self.changes.add(Change.TRANSCRIPT)  # the pass may have been for it
                 return False
             except Exception:  # noqa: BLE001, S110 - it was logged, and is told in the status
                 pass
         return True
 
     def _look(self, now: datetime) -> Decision | None:
-        """Take in what is new, and say what is to be done; None when the workspace cannot be had."""
+        """Take in new notes and return what to do; None if the workspace is not available."""
         self.is_wanted = False
         is_new = not self.holds_lock or self.facts is None
         self.look_started = time.monotonic()
@@ -400,21 +400,21 @@ class ManagedWorkspace:
             keeper.close_idle()
             if is_new or self.next is None or not self._is_at_rest(now):
                 self.next = self._decide(keeper, now, is_new=is_new)
-        except BusyError:  # it was released meanwhile, to be examined or repaired: the next look acquires it
+        except BusyError:  # released for an examination or repair; the next look acquires it
             self.next = None
         finally:
             self.look_started = None
         return self.next
 
     def _owned(self) -> Keeper | None:
-        """Return the keeper, if the workspace is this daemon's, or was free. Raise FencedError if it was lost."""
+        """Return the keeper if the workspace is ours or was free, else None. Raise FencedError if it was lost."""
         keeper = self.keeper
         if keeper is not None and keeper.offline_reason:
             return None
         if keeper is not None and not os.path.isdir(keeper.workspace.state):  # noqa: PTH112 - Path.is_dir may raise here
             keeper.release()
         if not self.holds_lock:
-            self.look_started = None  # it does not hang while it waits
+            self.look_started = None  # waiting for a slot is not hanging
             with self.shared.openings.turn(self.shared.stopping.is_set):
                 self.look_started = time.monotonic()
                 self.acquire()
@@ -422,7 +422,7 @@ class ManagedWorkspace:
         return keeper if keeper is not None and keeper.check_lock() else None
 
     def _is_at_rest(self, now: datetime) -> bool:
-        """Tell whether there is nothing to do before the moment that was foreseen: no store is opened then."""
+        """Tell whether nothing is due before the time foreseen at the last look, so that no store need be opened."""
         facts, foreseen = self.facts, self.next
         if facts is None or foreseen is None or self.changes or self.facts_of != self.moment:
             return False
@@ -430,9 +430,9 @@ class ManagedWorkspace:
         return foreseen.action is Action.WAIT and now < foreseen.at and not is_due
 
     def _decide(self, keeper: Keeper, now: datetime, *, is_new: bool) -> Decision:
-        """Take in notes, so that they are found at once, do what is due in sessions, and decide."""
+        """Take in notes, so that searches find them at once, do due session maintenance, and decide."""
         moment, changes = self.moment, set[Change]()
-        while self.changes:  # one that comes meanwhile is in this set or in the next
+        while self.changes:  # a concurrent change is in this set or the next
             changes.add(self.changes.pop())
         keeper.changed |= bool(changes)
         try:
@@ -441,11 +441,11 @@ class ManagedWorkspace:
                 if Change.SCRATCH in changes:
                     absorb_notes(store, utc_now())
                 facts = read_facts(store, keeper, self.shared.awake_since, phase(str(self.root)), now)
-                now = utc_now()  # what was appended while it was read does not lie ahead
+                now = utc_now()  # so that notes appended during the read are not in the future
                 decision = due(now, facts.history, facts.pending, Thresholds.of(self.shared.config()))
                 if is_new and facts.unfinished_dream:
                     decision = Decision(Action.DREAM, Reason.CATCH_UP, "it was interrupted", now)
-                if facts.sessions_due is not None and facts.sessions_due <= now:  # it could not be done just now
+                if facts.sessions_due is not None and facts.sessions_due <= now:  # maintenance has just failed
                     facts = replace(facts, sessions_due=now + timedelta(seconds=TICK_SECONDS))
                 if decision.action is Action.SKIP:
                     self.shared.jobs.skip(
@@ -465,7 +465,7 @@ class ManagedWorkspace:
         return decision
 
     def _maintain(self, keeper: Keeper, store: Store, now: datetime) -> None:
-        """Do what is due in sessions; what fails is tried again, and told, after a while."""
+        """Do due session maintenance; after a failure, report it and retry after a while."""
         if time.monotonic() < self.maintain_after:
             return
         try:

@@ -1,7 +1,7 @@
 """Schedule: decides when a workspace dreams, consolidates or waits, as a pure function of its history and notes.
 
-Every trigger has a moment. Of those that have come the first in this order fires; `due` says which, or until when
-there is nothing to do:
+Every trigger has a moment. Of those whose moment has come, the first in this order fires; `due` says which, or until
+when there is nothing to do:
 
     session end   an agent said so; one new note is enough, and a person waits for it
     first breath  MEMORY.md has no sections yet; one is enough, if the notes are many or long
@@ -76,7 +76,7 @@ class Thresholds:
 
     @classmethod
     def of(cls, config: "Config") -> "Thresholds":
-        """Return them as configured."""
+        """Return the thresholds of this configuration."""
         return cls(
             interval=timedelta(minutes=config.dream.interval_minutes),
             min_chunks=config.dream.min_chunks,
@@ -117,7 +117,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What waits in a workspace. Moments are aware, in UTC.
+    """What is pending in a workspace. Moments are aware, in UTC.
 
     `notes`, `characters`, `bytes`: the pending notes, in rows and in files.
     `new`: what readiness counts: notes or crystals that no dream has taken in.
@@ -262,7 +262,7 @@ def due(now: datetime, history: History, pending: Pending, thresholds: Threshold
 def work(now: datetime, history: History, pending: Pending, thresholds: Thresholds) -> Decision | None:
     """Return what to do now, or WAIT with the moment of the next dream or pass; None when neither is foreseen.
 
-    For who records no skips, because nobody watches while a workspace rests.
+    For callers that record no skips, because nobody watches a workspace at rest.
     """
     context = TriggerContext(now, history, pending, thresholds)
     return _first(context, [*_dreams(context), *_passes(context)])

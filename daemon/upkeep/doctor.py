@@ -1,4 +1,4 @@
-"""Doctor: checks a workspace and what it needs: each finding says what was checked, how it is, and what to do."""
+"""Doctor: checks a workspace and its environment; each finding says what was checked, the result, and what to do."""
 
 import os
 import shutil
@@ -54,11 +54,11 @@ def examine(
     look: Look,
     look_up: LookUp = look_up,
 ) -> Iterator[Finding]:
-    """Yield every finding as it is made. Nothing is asked of the network.
+    """Yield each finding as soon as it is made. Use no network.
 
-    `configured` reads the configuration, `service` says whether a daemon runs and keeps the workspace, `look_up` what
-    litellm knows of a model. `look` looks into the stores. Opening these finishes an interrupted commit and builds a
-    torn index anew, and the findings say so.
+    `configured` reads the configuration, `service` says whether a daemon runs and keeps the workspace, `look_up` is
+    what litellm knows of a model, and `look` checks the stores. Opening the stores finishes an interrupted commit and
+    rebuilds a torn index, which the findings report.
     """
     config, finding = _config(configured)
     yield finding
@@ -69,13 +69,13 @@ def examine(
         if finding.about != "MEMORY.md" or finding.about not in told:  # once is enough
             yield finding
         told |= {finding.about} if finding.level is Level.PROBLEM else set()
-    if "state.db" not in told:  # opening it would finish what is torn
+    if "state.db" not in told:  # opening a damaged one could do further damage
         yield from (one for one in watched(look, workspace) if one.about != "MEMORY.md" or one.about not in told)
     yield from _readable(_notes(workspace), "notes")
 
 
 def _broken(workspace: Workspace, config: Config) -> Iterator[Finding]:
-    """Yield what a repair would mend of a workspace that nobody has open; opening the stores finds the rest."""
+    """Yield what a repair would mend while nobody has the workspace open; opening the stores finds the rest."""
     if present_holder(workspace) is not None:
         return
     try:
@@ -155,7 +155,7 @@ def _files(workspace: Workspace) -> Iterator[Finding]:
 
 
 def _readable(findings: Iterable[Finding], about: str) -> Iterator[Finding]:
-    """Yield the findings; a file that cannot be read is one more."""
+    """Yield the findings, and one more for an unreadable file."""
     try:
         yield from findings
     except DreamdError as error:
@@ -164,7 +164,7 @@ def _readable(findings: Iterable[Finding], about: str) -> Iterator[Finding]:
 
 
 def _document(workspace: Workspace) -> Iterator[Finding]:
-    """Say how long MEMORY.md is, and what stands in the way of writing it; a repair knows whether it is damaged."""
+    """Yield the length of MEMORY.md, and what prevents writing it; whether it is damaged is found by a repair."""
     content = workspace.disk().read_optional(workspace.document)
     text = (content or b"").decode(errors="replace")
     if is_conflicted(text):
@@ -185,7 +185,7 @@ def _notes(workspace: Workspace) -> Iterator[Finding]:
 
 
 def look_up_beside(name: str, api_base: str | None) -> KnownModel:
-    """Look the model up in a process that ends then, so that this one stays small. Raise ModelError."""
+    """Look up the model in a short-lived process, so that this one stays small. Raise ModelError."""
     words = ["models", "--known", name, *(("--api-base", api_base) if api_base else ())]
     try:
         with start_beside(words) as process:

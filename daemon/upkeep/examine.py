@@ -30,7 +30,7 @@ SEE_DOCTOR = "run 'dreamd doctor'"
 
 
 class Level(StrEnum):
-    """How something is. A warning costs something; a problem has to be mended."""
+    """How serious a finding is. A warning has a cost; a problem must be repaired."""
 
     OK = "ok"
     WARNING = "warning"
@@ -48,29 +48,29 @@ class Finding:
 
 
 def fine(about: str, what: str) -> Finding:
-    """Return the finding that nothing is wrong."""
+    """Return a finding that all is well."""
     return Finding(about, Level.OK, what)
 
 
 def warning(about: str, what: str, advice: str = "") -> Finding:
-    """Return the finding that something costs something."""
+    """Return a finding about something that has a cost."""
     return Finding(about, Level.WARNING, what, advice)
 
 
 def problem(about: str, what: str, advice: str = "") -> Finding:
-    """Return the finding that something has to be mended."""
+    """Return a finding about something that must be repaired."""
     return Finding(about, Level.PROBLEM, what, advice)
 
 
 def advice_of(error: DreamdError) -> str:
-    """Return the advice of an error, for somebody who runs the doctor already."""
+    """Return an error's advice, for a user who is already running the doctor."""
     return RESCUE if error.advice.endswith(SEE_DOCTOR) else error.advice
 
 
 def check_stores(store: Store) -> Iterator[Finding]:
     """Yield the findings about the stores of a workspace that this process owns.
 
-    A torn index is rebuilt on the way, and the findings say so.
+    Rebuild a torn index on the way, and report it.
     """
     seen = set[str]()
     for check in _CHECKS:
@@ -81,7 +81,7 @@ def check_stores(store: Store) -> Iterator[Finding]:
 
 
 def watched(check: Callable[[], Iterable[Finding]], workspace: Workspace) -> Iterator[Finding]:
-    """Yield the findings of a check, and one more if the check fails."""
+    """Yield the findings of a check, and one more if it fails."""
     try:
         yield from check()
     except BusyError as error:
@@ -104,7 +104,7 @@ def _database(store: Store) -> Iterator[Finding]:
 
 
 def _copies(store: Store) -> Iterator[Finding]:
-    """Say when state.db was copied; a repair looks for damage to the copies while nobody has them open."""
+    """Yield when state.db was last copied; a repair checks the copies for damage while nobody has them open."""
     database = store.workspace.database
     if wrong := found_damaged(database):
         yield problem("copies", f"state.db was not copied: {wrong}", RESCUE)
@@ -118,7 +118,7 @@ def _forgetting(store: Store) -> Iterator[Finding]:
 
 
 def _history(store: Store) -> Iterator[Finding]:
-    """Check that the text of every version is there: an archive or a restored copy may lack some."""
+    """Check that every version has its text; an archive or a restored copy may lack some."""
     if missing := [str(number) for number in store.lineage.versions_after(0) if not store.lineage.text(number)]:
         what = f"the texts of versions {', '.join(missing)} are gone"
         yield warning("history", what, "only these cannot be shown or restored")
@@ -127,7 +127,7 @@ def _history(store: Store) -> Iterator[Finding]:
 
 
 def _memory(store: Store) -> Iterator[Finding]:
-    """Check that MEMORY.md is a whole version, or derived from one."""
+    """Check that MEMORY.md is a complete version, or derived from one."""
     last, _ = store.lineage.standing()
     try:
         wanted = store.memory.text(last) if last else None
@@ -140,7 +140,7 @@ def _memory(store: Store) -> Iterator[Finding]:
 
 
 def wrong_with(found: bytes | None, wanted: str | None) -> str:
-    """Return why these bytes are no MEMORY.md; empty when they are one. `wanted`: the last version, if any."""
+    """Return why these bytes are not a MEMORY.md, or "" if they are. `wanted`: the last version, if any."""
     if found is None or not found.strip():
         state = "is missing" if found is None else "is empty"
         return state if wanted is not None else ""
@@ -156,7 +156,7 @@ def wrong_with(found: bytes | None, wanted: str | None) -> str:
 
 
 def _torn(text: str, wanted: str) -> str:
-    """Return why this text is only a part of a MEMORY.md; empty when it is whole."""
+    """Return why this text is only part of a MEMORY.md, or "" if it is complete."""
     if not text.endswith("\n") and wanted.startswith(text):
         return "breaks off"
     missing = parse(text).missing if parse(wanted).has_schema else ()
@@ -165,7 +165,7 @@ def _torn(text: str, wanted: str) -> str:
 
 
 def _embeddings(store: Store) -> Iterator[Finding]:
-    embedder_of(store)  # what waits is what waits for this model
+    embedder_of(store)  # sets the model that crystals are to be embedded with
     embedder, (waiting, _) = store.index.embedding.get(), store.crystals.vectors.waiting()
     if isinstance(embedder, Unavailable):
         yield warning("embeddings", embedder.reason, f"{waiting:,} crystals are found by their words alone")

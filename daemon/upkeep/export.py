@@ -1,4 +1,4 @@
-"""Export: writes a workspace into one archive while no dream runs, and verifies the archive before it is used."""
+"""Export: writes a workspace to one archive while no dream runs, and verifies the archive."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ from state.stores.disk.syscalls import storage_errors
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An archive and its path. `sha256` is the whole file's; `files`: how many text files are in it."""
+    """An archive and its path. `sha256` is that of the whole file; `files` counts the text files in it."""
 
     path: str
     at: datetime
@@ -28,18 +28,18 @@ class Exported:
 
 
 def export(store: Store, now: datetime) -> Exported:
-    """Write an archive of the workspace, which the caller holds alone, into its state folder.
+    """Write an archive of the workspace, to which the caller has exclusive access, into its state folder.
 
-    The caller moves it away: an hour later it is deleted as any temporary file. Raise what the disk and the stores
-    fail with; nothing is left then.
+    The caller moves it away; like any temporary file it is deleted after an hour. Errors of the disk and the stores
+    are raised, and leave no file behind.
     """
-    store.memory.recover()  # what an earlier dream had decided and failed to finish
+    store.memory.recover()  # finish a commit that was cut off
     absorb_notes(store, now, most=None)
     path = store.workspace.state / f".export-{os.urandom(4).hex()}.db{TEMPORARY}"
     try:
         files = write_archive(store.workspace, store.memory.disk, path, version("dreamd"), now)
         store.memory.disk.sync(path)
-        store.memory.check()  # a workspace that was taken over meanwhile was read at two moments
+        store.memory.check()  # a workspace taken over meanwhile would be exported as of two moments
         with open_archive(path):
             pass
         if (unfinished := store.ledger.unfinished()) is not None:

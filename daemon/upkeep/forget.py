@@ -1,8 +1,8 @@
-"""Forget: erases what is remembered of a text everywhere, then searches every byte for it, and returns a receipt.
+"""Forget: erases a text everywhere, then searches every byte of state for it, and returns a receipt.
 
-The order survives a crash anywhere. What is to be erased is stored first (and blocked, so that nothing learns it
-meanwhile); MEMORY.md goes before the ledger of its lines, so that no line is ever taken for one that the owner wrote;
-every step may be repeated, and the next call repeats them all. What was stored first is deleted last.
+The order of steps survives a crash anywhere. The plan is stored first, and blocks the text from being learned again.
+MEMORY.md is erased before the ledger of its lines, so that no line is mistaken for one that the owner wrote. Every
+step may be repeated, and the next call repeats them all. The plan is deleted last.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ from state.stores.history.originals import Originals
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A place of the text: a file or a table of state.db, and in how many of its lines, notes, rows or records."""
+    """A place of the text: a file or table of state.db, and how many of its lines, notes, rows or records have it."""
 
     place: str
     count: int
@@ -49,12 +49,12 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was forgotten, without the text of it.
+    """What was forgotten, without its text.
 
-    `words`: of all texts together. `traces`: where it was. `crystals` and `pointers` went or changed. `texts`: of a
-    dry run, what would go. `kept`: how many texts stay that say it. `files`, `bytes`: what was searched afterwards.
-    `left`: what was found all the same, and why. `clean`: nothing of that is dreamd's. `went_on`: an earlier call was
-    interrupted, and is finished with this one. `recognised`: the forms in which it is known again.
+    `words`: how many words all texts have together. `traces`: where they were. `crystals`, `pointers`: how many were
+    deleted or changed. `texts`: what a dry run would delete. `kept`: how many texts with it stay. `files`, `bytes`:
+    how much was searched afterwards. `left`: what was found all the same, and why; `clean`: none of that is dreamd's.
+    `went_on`: this call also finished an interrupted one. `recognised`: the spellings that will be recognised.
     """
 
     at: datetime
@@ -81,16 +81,16 @@ def forget(
 ) -> Receipt:
     """Erase a text everywhere, search every byte for it, and return the receipt.
 
-    Raise UsageError when there is nothing to forget, and what the disk fails with. After the plan is written down
-    an error leaves the forgetting begun, and the next call goes on with it.
+    Raise UsageError if there is nothing to forget, and errors of the disk. Once the plan is stored, an error leaves
+    the forgetting unfinished, and the next call continues it.
     """
     connection = store.connection
-    if wrong := broken_page(connection):  # it must not be rewritten
+    if wrong := broken_page(connection):  # a damaged database must not be rewritten
         raise StorageError(f"state.db is damaged ({wrong})", "run 'dreamd doctor'")
     _end_interrupted(store.memory, store.ledger, now)
     settle_document(store)
-    store.notes.wipe()  # what was cut off
-    absorb_notes(store, now, most=None)  # what is left of a note is in its row
+    store.notes.wipe()  # finish a wipe that was cut off
+    absorb_notes(store, now, most=None)  # so that every note is a row
     begun = intended(connection)
     plan = plan_of(store, request, begun)
     on_step(Step("plan", f"{len(plan.erasure.crystals)} crystals hold it"))
@@ -106,7 +106,7 @@ def forget(
     on_step(Step("files", "MEMORY.md"))
     plan = replace(plan, erasure=_erase_database(store, plan.erasure, traces, now))
     if store.notes.wipe():
-        absorb_notes(store, now, most=None)  # what was filed again is known: the copy of state.db covers it
+        absorb_notes(store, now, most=None)  # notes that were filed again must be rows before state.db is copied
         store.memory.show_notes(anew=True)
     _erase_others(store, plan.erasure)
     write_agent_files(store)
@@ -127,7 +127,7 @@ def forget(
 
 
 def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Receipt:
-    """Return the receipt that a forgetting would have; nothing is written. Raise UsageError without a text."""
+    """Return the receipt that a forgetting would have, without writing. Raise UsageError without a text."""
     connection = store.connection
     plan = plan_of(store, request, intended(connection))
     erasure = plan.erasure
@@ -149,7 +149,7 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
 
 
 def _receipt(connection: Connection, plan: Plan, traces: Counter[str], now: datetime) -> Receipt:
-    """Return the receipt of this plan, without what a search found afterwards."""
+    """Return the receipt of this plan, before the search for what is left."""
     erasure = plan.erasure
     return Receipt(
         at=now,
@@ -164,21 +164,21 @@ def _receipt(connection: Connection, plan: Plan, traces: Counter[str], now: date
 
 
 def unforget(connection: Connection, text: str, now: datetime) -> Receipt:
-    """Allow a text to be learnt again; what was erased does not come back. Raise UsageError without words."""
+    """Allow a text to be learned again; erased texts do not come back. Raise UsageError without words."""
     target = Target.of(text)
     done = TombstoneStore(connection).unblock(text)
     return Receipt(now, digest(connection, (target,)), len(target.words), lifted=done)
 
 
 def _end_interrupted(memory: Memory, ledger: Ledger, now: datetime) -> None:
-    """Finish interrupted commits and end an interrupted dream as failed; its notes are pending again."""
+    """Finish interrupted commits, and end an interrupted dream as failed, with its notes pending."""
     memory.recover()
     while (run := ledger.unfinished()) is not None:
         ledger.end(run.id, "failed", "interrupted, and ended by a forgetting", now)
 
 
 def _in_files(store: Store, erasure: Erasure, now: datetime) -> Counter[str]:
-    """Count the lines, notes and values with a target in files but state.db and the index; of copies, the files."""
+    """Count lines, notes and values with a target in all files but state.db and the index; count copies as files."""
     workspace, patterns, traces = store.workspace, Patterns(erasure.sought), Counter[str]()
     stored = files.database_files(workspace)
     for path in files.all_files(workspace, store.notes.inbox):
@@ -191,14 +191,14 @@ def _in_files(store: Store, erasure: Erasure, now: datetime) -> Counter[str]:
 
 
 def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: datetime) -> Erasure:
-    """Erase the targets in state.db, also in rows since the plan, and plan to wipe the files of notes.
+    """Erase the targets in state.db, including rows written since the plan, and plan to wipe the files of notes.
 
-    Return the erasure that includes those rows.
+    Return the erasure extended by those rows.
     """
     connection = store.connection
     logs = [store.memory.disk.read_bytes(path, LONGEST_LOG) for path in store.notes.inbox.files()]
     with transaction(connection):
-        store.memory.check()  # a process that was stopped until now, and displaced, writes nothing more
+        store.memory.check()  # a displaced process must not write
         store.notes.plan_wipe() if any(notes_with(log, erasure) for log in logs) else store.notes.forget_marks()
         erasure |= planned(connection, erasure.targets, erasure.cut)
         intend(connection, erasure)
@@ -209,17 +209,17 @@ def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: d
 def _erase_others(store: Store, erasure: Erasure) -> None:
     """Erase the targets in the other files of the state folder; drop checkpoints and index."""
     workspace, disk, patterns = store.workspace, store.memory.disk, Patterns(erasure.sought)
-    unvouch(workspace, erasure.holds)  # whole names, before words are taken out of files
+    unvouch(workspace, erasure.holds)  # by whole names, before words are cut out of files
     for path in files.others(workspace, disk):
         files.erase_other(disk, path, erasure, patterns)
     Originals(workspace).erase(lambda one: erasure.holds(one.text))
     files.empty_folder(disk, workspace.checkpoints)
-    delete_copies(workspace.database, disk)  # made anew when nothing of the text is left, not even the plan
-    store.index.drop(store.crystals)  # what ChromaDB deletes stays in its files
+    delete_copies(workspace.database, disk)  # copied again once the text and the plan are gone
+    store.index.drop(store.crystals)  # ChromaDB's own deletes leave the text in its files
 
 
 def _finish(store: Store, receipt: Receipt, *, embeds: bool) -> None:
-    """Embed the crystals that changed, keep the receipt's figures, empty free pages, and end the forgetting."""
+    """Embed changed crystals, store the receipt's figures, empty free pages, and end the forgetting."""
     connection = store.connection
     embedder = embedder_of(store) if embeds else None
     while embedder and store.crystals.vectors.embed_pending(embedder):

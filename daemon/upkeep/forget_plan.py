@@ -1,4 +1,4 @@
-"""Forget plan: the texts and spellings that a request means, and everything of the workspace to be erased for it."""
+"""Forget plan: the texts and spellings that a request means, and everything to be erased for it."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ _FEWEST_WORDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place of a text: a line, a note, a crystal or a memory of a session, by its id."""
+    """A place of a text: a line, a note, a crystal or a session memory, by its id."""
 
     kind: str
     id: str
@@ -34,9 +34,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A text that goes, or of which sentences go, and every place that says it in the same words.
+    """A text that is erased whole or in part, and every place with the same words.
 
-    `derived`: it says it in other words; it was made of nothing else, or nothing else was made of it.
+    `derived`: it has other words, but was made from the text alone, or the text from it alone.
     """
 
     places: tuple[Place, ...]
@@ -46,7 +46,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An erasure, its targets in other words, the texts that hold the targets, and the targets to block."""
+    """An erasure, other wordings of its targets, the texts that contain the targets, and the targets to block."""
 
     erasure: Erasure
     derived: tuple[Target, ...]
@@ -58,7 +58,7 @@ class Plan:
 class ForgetRequest:
     """A request to forget a text, or a crystal, line or memory by its id; "" resumes an interrupted forgetting.
 
-    What says the same, or was made of it alone, goes too, but for the texts that have an id of `kept`.
+    Texts with the same words, or derived from it alone, are forgotten too, except those with an id in `kept`.
     """
 
     text: str
@@ -69,7 +69,7 @@ class ForgetRequest:
 def plan_of(store: Store, request: ForgetRequest, begun: Erasure | None) -> Plan:
     """Return the plan of a request together with an interrupted forgetting.
 
-    Raise UsageError when there is neither, and for a kept id that is none of what would go.
+    Raise UsageError if there is neither, and for a kept id that would not be erased.
     """
     if not request.text.strip() and begun is None:
         raise UsageError("what is to be forgotten? give a text, or the id of a crystal, a line or a memory")
@@ -86,7 +86,7 @@ def plan_of(store: Store, request: ForgetRequest, begun: Erasure | None) -> Plan
 
 
 def said_in(store: Store, plan: Plan) -> tuple[Said, ...]:
-    """Return the texts that the plan erases, lines first; those of the same words are one."""
+    """Return the texts that the plan erases, lines first; texts with the same words are joined."""
     plain = tuple(target for target in plan.erasure.sought if target not in plan.derived)
     found: dict[tuple[str, ...], Said] = {}
     for place, text in _remembered(store):
@@ -100,13 +100,13 @@ def said_in(store: Store, plan: Plan) -> tuple[Said, ...]:
 def _planned(
     store: Store, request: ForgetRequest, begun: Erasure | None, kept: Sequence[str] = (), gone: Iterable[str] = ()
 ) -> Plan:
-    """Return the plan; `kept` are texts that stay, and `gone` those that do not although they may hold kept ones."""
+    """Return the plan; texts in `kept` stay, and those in `gone` are erased although they may contain kept ones."""
     connection = store.connection
     wanted = _texts_of(store, request.text) if request.text.strip() else ()
     cut = begun.cut if begun is not None and not wanted else request.cut
     unlearnt = tuple(map(Target.of, wanted))
     stay = [Target.of(text, kept=True) for text in kept]
-    if begun is not None:  # what was kept then may be what is to be forgotten now
+    if begun is not None:  # a text kept then may be the one to forget now
         stay += [one for one in begun.targets if one.kept and not spans(" ".join(one.words), unlearnt)]
     plain = list(dict.fromkeys((*(begun.sought if begun else ()), *unlearnt)))
     targets, words = list(plain), {one.words for one in stay}
@@ -131,7 +131,7 @@ def _planned(
 
 
 def _whole(text: str, targets: Sequence[Target], kept: Sequence[str]) -> Iterator[Target]:
-    """Yield the sentences of a text that hold a target; the text itself for one that a kept text says as well."""
+    """Yield the sentences of a text that contain a target; the whole text if a kept text has that sentence too."""
     for start, end in sentences(text):
         if spans(text[start:end], targets):
             sentence = Target.of(text[start:end])
@@ -139,7 +139,7 @@ def _whole(text: str, targets: Sequence[Target], kept: Sequence[str]) -> Iterato
 
 
 def _within(store: Store, wanted: Sequence[str]) -> Iterator[str]:
-    """Yield the remembered texts that are half of one of these or more, word by word."""
+    """Yield remembered texts that make up at least half of one of these, word by word."""
     whole = [Target.of(text).words for text in wanted]
     for _, text in _remembered(store):
         words = letters_of(text).words()
@@ -151,7 +151,7 @@ def _within(store: Store, wanted: Sequence[str]) -> Iterator[str]:
 
 
 def _sources(connection: Connection, name: str) -> Iterator[str]:
-    """Yield the crystals from which only the line of this name was made."""
+    """Yield the crystals that are evidence of this line alone."""
     if _LINE.fullmatch(name.strip()):
         rows = connection.execute(
             "SELECT text FROM evidence JOIN crystals ON crystals.id = crystal WHERE line = ?1"
@@ -163,7 +163,7 @@ def _sources(connection: Connection, name: str) -> Iterator[str]:
 
 
 def _remembered(store: Store) -> Iterator[tuple[Place, str]]:
-    """Yield every line but pointers, pending note, crystal and memory of a session, with its text."""
+    """Yield every line except pointers, pending note, crystal and session memory, with its text."""
     known = {line.text: line.id for line in store.lineage.current_lines()}
     document = (store.memory.disk.read_optional(store.workspace.document) or b"").decode(errors="replace")
     for block in (block for part in parse(document).parts for block in part.lines):
@@ -181,12 +181,12 @@ def _remembered(store: Store) -> Iterator[tuple[Place, str]]:
 
 
 def _named(text: str) -> str:
-    """Return an id for a text that has none."""
+    """Return a stable id for a text without one."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _texts_of(store: Store, text: str) -> tuple[str, ...]:
-    """Return the request itself, or the text of the crystal, line or memory whose id it is."""
+    """Return the text, or if it is an id, the text of that crystal, line or memory."""
     name = text.strip()
     if _CRYSTAL.fullmatch(name) and (crystals := store.crystals.get([name])):
         return tuple(crystal.text for crystal in crystals)
@@ -199,6 +199,6 @@ def _texts_of(store: Store, text: str) -> tuple[str, ...]:
 
 
 def _spellings(store: Store, targets: tuple[Target, ...]) -> Iterator[str]:
-    """Yield spellings of the targets in remembered texts: only a few, since most words are spelt in one way."""
+    """Yield the spellings of the targets in remembered texts; few, since most words have one spelling."""
     found = (text[start:end] for _, text in _remembered(store) for start, end in spans(text, targets))
     return islice(found, _SHOWN)

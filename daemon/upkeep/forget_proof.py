@@ -1,7 +1,7 @@
-"""Forget proof: searches every byte of dreamd's own files for a forgotten text, and names the owner's files with it.
+"""Forget proof: searches every byte of dreamd's files for a forgotten text, and names the owner's files with it.
 
-The search knows nothing of how things are erased: it reads every value of every record and every column, and leaves
-out only words that are dreamd's own where one of them is the whole value.
+The search is independent of the erasing: it reads every value of every record and column, and skips only values that
+are wholly one of dreamd's own words.
 """
 
 import json
@@ -39,12 +39,12 @@ from state.stores.erasing.byte_search import Patterns, Residue
 from state.stores.erasing.plan import Erasure, erased_document
 from state.stores.erasing.tables import texts
 
-_MOST = 100  # places of one file are counted
-# Digests, words in pairs for the index (they go with their text), and the model of the configuration.
+_MOST = 100  # how many places in one file are counted
+# Columns without text: digests, character pairs for the index (erased with their text), and the configured model.
 _NO_TEXT = frozenset({"digest", "pairs", "model"})
 _FIELD = re.compile(r"[a-z][a-z0-9_]*")
-# Of dreamd itself: a text may be such a word as well, but where one of these is the whole value, it is not.
-# Guards, outcomes, causes, and why an item left a session.
+# Values that dreamd itself writes: guards, outcomes, causes, and reasons why an item left a session. A forgotten text
+# may be the same word, but a value that is exactly one of these is not that text.
 _OWN_WORDS = frozenset(
     "bond drift|bounds|budget|citation|empty synthesis|eviction runaway|evidence|genome|human veto|injection|pinned"
     "|nothing taken in|pointer|schema|shape|slow erosion|truncation|all refused|approval|operation|section|dream"
@@ -59,7 +59,7 @@ _OWNERS = "it is yours: dreamd does not touch it"
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """How much was searched, and the occurrences that are left."""
+    """How much was searched, and which occurrences are left."""
 
     files: int
     bytes: int
@@ -67,7 +67,7 @@ class Searched:
 
 
 def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searched:
-    """Search every file of dreamd's, byte by byte, and name the owner's files that hold a target."""
+    """Search each of dreamd's files byte by byte, and name the owner's files that contain a target."""
     connection, databases = store.connection, files.database_files(store.workspace)
     patterns = Patterns(erasure.traceless, surfaces)
     left = [*_left_in_tables(connection, erasure)]
@@ -90,7 +90,7 @@ def searched(store: Store, erasure: Erasure, surfaces: Iterable[str]) -> Searche
 
 
 def _live_count(workspace: Workspace, patterns: Patterns) -> int:
-    """Return how often the targets occur in the rows of state.db: in a copy of it, which has no other pages."""
+    """Return how often the targets occur in rows of state.db, by searching a compacted copy without free pages."""
     path = workspace.state / f".proof-{os.urandom(4).hex()}.db{TEMPORARY}"
     try:
         write_copy(workspace.database, path)
@@ -115,9 +115,9 @@ def _left_in_tables(connection: sqlite3.Connection, erasure: Erasure) -> Iterato
 
 
 def left_in_file(store: Store, path: Path, erasure: Erasure, patterns: Patterns) -> int:
-    """Return how often the targets occur in a file of dreamd's that is no database, its own words left out.
+    """Return how often the targets occur in a file that is not a database, ignoring dreamd's own words.
 
-    Of a MEMORY.md that is in how many lines, of a log in how many notes.
+    Count lines in a MEMORY.md and notes in a log.
     """
     if files.has_receipts_alone(store.memory.disk, path):
         return 0
@@ -131,15 +131,15 @@ def left_in_file(store: Store, path: Path, erasure: Erasure, patterns: Patterns)
 
 
 def notes_with(content: bytes, erasure: Erasure) -> int:
-    """Return how many notes of a log hold a target."""
+    """Return how many notes of a log contain a target."""
     notes = parse_notes(scratch_text(content), datetime.fromtimestamp(0, UTC))
     return sum(any(map(erasure.holds, note.texts)) for note in notes)
 
 
 def occurrences_in(text: str, erasure: Erasure, *, owners: bool = False) -> int:
-    """Return how many values of a JSON text (JSON in JSON too) hold a target; for another text, 1 if it holds one.
+    """Return how many values of a JSON text, nested JSON included, contain a target; for other texts, 0 or 1.
 
-    Names count as well, but for those that look like a field of dreamd's; `owners`: none is dreamd's.
+    Keys count too, unless they look like dreamd's field names; with `owners` no key is taken for dreamd's.
     """
     value = _parsed(text)
     if value is None:
@@ -148,7 +148,7 @@ def occurrences_in(text: str, erasure: Erasure, *, owners: bool = False) -> int:
 
 
 def _holds(text: str, erasure: Erasure) -> bool:
-    if "\n" in text and any(part.name for part in parse(text).parts):  # a MEMORY.md: its headings are dreamd's own
+    if "\n" in text and any(part.name for part in parse(text).parts):  # a MEMORY.md, whose headings are dreamd's
         return erased_document(text, erasure) != text
     return erasure.holds(text)
 
@@ -162,7 +162,7 @@ def _parsed(text: str) -> dict[str, Any] | list[Any] | None:
 
 
 def _texts_in(value: object, *, owners: bool) -> Iterator[str]:
-    """Yield each text in a JSON value that is not dreamd's own; JSON within is a model's or a program's."""
+    """Yield each string in a JSON value that is not dreamd's own; nested JSON comes from a model or program."""
     if isinstance(value, dict):
         yield from (name for name in value if owners or not _FIELD.fullmatch(name))
     if isinstance(value, dict | list):
@@ -174,19 +174,19 @@ def _texts_in(value: object, *, owners: bool) -> Iterator[str]:
 
 
 def _is_own(value: str) -> bool:
-    """Return whether this is a kind, an id or a moment that dreamd itself writes, where such a one may stand."""
+    """Return whether a value is a kind, an id or a timestamp such as dreamd writes."""
     return value in _OWN_WORDS or value in _members() or _OWN_ID.fullmatch(value) is not None
 
 
 @cache
 def _members() -> frozenset[str]:
-    """Return what the enumerations of state/ can say."""
+    """Return the values of all enumerations in state/."""
     kinds = (kind for kind in StrEnum.__subclasses__() if kind.__module__.startswith("state."))
     return frozenset(str(member) for kind in kinds for member in kind)
 
 
 def lines_with(content: bytes, erasure: Erasure) -> int:
-    """Return how many lines of a MEMORY.md hold a target."""
+    """Return how many lines of a MEMORY.md contain a target."""
     text = content.decode(errors="replace")
     return sum(
         erasure.line(block.text) != block.text for part in parse(text).parts for block in part.blocks if block.content
@@ -194,7 +194,7 @@ def lines_with(content: bytes, erasure: Erasure) -> int:
 
 
 def of_the_owner(store: Store, patterns: Patterns) -> Iterator[Residue]:
-    """Yield the owner's files that hold a target: constraints, transcripts, feeds, instructions, agents' files."""
+    """Yield the owner's files that contain a target: constraints, transcripts, feeds, instructions, agents' files."""
     workspace = store.workspace
     own = {workspace.genome, *below(workspace.scratch.parent), *agent_files(workspace)} - {workspace.scratch}
     existing = (path for one in existing_files(workspace, os.environ) for path in one.files)
@@ -224,7 +224,7 @@ def of_the_owner(store: Store, patterns: Patterns) -> Iterator[Residue]:
 
 
 def _exports(workspace: Workspace) -> Iterator[Residue]:
-    """Yield the archives in the workspace's folder: each holds all that was remembered when it was made."""
+    """Yield the archives in the workspace's folder, each of which holds the memory as of its export."""
     for path in sorted(path for ending in ("db", "gz") for path in workspace.root.glob(f"*.{ending}")):
         if _is_archive(path):
             why = f"an export, which holds what was remembered when it was made; remove it: rm '{path}'"

@@ -1,4 +1,4 @@
-"""Import: makes a workspace of an archive: built beside its folder, checked, and renamed to it."""
+"""Import: builds a workspace from an archive beside its folder, checks it, and renames it into place."""
 
 import fcntl
 import os
@@ -26,17 +26,17 @@ from state.stores.history.lineage import Lineage
 from state.stores.repair.moving_out import expect
 
 _ASIDE = ".dreamd-import-"
-# The rows in a new state.db, with their full-text indexes, and the files.
+# Unpacked size relative to the archive: rows in a new state.db, their full-text indexes, and files.
 _TIMES = 3
 _SPARE_BYTES = 1024**2
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A workspace that came out of an archive.
+    """A workspace that was imported from an archive.
 
-    `at` is when that was made; `missing` versions had no text; of `foreign` transcripts, outside the workspace, it
-    is not known any more how far they were read.
+    `at`: when the archive was made; `missing`: how many versions had no text; `foreign`: transcripts outside the
+    workspace, for which the reading position is unknown.
     """
 
     workspace: str
@@ -48,12 +48,12 @@ class Imported:
 
 
 def import_archive(file: Path, folder: Path, system: System | None = None, *, moves_out: bool = True) -> Imported:
-    """Make the folder, which is new or empty, the workspace that was exported into this file.
+    """Make the folder, which is new or empty, the workspace that was exported to this file.
 
-    Its state moves out into the user's data folder, or stays in this one, as a fleet has it.
+    State is moved to the user's data folder, or stays in this folder (`moves_out` false), as a fleet keeps it.
 
-    Raise UsageError for a folder that holds something, ArchiveError for a file that is not what `dreamd export`
-    writes, StorageError if the disk fails; the folder is then as it was.
+    Raise UsageError for a folder that is not empty, ArchiveError for a file that `dreamd export` did not write, and
+    StorageError if the disk fails. After an error the folder is as it was.
     """
     root, mode = _place_for(folder)
     if file.exists() and not file.is_file():
@@ -67,7 +67,7 @@ def import_archive(file: Path, folder: Path, system: System | None = None, *, mo
             raise ArchiveError(f"{file}: {error.what}", error.advice) from error
         _sync(aside, disk, mode)
         with _expected(aside, root) if moves_out else nullcontext():
-            with storage_errors(root):  # at most an empty folder is there, unless somebody was faster
+            with storage_errors(root):  # replaces at most an empty folder; fails if another import was faster
                 disk.system.rename(aside, root)
             disk.fsync_folder(root.parent)
     if moves_out:
@@ -76,7 +76,7 @@ def import_archive(file: Path, folder: Path, system: System | None = None, *, mo
 
 
 def _built(file: Path, aside: Path, disk: Disk, root: Path, *, is_former: bool) -> Imported:
-    """Unpack the archive into the folder `aside`, which is to become `root`."""
+    """Unpack the archive to the folder `aside`, which will become `root`."""
     workspace = contained(aside)
     for folder in (workspace.state, *folders(workspace)):
         with storage_errors(folder):
@@ -95,18 +95,18 @@ def _built(file: Path, aside: Path, disk: Disk, root: Path, *, is_former: bool) 
 
 @contextmanager
 def _expected(aside: Path, root: Path) -> Iterator[None]:
-    """Note that the state moves out of the folder once that is in its place; take the note back if it never is."""
+    """Record that the state is to move out once the folder is in place; undo the record if that never happens."""
     place = expect(aside, new_id(), root, os.environ)
     try:
         yield
     except BaseException:
-        if not place.is_folder(root):  # else it was renamed before the disk failed, and is whole
+        if not place.is_folder(root):  # else it was renamed before the disk failed, and is complete
             shutil.rmtree(data_folder(os.environ) / place.id, ignore_errors=True)
         raise
 
 
 def _place_for(folder: Path) -> tuple[Path, int]:
-    """Return the folder of the new workspace, free of links, and its mode. Raise UsageError if it cannot be one."""
+    """Return the real path of the new workspace's folder, and its mode. Raise UsageError if it is unsuitable."""
     root = Path(os.path.realpath(folder))
     with storage_errors(root):
         if not root.exists():
@@ -127,7 +127,7 @@ def _place_for(folder: Path) -> tuple[Path, int]:
 
 
 def _require_space(file: Path, parent: Path) -> None:
-    """Return if there is room for what comes out of the file; a compressed one may yet need more."""
+    """Raise StorageError unless there is room to unpack the file; a compressed one may need even more."""
     with storage_errors(parent):
         disk = os.statvfs(parent)
     free, wanted = disk.f_bavail * disk.f_frsize, _TIMES * file.stat().st_size + _SPARE_BYTES
@@ -139,9 +139,9 @@ def _require_space(file: Path, parent: Path) -> None:
 
 @contextmanager
 def _aside(parent: Path, system: System) -> Iterator[tuple[Path, Disk]]:
-    """Make a new folder beside the workspace that is to be; remove it again unless it was renamed.
+    """Create a folder beside the future workspace; remove it again unless it was renamed.
 
-    Its lock shows that an import uses it: the folder of a killed import has none, and is deleted now.
+    A lock shows that an import is using it. Folders of killed imports have none, and are deleted first.
     """
     _remove_leftovers(parent)
     while True:
@@ -150,7 +150,7 @@ def _aside(parent: Path, system: System) -> Iterator[tuple[Path, Disk]]:
             with storage_errors(parent):
                 system.mkdir(aside, 0o700)
             with _locked(aside) as is_locked:
-                if is_locked:  # else another one took it for a leftover before it was locked
+                if is_locked:  # else another import deleted it as a leftover before it was locked
                     yield aside, Disk(parent, system)
                     return
         finally:
@@ -159,7 +159,7 @@ def _aside(parent: Path, system: System) -> Iterator[tuple[Path, Disk]]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
-    """Lock the folder; yield whether that was possible, and the folder still exists."""
+    """Lock the folder; yield whether that worked and the folder still exists."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         try:
@@ -181,7 +181,7 @@ def _remove_leftovers(parent: Path) -> None:
 
 
 def _sync(aside: Path, disk: Disk, mode: int) -> None:
-    """Sync state.db and every folder, each after what is in it."""
+    """Sync state.db and every folder, contents before their folder."""
     workspace = contained(aside)
     disk.sync(workspace.database)
     for folder in (*reversed(folders(workspace)), workspace.state):

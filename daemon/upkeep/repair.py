@@ -1,9 +1,9 @@
-"""Repair: `dreamd doctor --repair` makes a broken workspace work again and loses nothing that can still be read.
+"""Repair: `dreamd doctor --repair` makes a broken workspace work again and keeps everything that is readable.
 
     links, folders, permissions ─> state.db ─> MEMORY.md ─> checkpoints ─> indexes ─> a look
 
-Each step finds what is wrong once those before it are done, says it, and mends it. Whatever is replaced is kept aside
-first. A step that was cut off anywhere is done by the next repair; one that finds nothing changes nothing.
+Each step looks for faults after the steps before it are done, reports them and repairs them. Replaced files are kept
+aside. A step that was cut off is redone by the next repair; a step without faults changes nothing.
 """
 
 import difflib
@@ -55,15 +55,15 @@ from state.stores.repair.check import damage_of
 
 _LOST = "lost: sessions, the ledger and what else stood in state.db alone"
 _ALIKE = 0.8
-# A row that is so much like one of the version's, but for bytes that are no text, is that one.
+# A row this similar to one of the last version's, apart from undecodable bytes, is that row.
 _SAME = 0.95
-# So many of its rows may be no UTF-8 in a file that is a text.
+# The share of rows that may be invalid UTF-8 in a file that still counts as text.
 _FEW = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """A fault, what was (or would be) done about it, and the results."""
+    """A fault, the action taken (or proposed), and its results."""
 
     about: str
     wrong: str
@@ -73,7 +73,7 @@ class RepairResult:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The result of a repair. `left` is what is still wrong; replaced files are `kept` in the folder `aside`."""
+    """The result of a repair. `left`: remaining faults; `kept`: replaced files, in the folder `aside`."""
 
     mends: tuple[RepairResult, ...] = ()
     left: tuple[Finding, ...] = ()
@@ -90,9 +90,9 @@ def repair(
     on_step: Callable[[Step], None] = lambda _: None,
     disk: Disk | None = None,
 ) -> Repair:
-    """Mend everything that can be mended. The caller owns the workspace and has none of its stores open.
+    """Repair everything that can be repaired. The caller owns the workspace and has none of its stores open.
 
-    Raise StorageError when the disk refuses or has no room; what was done until then stands, and may be done again.
+    Raise StorageError if the disk fails or is full; completed steps stay, and the next repair continues.
     """
     work = _Work(workspace, config, check, disk or workspace.disk())
     mends, left = list[RepairResult](), list(_unmendable(workspace))
@@ -141,14 +141,14 @@ def repair(
 
 
 def survey(workspace: Workspace, config: Config, check: Callable[[], None]) -> Repair:
-    """Return what `repair` would do, as far as it shows before anything is done. Nothing is written."""
+    """Return what `repair` would do, as far as that shows before any step. Write nothing."""
     jobs = _Work(workspace, config, check, workspace.disk()).jobs()
     mends = tuple(RepairResult(job.about, job.wrong, job.deed) for job in jobs)
     return Repair(mends, tuple(_unmendable(workspace)), dry=True)
 
 
 def _unmendable(workspace: Workspace) -> Iterator[Finding]:
-    """Find symbolic links in place of dreamd's files, which are not followed, and files of another user."""
+    """Find symbolic links in place of dreamd's files, which are not followed, and other users' files."""
     ours = list(_ours(workspace))
     others = (workspace.document, workspace.scratch, workspace.scratch.parent)
     links = [path for path in ours if path.is_symlink()]
@@ -164,20 +164,20 @@ def _unmendable(workspace: Workspace) -> Iterator[Finding]:
 
 
 def _is_inside(path: Path, workspace: Workspace) -> bool:
-    return Path(os.path.realpath(path)).is_relative_to(workspace.root)  # which takes a loop of links, unlike resolve
+    return Path(os.path.realpath(path)).is_relative_to(workspace.root)  # unlike resolve, accepts a loop of links
 
 
 def _ours(workspace: Workspace) -> Iterator[Path]:
-    """Yield the files of dreamd's in the state folder, without ChromaDB's files and what was kept aside."""
+    """Yield dreamd's files in the state folder, except ChromaDB's and those kept aside."""
     for folder in (workspace.state, workspace.history, workspace.checkpoints, workspace.copies):
         if folder.is_dir() and not folder.is_symlink():
-            with suppress(OSError):  # it is closed to us: that is said of the folder itself
+            with suppress(OSError):  # an unreadable folder is reported itself
                 yield from sorted(folder.iterdir())
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A fault, and what is done about it. `do` returns the results to show, if any, line by line."""
+    """A fault and its repair. `do` returns the result lines to show, if any."""
 
     about: str
     wrong: str
@@ -187,10 +187,10 @@ class _Job:
 
 @dataclass(slots=True)
 class _Work:
-    """One repair before the stores are opened. `check` raises when this process no longer owns the workspace.
+    """The part of a repair before the stores are opened. `check` raises if this process no longer owns the workspace.
 
-    `last` is the last version; state.db `is_rebuilt`. What is taken out of the workspace is `kept` in `aside`, the
-    folder broken/TIME/ of the state, which is made when something first comes into it.
+    `last`: the last version; `is_rebuilt`: state.db was replaced. Removed files are `kept` in the folder `aside`
+    (broken/TIME/ in the state folder), which is created on first use.
     """
 
     workspace: Workspace
@@ -204,12 +204,12 @@ class _Work:
     kept: list[str] = field(default_factory=list)
 
     def jobs(self) -> Iterator[_Job]:
-        """Yield the jobs, each found when those before it are done."""
+        """Yield the jobs; each is looked for after the ones before it are done."""
         yield from self._kinds_of_files()
         yield from self._permissions()
         if not self.workspace.database.is_symlink():
             yield from self._database()
-        if self.is_rebuilt:  # no commit knows any more what swaps of MEMORY.md took out
+        if self.is_rebuilt:  # no commit will settle files that swaps of MEMORY.md took out
             for path in displaced_files(self.workspace):
                 wrong = f"{path} was left by a commit that was interrupted"
                 deed = "it is kept aside: it may hold a save of yours"
@@ -221,14 +221,14 @@ class _Work:
     # Quarantine.
 
     def _put_aside(self, path: Path) -> None:
-        """Move the file or folder into quarantine; a crash leaves it in one of the two places."""
+        """Move the file or folder to quarantine; a crash leaves it in one of the two places."""
         target = self._place(path)
         self.disk.rename(path, target)
         if not target.is_symlink():
             target.chmod(0o700 if target.is_dir() else 0o600)
 
     def _place(self, path: Path) -> Path:
-        """Return a free path for this file in quarantine, and make the folder above it."""
+        """Return a free path in quarantine for this file, and create its parent folder."""
         if not self.aside:
             home = self.workspace.state / "broken"
             if os.path.lexists(home) and not home.is_dir():
@@ -243,7 +243,7 @@ class _Work:
     # Files and folders.
 
     def _kinds_of_files(self) -> Iterator[_Job]:
-        """Find what is no folder or no file where one should be. A folder that is missing is made at the opening."""
+        """Find files in place of folders, and the reverse. A missing folder is created when the stores are opened."""
         scratch = self.workspace.scratch
         for folder in folders(self.workspace):
             if os.path.lexists(folder) and not folder.is_symlink() and not folder.is_dir():
@@ -254,7 +254,7 @@ class _Work:
             yield _Job("notes", f"{scratch} is no file", deed, partial(self._put_aside, scratch))
 
     def _permissions(self) -> Iterator[_Job]:
-        """Find files that their owner cannot read or write, and a state folder that others can enter."""
+        """Find files that their owner cannot read or write, and a state folder that other users can enter."""
         state = self.workspace.state
         is_open, wanted = bool(_mode(state) & 0o077), dict[Path, int]()
         if _mode(state) & 0o777 != 0o700:
@@ -271,7 +271,7 @@ class _Work:
             yield _Job("permissions", wrong, deed, partial(_set_mode, path, mode))
 
     def _derived(self) -> Iterator[_Job]:
-        """Find damaged checkpoints, which cost at most an answer that is paid for again, and a torn vectors.db."""
+        """Find damaged checkpoints, which cost at most one answer that is paid for again, and a torn vectors.db."""
         for about, path, deed in (
             ("checkpoints", self.workspace.checkpoints / "dreams.db", "they go; an interrupted dream begins anew"),
             ("vector index", self.workspace.index / NAME, "the folder is emptied, and built anew from state.db"),
@@ -283,14 +283,14 @@ class _Work:
         self.is_index_empty |= folder == self.workspace.index
         empty_folder(self.disk, folder)
 
-    # state.db: the last sound copy takes the place of a damaged one; what is newer comes from the files.
+    # state.db: the last sound copy replaces a damaged one; newer content comes from the files.
 
     def _database(self) -> Iterator[_Job]:
         path = self.workspace.database
         copies, sound = copies_of(path), list[Path]()
-        inbox = NoteInbox(self.workspace, self.disk)  # of these files, a database knew what is consumed
+        inbox = NoteInbox(self.workspace, self.disk)  # these files imply a database that recorded what was consumed
         wrong = damage_of(path, expected=bool(copies or inbox.displaced() or inbox.rotated()))
-        for copy in copies:  # every row of them is read when one of them is to be restored
+        for copy in copies:  # read every row of a copy only if one is to be restored
             if not is_readable(copy) or (wrong and damage_of(copy, expected=True)):
                 yield _Job("copies", f"{copy} is damaged", "it is kept aside", partial(self._put_aside, copy))
             else:
@@ -301,7 +301,7 @@ class _Work:
                 deed = f"the copy of {copied_at(sound[0]):%Y-%m-%d %H:%M} UTC takes its place"
             job = partial(self._restore, next(iter(sound), None))
             yield _Job("state.db", f"state.db: {'; '.join(wrong)}", deed, job)
-            if not self.is_rebuilt:  # only looked at
+            if not self.is_rebuilt:  # a survey
                 return
         if found_damaged(path):
             what, deed = "state.db was damaged when it was to be copied", "it is sound now, and will be copied"
@@ -310,7 +310,7 @@ class _Work:
             self.last = Lineage(connection).last_version()
 
     def _restore(self, copy: Path | None) -> tuple[str, ...]:
-        """Write the new database beside the old one, put the old files aside, and rename the new one into place."""
+        """Write the new database beside the old one, move the old files aside, and rename the new one into place."""
         path, disk = self.workspace.database, self.disk
         new = path.with_name(f".{path.name}.new")
         for side in SIDES:
@@ -324,7 +324,7 @@ class _Work:
             if os.path.lexists(old := path.with_name(path.name + side)):
                 self._put_aside(old)
         if self.workspace.index.is_dir() and not self.workspace.index.is_symlink():
-            self._empty(self.workspace.index)  # the vector index is of the old state.db
+            self._empty(self.workspace.index)  # the vector index belongs to the old state.db
         disk.rename(new, path)
         self.is_rebuilt = self.is_index_empty = True
         if copy is None:
@@ -332,33 +332,34 @@ class _Work:
         return (f"{_LOST} since {copied_at(copy):%Y-%m-%d %H:%M} UTC",)
 
     def _fill(self, path: Path) -> None:
-        """Write what a database lacks of MEMORY.md as it stands, and of the notes."""
+        """Add what a restored database lacks: the current MEMORY.md and newer notes."""
         with closing(open_database(path)) as connection:
             crystals, lineage = Crystals(connection), Lineage(connection)
             notes = Notes(NoteInbox(self.workspace, self.disk), connection)
             memory = Memory(self.workspace, self.disk, crystals, lineage, notes, self.check, self.config.redaction)
-            with suppress(DocumentError):  # one that is no text is mended when the database stands
+            with suppress(DocumentError):  # a file that is not text is repaired after the database
                 memory.adopt()
             self._take_notes(crystals, notes, lineage.last_version())
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _take_notes(self, crystals: Crystals, notes: Notes, version: int) -> None:
-        """Make rows of the notes that came since: those of scratch.md are pending, the others of the inbox are not.
+        """Make rows of the notes since the copy: pending if scratch.md shows them, else consumed.
 
-        The inbox has every note since the copy, and those that scratch.md does not show any more were taken in.
-        Without a scratch.md, or where nothing tells that dreamd wrote it, all of them are pending: better read twice
-        than never.
+        The inbox has every note since the copy, and scratch.md shows those that were not consumed. Without a
+        scratch.md, or if dreamd may not have written it, all of them are pending: better read twice than never.
         """
         inbox = notes.inbox
 
         def learn(files: Iterable[Path]) -> None:
             learn_notes(crystals, notes, self.config, notes.unread(utc_now(), sys.maxsize, files), utc_now())
 
-        # One that an append began, after its folder was deleted, shows no note of before.
+        # A scratch.md that an append created after its folder was deleted shows none of the earlier notes.
         found = inbox.shown()
         shown = found if inbox.displaced() else None
         with transaction(crystals.connection):
-            again = notes.revive(digest_of(one) for one in found or () if one.stamped)  # by a restore since the copy
+            again = notes.revive(
+                digest_of(one) for one in found or () if one.stamped
+            )  # made pending again by a restore since the copy
             crystals.undream([one.id for one in crystals.by_keys(again).values()])
             learn([inbox.workspace.scratch])
             pending = {one.key for one in notes.pending()}
@@ -379,7 +380,7 @@ class _Work:
                 crystals.mark_dreamt([one.id for one in taken.values()], version)
             learn(inbox.displaced().values())
 
-    # MEMORY.md: the last version takes the place of a damaged one, with whole lines that its owner wrote since.
+    # MEMORY.md: the last version replaces a damaged one, together with whole lines that its owner wrote since.
 
     def _document(self) -> Iterator[_Job]:
         path = self.workspace.document
@@ -396,7 +397,7 @@ class _Work:
         yield _Job("MEMORY.md", f"MEMORY.md {wrong}", deed, partial(self._replace, text))
 
     def _committed(self) -> str | None:
-        """Return the text of the last version; None without one. While state.db is damaged, a copy has it."""
+        """Return the text of the last version, from a copy while state.db is damaged; None without one."""
         path = self.workspace.database
         for one in (path, *copies_of(path)):
             with suppress(sqlite3.Error, DreamdError, ValueError), open_unmigrated(one, "rw") as connection:
@@ -432,7 +433,7 @@ def _set_mode(path: Path, mode: int) -> None:
 
 
 def _wrong_with_database(path: Path) -> str:
-    """Return what is wrong with a database; empty for a sound one, and where there is none."""
+    """Return what is wrong with a database, or "" if it is sound or missing."""
     try:
         if os.path.lexists(path):
             with open_unmigrated(path) as connection:
@@ -443,11 +444,11 @@ def _wrong_with_database(path: Path) -> str:
 
 
 def _mended(found: bytes, wanted: str) -> tuple[str, bool]:
-    """Return what is to stand in the place of a damaged file, and whether that is the file, mended.
+    """Return the replacement for a damaged file, and whether that is the file itself, repaired.
 
-    A row that is not UTF-8 is a row of the version with a byte that has changed, else it is in an older encoding: so
-    the file is read, and the sections that it lacks come from the version. In a file that is torn such a row is
-    noise: the version takes its place, with the whole lines that only the file has.
+    A row of invalid UTF-8 is either a row of the version with a changed byte, or in a legacy encoding, which is
+    decoded; missing sections come from the version. In a torn file such a row is noise: the version replaces the
+    file, together with the whole lines that only the file has.
     """
     known, rows = wanted.split("\n"), found.split(b"\n")
     bad = [number for number, row in enumerate(rows) if row.decode(errors="ignore").encode() != row or b"\0" in row]
@@ -457,7 +458,7 @@ def _mended(found: bytes, wanted: str) -> tuple[str, bool]:
     for number in bad:
         same = difflib.get_close_matches(read[number], known, 1, _SAME)
         read[number] = same[0] if same else "" if is_torn else rows[number].decode("cp1252", "replace")
-    if is_torn or any(row.startswith(read[-1]) for row in known):  # it may go on where the file breaks off
+    if is_torn or any(row.startswith(read[-1]) for row in known):  # the last row may be cut off
         read[-1] = ""
     document, base = parse("\n".join(read)), parse(wanted)
     onto, other = (base, document) if is_torn else (complete(document), base)
@@ -467,7 +468,7 @@ def _mended(found: bytes, wanted: str) -> tuple[str, bool]:
     def is_lacking(section: SectionName, block: Block) -> bool:
         if not is_torn:
             return section in document.missing
-        # A line that is so much like one that is missing is that one, damaged.
+        # A line very similar to a missing one is that line, damaged.
         is_line = section is not SectionName.POINTERS and block.text.isprintable()
         return is_line and not difflib.get_close_matches(block.key, lost, 1, _ALIKE)
 

@@ -1,8 +1,8 @@
-"""Adoption: which folders are this user's workspaces, and where their state lies.
+"""Adoption: which folders are this user's workspaces, and where their state is.
 
-Nothing that dreamd obeys lies in a project. Its state is in the user's data folder, and the row there says which
-folder is meant (`state.stores.disk.places`); that folder has the id in the file `.dreamd`. So a folder that was moved
-or renamed is known again, what `git clean` took is written again, and what came with a repository is nobody's.
+Nothing that dreamd obeys is in a project. State is in the user's data folder, where a registry row names the project
+folder (`state.stores.disk.places`); that folder has the id in its file `.dreamd`. So a moved or renamed folder is
+recognised, files that `git clean` deleted are written again, and a file that came with a repository claims nothing.
 """
 
 import os
@@ -23,8 +23,8 @@ from state.stores.disk.workspace import STATE_FOLDER, Workspace, is_read_only
 if TYPE_CHECKING:
     from state.stores.disk.worktree import Worktree
 
-# Files of the state: transcripts outside the workspace that its owner named, one a line; and what the last dream said
-# that a hook began.
+# Files in the state folder: the transcripts outside the workspace that its owner named, one per line, and the output
+# of the last dream that a hook started.
 _TRANSCRIPTS, _DREAM_LOG = "transcripts", "dream.log"
 _ANOTHERS = f"{STATE_FOLDER}-of-another"
 _LOCK, _MOVING = ".lock", ".moving"
@@ -33,9 +33,8 @@ _LOCK, _MOVING = ".lock", ".moving"
 def open_workspace(folder: Path, environment: Mapping[str, str] = os.environ) -> Workspace:
     """Return this user's workspace whose root is this folder.
 
-    Raise UsageError when there is none (yet), ForeignError where one of somebody else's, or a copy, may be meant,
-    StorageError when this user cannot write in it. On a file system that is read-only it is opened, and whoever
-    writes in it gets the error.
+    Raise UsageError if there is none, ForeignError if the folder may be somebody else's workspace or a copy, and
+    StorageError if this user may not write in it. A workspace on a read-only file system is opened; writing fails.
     """
     if not folder.exists():
         raise UsageError(f"{folder} does not exist", f"check the path or run 'dreamd init {folder}'")
@@ -51,17 +50,17 @@ def open_workspace(folder: Path, environment: Mapping[str, str] = os.environ) ->
 
 
 def workspace_at(folder: Path, environment: Mapping[str, str] = os.environ) -> Workspace | None:
-    """Return the workspace of this user's whose root is this folder; None where there is none, or it is damaged."""
+    """Return this user's workspace whose root is this folder; None if there is none, or it is damaged."""
     with suppress(DreamdError):
         return _Lookup(environment).at(Path(os.path.realpath(folder)))
     return None
 
 
 def find_workspace(start: Path, environment: Mapping[str, str] = os.environ) -> Workspace:
-    """Return the workspace of this folder, or of the nearest one above it that has one. Raise UsageError.
+    """Return the workspace of this folder or of its nearest parent that has one. Raise UsageError if there is none.
 
-    A linked git worktree without one has that of its main checkout. One in the home folder, or in a folder of the
-    system, is that of this folder alone: nothing below it has it by accident.
+    A linked git worktree shares the workspace of its main checkout unless it has its own. A workspace in the home
+    folder or in a system folder is not inherited by the folders below it.
     """
     here, lookup = Path(os.path.realpath(start)), _Lookup(environment)
     for folder in (here, *here.parents):
@@ -82,7 +81,7 @@ def find_workspace(start: Path, environment: Mapping[str, str] = os.environ) -> 
 
 
 def linked_worktree(folder: Path, environment: Mapping[str, str] = os.environ) -> "Worktree | None":
-    """Return the linked worktree that a folder is in; None without one, and where a workspace in it is nearer."""
+    """Return the linked worktree that a folder is in; None without one, or if a workspace inside it is nearer."""
     from state.stores.disk.worktree import worktree_at
 
     here, lookup = Path(os.path.realpath(folder)), _Lookup(environment)
@@ -96,9 +95,9 @@ def linked_worktree(folder: Path, environment: Mapping[str, str] = os.environ) -
 
 
 def shared_folder(folder: Path, environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return where the workspace is, or would be, that a folder of a linked worktree shares with the main checkout.
+    """Return the root of the workspace that a folder of a linked worktree shares with its main checkout.
 
-    None: it shares none, as when it, or a folder above it in the worktree, has one of its own.
+    The workspace need not exist yet. Return None if the folder shares none, for example because it has its own.
     """
     if (tree := linked_worktree(folder, environment)) is None:
         return None
@@ -110,7 +109,7 @@ def shared_folder(folder: Path, environment: Mapping[str, str] = os.environ) -> 
 
 
 def _of_main(tree: "Worktree", folder: Path, environment: Mapping[str, str]) -> Workspace | None:
-    """Return the workspace that the main checkout has in the corresponding folder or above it."""
+    """Return the main checkout's workspace at the corresponding folder or above it."""
     start = _folder_in_main(tree, folder)
     for above in (start, *start.parents) if start is not None else ():
         if not is_everybodys(above, environment) and workspace_at(above, environment) is not None:
@@ -119,9 +118,9 @@ def _of_main(tree: "Worktree", folder: Path, environment: Mapping[str, str]) -> 
 
 
 def _folder_in_main(tree: "Worktree", folder: Path) -> Path | None:
-    """Return the folder of the main checkout for one of the worktree, or the nearest above that is there.
+    """Return the main checkout's folder that corresponds to one of the worktree, or its nearest existing parent.
 
-    None without a main checkout. It is never outside of it, whatever links there are.
+    Return None without a main checkout. The result is inside the main checkout, whatever symbolic links there are.
     """
     if tree.main is None:
         return None
@@ -135,7 +134,7 @@ def _folder_in_main(tree: "Worktree", folder: Path) -> Path | None:
 
 
 def require_project(folder: Path, environment: Mapping[str, str] = os.environ) -> None:
-    """Return if a folder may become a workspace without its being said twice. Raise UsageError."""
+    """Raise UsageError unless the folder may become a workspace without being named explicitly."""
     if is_everybodys(folder, environment):
         raise UsageError(
             f"{os.path.realpath(folder)} is no project: it is the home folder, or one that many share",
@@ -152,21 +151,21 @@ def open_global_workspace(environment: Mapping[str, str] = os.environ) -> Worksp
 
 
 def has_global_workspace(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return whether the person has a global workspace, whatever may be wrong with it."""
+    """Return whether the person has a global workspace, even a damaged one."""
     root = global_root(environment)
     return os.path.lexists(root / STATE_FOLDER) or workspace_at(root, environment) is not None
 
 
 def init_global_workspace(environment: Mapping[str, str] = os.environ) -> Workspace:
-    """Make the person's global workspace, or return it; of several processes at once one makes it."""
+    """Create the person's global workspace or return it; concurrent calls create only one."""
     make_private_folder(global_root(environment))
     return init_workspace(global_root(environment), environment)
 
 
 def init_workspace(folder: Path, environment: Mapping[str, str] = os.environ, *, resume: bool = False) -> Workspace:
-    """Make the folder a workspace of this user's, or return the one that it is; of several at once one makes it.
+    """Make the folder this user's workspace or return the existing one; concurrent calls create only one.
 
-    `resume`: with the state of the workspace that it was before it was copied or made again.
+    `resume`: continue with the state that the folder had before it was copied or created again.
     Raise UsageError, StorageError.
     """
     root = Path(os.path.realpath(folder))
@@ -191,7 +190,7 @@ def init_workspace(folder: Path, environment: Mapping[str, str] = os.environ, *,
 
 
 def _resumed(root: Path, data: Path) -> str:
-    """Return the id of the state with which this folder goes on. Raise UsageError."""
+    """Return the id of the state that this folder is to continue with. Raise UsageError if there is none."""
     number = id_in(root)
     places = [one for one in all_places(data) if one.id == number or (number is None and one.path == root)]
     for place in places:
@@ -208,25 +207,25 @@ def _resumed(root: Path, data: Path) -> str:
 
 
 def dream_log(workspace: Workspace) -> Path:
-    """Return the log of the last dream that a hook began without a daemon; it changes when one begins."""
+    """Return the log of the last dream that a hook started without a daemon; each such dream rewrites it."""
     return workspace.state / _DREAM_LOG
 
 
 def vouched(workspace: Workspace) -> frozenset[str]:
-    """Return the files outside the workspace that its owner named, links followed: their text may be learnt."""
+    """Return the files outside the workspace, links resolved, that its owner named as transcripts to learn from."""
     content = workspace.disk().read_optional(workspace.state / _TRANSCRIPTS) or b""
     return frozenset(os.fsdecode(line) for line in content.split(b"\n") if line)
 
 
 def vouch(workspace: Workspace, transcript: Path) -> None:
-    """Record that the owner, or an agent's hook, has named this file (links followed)."""
+    """Record this file (links resolved) as one that the owner or an agent's hook has named."""
     real = os.path.realpath(transcript)
     if not Path(real).is_relative_to(workspace.root) and "\n" not in real and real not in vouched(workspace):
         workspace.disk().append_locked(workspace.state / _TRANSCRIPTS, os.fsencode(real) + b"\n", b"")
 
 
 def unvouch(workspace: Workspace, holds: Callable[[str], bool]) -> None:
-    """Remove the files from the list whose names `holds` accepts."""
+    """Remove files from the list if `holds` accepts their names."""
     known = vouched(workspace)
     kept = sorted(name for name in known if not holds(name))
     if len(kept) < len(known):
@@ -238,14 +237,14 @@ def unvouch(workspace: Workspace, holds: Callable[[str], bool]) -> None:
 
 
 class _Lookup:
-    """Looks folders up, all with one reading of the registry; it is read only for a folder that says nothing."""
+    """Looks up folders with at most one reading of the registry, which only folders without `.dreamd` need."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self._data = data_folder(environment)
 
     def at(self, root: Path) -> Workspace | None:
-        """Return the workspace with this root; None where there is none. Raise ForeignError, StorageError."""
+        """Return the workspace with this root; None if there is none. Raise ForeignError, StorageError."""
         place = self._place(root)
         if place is not None and not place.incoming:
             return self._in_place(place, root)
@@ -267,7 +266,7 @@ class _Lookup:
         return tuple(all_places(self._data))
 
     def _place(self, root: Path) -> Place | None:
-        """Return the row of the id that the folder says, else that of the folder itself."""
+        """Return the registry row of the id in the folder's `.dreamd`, else the row of the folder's path."""
         number = id_in(root)
         place = read_place(self._data, number) if number is not None else None
         if place is None and os.path.isdir(root):  # noqa: PTH112 - Path.is_dir may raise here
@@ -275,7 +274,7 @@ class _Lookup:
         return place
 
     def _moved_out(self, root: Path) -> Workspace:
-        """Return the workspace, whose state lies in the folder yet, when that has moved out; one process does it."""
+        """Move the state of an older workspace out of its folder, in one process only, and return the workspace."""
         from state.stores.repair.moving_out import expect, move_out, own_number
 
         make_private_folder(self._data)
@@ -294,7 +293,7 @@ class _Lookup:
                 self._follow(place, root)
             _write_again(workspace)
             return workspace
-        if place.path == root:  # the disk was numbered anew, or the folder came back out of a backup
+        if place.path == root:  # the disk got a new number, or the folder was restored from a backup
             with suppress(StorageError):
                 write_place(self._data, Place.of(place.id, root))
             return workspace
@@ -309,7 +308,7 @@ class _Lookup:
         )
 
     def _follow(self, place: Place, root: Path) -> None:
-        """Write down where the folder is now; where nothing may be written, the next one does it."""
+        """Record the folder's new path; if the registry cannot be written, a later call does it."""
         from daemon.config.registry import rename
         from state.stores.git.exclude import keep_out_again
 
@@ -320,10 +319,10 @@ class _Lookup:
 
 
 def _write_again(workspace: Workspace) -> None:
-    """Write the id and MEMORY.md into the folder if `git clean` took them; not over anything else of that name."""
+    """Write `.dreamd` and MEMORY.md again if `git clean` deleted them; never overwrite another file."""
     if os.path.lexists(workspace.root / STATE_FOLDER):
         return
-    with suppress(StorageError):  # a folder that is read-only is known by its row alone
+    with suppress(StorageError):  # a read-only folder is known by its registry row alone
         disk = workspace.disk()
         disk.make_folder(workspace.scratch.parent)
         if not os.path.lexists(workspace.document):

@@ -1,7 +1,7 @@
-"""Agent files: files of dreamd's own in which an agent reads the memory at session start, where no hook shows it.
+"""Agent files: files of dreamd's own that show the memory to agents without a session-start hook.
 
-`dreamd connect` makes them, and each version writes them anew. Nothing in them is anybody else's: what is typed there
-is lost, as their first row says. A file that was taken away is not made again.
+`dreamd connect` creates them, and each version of the memory rewrites them. Text that a person types there is lost,
+as their first line says. A file that was deleted is not created again.
 """
 
 import os
@@ -23,15 +23,15 @@ MARK = (
     "<!-- dreamd writes this file anew from MEMORY.md: what is typed here is lost. Write into MEMORY.md, or run:"
     ' dreamd note "…" -->'
 )
-# Agents leave comments out, also one that a line of memory would begin and never end; and they read the file that
-# follows an @. They look for it in each piece of Markdown, which begins behind any mark but a letter or a digit.
+# Agents drop HTML comments, including one that a line of memory opens and never closes, and import the file named
+# after an @. They look for an @ at the start of each Markdown token, that is, after anything but a letter or a digit.
 _IMPORTS = re.compile(r"(?<!\\)((?:\\\\)+|(?<![^\W_]))@(?=\S)")
 _WINDOW, _LONGEST = 200_000, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class ShownFile:
-    """A file in a project's folder that shows the memory to an agent. `head` comes before everything else in it."""
+    """A file in a project folder that shows the memory to an agent. `head` is its first text."""
 
     path: str
     folder: str
@@ -48,14 +48,14 @@ class ShownFiles:
 
 @dataclass(frozen=True, slots=True)
 class ShownMemory:
-    """The memory of a workspace as files of agents show it."""
+    """The memory of a workspace as agent files show it."""
 
     workspace: Workspace
     redaction: Redaction
     environment: Mapping[str, str]
 
     def text(self, agent: str, head: str) -> str:
-        """Return what the agent's file holds, within what the agent takes. Raise StorageError."""
+        """Return the content of the agent's file, within the agent's limit. Raise StorageError."""
         reader = reader_of(agent)
         room, frame = reader.file_bytes, f"{head}{MARK}\n\n"
         while True:
@@ -68,15 +68,15 @@ class ShownMemory:
             room = min(room * reader.file_lines // rows, room - max(size - reader.file_bytes, 0)) - 1
 
     def keep(self, file: ShownFile) -> None:
-        """Have each version write this file. Raise StorageError."""
+        """Register this file, so that each version rewrites it. Raise StorageError."""
         files = ShownFiles((*(one for one in _known(self.workspace) if one.path != file.path), file))
         self.workspace.disk().write_atomic(_path(self.workspace), encode(files).encode())
 
 
 def escaped(text: str) -> str:
-    """Return Markdown of which an agent hides nothing, and in which it follows no import.
+    """Return the Markdown escaped so that an agent hides nothing of it and follows no import in it.
 
-    The digests of former blocks are of lines that were escaped like this.
+    The digests of blocks that earlier versions wrote are of lines escaped in this way.
     """
     return _IMPORTS.sub(r"\1\\@", text.replace("<!--", "&lt;!--"))
 
@@ -92,7 +92,7 @@ def is_ours(text: str | None) -> bool:
 
 
 def write_agent_files(store: Store) -> None:
-    """Write each file as MEMORY.md is now; what is in the way becomes a notice."""
+    """Rewrite each file from the current MEMORY.md; failures become notices."""
     try:
         known = _known(store.workspace)
     except DreamdError as error:

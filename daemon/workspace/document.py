@@ -1,4 +1,4 @@
-"""Document: MEMORY.md of a workspace as it is on the disk, the last version of one that was emptied, or as it was."""
+"""Document: a workspace's MEMORY.md as it is on disk, its last version if it was emptied, or as it was."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -24,34 +24,34 @@ from state.stores.history.memory import HELD
 from state.text.words import counted
 from state.trust import Trust
 
-# What MEMORY.md was is looked for in so many versions that came after.
+# How many later versions are searched for a former MEMORY.md.
 _LATER = 5
-# Of a text that git brought so many new lines are searched; the others are in its version.
+# How many new lines of a text that git brought become searchable; the others are only in its version.
 _MOST_BROUGHT = 1_000
 
 
 def read_document(workspace: Workspace, connection: Connection) -> tuple[str, tuple[str, ...]]:
     """Return the text of MEMORY.md, and the problems with it.
 
-    The last version is read in place of a file that is missing, was emptied, was checked out by git or is torn by a
-    conflict. Raise DocumentError for a file that is no text.
+    Return the last version instead if the file is missing, empty, checked out by git, or has conflict markers. Raise
+    DocumentError if the file is not text.
     """
     read = reading(workspace, connection)
     return read.text, (read.problem,) if read.problem else ()
 
 
 def settle_document(store: Store) -> None:
-    """Make MEMORY.md what the memory goes by, before anything is changed in it; and note what git says of it.
+    """Bring MEMORY.md and the database together before a change, and record git's state of the file.
 
-    What git brought is kept as a version of its own: the lines that the memory never had can be searched, as a
-    stranger's, and nobody is taken to have said or deleted anything. While a conflict stands in the file it is left
-    alone; what a person makes of it is merged with what dreams changed meanwhile.
+    A text that git brought is kept as a version of its own: new lines in it become searchable as a stranger's, and
+    count as nobody's addition or deletion. A file with conflict markers is left alone; once a person has resolved
+    them, the result is merged with the dreams' changes.
     """
     store.memory.check()
     connection = store.connection
     try:
         read, meta = reading(store.workspace, connection), Meta(connection)
-    except DocumentError:  # whoever needs its text says what is wrong with it
+    except DocumentError:  # whoever needs the text reports the problem
         return
     if read.found is Found.CHECKOUT and not read.is_known:
         _keep(store, read)
@@ -60,9 +60,9 @@ def settle_document(store: Store) -> None:
     if read.found is Found.CHECKOUT and read.text != read.file:
         _put(store.workspace, store.memory.disk, read.file, read.text)
         store.memory.put_back()
-        note_git(store.workspace, connection)  # what stands there now is not what git brought
+        note_git(store.workspace, connection)  # the file no longer is what git brought
     if read.found is Found.EDITED:
-        store.memory.recover()  # what dreams changed while a conflict was being resolved
+        store.memory.recover()  # apply what dreams changed while a conflict was being resolved
     if read.found is not Found.CONFLICT:
         meta.remove(HELD)
     elif meta.get(HELD) is None:
@@ -77,7 +77,7 @@ def settle_document(store: Store) -> None:
 
 
 def _keep(store: Store, read: Reading) -> None:
-    """Keep what git brought as a version that nothing is made of, and its new lines as what a stranger said."""
+    """Keep a text that git brought as a version that changes no lines, and its new lines as a stranger's crystals."""
     now, forgotten, redaction = utc_now(), store.crystals.forgotten.tombstones(), store.config.redaction
     known = {block.key for text in (read.text, store.lineage.text(read.version)) for block in _lines(text)}
     known |= store.lineage.texts()
@@ -90,7 +90,7 @@ def _keep(store: Store, read: Reading) -> None:
 
 
 def _put(workspace: Workspace, disk: Disk, found: str, text: str) -> None:
-    """Write this text in the place of the one that was found; another one, saved meanwhile, stays."""
+    """Replace the text that was found by this one, unless another was saved meanwhile."""
     old, new = found.encode(), text.encode()
 
     def join(current: bytes, other: bytes) -> bytes:
@@ -104,10 +104,10 @@ def _lines(text: str) -> Iterator[Block]:
 
 
 def document_of(workspace: Workspace, lineage: Lineage, receipt: BootstrapReceipt, *others: str) -> str | None:
-    """Return MEMORY.md as it was when this was given; None when that cannot be known.
+    """Return MEMORY.md as it was when this bootstrap was given; None if that cannot be known.
 
-    Its owner may have written the file after the last version of then. Such a text is known while it stands (`others`
-    are looked at like it), and once a dream has read it.
+    The owner may have edited the file after its last version. Such a text is known while it is in the file (`others`
+    are candidates too), and after a dream has read it.
     """
     later = (receipt.version, *lineage.versions_after(receipt.version)[:_LATER])
     if not receipt.digest:  # of an earlier dreamd
@@ -120,14 +120,14 @@ def document_of(workspace: Workspace, lineage: Lineage, receipt: BootstrapReceip
 
 
 def without_lines(text: str, lines: Iterable[str]) -> str:
-    """Return MEMORY.md without these lines: what it was if nothing else was written since."""
+    """Return MEMORY.md without these lines, which is what it was if nothing else was written since."""
     for line in lines:
         text = text.replace(line, "", 1)
     return text
 
 
 def lines_with(text: str, wanted: str) -> Iterator[tuple[str, int]]:
-    """Yield the lines that hold this, each with the number of its first row."""
+    """Yield the lines that contain this text, each with its row number."""
     at = 1
     for part in parse(text).parts:
         at += part.heading.count("\n")

@@ -1,10 +1,10 @@
-"""Notices: messages for a person about what was done for them, each of them once."""
+"""Notices: messages for a person about an operation, without repetition."""
 
 
 class Notices(list[str]):
-    """The messages so far, in the order in which they came."""
+    """The messages so far, in order of arrival."""
 
     def add(self, text: str) -> None:
-        """Add a message, unless it is among them already."""
+        """Add a message unless it is already there."""
         if text not in self:
             self.append(text)

@@ -1,4 +1,4 @@
-"""Retention: rows and files that are kept no longer go, and state.db is copied."""
+"""Retention: deletes expired rows and files, and copies state.db."""
 
 from datetime import datetime, timedelta
 from functools import partial
@@ -20,9 +20,9 @@ _LEFTOVER_AGE = timedelta(hours=1)
 
 
 def sweep(store: Store, now: datetime) -> int:
-    """Delete rows of the ledger older than `retention` allows, once a day; return how many.
+    """Delete ledger rows older than `retention` allows, once a day; return how many.
 
-    Of the receipts of bootstraps the last ones stay. Files that nobody waits for any more go each time.
+    Keep the latest bootstrap receipts. Delete files that are no longer needed on every call.
     """
     workspace, disk = store.workspace, store.memory.disk
     store.notes.sweep(now)
@@ -51,13 +51,13 @@ def sweep(store: Store, now: datetime) -> int:
         rows += Questions(connection).sweep(now, keep.gaps) + Changes(connection).sweep(before)
     try:
         compact(connection)
-    except OperationalError as error:  # another process reads for long, or there is no room for a second file
+    except OperationalError as error:  # a long read by another process, or no room for a second file
         store.notices.add(f"state.db was not made smaller ({error}); the next dream tries again")
     return rows
 
 
 def copy_if_due(store: Store, now: datetime, every: timedelta) -> None:
-    """Copy state.db if the last copy is older than that; a notice says why it was not copied."""
+    """Copy state.db if the last copy is older than `every`; add a notice if the copy fails."""
     database, memory = store.workspace.database, store.memory
     if is_unfinished(store.connection) or not is_copy_due(database, now, every):
         return

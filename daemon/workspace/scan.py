@@ -1,7 +1,7 @@
-"""Scan: the files of a workspace that globs name, and which of them changed since the last look.
+"""Scan: finds the files of a workspace that match globs, and tells which have changed since the last look.
 
-Files are compared, not watched: a look takes a fraction of a millisecond, misses nothing for good, and works on every
-file system.
+Files are polled rather than watched: a look takes a fraction of a millisecond, what it misses the next one finds, and
+it works on every file system.
 """
 
 import os
@@ -14,12 +14,12 @@ from pathlib import Path, PurePosixPath
 
 from state.stores.disk.workspace import SCRATCH, STATE_FOLDER
 
-# The share of the time that looks at one workspace may take.
+# The share of time that polling one workspace may take.
 _SHARE = 0.02
 
 
 class Change(StrEnum):
-    """What of a workspace has changed."""
+    """What has changed in a workspace."""
 
     SCRATCH = "scratch"
     DOCUMENT = "document"
@@ -27,7 +27,7 @@ class Change(StrEnum):
 
 
 class Watched:
-    """The files of one workspace as they were looked at last; one thread at a time looks."""
+    """The files of one workspace as of the last look; for one thread at a time."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -35,7 +35,7 @@ class Watched:
         self._not_before = 0.0
 
     def look(self, transcripts: Sequence[str]) -> set[Change]:
-        """Return what has changed since the last look; at the first one nothing has."""
+        """Return what has changed since the last look; the first look returns nothing."""
         began = time.monotonic()
         if began < self._not_before:
             return set()
@@ -48,11 +48,11 @@ class Watched:
 
 
 def files(root: Path, glob: str) -> list[Path]:
-    """Return the files that match, also links, and the folders met that lead out of the root and are not entered.
+    """Return the files that match, links included, and the folders that lead out of the root, which are not entered.
 
-    They are those that `Path.glob` would find, but none in `.dreamd`. A folder that the glob names is followed when
-    it is a link, but not out of the root, where it might lead to everything; `**` follows none. What cannot be read
-    is not there, and a glob that is absolute or leads upwards matches nothing.
+    Match like `Path.glob`, except in `.dreamd`. A linked folder that the glob names is followed unless it leads out
+    of the root; `**` follows no links. Unreadable entries are skipped, and a glob that is absolute or leads upwards
+    matches nothing.
     """
     walk = _Walk(os.fspath(root))
     walk.follow(glob)
@@ -60,7 +60,7 @@ def files(root: Path, glob: str) -> list[Path]:
 
 
 def _stamp(root: str, globs: Iterable[str]) -> int:
-    """Return a value that is another one whenever a file that matches came, went or was written."""
+    """Return a fingerprint that changes whenever a matching file is added, removed or written."""
     walk = _Walk(root)
     for glob in globs:
         walk.follow(glob)
@@ -68,7 +68,7 @@ def _stamp(root: str, globs: Iterable[str]) -> int:
 
 
 class _Walk:
-    """The files below a root, which is free of links, with what changes when they are written."""
+    """The matching files below a root (a path without links), with what changes when they are written."""
 
     def __init__(self, root: str) -> None:
         self.files: dict[str, tuple[int, ...]] = {}
@@ -104,7 +104,7 @@ class _Walk:
         return [path for path, _ in self._list(folder) if fnmatchcase(os.path.basename(path), glob)]  # noqa: PTH119 - a Path costs more than the call
 
     def _entered(self, paths: Iterable[str]) -> list[str]:
-        """Return the real paths of those that are folders in the root."""
+        """Return the real paths of the folders that are inside the root."""
         found = []
         for path in paths:
             try:
@@ -121,7 +121,7 @@ class _Walk:
         return found
 
     def _list(self, folder: str) -> list[tuple[str, bool]]:
-        """Return what is in the folder, and whether each is a folder itself and no link."""
+        """Return the entries of a folder, and whether each is a folder itself rather than a link."""
         if folder not in self._listed:
             try:
                 with os.scandir(folder) as entries:

@@ -1,4 +1,4 @@
-"""Searching: what a search of open stores is done with: their embedding model, their vectors, and ChromaDB."""
+"""Searching: the embedding model, vectors and ChromaDB index that a search of open stores uses."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ BATCH = 256
 
 
 def embedder_of(store: Store) -> Embedder | None:
-    """Return the embedding model, loaded at the first call; None when there is none (a notice says so)."""
+    """Return the embedding model, loaded at the first call; None if there is none (with a notice)."""
     embedder, vectors = store.index.embedding.get(), store.crystals.vectors
     if isinstance(embedder, Unavailable):
         store.notices.add(embedder.reason)
@@ -23,19 +23,19 @@ def embedder_of(store: Store) -> Embedder | None:
 
 
 def searcher_of(store: Store, beside: Beside | None = None) -> Searcher:
-    """Return a searcher of the crystals that are indexed now, and of those `beside` them."""
+    """Return a searcher over the indexed crystals, and over those in `beside`."""
     return Searcher(store.crystals, embedder_of(store), chroma_of(store), beside)
 
 
 def chroma_of(store: Store) -> VectorIndex | None:
-    """Return ChromaDB if the store is too large to read its vectors; while it is not open yet, have it opened."""
+    """Return ChromaDB if the store is too large to scan its vectors; if it is not open yet, start opening it."""
     crystals = store.crystals
     is_large = crystals.newest() > SCANNED_UP_TO and crystals.vectors.may_write
     return store.index.ready(crystals) if is_large else None
 
 
 def embed_waiting(store: Store, stop: Callable[[], bool] = lambda: False) -> int:
-    """Embed the crystals that wait for a vector, have ChromaDB told, and return how many."""
+    """Embed the crystals that have no vector yet, update ChromaDB, and return how many there were."""
     vectors, done = store.crystals.vectors, 0
     if embedder := embedder_of(store):
         while not stop() and (count := vectors.embed_pending(embedder, BATCH)):

@@ -1,7 +1,7 @@
-"""Session start: what is read for an agent's bootstrap, of its workspace and of the global one; who waits for whom.
+"""Session start: reads an agent's bootstrap from its workspace and the global one.
 
-`dreamd bootstrap` is called at the start of every session: next to nothing is imported, no lock is taken, and
-whatever cannot be read beside the workspace's own memory is a notice.
+`dreamd bootstrap` runs at the start of every session: it imports next to nothing and takes no lock. Only the
+workspace's own memory must be readable; every other failure becomes a notice.
 """
 
 import os
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 OLD = timedelta(days=1)
-# Beside a writer a reader does not wait; what another process repairs at this moment is told at the next start.
+# How long to wait for a lock. WAL readers do not wait for writers; a repair in progress is reported next time.
 _BUSY_MS = 100
 
 
 class Session(NamedTuple):
-    """What an agent is given at the start of its session, and what a person should know of how it was read."""
+    """What an agent gets at the start of its session, and notices for a person about how it was read."""
 
     ready: Bootstrap
     notices: tuple[str, ...]
 
 
 class _Facts(NamedTuple):
-    """Of state.db: how the last dream ended and when, how much waits for the owner, whether anything is forgotten.
+    """What state.db says: the last dream's end, what needs the owner, and whether anything is forgotten.
 
-    `memory` is what is to be read: MEMORY.md, or what stands in for it; `torn` says that a conflict is in the file.
+    `memory` is the text to read: MEMORY.md, or what stands in for it; `torn`: the file has conflict markers.
     """
 
     outcome: str = ""
@@ -61,9 +61,9 @@ def session(
     now: datetime,
     environment: Mapping[str, str] = os.environ,
 ) -> Session:
-    """Return what an agent reads now, for a context window of so many tokens, within the limits of its hook.
+    """Return what an agent reads now, for a context window of `window` tokens, within the limits of its hook.
 
-    Raise StorageError when MEMORY.md or the notes cannot be read.
+    Raise StorageError if MEMORY.md or the notes cannot be read.
     """
     notices = list[str]()
     memory, newest = _memory(workspace, notices), look(workspace, lambda notes: notes.newest())
@@ -90,9 +90,9 @@ def session(
 def lasting(
     workspace: Workspace, window: int, most_bytes: int, redaction: Redaction, environment: Mapping[str, str]
 ) -> str:
-    """Return what an agent's file shows of the memory until the next version: no notes, and nothing that is due.
+    """Return the memory for an agent's file, which stays until the next version: without notes and status.
 
-    Raise StorageError when MEMORY.md cannot be read.
+    Raise StorageError if MEMORY.md cannot be read.
     """
     facts, (everywhere, _) = _facts(workspace, _memory(workspace, [])), _everywhere(workspace, environment, [])
     shown_of = _unforgotten(workspace) if facts.forgets else str
@@ -104,7 +104,7 @@ def lasting(
 def project_budget(
     workspace: Workspace, window: int, redaction: Redaction, environment: Mapping[str, str] = os.environ
 ) -> int:
-    """Return how many characters of MEMORY.md a reader gets beside what is true everywhere."""
+    """Return how many characters of the project's MEMORY.md an agent reads beside the global memory."""
     everywhere, _ = _everywhere(workspace, environment, [])
     if not everywhere:
         return budget_for(window)
@@ -112,9 +112,9 @@ def project_budget(
 
 
 def global_memory(environment: Mapping[str, str] = os.environ) -> tuple[str, Workspace | None]:
-    """Return MEMORY.md of the person's global workspace, and that workspace; without one, nothing.
+    """Return MEMORY.md of the person's global workspace, and that workspace; ("", None) without one.
 
-    Raise StorageError, UsageError when it cannot be read.
+    Raise StorageError or UsageError if it cannot be read.
     """
     if not has_global_workspace(environment):
         return "", None
@@ -125,7 +125,7 @@ def global_memory(environment: Mapping[str, str] = os.environ) -> tuple[str, Wor
 def _everywhere(
     workspace: Workspace, environment: Mapping[str, str], notices: list[str]
 ) -> tuple[str, Workspace | None]:
-    """Return what the global workspace says in every other one, and which it is; add a notice if it is unreadable."""
+    """Return the global memory for a project, and its workspace; add a notice if it is unreadable."""
     if is_global(workspace.root, environment):
         return "", None
     try:
@@ -136,7 +136,7 @@ def _everywhere(
 
 
 def _attention(facts: _Facts, everywhere: _Facts, newest: Newest, now: datetime) -> str:
-    """Return the one line about what a person has to do, the most urgent thing; "" when there is nothing."""
+    """Return one line about the most urgent thing that a person has to do; "" if there is nothing."""
     troubles = {
         "git left a conflict in MEMORY.md, this is the version before it": facts.torn,
         "the last dream failed": facts.outcome == "failed",
@@ -158,9 +158,9 @@ def _attention(facts: _Facts, everywhere: _Facts, newest: Newest, now: datetime)
 
 
 def _facts(workspace: Workspace, memory: str = "") -> _Facts:
-    """Return the facts in state.db. What cannot be read may have forgotten something; the status says what is wrong.
+    """Return the facts in state.db; `memory` is the content of MEMORY.md.
 
-    `memory` is what MEMORY.md holds.
+    Assume that an unreadable state.db has forgotten something; the status reports what is wrong with it.
     """
     if not os.path.lexists(workspace.database):
         return _Facts(memory=memory)
@@ -187,9 +187,9 @@ def _facts(workspace: Workspace, memory: str = "") -> _Facts:
 
 
 def _in_place_of(memory: str, workspace: Workspace, connection: "Connection") -> tuple[str, bool]:
-    """Return MEMORY.md, or what is read in place of what git put into it; and whether that is a conflict.
+    """Return MEMORY.md, or the text to read instead if git has changed it, and whether it has conflict markers.
 
-    A file that is the last version, or an edit of what git does not track, is not looked at any further.
+    Skip the check for a file that equals the last version, or that git does not track.
     """
     digest = sha256(memory.encode()).hexdigest()
     query = "SELECT digest FROM versions WHERE cause <> 'found' ORDER BY number DESC LIMIT 1"
@@ -207,14 +207,14 @@ def _in_place_of(memory: str, workspace: Workspace, connection: "Connection") ->
 
     try:
         read = reading(workspace, connection)
-    except DreamdError:  # the status says what is wrong with it
+    except DreamdError:  # the status reports the problem
         return memory, False
     is_torn = read.found is Found.CONFLICT
     return read.text if is_torn or read.found is Found.CHECKOUT else memory, is_torn
 
 
 def _unforgotten(workspace: Workspace) -> Callable[[str], str]:
-    """Return what cuts forgotten texts out of a note before it is shown. Without notes nothing is loaded."""
+    """Return a function that cuts forgotten texts out of notes; nothing is loaded until it is called."""
 
     @cache
     def unforgotten() -> Callable[[str], str]:
@@ -229,10 +229,10 @@ def _unforgotten(workspace: Workspace) -> Callable[[str], str]:
 
 
 def _memory(workspace: Workspace, notices: list[str]) -> str:
-    """Return the workspace's MEMORY.md, and add a notice if it is not all UTF-8."""
+    """Return the workspace's MEMORY.md; add a notice if it is not valid UTF-8."""
     content = workspace.disk().read_optional(workspace.document) or b""
     text = content.decode(errors="replace")
     if "\ufffd" in text and "\ufffd".encode() not in content:
-        # An agent that gets all but one character is better off than one that gets nothing.
+        # An agent is better off with all but one character than with nothing.
         notices.append(f"{workspace.document} is not UTF-8 throughout; save it as UTF-8")
     return text

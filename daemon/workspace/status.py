@@ -1,7 +1,7 @@
-"""Status: how a workspace is now, one value for every window (command line, HTTP, MCP).
+"""Status: the current state of a workspace, one value for every window (command line, HTTP, MCP).
 
-It is read beside any owner: state.db is opened for reading only, no lock is taken, nothing heavy is
-imported, and a workspace that has never dreamt has a status as well.
+It is read without a lock, from a read-only state.db and without heavy imports, so it is available while another
+process owns the workspace, and also before the first dream.
 """
 
 import os
@@ -41,9 +41,9 @@ BY_FLEET = "by itself, when enough is new"
 LONGEST_WAIT = timedelta(hours=24)
 TORN = "git left a conflict in MEMORY.md: the version before it is used, and nothing is written into the file"
 RESOLVE = "edit MEMORY.md until its markers (<<<<<<<, =======, >>>>>>>) are gone"
-_WITH_CHANGES = 6  # the first schema that had them
+_WITH_CHANGES = 6  # the first schema with staged changes
 _NO_HELP = 3
-# The latest dreams in which a model answered: which one, and whether it is the author of what became of them.
+# The latest dreams in which a model answered: its name, and whether it is the author of the result.
 _ANSWERED = """SELECT asked.model, author.model IS asked.model AS helped
     FROM dreams JOIN (SELECT dream, max(model) AS model FROM calls GROUP BY dream) asked ON asked.dream = dreams.id
     LEFT JOIN versions author ON author.number = dreams.version
@@ -53,7 +53,7 @@ _ANSWERED = """SELECT asked.model, author.model IS asked.model AS helped
 
 @dataclass(frozen=True, slots=True)
 class LastDream:
-    """The last run that was more than a skip. `version` is None when it committed none; dollars 0: not known."""
+    """The last run that was not skipped. `version` is None if it committed none; `usd` is 0 if unknown."""
 
     id: str
     at: datetime
@@ -68,9 +68,9 @@ class LastDream:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Notes that no dream has consumed, and how long the oldest waits, in seconds.
+    """How many notes no dream has consumed, and the age of the oldest, in seconds.
 
-    `more`: there are more than these, which are not counted.
+    `more`: there are others, which were not counted.
     """
 
     notes: int
@@ -80,9 +80,9 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What models cost since midnight UTC, and the ceilings of a day. `breaker` says why it is open; else empty.
+    """What models have cost since midnight UTC, and the daily ceilings. `breaker`: why no call is allowed, or empty.
 
-    `all_…` are of all workspaces of the user together, the others of this one.
+    `all_…` counts all workspaces of the user, the others this one.
     """
 
     calls: int
@@ -99,9 +99,9 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is wrong, and what to do about it; without advice, nothing.
+    """A problem, and what to do about it; without advice, nothing needs to be done.
 
-    `deed` is that for a program: dream, forget, doctor, or restore with a version; empty where a person must see.
+    `deed` is the advice for a program: dream, forget, doctor, or restore with a version; empty if a person is needed.
     """
 
     what: str
@@ -127,8 +127,8 @@ class Problem:
 class ServiceStatus:
     """What the daemon knows of a workspace beyond its files.
 
-    `upcoming` is the next dream in words, `at` its moment if one is foreseen; `dreaming` says how far one is that
-    runs now; else it is empty. `alone`: something is under way beside which no dream runs, such as a forgetting.
+    `upcoming` describes the next dream, `at` is its time if one is scheduled; `dreaming` is the progress of a running
+    dream, or empty. `alone`: an operation that excludes dreams, such as a forgetting, is in progress.
     """
 
     pid: int
@@ -142,10 +142,10 @@ class ServiceStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A workspace at a moment. `crystals` counts them by lifecycle, as it is kept. `service`: None without daemon.
+    """The state of a workspace at one moment. `crystals` counts them by stored lifecycle.
 
-    `withheld` counts the texts that were not learnt because they hold what was forgotten, `changes` what the owner is
-    to look at; `last_bootstrap` says what an agent was last given at session start.
+    `service` is None without a daemon. `withheld` counts texts that were not learned because they contain a forgotten
+    text; `changes` counts what the owner should review; `last_bootstrap` is what an agent was last given at a start.
     """
 
     workspace: str
@@ -169,9 +169,9 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What state.db holds at one moment; the defaults are those of a workspace without one.
+    """The content of state.db at one moment; the defaults are those of a workspace without one.
 
-    `no_help` names a model that answered in the last dreams and is the author of none.
+    `no_help` names a model that answered in the last dreams but is the author of none of them.
     """
 
     version: int = 0
@@ -187,9 +187,9 @@ class _Facts:
 
 
 def status(workspace: Workspace, config: Config, now: datetime, service: ServiceStatus | None = None) -> Status:
-    """Return the status now; `service` is what the daemon adds. Raise StorageError when state.db cannot be read."""
+    """Return the current status; `service` is the daemon's part. Raise StorageError if state.db cannot be read."""
     with storage_errors(workspace.root):
-        workspace.root.stat()  # the state outlives a folder that was moved away or deleted
+        workspace.root.stat()  # state remains after its folder was moved or deleted
     facts, wrong = _read_facts(workspace, now), list[Problem]()
 
     def tried(read: Callable[[], Read], otherwise: Read) -> Read:
@@ -212,7 +212,7 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
         next_dream, said = service.dreaming or service.upcoming, service.problems
     else:
         next_dream, said = NO_DAEMON, ()
-    # If the daemon forgets something, the lock names the daemon.
+    # During a forgetting by the daemon, the lock names the daemon.
     forgets = (service is not None and service.alone) or (owner is not None and owner.command == "dreamd forget")
     problems = _problems(workspace, facts, pending, owner, forgets=forgets)
     return Status(
@@ -242,7 +242,7 @@ def lifecycles(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def _read_facts(workspace: Workspace, now: datetime) -> _Facts:
-    """Read the facts as of one moment. Raise StorageError when state.db cannot be read or is of a newer dreamd."""
+    """Read the facts in one transaction. Raise StorageError if state.db is unreadable or from a newer dreamd."""
     path = workspace.database
     if not path.exists():
         return _Facts()
@@ -251,7 +251,7 @@ def _read_facts(workspace: Workspace, now: datetime) -> _Facts:
             schema = int(connection.execute("PRAGMA user_version").fetchone()[0])
             if schema > SCHEMA_VERSION:
                 raise StorageError(f"{path}: written by a newer dreamd (schema {schema})", "upgrade this one")
-            connection.execute("BEGIN")  # one moment for all that follows
+            connection.execute("BEGIN")  # one snapshot for all queries
             return _facts(connection, now, schema) if schema else _Facts()
     except sqlite3.Error as error:
         raise explained(error, path) from error
@@ -296,7 +296,7 @@ def _no_help(connection: sqlite3.Connection) -> str:
 
 
 def _pending(workspace: Workspace) -> PendingCount:
-    """Count what is pending; more than a thousand notes are not counted. Raise StorageError."""
+    """Count the pending notes, up to a thousand. Raise StorageError."""
     try:
         with notes_of(workspace) as notes:
             return notes.count()

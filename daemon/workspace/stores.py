@@ -1,4 +1,4 @@
-"""Stores: one workspace with its database, files, index and embedder open, owned or for reading only."""
+"""Stores: the open database, files, index and embedder of one workspace, owned or read-only."""
 
 import time
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ from state.stores.repair.former_files import take_in_records, take_in_segments
 
 @dataclass(slots=True)
 class _Clock:
-    """This process's clock: the machine's, and how much that is behind."""
+    """This process's clock: the machine's clock plus a correction."""
 
     behind: timedelta = timedelta(0)
 
@@ -46,10 +46,9 @@ def utc_now() -> datetime:
 
 
 def follow_clock(said: datetime, asked: float) -> timedelta:
-    """Go by another clock from now on, and return by how much that changed `utc_now`.
+    """Follow another clock from now on; return by how much that changed `utc_now`.
 
-    It was `asked` at that moment of `time.monotonic`, and `said` its time some time since. Less than a second is no
-    difference.
+    It was asked at `asked` (`time.monotonic`) and answered `said`. Differences below a second are ignored.
     """
     now, waited = utc_now(), timedelta(seconds=time.monotonic() - asked)
     change = said - min(max(said, now - waited), now)
@@ -61,9 +60,9 @@ def follow_clock(said: datetime, asked: float) -> timedelta:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The open stores of one workspace, which whoever opens them closes and is told the `notices`.
+    """The open stores of one workspace. Whoever opens them closes them, and reports the `notices`.
 
-    Other stores of the workspace may share its `index`.
+    Several stores of a workspace may share its `index`.
     """
 
     workspace: Workspace
@@ -78,7 +77,7 @@ class Store:
     notices: Notices = field(default_factory=Notices)
 
     def close(self) -> None:
-        """Close the databases. Whoever opened the index closes it: stores may share one."""
+        """Close the databases. The index is closed by whoever opened it, because stores may share it."""
         self.crystals.vectors.close()
         self.connection.close()
 
@@ -87,14 +86,14 @@ class Store:
 def open_exclusive(
     workspace: Workspace, config: Config, command: str, wait_seconds: float = 0.0, embedding: Embedding | None = None
 ) -> Iterator[Store]:
-    """Open the workspace with its lock held, and its interrupted commits finished."""
+    """Take the workspace's lock, open it, and finish interrupted commits."""
     with acquire(workspace, command, wait_seconds) as lock, open_locked(lock, config, embedding) as store:
         yield store
 
 
 @contextmanager
 def open_locked(lock: Lock, config: Config, embedding: Embedding | None = None) -> Iterator[Store]:
-    """Open the workspace of this lock, and finish its interrupted commits."""
+    """Open the workspace of this lock, and finish interrupted commits."""
     with ExitStack() as stack:
         index = Index(lock.workspace, lock.check, embedding or Embedding(config.embeddings.model))
         stack.callback(index.close)
@@ -105,7 +104,7 @@ def open_locked(lock: Lock, config: Config, embedding: Embedding | None = None) 
 
 @contextmanager
 def open_readonly(workspace: Workspace, config: Config, embedding: Embedding | None = None) -> Iterator[Store]:
-    """Open the workspace for reading, without its lock: it may have an owner at work."""
+    """Open the workspace for reading, without its lock, beside an owner at work."""
 
     def refuse_write() -> None:
         raise BusyError(f"{workspace.root} is open for reading only", "nothing was written")
@@ -116,12 +115,12 @@ def open_readonly(workspace: Workspace, config: Config, embedding: Embedding | N
 
 
 def open_owned(index: Index, config: Config, alone: AbstractContextManager[object] | None = None) -> Store:
-    """Open the stores of the workspace of this index, whose lock this process holds. Close them after use.
+    """Open the stores of the index's workspace, whose lock this process holds. Close them after use.
 
     `alone` is held while state.db and MEMORY.md change together.
     """
     disk = index.workspace.disk()
-    for folder in folders(index.workspace):  # a copy of a workspace may lack them: copying tools leave empty ones out
+    for folder in folders(index.workspace):  # a copy may lack them: some tools leave out empty folders
         disk.make_folder(folder)
     return _opened(index, config, owned=True, alone=alone)
 
@@ -150,11 +149,11 @@ def _opened(
 
 
 def recover(store: Store) -> None:
-    """Finish the commits that were interrupted, with the files of agents."""
+    """Finish interrupted commits, including the agents' files."""
     take_in_segments(store.workspace, store.memory.disk, store.notes.inbox)
     for problem in take_in_records(store.workspace, store.memory.disk, store.crystals, store.memory):
         store.notices.add(f"a version of an older dreamd cannot be shown or restored: {problem}")
-    with suppress(DocumentError, StorageError):  # whoever needs its text says what is wrong with it
+    with suppress(DocumentError, StorageError):  # whoever needs the text reports the problem
         if store.memory.recover():
             store.notices.add(f"MEMORY.md was not version {store.lineage.standing()[0]}, and is written again")
     from state.stores.database.migration import ENTRIES_FILE, ENTRIES_WRITTEN
@@ -166,11 +165,11 @@ def recover(store: Store) -> None:
             f"{count} entries that programs kept here are now in {where}: docs/agents.md, LangGraph's store"
         )
         meta.remove(ENTRIES_WRITTEN)
-    from daemon.workspace.agent_files import write_agent_files  # which are about stores
+    from daemon.workspace.agent_files import write_agent_files  # it imports this module
 
     write_agent_files(store)
 
 
 def folders(workspace: Workspace) -> tuple[Path, ...]:
-    """Return the folders that an owner writes in, parents first."""
+    """Return the folders that an owner writes to, parents first."""
     return (workspace.scratch.parent, workspace.index, workspace.checkpoints)

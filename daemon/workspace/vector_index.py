@@ -1,6 +1,6 @@
-"""Vector index: the embedding model of the process, loaded once for all workspaces, and the index of one workspace.
+"""Vector index: the process's embedding model, loaded once for all workspaces, and the index of one workspace.
 
-ChromaDB's folder is opened once in a process, whoever asks: two clients of one folder lose hits.
+A process opens a ChromaDB folder only once, because two clients of one folder lose hits.
 """
 
 import os
@@ -21,30 +21,30 @@ from state.stores.vectors.chroma import VectorIndex, drop_builds, has_build, new
 from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder
 
 _RETRY_SECONDS = 60.0
-# Who closes an index that is being built waits for so long at most: for its batch, a second or two.
+# How long closing an index waits for its builder, which finishes a batch within a second or two.
 _GIVING_UP_SECONDS = 10.0
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return where derived files that can be made again are kept."""
+    """Return the folder of files that can be regenerated."""
     named = Path(environment.get("XDG_CACHE_HOME", ""))
-    # Of the XDG specification: a path that is not absolute is ignored.
+    # The XDG specification ignores relative paths.
     return (named if named.is_absolute() else Path.home() / ".cache") / "dreamd"
 
 
 class Embedding:
-    """The embedding model, loaded on demand, or the reason why there is none. Several threads may use it."""
+    """The embedding model, loaded on demand, or the reason why there is none. Thread-safe."""
 
     def __init__(self, model: Path | None = None) -> None:
         self._model = model
         self._found: Embedder | Unavailable | None = None
         self._asked_at = 0.0
-        self._again_at = 0.0  # monotonic; one that was not there is looked for again
+        self._again_at = 0.0  # monotonic: when to look for a missing model again
         self._loading = Lock()
 
     @classmethod
     def given(cls, found: Embedder | Unavailable) -> Self:
-        """Return an embedding with this model, or known to have none."""
+        """Return an `Embedding` that holds this result."""
         embedding = cls()
         embedding._found, embedding._again_at = found, float("inf")
         return embedding
@@ -54,18 +54,18 @@ class Embedding:
         with self._loading:
             self._asked_at = time.monotonic()
             if self._found is None or (isinstance(self._found, Unavailable) and self._asked_at >= self._again_at):
-                # It may be installed meanwhile.
+                # The model may be installed later.
                 self._found = open_embedder(cache_folder(os.environ), model=self._model)
                 self._again_at = time.monotonic() + _RETRY_SECONDS
             return self._found
 
     def try_again(self) -> None:
-        """Look for a missing model again at the next call."""
+        """Look for a missing model again at the next `get`."""
         with self._loading:
             self._again_at = 0.0
 
     def rest(self, unused_seconds: float) -> bool:
-        """Unload a model that was unused for so long; whether one was. Whoever uses it still keeps it."""
+        """Unload a model that was unused for this long; return whether it was. Callers in progress keep it."""
         with self._loading:
             unused = time.monotonic() - self._asked_at
             if self._found is None or isinstance(self._found, Unavailable) or unused < unused_seconds:
@@ -77,9 +77,9 @@ class Embedding:
 class Index:
     """The index of one workspace: vectors.db, and in the daemon (`background`) ChromaDB, in a folder of its own.
 
-    `check` raises when this process owns the workspace no longer. ChromaDB is opened and built in a thread: until
-    that has ended there is none, and searches do without. One process writes into the folder, and state.db says
-    whether ChromaDB's files are whole. `beside`: another process has ChromaDB open, or builds it.
+    `check` raises if this process no longer owns the workspace. ChromaDB is opened and built in a thread, and
+    searches do without it until then. Only one process writes to the folder, and state.db records whether ChromaDB's
+    files are intact. `beside`: another process has ChromaDB open, or is building it.
     """
 
     def __init__(
@@ -102,11 +102,11 @@ class Index:
         self._opening = Lock()
         self._writing = Lock()
         self._builder: Thread | None = None
-        self._is_given_up = False  # it is closed, or about to be dropped
+        self._is_given_up = False  # it was closed, or will be dropped
         self.vectors = workspace.index / NAME
 
     def prepare(self, crystals: Crystals) -> None:
-        """Let these crystals compare no more than the latest where ChromaDB is to be asked; delete old files."""
+        """Limit vector scans to the latest crystals if ChromaDB is in use; delete files of earlier versions."""
         crystals.vectors.nearest.latest = LATEST if self._background else None
         with self._opening:
             is_mine = crystals.vectors.may_write and not self._beside
@@ -114,7 +114,7 @@ class Index:
                 drop_builds(self.workspace.index, keep=index_state(crystals.connection).build)
 
     def ready(self, crystals: Crystals) -> VectorIndex | None:
-        """ChromaDB, if it is open. Else it is opened, or built, in the background, for the next ones who ask."""
+        """Return ChromaDB if it is open; else open or build it in the background, for later calls."""
         with self._opening:
             index = self._index
             if index is not None and (index.failed or index.build.name != index_state(crystals.connection).build):
@@ -128,9 +128,9 @@ class Index:
         return self._builder is not None and self._builder.is_alive()
 
     def tell(self, crystals: Crystals, stop: Callable[[], bool] = lambda: False) -> None:
-        """Have ChromaDB hold the vectors that it was not told yet, in the background unless it is open.
+        """Add new vectors to ChromaDB, in the background unless it is open.
 
-        Not in a transaction on state.db. What ChromaDB fails with is reported, and it is built anew.
+        Must not run in a transaction on state.db. If ChromaDB fails, report it and build it anew.
         """
         if (index := self.ready(crystals)) is None:
             return
@@ -141,16 +141,16 @@ class Index:
             self._report(error)
 
     def wait(self) -> VectorIndex | None:
-        """ChromaDB, after what is done in the background has ended; None if it failed."""
+        """Wait for the background work; return ChromaDB, or None if it failed."""
         if self._builder is not None:
             self._builder.join()
         return self._index
 
     def drop(self, crystals: Crystals) -> None:
-        """Leave nothing of what is gone from state.db: ChromaDB's folder is deleted, its own deletes leave texts.
+        """Erase everything that state.db no longer holds.
 
-        Of vectors.db the rows of such crystals are overwritten. Both are made anew by whoever needs them next. Not
-        in a transaction on state.db.
+        Delete ChromaDB's folder, because its own deletes leave texts behind, and overwrite the rows of vectors.db
+        that have no crystal. Both are rebuilt on demand. Must not run in a transaction on state.db.
         """
         was_given_up, self._is_given_up = self._is_given_up, True
         try:
@@ -163,14 +163,14 @@ class Index:
             self._is_given_up = was_given_up
 
     def rest(self) -> None:
-        """Close ChromaDB until somebody asks for it again; one that is being opened or built goes on."""
+        """Close ChromaDB until it is needed again; opening or building in the background continues."""
         with self._opening:
             self._release()
 
     def close(self) -> None:
-        """Release the files; a build in progress is given up, and started again by whoever opens the index next.
+        """Release the files and abandon a build in progress; the next opening restarts it.
 
-        Wait for the builder: another process may write into the folder as soon as this returns.
+        Wait for the builder to stop, because another process may write to the folder as soon as this returns.
         """
         with self._opening:
             self._is_given_up = True
@@ -180,7 +180,10 @@ class Index:
 
     def _release(self) -> None:
         if self._index is not None:
-            with self._writing, suppress(StorageError):  # it may refuse even this; whoever opens it finds it torn
+            with (
+                self._writing,
+                suppress(StorageError),
+            ):  # even closing may fail; the next opening finds the files torn
                 self._index.close()
             self._index = None
 
@@ -212,7 +215,7 @@ class Index:
                     self._index = index
 
     def _opened(self, crystals: Crystals) -> VectorIndex:
-        """ChromaDB as it was left, if that is whole; else an empty one, which is told everything."""
+        """Return ChromaDB as it was left if it is intact, else an empty one that is filled anew."""
         folder, vectors, state = self.workspace.index, crystals.vectors, index_state(crystals.connection)
         if state.clean and has_build(folder, state.build):
             with suppress(StorageError), self._changing(crystals, folder / state.build):
@@ -253,14 +256,14 @@ class Index:
 
     @contextmanager
     def _changing(self, crystals: Crystals, build: Path) -> Iterator[None]:
-        """While the context lasts state.db says that these files may be torn; and for good if it fails."""
+        """Mark these files as possibly torn in state.db during the context, and permanently if it fails."""
         if self._is_given_up:
             raise StoppedError("the index was closed while it was built", "who opens it next builds it")
         self.check()
         self._mark(crystals, build.name, clean=False)
         yield
         sync(build)
-        # An owner that was stopped until now says nothing about the files of the new one.
+        # A displaced owner must not mark the files of the new one.
         self.check()
         self._mark(crystals, build.name, clean=True)
 
@@ -273,7 +276,7 @@ class Index:
 
 
 def _is_whole(index: VectorIndex, vectors: CrystalVectors) -> bool:
-    """Tell whether it has all records that it was told; one is asked for, which reads what may kill a process."""
+    """Tell whether the index has every record; query one as well, so that a damaged file shows now."""
     count, wanted, (_, waiting) = index.count(), vectors.vector_count(), vectors.waiting()
     _, sample = vectors.read([vectors.newest()])
     if sample is not None:

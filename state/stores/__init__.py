@@ -1,1 +1,1 @@
-"""Where things are kept: the only code that touches disk, SQLite and ChromaDB."""
+"""Stores: the only code that touches disk, SQLite and ChromaDB."""

@@ -1,71 +1,28 @@
 """Everybody who writes beside dreams: agents over MCP, sessions, and eight writers by library, command and `>>`."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
-from itertools import count
-from typing import IO, Any
 
 from tests.chaos.harm import Blow, Harm
 from tests.chaos.trial import Trial, demand
 from tests.crash.test_sessions_crash import killed_and_opened
+from tests.daemon.mcp.agents import GoneError, Raw
 from tests.support.running import ROOT
-
-_INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "chaos", "version": "1"}}
-
-
-class GoneError(Exception):
-    """The other side of the wire is dead."""
-
-
-@dataclass(slots=True)
-class Wire:
-    """The two ends of `dreamd mcp` that an agent has."""
-
-    to: IO[bytes]
-    of: IO[bytes]
-    ids: Iterator[int] = field(default_factory=lambda: count(1))
-
-    def call(self, method: str, **parameters: Any) -> Any:
-        """The result. Raises GoneError when there is none."""
-        number = next(self.ids)
-        self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": parameters})
-        while line := self.of.readline():
-            answer = json.loads(line)
-            if answer.get("id") == number:
-                return answer["result"]
-        raise GoneError
-
-    def send(self, message: Any) -> None:
-        try:
-            self.to.write(json.dumps(message).encode() + b"\n")
-        except BrokenPipeError:
-            raise GoneError from None
-
-    def tool(self, tool: str, **arguments: Any) -> Any:
-        """The answer of a tool; None when it is an error."""
-        result = self.call("tools/call", name=tool, arguments=arguments)
-        return None if result.get("isError") else "\n".join(part["text"] for part in result["content"])
 
 
 @contextmanager
-def agent(trial: Trial, harm: Harm) -> Iterator[Wire]:
+def agent(trial: Trial, harm: Harm) -> Iterator[Raw]:
     """An agent with a `dreamd mcp` of its own, initialized unless it was killed before."""
-    with trial.living("mcp", "-w", trial.workspace.root, harm=harm, piped=True) as process:
-        assert process.process.stdin
-        assert process.process.stdout
-        wire = Wire(process.process.stdin, process.process.stdout)
-        with suppress(GoneError):
-            wire.call("initialize", **_INITIALIZE)
-            wire.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        yield wire
-        process.process.kill()
-        trial.ended(process)
+    with trial.living("mcp", "-w", trial.workspace.root, harm=harm, piped=True) as one:
+        with Raw(one.process, one.said.open("rb")) as wire:
+            with suppress(GoneError):
+                wire.greet()
+            yield wire
+        trial.ended(one)
 
 
 def over_mcp(trial: Trial) -> None:
@@ -81,20 +38,21 @@ def over_mcp(trial: Trial) -> None:
         trial.remember()
 
 
-def talk(trial: Trial, wire: Wire) -> None:
+def talk(trial: Trial, wire: Raw) -> None:
     """Note something, add an item to a session, or search."""
     what = trial.rng.random()
     if what < 0.5:
         (text,) = trial.texts(1)
-        if wire.tool("working_memory_note", note=text) is not None:
+        if not wire.call("working_memory_note", note=text).get("isError"):
             trial.took(text)
     elif what < 0.9:
         content = f"item {len(trial.items)} of {trial.rng.randrange(10**9)}"
-        if wire.tool("working_memory_add", session_id="chat", content=content, priority="critical") is not None:
+        fields = {"session_id": "chat", "content": content, "priority": "critical"}
+        if not wire.call("working_memory_add", **fields).get("isError"):
             trial.items.append(content)
         trial.most_dreams = 4
     else:
-        wire.tool("memory_search", query="Who repaired the kettle?")
+        wire.call("memory_search", query="Who repaired the kettle?")
 
 
 def sessions(trial: Trial) -> None:

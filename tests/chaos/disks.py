@@ -21,15 +21,12 @@ def failing(trial: Trial) -> None:
     root, chat = trial.workspace.root, transcript(trial)
     words: list[tuple[str | Path, ...]] = [("restore", "1", "-w", root), ("ingest", chat, "-w", root)]
     words += [("dream", root)] * 4
-    with trial.reading():
-        for _ in range(trial.rng.randint(2, 5)):
-            trial.append(trial.rng.randint(1, 3))
-            if trial.rng.random() < 0.3:
-                _failing_note(trial)
-            else:
-                command = trial.rng.choice(words)
-                trial.dreamd(*command, harm=trial.harm(str(command[0]), Blow.EIO, Blow.ENOSPC))
-            trial.remember()
+    for _ in trial.rounds((2, 5), (1, 3)):
+        if trial.rng.random() < 0.3:
+            _failing_note(trial)
+        else:
+            command = trial.rng.choice(words)
+            trial.dreamd(*command, harm=trial.harm(str(command[0]), Blow.EIO, Blow.ENOSPC))
     trial.dreamd("ingest", chat, "-w", root)
 
 
@@ -104,23 +101,20 @@ def read_only(trial: Trial) -> None:
     folders = (
         workspace.root, workspace.state, workspace.checkpoints, workspace.index, workspace.scratch.parent,
     )  # fmt: skip
-    with trial.reading():
-        for _ in range(trial.rng.randint(1, 3)):
-            trial.append(trial.rng.randint(1, 3))
-            closed = trial.rng.sample(folders, trial.rng.choice((1, 1, 2)))
-            modes = {folder: folder.stat().st_mode & 0o777 for folder in closed}
-            trial.wrote(f"closed: {', '.join(map(str, closed))}")
-            try:
-                for folder in closed:
-                    folder.chmod(0o500)
-                for _ in range(trial.rng.randint(1, 2)):
-                    command = trial.rng.choice(("note", "dream", "dream", "restore 1", "status"))
-                    trial.tally.faults += 1
-                    if command == "note":
-                        trial.note(Harm(poor=True))
-                    else:
-                        trial.dreamd(*command.split(), "-w", workspace.root, harm=Harm(poor=True))
-            finally:
-                for folder, mode in modes.items():
-                    folder.chmod(mode)
-            trial.remember()
+    for _ in trial.rounds((1, 3), (1, 3)):
+        closed = trial.rng.sample(folders, trial.rng.choice((1, 1, 2)))
+        modes = {folder: folder.stat().st_mode & 0o777 for folder in closed}
+        trial.wrote(f"closed: {', '.join(map(str, closed))}")
+        try:
+            for folder in closed:
+                folder.chmod(0o500)
+            for _ in range(trial.rng.randint(1, 2)):
+                command = trial.rng.choice(("note", "dream", "dream", "restore 1", "status"))
+                trial.tally.faults += 1
+                if command == "note":
+                    trial.note(Harm(poor=True))
+                else:
+                    trial.dreamd(*command.split(), "-w", workspace.root, harm=Harm(poor=True))
+        finally:
+            for folder, mode in modes.items():
+                folder.chmod(mode)

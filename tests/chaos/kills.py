@@ -34,21 +34,15 @@ def at_nodes(trial: Trial) -> None:
 
 def at_changes(trial: Trial) -> None:
     """Dreams are killed at any change of the disk, some in the middle of a write; SQLite's writes are among them."""
-    with trial.reading():
-        for _ in range(trial.rng.randint(2, 4)):
-            trial.append(trial.rng.randint(1, 5))
-            trial.dream(trial.harm("dream"))
-            trial.remember()
+    for _ in trial.rounds((2, 4), (1, 5)):
+        trial.dream(trial.harm("dream"))
 
 
 def in_the_commit(trial: Trial) -> None:
     """The same in the commit alone, where MEMORY.md, scratch.md and state.db change hands."""
-    with trial.reading():
-        for _ in range(trial.rng.randint(1, 3)):
-            trial.append(trial.rng.randint(1, 4))
-            blow = trial.rng.choice((Blow.KILL, Blow.TORN))
-            trial.dream(Harm(blow, "commit", call=trial.rng.randrange(60)))
-            trial.remember()
+    for _ in trial.rounds((1, 3), (1, 4)):
+        blow = trial.rng.choice((Blow.KILL, Blow.TORN))
+        trial.dream(Harm(blow, "commit", call=trial.rng.randrange(60)))
 
 
 def at_random(trial: Trial) -> None:
@@ -59,13 +53,10 @@ def at_random(trial: Trial) -> None:
         ("dream", root), ("dream", root), ("restore", "1", "-w", root), ("ingest", chat, "-w", root),
         ("doctor", root),
     ]  # fmt: skip
-    with trial.reading():
-        for _ in range(trial.rng.randint(2, 5)):
-            trial.append(trial.rng.randint(1, 3))
-            command = trial.rng.choice(words)
-            seconds = _DREAM_SECONDS if command[0] == "dream" else _COMMAND_SECONDS
-            trial.killed_at_random(*command, seconds=seconds)
-            trial.remember()
+    for _ in trial.rounds((2, 5), (1, 3)):
+        command = trial.rng.choice(words)
+        seconds = _DREAM_SECONDS if command[0] == "dream" else _COMMAND_SECONDS
+        trial.killed_at_random(*command, seconds=seconds)
     trial.dreamd("ingest", chat, "-w", root)
 
 

@@ -12,9 +12,10 @@ from daemon.api.client import Client
 from daemon.api.operations.notes import working_memory_note
 from daemon.config.registry import add
 from state.errors import BusyError, DreamdError, FencedError, StoppedError, StorageError
-from tests.chaos.crowds import Wire, agent, talk
+from tests.chaos.crowds import agent, talk
 from tests.chaos.harm import NODES, Blow, Harm
 from tests.chaos.trial import Running, Trial, demand
+from tests.daemon.mcp.agents import Raw
 from tests.support import lived
 from tests.support.model_characters import good
 from tests.support.scripted_model import ScriptedModel, slowly
@@ -27,30 +28,27 @@ _EXPECTED = (BusyError, FencedError, StoppedError, StorageError)
 def fenced(trial: Trial) -> None:
     """A dream is stopped anywhere, another takes over, and the first one goes on: it commits nothing."""
     rng = trial.rng
-    with trial.reading():
-        for _ in range(rng.randint(1, 2)):
-            trial.append(rng.randint(1, 4))
-            where = rng.random()
-            if where < 0.3:
-                harm = Harm(Blow.STOP, rng.choice(NODES), leaving=rng.random() < 0.5)
-            elif where < 0.8:
-                harm = Harm(Blow.STOP, "commit", call=rng.randrange(60))
-            else:
-                harm = trial.harm("dream", Blow.STOP)
-            with trial.living("dream", trial.workspace.root, harm=harm) as first:
-                until(lambda first=first: first.is_stopped or not first.lives)  # type: ignore[misc]
-                trial.tally.faults += first.is_stopped
-                trial.dream()
-                trial.append()
-                third = trial.dream()
-                text = lived.document(trial.workspace)
-                first.process.send_signal(rng.choice((signal.SIGCONT, signal.SIGCONT, signal.SIGKILL)))
-                life = trial.ended(first)
-            trial.remember()
-            if third.status in (0, 3):  # nothing was left for the first one
-                demand(lived.document(trial.workspace) == text, f"a displaced dream wrote MEMORY.md: {life}")
-                is_told = life.status == 5 and "taken over" in life.said
-                demand(is_told or life.status in (0, 3, -signal.SIGKILL), f"a displaced dream is not told: {life}")
+    for _ in trial.rounds((1, 2), (1, 4)):
+        where = rng.random()
+        if where < 0.3:
+            harm = Harm(Blow.STOP, rng.choice(NODES), leaving=rng.random() < 0.5)
+        elif where < 0.8:
+            harm = Harm(Blow.STOP, "commit", call=rng.randrange(60))
+        else:
+            harm = trial.harm("dream", Blow.STOP)
+        with trial.living("dream", trial.workspace.root, harm=harm) as first:
+            until(lambda first=first: first.is_stopped or not first.lives)  # type: ignore[misc]
+            trial.tally.faults += first.is_stopped
+            trial.dream()
+            trial.append()
+            third = trial.dream()
+            text = lived.document(trial.workspace)
+            first.process.send_signal(rng.choice((signal.SIGCONT, signal.SIGCONT, signal.SIGKILL)))
+            life = trial.ended(first)
+        if third.status in (0, 3):  # nothing was left for the first one
+            demand(lived.document(trial.workspace) == text, f"a displaced dream wrote MEMORY.md: {life}")
+            is_told = life.status == 5 and "taken over" in life.said
+            demand(is_told or life.status in (0, 3, -signal.SIGKILL), f"a displaced dream is not told: {life}")
 
 
 @contextmanager
@@ -122,7 +120,7 @@ def _settled(server: ScriptedModel) -> list[dict[str, Any]]:
     return server.requests
 
 
-def _load(trial: Trial, wire: Wire) -> None:
+def _load(trial: Trial, wire: Raw) -> None:
     what = trial.rng.random()
     if what < 0.3:
         note_over(trial, trial.home.socket)

@@ -19,14 +19,11 @@ from tests.chaos.harm import NONE, Blow, Harm
 from tests.support import lived
 from tests.support.copies import copy_of
 from tests.support.forked import Forked
+from tests.support.notes import marked
 from tests.support.running import ROOT
 from tests.support.scripted_model import Script, ScriptedModel
 from tests.support.serving import PATIENCE_SECONDS, Home
 
-_WHO = "Ada Grace Linus Barbara Edsger Alan Margaret Dennis Radia Ken".split()
-_DID = "painted repaired sold borrowed measured moved noticed photographed described counted".split()
-_WHAT = "kettle bicycle piano ladder carpet fence clock stove window lamp violin compass anchor saddle".split()
-_WHERE = "harbour bakery library museum orchard quarry railway vineyard airport brewery castle dairy".split()
 # How dreamd's own notes about its hormones begin.
 HORMONAL = "Hormonal event: "
 # Without an embedding model a life is quicker; the search is by words then.
@@ -94,9 +91,6 @@ class Tally:
     kills: int = 0
     lives: int = 0
     faults: int = 0  # calls that failed, files that were spoilt, stops, edits: whatever else befell it
-    polls: int = 0
-    acknowledged: int = 0
-    facts: int = 0
 
 
 @dataclass(slots=True)
@@ -128,11 +122,8 @@ class Trial:
 
     def texts(self, count: int) -> list[str]:
         """So many notes, each like no other."""
-        made = list[str]()
-        for _ in range(count):
-            number = len(self.tried) + len(made) + 1
-            words = [self.rng.choice(words) for words in (_WHO, _DID, _WHAT, _WHERE)]
-            made.append("{} {} the {} of the {}".format(*words) + f", number {number} marked x{number * 7919}q")
+        first = len(self.tried) + 1
+        made = [marked(number) for number in range(first, first + count)]
         self.tried += made
         return made
 
@@ -210,6 +201,14 @@ class Trial:
             raise LostError(f"it failed without a word: {life}")
         return life
 
+    def rounds(self, times: tuple[int, int], notes: tuple[int, int]) -> Iterator[None]:
+        """So many rounds, each with news first and a look at its end, while somebody reads MEMORY.md."""
+        with self.reading():
+            for _ in range(self.rng.randint(*times)):
+                self.append(self.rng.randint(*notes))
+                yield
+                self.remember()
+
     def killed_at_random(self, *words: str | Path, seconds: float) -> Life:
         """A life that is killed after some time, or ends before."""
         with self.living(*words) as one:
@@ -269,7 +268,6 @@ class Trial:
         seen, ending, workspace = dict[str, str](), threading.Event(), self.workspace
 
         def look() -> None:
-            self.tally.polls += 1
             with suppress(FileNotFoundError):
                 content = workspace.document.read_bytes()
                 seen.setdefault(_digest(content), content.decode("utf-8", "replace"))

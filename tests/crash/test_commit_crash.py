@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -171,46 +172,39 @@ def assert_nothing_is_left(workspace: Workspace) -> None:
 
 @pytest.mark.full
 @ACTS
-def test_a_call_that_fails_leaves_the_old_version_or_the_new_one(act: Act, ready: Prepared, tmp_path: Path) -> None:
+def test_a_call_that_fails_leaves_the_old_version_or_the_new_one(act: Act, ready: Prepared) -> None:
     ends = {True: 0, False: 0}
 
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
-        system = FaultySystem(workspace.root, fail_at, fault)
+    def scenario(system: FaultySystem) -> None:
+        workspace = contained(system.root)
         with opened(workspace, system) as store, suppress(StorageError):
             act.do(store, ready)
-            assert not system.met or fault is Fault.ERROR
+            assert not system.met or system.fault is Fault.ERROR
         ends[act.is_done(workspace, ready, FURTHER)] += 1
-        shutil.rmtree(workspace.root)
-        return system
 
-    assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), scenario) > share(15)
+    assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), ready.copied, scenario) > share(15)
     assert ends[True] > share(10)  # nearly all that is done in files is done after the commit
 
 
 @pytest.mark.full
 @ACTS
-def test_a_loss_of_power_leaves_the_old_version_or_the_new_one(act: Act, ready: Prepared, tmp_path: Path) -> None:
+def test_a_loss_of_power_leaves_the_old_version_or_the_new_one(act: Act, ready: Prepared) -> None:
     worlds, left = 0, set[str]()
 
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+    def scenario(system: FaultySystem) -> None:
         nonlocal worlds
-        workspace = ready.copy(tmp_path / f"{fault.name}{fail_at}")
-        system = FaultySystem(workspace.root, fail_at, fault)
+        workspace = contained(system.root)
         with suppress(PowerCut), opened(workspace, system) as store:
             act.do(store, ready)
-        for image in images(system, tmp_path / "images"):
+        for image in images(system):
             # SQLite synced what it committed; the rest of the folder is what the disk kept.
             shutil.copyfile(workspace.database, image / ".dreamd" / "state.db")
             act.is_done(contained(image), ready, "" if worlds % 6 else FURTHER)
             worlds += 1
         left.update(path.name.split(".")[1] for path in workspace.root.rglob("*.dreamd-tmp"))
         assert_nothing_is_left(workspace)
-        shutil.rmtree(tmp_path / "images")
-        shutil.rmtree(workspace.root)
-        return system
 
-    every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario)
+    every_fault((Fault.CRASH, Fault.TORN_CRASH), ready.copied, scenario)
     assert worlds > share(100)
     assert left >= ({"MEMORY", "scratch"} if is_whole() and act is not LINES else {"MEMORY"})
 
@@ -352,28 +346,26 @@ def test_a_line_that_is_deleted_while_the_dream_revises_it_stays_deleted(edited:
 @pytest.mark.parametrize("saved", EDITS)
 @pytest.mark.parametrize("before_the_swap", [False, True])
 def test_edits_before_the_swap_and_between_a_crash_and_its_recovery_win(
-    edited: Prepared, tmp_path: Path, saved: str, *, before_the_swap: bool
+    edited: Prepared, saved: str, *, before_the_swap: bool
 ) -> None:
     """Before the swap one, and then another that follows it."""
     edit, last = EDITS[saved], FOLLOWS if before_the_swap else EDITS[saved]
 
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        workspace = edited.copy(tmp_path / f"{fault.name}{fail_at}")
-        saves = [edit.change] if before_the_swap else []
-        system = FaultyInterrupting(workspace.root, fail_at, fault, saves=saves)
+    def scenario(system: FaultyInterrupting) -> None:
+        workspace = contained(system.root)
+        system.saves = [edit.change] if before_the_swap else []
         with suppress(PowerCut), opened(workspace, system) as store:
             store.memory.commit(edited.dream)
-        decided, was_saved = is_committed(workspace, edited.dream), before_the_swap and not saves
+        decided, was_saved = is_committed(workspace, edited.dream), before_the_swap and not system.saves
         write(workspace, last.change)
         with opened(workspace) as store:
             if decided:
                 assert_wins(store, last, *([edit] if was_saved else []))
             else:
                 assert workspace.document.read_text(encoding="utf-8") == last.change(edited.dream.before)
-        shutil.rmtree(workspace.root)
-        return system
 
-    assert every_fault((Fault.TORN_CRASH, Fault.CRASH), scenario) > share(30)
+    runs = every_fault((Fault.TORN_CRASH, Fault.CRASH), edited.copied, scenario, FaultyInterrupting)
+    assert runs > share(30)
 
 
 @pytest.mark.full
@@ -393,21 +385,17 @@ def test_a_second_crash_while_recovering_an_edit_loses_nothing(edited: Prepared,
 
     until_taken_out(contained((tmp_path / "once").resolve()))
 
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        root = tmp_path / f"{fault.name}{fail_at}"
-        shutil.copytree(tmp_path / "once", root)
-        workspace = contained(root.resolve())
-        system = FaultySystem(workspace.root, fail_at, fault)
+    def scenario(system: FaultySystem) -> None:
+        workspace = contained(system.root)
         with suppress(PowerCut), closing(open_database(workspace.database)) as connection:
             disk = Disk(workspace.root, system)
             stores = Crystals(connection), Lineage(connection), Notes(NoteInbox(workspace, disk), connection)
             Memory(workspace, disk, *stores, check=lambda: None).recover()
         with opened(workspace) as store:
             assert_wins(store, Edit(str, stays=(TYPED,)), DELETES)
-        shutil.rmtree(workspace.root)
-        return system
 
-    assert every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario) > share(20)
+    once = partial(shutil.copytree, tmp_path / "once")
+    assert every_fault((Fault.CRASH, Fault.TORN_CRASH), once, scenario) > share(20)
 
 
 # --------------------------------------------------- two owners: the stopped one was displaced
@@ -448,14 +436,12 @@ def assert_consistent(workspace: Workspace, *notes: str) -> None:
 
 
 @pytest.mark.full
-def test_an_owner_that_is_displaced_before_any_call_of_its_commit_changes_nothing(
-    waiting: Prepared, tmp_path: Path
-) -> None:
+def test_an_owner_that_is_displaced_before_any_call_of_its_commit_changes_nothing(waiting: Prepared) -> None:
     fenced = 0
 
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+    def scenario(system: Overtaken) -> None:
         nonlocal fenced
-        workspace = waiting.copy(tmp_path / str(fail_at))
+        workspace = contained(system.root)
 
         def meanwhile() -> None:
             displace(workspace)
@@ -465,7 +451,7 @@ def test_an_owner_that_is_displaced_before_any_call_of_its_commit_changes_nothin
                     new_owner.memory.commit(waiting.dream)
                 dreamt(new_owner, FURTHER)
 
-        system = Overtaken(workspace.root, fail_at, fault, meanwhile=meanwhile)
+        system.meanwhile = meanwhile
         with opened(workspace, system) as store:
             try:
                 store.memory.commit(waiting.dream)
@@ -475,10 +461,8 @@ def test_an_owner_that_is_displaced_before_any_call_of_its_commit_changes_nothin
             with opened(workspace) as store:
                 dreamt(store, FURTHER)
         assert_consistent(workspace, FURTHER)
-        shutil.rmtree(workspace.root)
-        return system
 
-    runs = every_fault((Fault.CRASH,), scenario)
+    runs = every_fault((Fault.CRASH,), waiting.copied, scenario, Overtaken)
     assert runs > share(15)
     assert fenced > (runs / 2 if is_whole() else share(15))
 

@@ -1,9 +1,6 @@
 """Forgetting that is cut off anywhere is finished by the next call, and brings nothing back meanwhile."""
 
-import shutil
 import sqlite3
-import tempfile
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +11,7 @@ from daemon.ingest.notes import absorb_notes
 from daemon.upkeep.examine import check_stores
 from daemon.upkeep.forget import Receipt, forget
 from daemon.upkeep.forget_plan import ForgetRequest
+from daemon.workspace.adoption import open_workspace
 from daemon.workspace.status import status
 from daemon.workspace.stores import utc_now
 from state.document.document import parse
@@ -23,7 +21,6 @@ from state.scratch import Note
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
-from tests.support.folders import PLACE
 from tests.support.forgettable import BY_HAND, KEPT, SECRET, assert_gone, copied, finds, little, quick
 from tests.support.long_variants import variants
 
@@ -31,13 +28,6 @@ from tests.support.long_variants import variants
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return little(tmp_path_factory.mktemp("cut off") / "w", SECRET)
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(dir=PLACE))
-    yield made
-    shutil.rmtree(made)
 
 
 def assert_finished(copy: Workspace) -> Receipt:
@@ -69,17 +59,16 @@ def begun(copy: Workspace) -> bool:
 
 @pytest.mark.full
 @pytest.mark.parametrize("every", variants(short=7, long=1))
-def test_whatever_call_to_the_disk_fails_the_next_one_finishes(
-    workspace: Workspace, folder: Path, every: int
-) -> None:
+def test_whatever_call_to_the_disk_fails_the_next_one_finishes(workspace: Workspace, every: int) -> None:
     counted = {"cut off": 0}
 
-    def scenario(number: int, fault: Fault) -> FaultySystem:
-        copy = copied(workspace, folder / f"{fault.name}{number}")
-        with quick(copy):
-            pass
-        with quick(copy) as store:
-            store.memory.disk.system = system = FaultySystem(copy.root, number * every, fault)
+    def prepare(folder: Path) -> Path:
+        with quick(copied(workspace, folder)):
+            return folder
+
+    def scenario(system: FaultySystem) -> None:
+        copy, system.fail_at = open_workspace(system.root), (system.fail_at or 0) * every
+        with quick(copy, system) as store:
             try:
                 forget(store, ForgetRequest(SECRET), utc_now())
             except (PowerCut, StorageError):
@@ -90,37 +79,33 @@ def test_whatever_call_to_the_disk_fails_the_next_one_finishes(
         else:
             # Not begun; or done, and only the copy of state.db is not made anew.
             is_done = SECRET not in copy.document.read_text(encoding="utf-8")
-            assert is_done or not system.met or fault is Fault.ERROR
+            assert is_done or not system.met or system.fault is Fault.ERROR
             assert_everything_else(copy)
-        shutil.rmtree(copy.root)
-        return system
 
-    runs = every_fault((Fault.CRASH,) if every > 1 else (Fault.CRASH, Fault.TORN_CRASH, Fault.ERROR), scenario)
+    faults = (Fault.CRASH,) if every > 1 else (Fault.CRASH, Fault.TORN_CRASH, Fault.ERROR)
+    runs = every_fault(faults, prepare, scenario)
     assert counted["cut off"] * every > share(20)
     assert runs > counted["cut off"]
 
 
-def test_a_note_that_says_it_again_is_wiped_whatever_call_fails(workspace: Workspace, folder: Path) -> None:
-    begun, said = copied(workspace, folder / "begun"), "Ada keeps bees near Oslo"
+def test_a_note_that_says_it_again_is_wiped_whatever_call_fails(workspace: Workspace, tmp_path: Path) -> None:
+    begun, said = copied(workspace, tmp_path / "begun"), "Ada keeps bees near Oslo"
     with quick(begun) as store:
         TombstoneStore(store.connection).block(Target.of(said), utc_now())
         store.notes.inbox.append(Note(f"Rex is a dog. {said}. Miez is a cat.", utc_now()))
         with begun.scratch.open("a") as agent:
             agent.write(f"- {said}\n- The mast is oak\n")
 
-    def scenario(number: int, fault: Fault) -> FaultySystem:
-        copy = copied(begun, folder / f"{fault.name}{number}")
-        with quick(copy) as store:
-            store.memory.disk.system = system = FaultySystem(copy.root, number, fault)
-            with suppress(PowerCut, StorageError):
-                absorb_notes(store, utc_now())
+    def scenario(system: FaultySystem) -> None:
+        copy = open_workspace(system.root)
+        with quick(copy, system) as store, suppress(PowerCut, StorageError):
+            absorb_notes(store, utc_now())
         with quick(copy) as store:
             absorb_notes(store, utc_now())
             pending = [one.text for one in store.notes.each_pending()]
             assert not any(said in path.read_text() for path in store.notes.inbox.files())
         assert {"Rex is a dog. Miez is a cat.", "The mast is oak"} <= set(pending)
         assert len(pending) == len(set(pending))
-        shutil.rmtree(copy.root)
-        return system
 
-    assert every_fault((Fault.CRASH, Fault.TORN_CRASH, Fault.ERROR), scenario) > share(10)
+    faults = (Fault.CRASH, Fault.TORN_CRASH, Fault.ERROR)
+    assert every_fault(faults, lambda folder: copied(begun, folder).root, scenario) > share(10)

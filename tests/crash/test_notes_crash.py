@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -180,27 +181,23 @@ def test_killed_before_any_step_no_note_is_lost_or_doubled(ready: Path, tmp_path
 
 
 @pytest.mark.full
-def test_a_loss_of_power_at_any_call_loses_nothing_that_was_acknowledged(ready: Path, tmp_path: Path) -> None:
+def test_a_loss_of_power_at_any_call_loses_nothing_that_was_acknowledged(ready: Path) -> None:
     worlds = 0
 
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
+    def scenario(system: FaultySystem) -> None:
         nonlocal worlds
-        workspace = copied(ready, tmp_path / f"{fault.name}{fail_at}")
-        system, acknowledged = FaultySystem(workspace.root, fail_at, fault), [*OLD]
+        workspace, acknowledged = contained(system.root), [*OLD]
         try:
             with opened(workspace, system) as store:
                 acknowledged += steps(store)
         except PowerCut:
             assert system.off
-        for image in images(system, tmp_path / "images"):
+        for image in images(system):
             # SQLite synced what it committed; the rest of the folder is what the disk kept.
             for path in (workspace.database, *workspace.copies.glob("*.db")):
                 shutil.copyfile(path, image / path.relative_to(workspace.root))
             assert_sound(contained(image), acknowledged)
             worlds += 1
-        shutil.rmtree(tmp_path / "images")
-        shutil.rmtree(workspace.root)
-        return system
 
-    every_fault((Fault.CRASH, Fault.TORN_CRASH), scenario)
+    every_fault((Fault.CRASH, Fault.TORN_CRASH), partial(shutil.copytree, ready), scenario)
     assert worlds > share(400)

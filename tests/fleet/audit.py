@@ -3,28 +3,25 @@
 `watch` has PostgreSQL itself record each change of a generation and of an owner, from the beginning.
 """
 
-import json
 import re
 import shutil
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from state.document.document import parse
-from state.document.sections import SectionName
 from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace, contained
 from state.stores.fleet.database import FleetDatabase
 from state.stores.generations.generations import Generations
-from state.stores.generations.objects import Objects
+from state.stores.generations.objects import Objects, open_objects
 from tests.chaos.trial import HORMONAL
-from tests.fleet.ledger import Ledger, marker
+from tests.fleet.ledger import Ledger
 from tests.fleet.machines import Fleet, Known, Machine
 from tests.support import lived
+from tests.support.notes import marker
 
 _WATCH = """
 CREATE TABLE watched (
@@ -74,17 +71,14 @@ def watch(database: FleetDatabase) -> None:
 
 def audit(fleet: Fleet, ledger: Ledger) -> Seen:
     """Everything, into the ledger's findings; what was looked at."""
-    seen = Seen()
-    with fleet.database() as database:
-        for what in commits(database, seen):
-            ledger.found(what)
-        for what in inboxes(database, ledger):
-            ledger.found(what)
-        rows = {row["id"]: row for row in database.rows(_LAST)}
-    objects, wanted = fleet.objects(), _by_workspace(ledger)
+    seen, database = Seen(), fleet.tables.database
+    for what in (*commits(database, seen), *inboxes(database)):
+        ledger.found(what)
+    rows = {row["id"]: row for row in database.rows(_LAST)}
+    objects, wanted = open_objects(fleet.tables.objects_url, fleet.tables.options), _by_workspace(ledger)
     for known in fleet.known:
         for what in _one(objects, known, rows[known.id], fleet.folder / "audit", ledger, wanted[known.id], seen):
-            ledger.found(f"ws-{known.id} ({known.tenant}): {what}")
+            ledger.found(f"{known.handle} ({known.tenant_name}): {what}")
     for machine in fleet.machines:
         for what in said(machine):
             ledger.found(f"{machine.name}: {what}")
@@ -117,8 +111,8 @@ def commits(database: FleetDatabase, seen: Seen) -> Iterator[str]:
         last[place] = (row["generation"], row["key"])
 
 
-def inboxes(database: FleetDatabase, ledger: Ledger) -> Iterator[str]:
-    """Everything was taken; each key of an acknowledged note is there once, in its own workspace."""
+def inboxes(database: FleetDatabase) -> Iterator[str]:
+    """Every note was taken."""
     left = database.rows(
         "SELECT workspace, count(*) AS n FROM inbox WHERE taken_at IS NULL AND kind = 'note' GROUP BY workspace"
     )
@@ -166,10 +160,12 @@ def workspace(
     generations.bring_up(folder, row["key"])
     here = contained(folder)
     yield from _notes(here, known, ledger, wanted, seen)
-    yield from _document(here)
-    yield from _history(here, seen)
+    yield from lived.contradictions(here)
+    made = [row["text"] for row in lived.versions(here) if row["number"]]
+    seen.versions += len(made)
+    if made and lived.document(here) != made[-1]:
+        yield "MEMORY.md is not the last version"
     yield from _restores(here, wanted, seen)
-    yield from _sound(here)
     yield from _older(generations, set(row["committed"]), here)
     seen.workspaces += 1
 
@@ -229,53 +225,6 @@ def _texts(here: Workspace) -> list[sqlite3.Row]:
         "SELECT text FROM crystals UNION SELECT content FROM items UNION SELECT cause FROM feelings"
         " UNION SELECT text FROM lines",
     )
-
-
-def _document(here: Workspace) -> Iterator[str]:
-    text = lived.document(here)
-    if not text:
-        return  # it never dreamt
-    parsed = parse(text)
-    names = [part.name for part in parsed.parts if part.name is not None]
-    if names != list(SectionName) or parsed.doubled:
-        yield f"MEMORY.md has the sections {names}"
-
-
-def _history(here: Workspace, seen: Seen) -> Iterator[str]:
-    """The versions are 1 to n, each made by one dream, and state.db knows the same."""
-    rows = [row for row in lived.versions(here) if row["number"]]
-    found = [json.loads(row["record"]) for row in rows if row["record"]]
-    numbers = [row["number"] for row in rows]
-    seen.versions += len(numbers)
-    if numbers != list(range(1, len(numbers) + 1)):
-        yield f"the versions are {numbers}"
-    twice = [one for one, times in Counter(row["dream"] for row in rows if row["dream"]).items() if times > 1]
-    if twice:
-        yield f"made two versions: {twice}"
-    if rows and lived.document(here) != rows[-1]["text"]:
-        yield "MEMORY.md is not the last version"
-    taken: Counter[str] = Counter()
-    for record in found:
-        if record["cause"] == "restore":
-            taken.subtract(one for one in record["dreamt"] if taken[one])
-        else:
-            taken.update(record["dreamt"])
-    if doubled := [one for one, times in taken.items() if times > 1]:
-        yield f"consumed by two dreams: {doubled}"
-
-
-def _sound(here: Workspace) -> Iterator[str]:
-    with closing(sqlite3.connect(here.database)) as connection:
-        for query in ("PRAGMA integrity_check", "PRAGMA foreign_key_check"):
-            said = connection.execute(query).fetchall()
-            if said and said != [("ok",)]:
-                yield f"{query}: {said[:3]}"
-        wrong = connection.execute(
-            "SELECT number FROM versions WHERE cause = 'dream' AND dream NOT IN"
-            " (SELECT id FROM dreams WHERE outcome = 'committed')"
-        ).fetchall()
-        if wrong:
-            yield f"versions {wrong} are of dreams that the ledger has not as committed"
 
 
 def _older(generations: Generations, committed: set[str], here: Workspace) -> Iterator[str]:

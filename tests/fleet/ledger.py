@@ -6,10 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-_WHO = "Ada Grace Linus Barbara Edsger Alan Margaret Dennis Radia Ken".split()
-_DID = "painted repaired sold borrowed measured moved noticed photographed described counted".split()
-_WHAT = "kettle bicycle piano ladder carpet fence clock stove window lamp violin compass anchor saddle".split()
-_WHERE = "harbour bakery library museum orchard quarry railway vineyard airport brewery castle dairy".split()
+from tests.support.notes import marked
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +41,7 @@ class Ledger:
         """A text like no other, for this workspace."""
         with self._lock:
             self._last += 1
-            n = self._last
-            words = [names[n * step % len(names)] for names, step in ((_WHO, 3), (_DID, 7), (_WHAT, 5), (_WHERE, 11))]
-            text = "{} {} the {} of the {}".format(*words) + f", number {n} marked x{n * 7919}q"
+            text = marked(self._last)
             self.tried[text] = workspace
             return text
 
@@ -77,8 +72,3 @@ class Ledger:
     def _write(self, line: dict[str, object]) -> None:
         self._file.write(json.dumps(line) + "\n")
         self._file.flush()
-
-
-def marker(text: str) -> str:
-    """The word of a text that no other one has."""
-    return text.rpartition(" ")[2]

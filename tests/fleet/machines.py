@@ -14,19 +14,18 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
-from uuid import uuid4
 
 from state.errors import DreamdError
-from state.fleet import Right
-from state.stores.fleet.database import FleetDatabase, migrate
-from state.stores.fleet.registry import Places, Tenants, Tokens
-from state.stores.generations.objects import Objects, open_objects
+from state.fleet import Place
+from tests.daemon.fleet.running import Door
+from tests.daemon.fleet.running import Fleet as Tables
 from tests.support.clocks import Clock
+from tests.support.fleet_tables import made
 from tests.support.folders import PLACE
 from tests.support.forked import Forked
 from tests.support.model_characters import good
@@ -65,14 +64,10 @@ MODEL = {
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Known(Place):
     """A workspace of the fleet as its agents know it."""
 
-    id: int
-    tenant: str
-    name: str
-    token: str
-    prefix: str
+    token: str = ""
 
 
 @dataclass(slots=True)
@@ -121,8 +116,8 @@ class Machine:
         """What the process finds: the fleet through its own doors, and places of its own."""
         fleet, folder = self._fleet, self.folder
         more: dict[str, str] = {
-            "DREAMD_FLEET__DATABASE": self.database.through(fleet.database_url),
-            "DREAMD_FLEET__OBJECTS": fleet.objects_url,
+            "DREAMD_FLEET__DATABASE": self.database.through(fleet.tables.url),
+            "DREAMD_FLEET__OBJECTS": fleet.tables.objects_url,
             "DREAMD_FLEET__FOLDER": str(folder / "own"),
             "HOME": str(folder),
             "XDG_STATE_HOME": str(folder / "state"),
@@ -218,7 +213,7 @@ class Fleet:
     model_seconds: float = 0.0
     model_settings: dict[str, str] = field(default_factory=dict)
     folder: Path = field(init=False)
-    database_url: str = ""
+    tables: Tables = field(init=False)
     machines: list[Machine] = field(default_factory=list)
     known: list[Known] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
@@ -233,7 +228,10 @@ class Fleet:
             if self.model_seconds:
                 model = self._stack.enter_context(ScriptedModel(self._think))
                 self.model_settings = MODEL | {"DREAMD_MODEL__API_BASE": model.url}
-            self.database_url = self.postgres.new_database(lambda url: migrate(url, str(uuid4())))
+            url, options = self.postgres.new_database(made), self.s3.options if self.s3 is not None else {}
+            objects = self.s3.url if self.s3 is not None else ""
+            self.tables = Tables(url, self.folder, options=options, objects_url=objects)
+            self._stack.callback(self.tables.close)
             for number in range(self.size):
                 machine = Machine(number, self.folder, self, self.clocks[number % len(self.clocks)])
                 self._stack.callback(machine.close)
@@ -246,25 +244,18 @@ class Fleet:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    @property
-    def objects_url(self) -> str:
-        return self.s3.url if self.s3 is not None else f"file://{self.folder / 'objects'}"
-
     def _think(self, request: dict[str, Any], number: int) -> Reply:
         return Reply(content=good(request, number), wait_seconds=self.model_seconds)
 
     def settle(self, workspaces: int, tenants: int) -> None:
         """So many workspaces of so many tenants, each of whom has one token for all of theirs."""
         (self.folder / "objects").mkdir(exist_ok=True)
-        with self.database() as database:
-            every = []
-            for number in range(tenants):
-                tenant = Tenants(database).add(f"tenant-{number}")
-                every.append((tenant, Tokens(database).add(tenant, "agents", list(Right))))
-            for number in range(workspaces):
-                tenant, token = every[number % tenants]
-                place = Places(database).add(tenant, f"agent-{number}")
-                self.known.append(Known(place.id, tenant.name, place.name, token, place.prefix))
+        every = [self.tables.tenant(f"tenant-{number}") for number in range(tenants)]
+        tokens = [self.tables.token(tenant) for tenant in every]
+        for number in range(workspaces):
+            place = self.tables.place(every[number % tenants], f"agent-{number}")
+            known = Known(place.id, place.tenant, place.tenant_name, place.name, tokens[number % tenants])
+            self.known.append(known)
 
     def start(self) -> None:
         """Start every machine, and wait for each."""
@@ -284,24 +275,24 @@ class Fleet:
             if not machine.lives:
                 machine.start()
 
-    @contextmanager
-    def database(self) -> Iterator[FleetDatabase]:
-        """The database, past every door."""
-        database = FleetDatabase(self.database_url, 2)
-        try:
-            yield database
-        finally:
-            database.close()
+    def ask(
+        self, known: Known, path: str, body: dict[str, Any] | None = None, key: str = "", of: int = -1
+    ) -> tuple[int, Any]:
+        """One question about a workspace to a machine: the status and the reply."""
+        return self.ask_at(f"/v1/workspaces/{known.name}{path}", known.token, body, key, of=of)
 
-    def objects(self) -> Objects:
-        """The object store, past every door."""
-        options: dict[str, Any] = self.s3.options if self.s3 is not None else {}
-        return open_objects(self.objects_url, options)
+    def ask_at(
+        self, path: str, token: str, body: object = None, key: str = "", method: str = "", of: int = -1
+    ) -> tuple[int, Any]:
+        """One question at any address."""
+        method, headers = method or ("GET" if body is None else "POST"), {"Idempotency-Key": key} if key else {}
+        answer = Door(self.machines[of].port).ask(token, method, path, body, headers)
+        return answer.status, answer.json
 
-    def is_at_rest(self, database: FleetDatabase) -> tuple[int, int]:
+    def is_at_rest(self) -> tuple[int, int]:
         """How many inbox rows wait, and how many workspaces have a job; -1 while PostgreSQL is away."""
         try:
-            row = database.row(
+            row = self.tables.database.row(
                 "SELECT (SELECT count(*) FROM inbox WHERE taken_at IS NULL AND kind = 'note') AS waiting,"
                 " (SELECT count(*) FROM workspaces WHERE queued_at IS NOT NULL) AS queued"
             )

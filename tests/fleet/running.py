@@ -64,12 +64,8 @@ def run(plan: Plan, tell: Callable[[str], None] = lambda _: None) -> Ran:
     rng = random.Random(f"{plan.seed} fleet")
     apart = [rng.uniform(-3, 3) * _HOUR for _ in range(plan.machines)] if plan.every else [0.0]
     blows = drawn(rng, plan.seconds, plan.every) if plan.every else []
-    with (
-        forked.server(),
-        Fleet(plan.store, plan.machines, apart, model_seconds=plan.model_seconds) as fleet,
-        fleet.database() as database,
-    ):
-        watch(database)
+    with forked.server(), Fleet(plan.store, plan.machines, apart, model_seconds=plan.model_seconds) as fleet:
+        watch(fleet.tables.database)
         fleet.settle(plan.workspaces, plan.tenants)
         fleet.start()
         tell("the fleet runs")
@@ -120,15 +116,15 @@ def roll(fleet: Fleet, ledger: Ledger) -> list[Ending]:
 def _rest(fleet: Fleet, ledger: Ledger, tell: Callable[[str], None]) -> float:
     """Wait until every inbox is taken and no job waits or runs; how long that took."""
     began = told = time.monotonic()
-    with fleet.database() as database:
-        while (left := fleet.is_at_rest(database)) != (0, 0):
-            if time.monotonic() - began > _REST_SECONDS:
-                ledger.found(f"no rest: {left[0]} rows wait in inboxes, {left[1]} workspaces have jobs")
-                break
-            if time.monotonic() - told > _TOLD_SECONDS:
-                told = time.monotonic()
-                tell(f"{left[0]} rows wait in inboxes, {left[1]} workspaces have jobs")
-            time.sleep(0.5)
+    while (left := fleet.is_at_rest()) != (0, 0):
+        waits = f"{left[0]} rows wait in inboxes, {left[1]} workspaces have jobs"
+        if time.monotonic() - began > _REST_SECONDS:
+            ledger.found(f"no rest: {waits}")
+            break
+        if time.monotonic() - told > _TOLD_SECONDS:
+            told = time.monotonic()
+            tell(waits)
+        time.sleep(0.5)
     return time.monotonic() - began
 
 
@@ -152,9 +148,8 @@ def _keep(fleet: Fleet) -> str:
     for machine in fleet.machines:
         shutil.copy(machine.said, folder / machine.name)
     shutil.copy(fleet.folder / "acknowledged", folder)
-    with fleet.database() as database, (folder / "watched").open("w", encoding="utf-8") as file:
-        for row in database.rows("SELECT * FROM watched ORDER BY workspace, seq"):
-            file.write(f"{dict(row)}\n")
+    rows = fleet.tables.database.rows("SELECT * FROM watched ORDER BY workspace, seq")
+    (folder / "watched").write_text("".join(f"{dict(row)}\n" for row in rows), encoding="utf-8")
     return str(folder)
 
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from tests.fleet.ledger import Ledger, marker
+from tests.fleet.ledger import Ledger
 from tests.fleet.machines import Known, Machine
+from tests.support.notes import marker
 
 _TIMEOUT_SECONDS = 20.0
 _PAUSE_SECONDS = 0.3

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.stores.disk.test_worktree import git, repository
+from tests.stores.disk.test_worktree import repository
 from tests.support.folders import PLACE
+from tests.support.repository import git
 from tests.support.running import Caller
 
 

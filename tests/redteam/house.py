@@ -11,7 +11,6 @@ import signal
 import stat
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,10 +25,10 @@ from daemon.workspace.stores import utc_now
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
+from tests.support import forked
 from tests.support.committing import dreamt, opened
 from tests.support.copies import copy_of
 from tests.support.folders import PLACE
-from tests.support.forked import Forked
 from tests.support.serving import Home
 
 OUTSIDE = "zebra-of-the-other-house-7731"
@@ -98,27 +97,19 @@ class House:
 
 def command(*words: str, environment: Mapping[str, str], stdin: str = "") -> Done:
     """`dreamd` with these words in a process of its own, to its end."""
-    process: Forked[bytes] = Forked(
-        words,
-        before=("tests.support.forked:limited", _LIMITS),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=environment["HOME"],
-        env=environment,
-        start_new_session=True,
-    )
-    killed = False
-    with process:
-        try:
-            out, err = process.communicate(stdin.encode("utf-8", "surrogateescape"), timeout=MOST_SECONDS)
-        except subprocess.TimeoutExpired:
-            killed = True
-            os.killpg(process.pid, signal.SIGKILL)
-            out, err = process.communicate()
-    killed = killed or process.returncode == -signal.SIGKILL
-    said, told = (text.decode("utf-8", "backslashreplace") for text in (out, err))
-    return Done(words, process.returncode, said, told, process.kib, killed)
+    try:
+        ended = forked.run(
+            words,
+            stdin=stdin.encode("utf-8", "surrogateescape"),
+            environment=environment,
+            seconds=MOST_SECONDS,
+            before=("tests.support.forked:limited", _LIMITS),
+            folder=Path(environment["HOME"]),
+        )
+    except subprocess.TimeoutExpired:
+        return Done(words, -signal.SIGKILL, "", "", 0, killed=True)
+    said, told = (text.decode("utf-8", "backslashreplace") for text in (ended.stdout, ended.stderr))
+    return Done(words, ended.returncode, said, told, ended.kib, ended.returncode == -signal.SIGKILL)
 
 
 @contextmanager
@@ -186,7 +177,6 @@ class Watch:
     def __init__(self, house: House) -> None:
         self._house = house
         self._before = self._outside()
-        self._began = time.monotonic()
 
     def after(self, done: Done) -> list[str]:
         """What has happened that must not; empty when all is well."""

@@ -29,7 +29,8 @@ HOSTILE_NAMES = (
     "segments/0000001.json", "segments/000001.JSON", "segments/٠٠٠٠٠١.json", "segments/retired/000001.01.md",
     "segments/000001.md/x", ".dreamd/state.db", ".dreamd/lock", ".dreamd", "lock", "state.db-wal",
     "checkpoints/dreams.db", "crystals/chroma.sqlite3", "transcripts/one.jsonl", "inner.tar.gz", "x", "",
-    "MEMORY.md\n", "m\u0130emory", "\u202eMEMORY.md", "a" * 60_000,
+    "history/../../x", "history/1.json", "history/٠٠٠٠٠١.json", "MEMORY.md\n", "m\u0130emory", "\u202eMEMORY.md",
+    "a" * 60_000,
 )  # fmt: skip
 """Names that no file of a workspace has, neither in an archive nor in one of an older dreamd."""
 

@@ -53,9 +53,11 @@ class Prepared:
     root: Path
     dream: Dream
 
+    def copied(self, target: Path) -> Path:
+        return Path(shutil.copytree(self.root, target)).resolve()
+
     def copy(self, target: Path) -> Workspace:
-        shutil.copytree(self.root, target)
-        return contained(target.resolve())
+        return contained(self.copied(target))
 
 
 def id_of(database: Path, text: str) -> str:

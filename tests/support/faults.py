@@ -10,12 +10,15 @@ import errno
 import itertools
 import os
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
+from typing import TypeVar
 
 from state.stores.disk.syscalls import System
+from tests.support.folders import PLACE
 from tests.support.long_variants import is_whole
 
 # Of the calls of a scenario `make test` lets fail so many, then every n-th: less than a share of them all.
@@ -257,15 +260,24 @@ def _kept(file: _File, content: Bytes) -> bytes:
     return file.live[: len(file.live) // 2] + file.synced[len(file.live) // 2 :]
 
 
+Faulty = TypeVar("Faulty", bound=FaultySystem)
+
+
 def share(runs: int) -> int:
     """So many of all runs; in `make test`, of which there are fewer, a share of them."""
     return runs if is_whole() else runs // _SHARE
 
 
-def every_fault(faults: tuple[Fault, ...], scenario: Callable[[int, Fault], FaultySystem]) -> int:
+def every_fault(
+    faults: tuple[Fault, ...],
+    prepare: Callable[[Path], Path],
+    scenario: Callable[[Faulty], object],
+    kind: type[Faulty] = FaultySystem,  # type: ignore[assignment]
+) -> int:
     """Run the scenario with its call 0, 1, 2 … failing in each way, until it has no further call; count the runs.
 
-    In `make test` it is each of the first calls, and some of the later ones.
+    Each run has a folder of its own: `prepare` makes it, and returns what the system watches. In `make test` it is
+    each of the first calls, and some of the later ones.
     """
     runs = 0
     for fault in faults:
@@ -273,12 +285,16 @@ def every_fault(faults: tuple[Fault, ...], scenario: Callable[[int, Fault], Faul
             if not (is_whole() or fail_at < _FIRST_CALLS or fail_at % _EVERY_NTH == 0):
                 continue
             runs += 1
-            if not scenario(fail_at, fault).met:
+            with tempfile.TemporaryDirectory(dir=PLACE) as folder:
+                system = kind(prepare(Path(folder) / f"{fault.name}{fail_at}"), fail_at, fault)
+                scenario(system)
+            if not system.met:
                 break
     return runs
 
 
-def images(system: FaultySystem, folder: Path) -> Iterator[Path]:
+def images(system: FaultySystem) -> Iterator[Path]:
     """Each of the states that a disk may be in after the power went, rebuilt in a folder of its own."""
-    for number, (names, content) in enumerate(itertools.product(Names, Bytes)):
-        yield system.image(folder / str(number), names, content)
+    for names, content in itertools.product(Names, Bytes):
+        with tempfile.TemporaryDirectory(dir=PLACE) as folder:
+            yield system.image(Path(folder) / "image", names, content)

@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, AnyStr
@@ -117,6 +118,16 @@ class Forked(subprocess.Popen[AnyStr]):
         return self.returncode
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a process ended, what it said, and by how much its memory had grown, in KiB."""
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+    kib: int
+
+
 def run(
     words: Sequence[str | Path],
     *,
@@ -125,8 +136,8 @@ def run(
     seconds: float = _PATIENCE_SECONDS,
     before: tuple[str, Sequence[Any]] | None = None,
     folder: Path = ROOT,
-) -> "subprocess.CompletedProcess[bytes]":
-    """The command to its end. Raises TimeoutExpired, and kills it, when it takes longer."""
+) -> Ended:
+    """The command to its end. Raises TimeoutExpired, and kills it with what it began, when it takes longer."""
     process: Forked[bytes] = Forked(
         words,
         before=before,
@@ -135,14 +146,15 @@ def run(
         stderr=subprocess.PIPE,
         cwd=folder,
         env=environment,
+        start_new_session=True,
     )
     with process:
         try:
             out, err = process.communicate(stdin, timeout=seconds)
         except BaseException:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             raise
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+    return Ended(process.returncode, out, err, process.kib)
 
 
 def stand_in() -> tuple[list[str], dict[str, str]]:

@@ -1,11 +1,13 @@
 """What is looked at when a workspace has been through something."""
 
 import hashlib
+import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from daemon.workspace.adoption import open_workspace
 from state.document.document import parse
@@ -66,6 +68,46 @@ def versions(workspace: Workspace) -> list[sqlite3.Row]:
     """Every version, the first one first; 0 is what stood before dreamd."""
     unpacking = "unpacked(text) AS text, unpacked(record) AS record"
     return rows(workspace, f"SELECT number, cause, dream, {unpacking} FROM versions ORDER BY number")  # noqa: S608
+
+
+def contradictions(workspace: Workspace, *, has_ledger: bool = True) -> Iterator[str]:
+    """What is not as it must be of MEMORY.md, its versions, what each consumed, and state.db.
+
+    `has_ledger`: unless it was lost, and the versions were read again from the rest.
+    """
+    text, found = document(workspace), [row for row in versions(workspace) if row["number"]]
+    parsed, numbers = parse(text), [row["number"] for row in found]
+    sections = [part.name for part in parsed.parts if part.name is not None]
+    if text and (sections != list(SectionName) or parsed.doubled):
+        yield f"MEMORY.md has the sections {sections}"
+    if numbers != list(range(1, len(numbers) + 1)):
+        yield f"the versions are {numbers}"
+    if bare := [row["number"] for row in found if not row["text"] or (row["dream"] and not row["record"])]:
+        yield f"versions {bare} lack their text or their record"
+    with closing(sqlite3.connect(workspace.database)) as connection:
+        for query in ("PRAGMA integrity_check", "PRAGMA foreign_key_check"):
+            if (said := connection.execute(query).fetchall()) not in ([], [("ok",)]):
+                yield f"{query}: {said[:3]}"
+    if not has_ledger:
+        return
+    known = {row["id"] for row in rows(workspace, "SELECT id FROM dreams WHERE outcome = 'committed'")}
+    if unknown := [row["number"] for row in found if row["dream"] and row["dream"] not in known]:
+        yield f"versions {unknown} are of dreams that the ledger has not as committed"
+    made = Counter(row["dream"] for row in found if row["dream"])
+    if twice := [one for one, times in made.items() if times > 1]:
+        yield f"made two versions: {twice}"
+    yield from _consumed_twice(json.loads(row["record"]) for row in found if row["record"])
+
+
+def _consumed_twice(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    taken: Counter[str] = Counter()
+    for record in records:
+        if record["cause"] == "restore":
+            taken.subtract(one for one in record["dreamt"] if taken[one])
+        else:
+            taken.update(record["dreamt"])
+        if doubled := [one for one, times in taken.items() if times > 1]:
+            yield f"consumed by two dreams, the second is version {record['number']}: {doubled}"
 
 
 def assert_valid(workspace: Workspace) -> None:

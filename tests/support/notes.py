@@ -22,8 +22,23 @@ from state.trust import Trust
 if TYPE_CHECKING:
     from daemon.workspace.stores import Store
 
+_WHO = "Ada Grace Linus Barbara Edsger Alan Margaret Dennis Radia Ken".split()
+_DID = "painted repaired sold borrowed measured moved noticed photographed described counted".split()
+_WHAT = "kettle bicycle piano ladder carpet fence clock stove window lamp violin compass anchor saddle".split()
+_WHERE = "harbour bakery library museum orchard quarry railway vineyard airport brewery castle dairy".split()
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 EMPTY_MEMORY = "# Working Memory State\n\n" + "".join(f"## {name.value}\n" for name in SectionName)
+
+
+def marked(number: int) -> str:
+    """A text of this number, like no other: its last word, the marker, stands in no other one."""
+    words = [names[number * step % len(names)] for names, step in ((_WHO, 3), (_DID, 7), (_WHAT, 5), (_WHERE, 11))]
+    return "{} {} the {} of the {}".format(*words) + f", number {number} marked x{number * 7919}q"
+
+
+def marker(text: str) -> str:
+    """The marker of such a text."""
+    return text.rpartition(" ")[2]
 
 
 def pending_notes(workspace: Workspace) -> tuple[Note, ...]:

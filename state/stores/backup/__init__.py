@@ -1,1 +1,1 @@
-"""Archives of a workspace: written for a backup, and read with every part checked, whoever made them."""
+"""Archives of a workspace: written as a backup, and read with every part checked, whoever made them."""

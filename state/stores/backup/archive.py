@@ -1,11 +1,11 @@
 """Archive: a workspace in one file, a SQLite database that anybody can open.
 
-    tables of state.db   every row; the full-text indexes are empty, and an import builds them anew
-    files                the text files of the workspace, each as it was: name, content, mtime_ns
-    manifest             one row: when it was made, by which dreamd, and the SHA-256 of all the rest
+    tables of state.db   every row; the full-text indexes are empty, and an import rebuilds them
+    files                the text files of the workspace, unchanged: name, content, mtime_ns
+    manifest             one row: when it was made, by which dreamd, and the SHA-256 of everything else
 
-What can be made again is left out (vector index, copies, locks, the checkpoints of a dream under way), and so is what
-must not leave the machine: the originals of redacted texts with their key, and transcripts, which are not redacted.
+It omits what can be rebuilt (vector index, copies, locks, the checkpoints of a dream under way), and what must not
+leave the machine: the originals of redacted texts with their key, and transcripts, which are not redacted.
 """
 
 import fcntl
@@ -38,22 +38,22 @@ TABLES = {
     "files": "CREATE TABLE files (name TEXT NOT NULL, content BLOB NOT NULL, mtime_ns INTEGER NOT NULL)",
     "manifest": "CREATE TABLE manifest (at TEXT NOT NULL, dreamd TEXT NOT NULL, sha256 TEXT NOT NULL)",
 }
-"""What an archive has beside the tables of state.db."""
+"""The tables that an archive has in addition to those of state.db."""
 FILES = ("MEMORY.md", "MEMORY.md.seed-backup", "GENOME.md", "memory/economics.json")
-"""The files that a person may have written, without the log of notes."""
+"""The files that a person may have written, except the log of notes."""
 AddFile = Callable[[str, BinaryIO, int, int], None]
-"""Takes a file in: its name, where it is read, its size and mtime_ns. Raises StorageError if it is shorter."""
+"""Adds a file, given as name, stream, size and mtime_ns. Raises StorageError if the stream is shorter."""
 
 _BLOCK = 1024**2
-_CONTENT = ("files", "content")  # read block by block
+_CONTENT = ("files", "content")  # streamed block by block
 _LONGEST_REASON = 300
-_MOST_READINGS = 100  # of a file that somebody is saving; after so many it is taken as it is
+_MOST_READINGS = 100  # of a file that somebody is saving; then it is taken as it is
 _POLL_SECONDS = 0.01
-_LONGEST_LINE_SECONDS = 3.0  # somebody who writes a line byte by byte has not written it yet
+_LONGEST_LINE_SECONDS = 3.0  # a line that somebody types byte by byte for longer does not count as written
 
 
 class ArchiveError(DocumentError):
-    """A file is no archive of a workspace, or a damaged or hostile one; nothing was imported."""
+    """A file that is no archive of a workspace, or a damaged or hostile one; nothing was imported."""
 
 
 def plainly(what: str) -> str:
@@ -62,12 +62,12 @@ def plainly(what: str) -> str:
 
 
 def place(workspace: Workspace, name: str) -> Path | None:
-    """Return the path of the file of this name in a workspace; None for a name that no file in an archive has."""
+    """Return the path of an archive's file in a workspace; None for a name that no archive has."""
     return workspace.root / name if name == SCRATCH or name in FILES else None
 
 
 def digest_of(connection: sqlite3.Connection) -> str:
-    """Return the SHA-256 of every row and file of an archive, but for its manifest."""
+    """Return the SHA-256 of every row and file of an archive, except its manifest."""
     digest = hashlib.sha256()
     for table in layouts_of(connection).values():
         if table.name == "manifest":
@@ -82,7 +82,7 @@ def digest_of(connection: sqlite3.Connection) -> str:
 
 
 def content_of(connection: sqlite3.Connection, row: int) -> Generator[bytes, None, None]:
-    """Yield the content of a file of an archive, block by block."""
+    """Yield the content of an archive's file, block by block."""
     with connection.blobopen(*_CONTENT, row, readonly=True) as blob:
         while block := blob.read(_BLOCK):
             yield block
@@ -90,7 +90,7 @@ def content_of(connection: sqlite3.Connection, row: int) -> Generator[bytes, Non
 
 @contextmanager
 def making(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a new database in one file without journal or syncing: the caller deletes it after an error."""
+    """Open a new database in one file without journal or syncing; after an error the caller deletes it."""
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.row_factory = sqlite3.Row
@@ -104,24 +104,24 @@ def making(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def each_full_text(connection: sqlite3.Connection, command: str) -> None:
-    """Give a command of FTS5 to every full-text index."""
+    """Run a command of FTS5 on every full-text index."""
     for index in INDEXES:
         connection.execute(f"INSERT INTO {index} ({index}) VALUES (?)", (command,))
 
 
 def write_archive(workspace: Workspace, disk: Disk, target: Path, dreamd: str, now: datetime) -> int:
-    """Write an archive into the new file `target`; return how many text files are in it. Nothing is synced.
+    """Write an archive to the new file `target`; return the number of text files in it. Nothing is synced.
 
-    The caller holds the workspace's lock: no version is made, and no log taken or retired. state.db is read first,
-    and the log after it: what agents append and the daemon absorbs meanwhile is then in the log, where it is pending,
-    and never in state.db alone. Raise DreamdError, also while something is being forgotten: it would be in it.
+    The caller holds the workspace's lock, so no version is made and no log is taken in or retired. state.db is read
+    before the log: notes that are appended and absorbed meanwhile are in the log, where they are pending, and never
+    in state.db alone. Raise DreamdError, also during a forgetting, whose text would be in the archive.
     """
     database = workspace.database
     write_copy(database, target)
     try:
         with making(target) as made:
             each_full_text(made, "delete-all")
-            # Without the deleted words in the indexes, and without a count of changes to the schema.
+            # Remove the deleted words from the indexes, and reset the count of schema changes.
             made.execute("PRAGMA schema_version = 1")
             made.execute("VACUUM")
             if is_unfinished(made):
@@ -157,7 +157,7 @@ def _add_file(made: sqlite3.Connection, name: str, source: BinaryIO, size: int, 
 
 
 def _add_files(add: AddFile, workspace: Workspace, disk: Disk) -> None:
-    """Add the files that a person may have written, each whole, as it is now; missing ones are left out."""
+    """Add the files that a person may have written, each whole and current; missing ones are left out."""
     for name in FILES:
         path = workspace.root / name
         content = disk.read_optional(path)
@@ -171,23 +171,23 @@ def _add_files(add: AddFile, workspace: Workspace, disk: Disk) -> None:
 
 
 def add_log(add: AddFile, workspace: Workspace, disk: Disk) -> None:
-    """Add scratch.md as of one moment, while agents go on appending.
+    """Add scratch.md as of one moment, while agents keep appending.
 
-    Every note that was appended before is in it; of those that come meanwhile, each wholly or not at all.
+    Every note appended before is in it; each note appended meanwhile is in it wholly or not at all.
     """
     path = workspace.scratch
-    # A link that leads out of the workspace is refused, and nobody may have written a note.
+    # A link that leads out of the workspace is refused. The file may be missing: nobody may have written a note.
     with suppress(NotFoundError), storage_errors(path), opened(disk.target(path)) as file:
         size = _settled_size(file, path)
-        # What is appended from here on is no part of it: the first bytes of a log do not change.
+        # Later appends are excluded by the size; the first bytes of a log do not change.
         add(SCRATCH, file, size, os.fstat(file.fileno()).st_mtime_ns)
 
 
 def _settled_size(file: BinaryIO, path: Path) -> int:
-    """Return how many bytes of a log are written completely: up to the end of a line.
+    """Return how many bytes of a log are completely written: up to the end of a line.
 
-    A last line without its newline is waited for until it has one, or until the file has been quiet for as long as a
-    dream waits. Writers that lock the file (`Disk.append_locked`) are never met in the middle.
+    A last line without its newline is awaited until it has one, or until the file has been quiet for as long as a
+    dream waits. Writers that lock the file (`Disk.append_locked`) are never caught halfway.
     """
     first = size = _locked_size(file, path)
     deadline = time.monotonic() + _LONGEST_LINE_SECONDS
@@ -202,7 +202,7 @@ def _settled_size(file: BinaryIO, path: Path) -> int:
 
 
 def _locked_size(file: BinaryIO, path: Path) -> int:
-    """Return the size of the file while no dreamd appends to it."""
+    """Return the size of the file at a moment when no dreamd appends to it."""
     wait_for_lock(file.fileno(), path, time.monotonic() + LOCK_WAIT_SECONDS)
     try:
         return os.fstat(file.fileno()).st_size

@@ -1,9 +1,9 @@
-"""Former archive: the tar.gz that an older dreamd exported, which anybody may have made; read for one release.
+"""Former archive: the tar.gz that an older dreamd exported, which anybody may have made; readable for one release.
 
 Its members are `state.db`, the files of `archive.place`, the log of notes in `segments/`, in the oldest ones
-`history/000001.json` (the records of versions), and at the end `manifest.json`, which has the size, SHA-256 and time
-of each. The tar file is read header by header, once; no extension that says more of an entry (a longer name, a link,
-holes) is read.
+`history/000001.json` (the records of versions), and finally `manifest.json` with size, SHA-256 and time of each. The
+tar file is read header by header, once; extensions that say more about an entry (a longer name, a link, holes) are
+refused.
 """
 
 import gzip
@@ -43,10 +43,10 @@ _MAX_MEMBERS = 100_000
 _MAX_MANIFEST_BYTES = _MAX_MEMBERS * 256
 _MAX_RECORD_BYTES = 16 * 1024**2
 _MAX_MTIME_NS = 2**62
-# No memory of an agent's is compressed better, when there is so much of it.
+# No agent's memory of this size compresses better than _BEST_RATIO.
 _MANY_BYTES = 1024**3
 _BEST_RATIO = 100
-# What the libraries say of what is not as it should be.
+# What the libraries raise for malformed data.
 _BAD = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError, struct.error, OverflowError)
 
 
@@ -68,7 +68,7 @@ class _Manifest:
 
 
 def is_former(path: Path) -> bool:
-    """Return whether this is an archive as an older dreamd wrote it: compressed, and its first file is state.db."""
+    """Return whether this is an archive by an older dreamd: compressed, with state.db as its first file."""
     with storage_errors(path):
         file = opened(path)
     with file, suppress(*_BAD), gzip.GzipFile(fileobj=file) as stream:
@@ -77,7 +77,7 @@ def is_former(path: Path) -> bool:
 
 
 def unpack(path: Path, workspace: Workspace, system: System) -> Unpacked:
-    """Write the files of an archive and a new state.db into a workspace that has neither."""
+    """Write the files of an archive and a new state.db to a workspace that has neither."""
     incoming = workspace.state / "incoming.db"
     manifest = _unpack_members(path, workspace, incoming, system)
     with open_foreign(incoming, {}) as source:
@@ -98,7 +98,7 @@ def unpack(path: Path, workspace: Workspace, system: System) -> Unpacked:
 
 
 def _unpack_members(path: Path, workspace: Workspace, incoming: Path, system: System) -> _Manifest:
-    """Write every member, state.db as `incoming`; they are what the manifest says when this returns."""
+    """Write every member, state.db as `incoming`; when this returns, all members match the manifest."""
     found, content, disk = dict[str, tuple[_Member, Path]](), b"", workspace.disk(system)
     with storage_errors(path):
         file = opened(path)
@@ -133,7 +133,7 @@ def _unpack_members(path: Path, workspace: Workspace, incoming: Path, system: Sy
 
 
 class _Content:
-    """The bytes of a file, to be read once and before the next one. `digest` is that of what was read."""
+    """The bytes of a file, to be read once, before the next one. `digest` covers what was read."""
 
     def __init__(self, stream: gzip.GzipFile, size: int) -> None:
         self.digest = hashlib.sha256()
@@ -158,7 +158,7 @@ def _entries(stream: gzip.GzipFile, packed: int) -> Iterator[tuple[str, int, _Co
     total = 0
     while any(header := stream.read(tarfile.BLOCKSIZE)):
         info = tarfile.TarInfo.frombuf(header, "utf-8", "strict")
-        # A name has one form: no prefix, and nothing behind a NUL.
+        # Names are only accepted in one form: without prefix, and with nothing after a NUL.
         name = header[:100].rstrip(b"\0").decode()
         if info.type != tarfile.REGTYPE or info.name != name or info.size < 0:
             raise refused(f"{name[:200]!r} is no regular file, or packed in another way than dreamd does")
@@ -169,7 +169,7 @@ def _entries(stream: gzip.GzipFile, packed: int) -> Iterator[tuple[str, int, _Co
         yield name, info.size, _Content(stream, info.size)
         if stream.seek(end) != end:
             raise EOFError("it is cut off")
-    # Two blocks end it, and fill the record; where one block was left of that, another record with the second.
+    # Two zero blocks end the file, then zeros fill the record, or one more record if only one block fitted.
     rest = stream.read(2 * tarfile.RECORDSIZE)
     if not header or len(rest) > tarfile.RECORDSIZE or any(rest):
         raise ValueError("it is cut off, or something was added to it")
@@ -197,7 +197,7 @@ def _manifest(content: bytes) -> _Manifest:
 
 
 def _require_record(path: Path, dream: str | None, number: int) -> None:
-    """Return if this is the record of its version, made by this dream: else the next owner would commit it."""
+    """Raise unless this is the record of its version by this dream; otherwise the next owner would commit it."""
     if dream is None:
         raise refused(f"{path.name} is of a version that state.db does not know")
     if path.stat().st_size > _MAX_RECORD_BYTES:

@@ -1,8 +1,8 @@
-"""Reading an archive that anybody may have made: rows alone are taken from it, into a database of our own.
+"""Read an archive that anybody may have made: only its rows are taken, into a database of our own.
 
-It is opened for reading only. Its schema must be that of its version, letter by letter: without a view, trigger,
-index or column of its own, nothing in it is ever carried out. Then all of it is read and compared with its digest,
-and every row that is taken must be one that dreamd can read.
+It is opened read-only. Its schema must be exactly that of its version: without views, triggers, indexes or columns of
+its own, it cannot execute anything. Then everything is read and compared with its digest, and every row that is taken
+must be readable by dreamd.
 """
 
 import os
@@ -46,9 +46,9 @@ _MAX_MTIME_NS = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """What came out of an archive: when that was made, and how many foreign transcripts state.db knew.
+    """The result of unpacking an archive: when it was made, and how many foreign transcripts state.db knew.
 
-    How far a transcript outside the workspace was read means nothing here, or is another's file: it is left out.
+    Reading positions of transcripts outside the workspace are dropped: here they may belong to other files.
     """
 
     at: datetime
@@ -56,7 +56,7 @@ class Unpacked:
 
 
 def unpack(path: Path, workspace: Workspace, system: System) -> Unpacked:
-    """Write the files of an archive and a new state.db into a workspace that has neither."""
+    """Write the files of an archive and a new state.db to a workspace that has neither."""
     with open_archive(path) as (source, at):
         for row, name, mtime_ns in source.execute("SELECT rowid, name, mtime_ns FROM files").fetchall():
             with closing(content_of(source, row)) as blocks:
@@ -65,7 +65,7 @@ def unpack(path: Path, workspace: Workspace, system: System) -> Unpacked:
 
 
 def write_file(path: Path, blocks: Iterable[bytes], mtime_ns: int, system: System) -> None:
-    """Create a file of an archive, synced. Only its owner reads the log; the other files are as MEMORY.md is."""
+    """Create a file of an archive, synced. Only the owner can read the log; other files get MEMORY.md's mode."""
     with storage_errors(path):
         fd = system.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
@@ -87,7 +87,7 @@ def refused(what: str) -> ArchiveError:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[tuple[sqlite3.Connection, datetime]]:
-    """Open an archive and yield it with its time, once all of it was read and is whole."""
+    """Open an archive, and yield it with its time once it was read completely and is whole."""
     with open_foreign(path, TABLES) as source:
         found = source.execute("SELECT at, sha256 FROM manifest LIMIT 2").fetchall()
         if len(found) != 1:
@@ -101,7 +101,7 @@ def open_archive(path: Path) -> Iterator[tuple[sqlite3.Connection, datetime]]:
 
 
 def _require_files(source: sqlite3.Connection) -> None:
-    """Return if each file has a name that a workspace has, once, and a content and a time."""
+    """Raise ArchiveError unless every file has a valid, unique name, a content and a time."""
     names = set[str]()
     for name, kind, mtime_ns in source.execute("SELECT name, typeof(content), mtime_ns FROM files"):
         if not isinstance(name, str) or place(contained(Path("/")), name) is None or name in names:
@@ -113,9 +113,9 @@ def _require_files(source: sqlite3.Connection) -> None:
 
 @contextmanager
 def open_foreign(path: Path, more: Mapping[str, str]) -> Iterator[sqlite3.Connection]:
-    """Open a database for reading that has the tables of a schema of dreamd's and `more`, all pages in order.
+    """Open a database read-only that has the tables of one of dreamd's schemas and `more`, with all pages intact.
 
-    Raise ArchiveError for any other, also for what is found while it is open.
+    Raise ArchiveError for any other, also for errors found while it is open.
     """
     _require_form(path)
     try:
@@ -145,7 +145,7 @@ def open_foreign(path: Path, more: Mapping[str, str]) -> Iterator[sqlite3.Connec
 
 
 def _require_tables(source: sqlite3.Connection, version: int, more: Mapping[str, str]) -> None:
-    """Return if these are the tables of the current schema and `more`; of an older schema rows are read by name."""
+    """Raise ArchiveError unless it has the current schema and `more`; of an older schema, rows are read by name."""
     wrong = bool(unlike_schema(source, more))
     if version < SCHEMA_VERSION:
         found = things(source)
@@ -156,7 +156,7 @@ def _require_tables(source: sqlite3.Connection, version: int, more: Mapping[str,
 
 
 def _require_form(path: Path) -> None:
-    """Return if this is one whole file in SQLite's format that needs no journal beside it."""
+    """Raise ArchiveError unless this is one whole SQLite file that needs no journal beside it."""
     with storage_errors(path), opened(path) as file:
         start, size = file.read(_HEADER_BYTES), os.fstat(file.fileno()).st_size
     if len(start) < _HEADER_BYTES or not start.startswith(_MAGIC):
@@ -169,14 +169,14 @@ def _require_form(path: Path) -> None:
 
 
 def rebuild(source: sqlite3.Connection, target: Path) -> int:
-    """Make state.db of the rows of a foreign one, and migrate it; return how many transcripts are left out."""
+    """Build state.db from the rows of a foreign one, and migrate it; return how many transcripts were dropped."""
     with making(target) as made:
         made.execute("BEGIN")
         _take_rows(source, made)
         made.execute("COMMIT")
     try:
         connection = open_database(target)
-    except StorageError as error:  # rows that fit into no table
+    except StorageError as error:  # rows that violate a table's constraints
         if not isinstance(error.__cause__, sqlite3.IntegrityError):
             raise
         raise refused(str(error.__cause__)) from error
@@ -193,7 +193,7 @@ def rebuild(source: sqlite3.Connection, target: Path) -> int:
 
 
 def _take_rows(source: sqlite3.Connection, made: sqlite3.Connection) -> None:
-    """Copy the rows of dreamd's tables; those of an older schema into bare tables, which a migration reads."""
+    """Copy the rows of dreamd's tables; rows of an older schema go to bare tables, which a migration reads."""
     version = int(source.execute("PRAGMA user_version").fetchone()[0])
     if is_current := version == SCHEMA_VERSION:
         make_schema(made)
@@ -209,6 +209,6 @@ def _take_rows(source: sqlite3.Connection, made: sqlite3.Connection) -> None:
 
 
 def _is_inside(file: str) -> bool:
-    """Return whether a transcript of this name, as state.db has it, is the owner's own in the workspace's folder."""
+    """Return whether state.db's name of a transcript leads to a file of the owner inside the workspace's folder."""
     path = PurePosixPath(file)
     return bool(path.parts) and not path.is_absolute() and not {"..", ".dreamd"} & {*path.parts} and "\0" not in file

@@ -1,7 +1,7 @@
-"""Crystals: the canonical rows of state.db, each written once, with every place where its text was met.
+"""Crystals: the canonical rows of state.db. Each text is stored once, with every place where it occurred.
 
-A crystal, its words in the full-text index and its place in the embedding queue are written in one transaction;
-its vector follows (see `vectors`). Writing a crystal again adds at most an occurrence.
+A crystal, its full-text entry and its place in the embedding queue are written in one transaction; its vector
+follows later (see `vectors`). Writing a crystal again adds at most an occurrence.
 """
 
 import json
@@ -35,31 +35,31 @@ from state.stores.database.tombstones import TombstoneStore
 from state.text.words import normalise
 from state.trust import Trust, least_heard, least_trust
 
-# Texts that somebody said, rather than what a dream or a session made of them.
+# Origins whose text somebody said, as opposed to texts that a dream or a session derived.
 _SAID = {Origin.SCRATCH, Origin.SESSION, Origin.SEED}
-# What a dream takes in. Its own output is not its input, and neither is what a page or a tool said.
+# Origins that a dream takes as input. Its own output is excluded, as is what a page or a tool said (see `_INPUTS`).
 INPUT_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.WORKING)
 _INPUTS = (
     f"dreamt_in IS NULL AND origin IN ({', '.join(repr(origin.value) for origin in INPUT_ORIGINS)})"
     f" AND trust IN ({Trust.AGENT.value!r}, {Trust.OWNER.value!r})"
 )
-# A pending note is input as a note.
+# Pending notes reach a dream as notes, not as crystals.
 _NOT_PENDING = "NOT EXISTS (SELECT 1 FROM notes WHERE crystal = crystals.key AND consumed_in IS NULL)"
-# What no dream took in although one could have: of that, so important is what rides along with news.
+# The backlog: crystals that a dream could have taken in but none did. From this importance on they join new input.
 BACKLOG_IMPORTANCE = 0.5
 _MOST_COUNTED = 1_000
-# In `meta`: the row of the last crystal that there was when the last dream read.
+# Key in `meta`: the highest crystal row that existed when the last dream read its input.
 _SEEN_UPTO = "seen_upto"
 _LISTED = "IN (SELECT value FROM json_each(?))"
 _ID = re.compile("[0-9a-f]{8,64}")
-# So many of the shortest texts that hold some words are looked at.
+# A look-up by words reads at most this many of the shortest matching texts.
 _MOST_NAMED = 100
 _AFTER_A_DREAM = " ".join(f"WHEN {before.value!r} THEN {after.value!r}" for before, after in DREAMT.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One place where a crystal's text was met; `source` is None when it came from no file."""
+    """One place where a crystal's text occurred; `source` is None if it came from no file."""
 
     session: str
     position: int
@@ -70,7 +70,7 @@ class Occurrence:
 class Crystals:
     """The crystals of one workspace, over its open database.
 
-    `vectors` is the file of their embeddings; without one those are kept in memory.
+    `vectors` is the path of vectors.db; None keeps the embeddings in memory.
     """
 
     def __init__(self, connection: sqlite3.Connection, vectors: Path | None = None) -> None:
@@ -81,12 +81,12 @@ class Crystals:
     # ------------------------------------------------------------ writing
 
     def upsert(self, crystals: Iterable[Crystal]) -> int:
-        """Write all of these or none; return how many were new.
+        """Write all of these crystals or none; return how many were new.
 
-        A crystal that is there already keeps its text, context and lifecycle, gains the occurrence, and has the
-        higher importance, the higher trust of a text that was said, else the lower one, and the parents of both. The
-        same words of two people are two crystals; what a tool or page echoes is one with what it echoes. Writing the
-        same again changes nothing. Whoever writes it: what is forgotten is left out of each, with its sentence.
+        An existing crystal keeps its text and context and gains the occurrence, the parents, and the higher
+        importance (which activates an archived one). Its trust rises if its text was said, and falls if it was
+        derived. The same words from two people are two crystals; an echo by a tool or page joins its original.
+        Writing the same again changes nothing. Sentences that hold a forgotten text are always left out.
         """
         new: list[int] = []
         with transaction(self.connection):
@@ -98,13 +98,13 @@ class Crystals:
                     key = int(row["key"])
                     self._join(crystal, row)
                 self._occur(key, crystal)
-            self._is_news(min(new, default=None))  # the row of one that was forgotten may be given again
+            self._is_news(min(new, default=None))  # SQLite may reuse the row number of a forgotten crystal
         return len(new)
 
     def _met(self, crystal: Crystal) -> tuple[Crystal, sqlite3.Row | None]:
-        """Return the crystal, distinct if somebody else said its words, and its row if it was written before.
+        """Return the crystal, marked distinct if somebody else said its words, and its row if it exists.
 
-        Somebody else is who speaks for themselves: an echo is nobody's own.
+        Only the owner and agents count as somebody else: an echo by a tool or page has no speaker of its own.
         """
         row = self._row(crystal.digest)
         if row is None or crystal.distinct or Trust.AGENT.rank > min(crystal.trust.rank, Trust(row["trust"]).rank):
@@ -124,7 +124,7 @@ class Crystals:
         more = {"pairs": full_text.pairs(crystal.indexed_text), "fades_at": fades_at(crystal)}
         try:
             added = CrystalRow.table.add(self.connection, crystal, **more)
-        except sqlite3.IntegrityError:  # another text has its id
+        except sqlite3.IntegrityError:  # its id belongs to another text
             added = CrystalRow.table.add(self.connection, crystal, **more, id=new_id())
         key = int(added.lastrowid or 0)
         full_text.add(self.connection, key)
@@ -133,9 +133,9 @@ class Crystals:
         return key
 
     def _join(self, crystal: Crystal, row: sqlite3.Row) -> None:
-        """Give the crystal in this row what it gains by being met again."""
+        """Update this row's crystal with what another occurrence adds."""
         known = _crystal(row, None)
-        # An echo lowers nobody's trust; what was derived has the least of what it was derived from, each time.
+        # An echo lowers nobody's trust. A derived text has the least trust of all that it was derived from.
         is_said = known.origin in _SAID and not (known.parents or crystal.parents)
         both = (known.trust, crystal.trust)
         trust = max(both, key=lambda one: one.rank) if is_said else least_trust(both)
@@ -148,12 +148,12 @@ class Crystals:
             parents=tuple(dict.fromkeys((*known.parents, *crystal.parents))),
         )
         if importance > known.importance and known.lifecycle is Lifecycle.ARCHIVED and not row["merged_into"]:
-            joined = replace(joined, lifecycle=Lifecycle.ACTIVATED)  # still faded, the next pass archives it again
+            joined = replace(joined, lifecycle=Lifecycle.ACTIVATED)  # the next pass archives it if it is still faded
         if joined != known:
             self.write(int(row["key"]), joined)
 
     def write(self, key: int, crystal: Crystal) -> None:
-        """Write what may change of a crystal into its row; in the caller's transaction."""
+        """Write a crystal's mutable fields to its row, in the caller's transaction."""
         CrystalRow.table.change(
             self.connection,
             "key = ?",
@@ -178,9 +178,8 @@ class Crystals:
     def remove(self, ids: Iterable[str]) -> list[str]:
         """Delete these crystals from every table and from the full-text index; return the ids that existed.
 
-        Their hidden duplicates are deleted with them. The caller drops the vector index. The full-text index is built
-        anew, so that its old segments do not keep the words; the bytes leave the file with `PRAGMA secure_delete` and
-        VACUUM.
+        Their hidden duplicates are deleted too. The full-text index is rebuilt, because its old segments would keep
+        the words. The caller drops the vector index; `secure_delete` and VACUUM remove the bytes from the file.
         """
         wanted = json.dumps(list(ids))
         with transaction(self.connection) as connection:
@@ -196,7 +195,7 @@ class Crystals:
     # ------------------------------------------------------------ by name, id, row
 
     def known(self, crystals: Iterable[Crystal]) -> list[Crystal]:
-        """Return these crystals with the ids that they have once they are written: equal ones have one."""
+        """Return these crystals with the ids they have, or would have, in the store: equal ones share one id."""
         ids, found = dict[str, str](), list[Crystal]()
         for given in crystals:
             crystal, row = self._met(given)
@@ -205,31 +204,31 @@ class Crystals:
         return found
 
     def ids_of(self, digests: Iterable[str]) -> dict[str, str]:
-        """Return the ids of the crystals with these digests, by them; unknown ones are left out."""
+        """Map the digests of stored crystals to their ids; unknown digests are left out."""
         return dict(self._pairs(f"SELECT digest, id FROM crystals WHERE digest {_LISTED}", digests))
 
     def keys(self, ids: Iterable[str]) -> dict[str, int]:
-        """Return the rows of these crystals, by id; of a hidden duplicate the row of the crystal that it became."""
+        """Map ids to rows. A hidden duplicate maps to its canonical row; unknown ids are left out."""
         return dict(self._pairs(f"SELECT id, coalesce(merged_into, key) FROM crystals WHERE id {_LISTED}", ids))
 
     def said_last(self, keys: Iterable[int], until: datetime | None = None) -> dict[int, datetime]:
-        """Return when the texts in these rows were met last, before `until`."""
+        """Map each of these rows to the last time its text occurred before `until`."""
         query = f"SELECT crystal, max(at) FROM occurrences WHERE crystal {_LISTED} AND at < ? GROUP BY crystal"
         return {key: from_text(at) for key, at in self._pairs(query, keys, optional_text(until) or "~")}
 
     def get(self, ids: Iterable[str]) -> list[Crystal]:
-        """Return the crystals with these ids, in this order; unknown ids are left out."""
+        """Return the crystals with these ids, in the given order; unknown ids are left out."""
         wanted = list(ids)
         found = {crystal.id: crystal for crystal in self._read(f"id {_LISTED}", json.dumps(wanted))}
         return [found[id_] for id_ in wanted if id_ in found]
 
     def by_keys(self, keys: Iterable[int]) -> dict[int, Crystal]:
-        """Return the crystals in these rows, by row; rows that are gone are left out."""
+        """Return the crystals in these rows, by row; missing rows are left out."""
         rows = self._rows(f"key {_LISTED}", json.dumps(list(keys)))
         return dict(zip((int(row["key"]) for row in rows), self._built(rows), strict=True))
 
     def named(self, name: str) -> list[Crystal]:
-        """Return the crystals that this may mean: by an id or its beginning, a text, or words of it."""
+        """Return the crystals that this name may mean: an id or its prefix, a whole text, or words of a text."""
         if _ID.fullmatch(name):
             condition = "key IN (SELECT key FROM crystals WHERE id >= ? AND id < ? LIMIT 2)"
             if by_id := self._read(condition, name, f"{name}g"):
@@ -245,7 +244,7 @@ class Crystals:
         return [one for one in by_words if normalise(one.text) == wanted] or by_words
 
     def sources(self, id_: str) -> list[Occurrence]:
-        """Return every place where this crystal's text was met, oldest first; none for an unknown id."""
+        """Return every place where this crystal's text occurred, oldest first; empty for an unknown id."""
         rows = self.connection.execute(
             "SELECT o.* FROM occurrences o JOIN crystals c ON c.key = o.crystal WHERE c.id = ?"
             " ORDER BY o.at, o.session, o.position, o.file, o.first_line",
@@ -254,20 +253,20 @@ class Crystals:
         return [OccurrenceRow.table.value(Occurrence, row, source=_source(row)) for row in rows]
 
     def count(self) -> int:
-        """Return how many crystals there are, archived ones included."""
+        """Return the number of crystals, including archived ones."""
         return self._number("SELECT count(*) FROM crystals")
 
     def newest(self) -> int:
-        """Return the highest row number; 0 when there are no crystals."""
+        """Return the highest row number; 0 if there are no crystals."""
         return self._number("SELECT coalesce(max(key), 0) FROM crystals")
 
     # ------------------------------------------------------------ what a dream takes in
 
     def undreamt(self, limit: int = 50, upto: int | None = None) -> list[Crystal]:
-        """Return what no dream has taken in, at most `limit`: what is new since the last one, then the backlog.
+        """Return at most `limit` crystals that no dream has taken in: news since the last dream, then the backlog.
 
-        Of each the most important first, kinds mixed; of the backlog, what is important enough. `upto` is the row of
-        the last one that counts.
+        Each part is sorted by importance with kinds mixed; the backlog holds only important crystals. `upto` is the
+        last row that counts as news.
         """
         seen = self.seen_upto()
         news = self._best("key > ?" if upto is None else f"key > ? AND key <= {upto:d}", seen, limit)
@@ -283,9 +282,9 @@ class Crystals:
         return mix_kinds(self._read(best, seen, limit), limit)
 
     def undreamt_count(self) -> int:
-        """Count the crystals that are new since the last dream, up to a thousand, without pending notes.
+        """Count the crystals that are new since the last dream, up to 1,000, without pending notes.
 
-        What is older is not looked at, so that this takes no longer the more is stored.
+        Older rows are not read, so the cost does not grow with the store.
         """
         new = (
             f"SELECT 1 FROM crystals NOT INDEXED WHERE key > ? AND {_INPUTS} AND {_NOT_PENDING} LIMIT {_MOST_COUNTED}"
@@ -293,30 +292,30 @@ class Crystals:
         return self._number(f"SELECT count(*) FROM ({new})", self.seen_upto())
 
     def place_among_undreamt(self, key: int) -> tuple[int, int]:
-        """Count the crystals that no dream has taken in: those that come before the one in this row, and all."""
+        """Count the crystals that no dream has taken in: those that rank before the one in this row, and all."""
         before = "dreamt_in IS NULL AND (importance, -key) > (SELECT importance, -key FROM crystals WHERE key = ?)"
         table = CrystalRow.table
         return table.count(self.connection, before, key), table.count(self.connection, "dreamt_in IS NULL")
 
     def seen_upto(self) -> int:
-        """Return the row of the last crystal that there was when the last dream read; 0 before the first one."""
+        """Return the highest crystal row that the last dream could see; 0 before the first dream."""
         return int(Meta(self.connection).get(_SEEN_UPTO) or 0)
 
     def unseen_seeds(self) -> list[str]:
-        """Return the ids of the crystals of the text from before the first dream; none after that.
+        """Return the ids of the crystals made from the text before the first dream; none once it was dreamt.
 
-        They are no input: that text stands in MEMORY.md itself.
+        They are no input of a dream, because that text is in MEMORY.md itself.
         """
         return self._ids("dreamt_in IS NULL AND origin = ?", Origin.SEED.value)
 
     def dreamt_in(self, version: int) -> list[str]:
-        """Return the ids of the crystals that the dream of this version consumed."""
+        """Return the ids of the crystals that the dream of this version took in."""
         return self._ids("dreamt_in = ? ORDER BY key", version)
 
     def mark_dreamt(self, ids: Iterable[str], version: int, newest: int = 0) -> None:
-        """Mark these crystals as consumed by the dream of this version, unless an earlier dream consumed them.
+        """Mark these crystals as taken in by the dream of this version, unless an earlier dream took them in.
 
-        `newest`: the row up to which the dream could see crystals. None of them is news any more.
+        `newest` is the highest row that the dream could see; rows up to it are no longer news.
         """
         change = f"dreamt_in = ?, lifecycle = CASE lifecycle {_AFTER_A_DREAM} ELSE lifecycle END"
         with transaction(self.connection):
@@ -325,7 +324,7 @@ class Crystals:
                 Meta(self.connection).put(_SEEN_UPTO, str(newest))
 
     def undream(self, ids: Iterable[str]) -> None:
-        """Make these crystals input again, and news."""
+        """Make these crystals input of the next dream again, as news."""
         listed = json.dumps(list(ids))
         with transaction(self.connection):
             self.connection.execute(f"UPDATE crystals SET dreamt_in = NULL WHERE id {_LISTED}", (listed,))
@@ -333,7 +332,7 @@ class Crystals:
             self._is_news(self._number(first, listed))
 
     def _is_news(self, first: int | None) -> None:
-        """Let the next dream see this row, and those behind it, as news."""
+        """Make this row and all later ones news for the next dream."""
         if first and first <= self.seen_upto():
             Meta(self.connection).put(_SEEN_UPTO, str(first - 1))
 
@@ -342,7 +341,7 @@ class Crystals:
     def touch(self, ids: Iterable[str], now: datetime) -> None:
         """Count one more access to each of these crystals, which may change its lifecycle.
 
-        A hidden duplicate stays archived.
+        Hidden duplicates stay archived.
         """
         with transaction(self.connection):
             for row in self._rows(f"id {_LISTED}", json.dumps(list(ids))):
@@ -356,9 +355,9 @@ class Crystals:
         self._change("lifecycle = ?", lifecycle.value, ids)
 
     def archive_faded(self, now: datetime, limit: int = 500) -> tuple[int, int]:
-        """Archive up to `limit` crystals that have faded by now; return how many were archived, and frozen.
+        """Archive up to `limit` crystals that have faded by now; return how many were archived and how many frozen.
 
-        A crystal that a pointer of MEMORY.md names is frozen instead: a search for the pointer has to find it.
+        A crystal that a pointer of MEMORY.md names is frozen instead, so that a search for the pointer finds it.
         """
         which = "fades_at <= ? AND lifecycle NOT IN ('archived', 'frozen') ORDER BY fades_at LIMIT ?"
         with transaction(self.connection):

@@ -1,7 +1,7 @@
-"""Hidden near-duplicates: the row stays, and `merged_into` names the visible one.
+"""Hidden near-duplicates: the row stays, and `merged_into` names its canonical crystal.
 
-Nothing is deleted: a duplicate keeps its row, words, vector and place in its session. It is archived, and a search
-shows it only where it answers better or is asked for word for word.
+Nothing is deleted: a duplicate keeps its row, words, vector and place in its session. It is archived, and searches
+show it only if it answers better than the canonical one or its exact words are asked for.
 """
 
 import json
@@ -14,19 +14,20 @@ from state.stores.crystals import skills
 from state.stores.crystals.crystals import Crystals
 
 _LISTED = "IN (SELECT value FROM json_each(?))"
-# `dreamt_in` of a crystal that no dream has to see, because its survivor is seen. Notes are consumed by themselves.
+# Value of `dreamt_in` for a duplicate that no dream has to see, because a dream sees its canonical crystal. Notes are
+# excluded: they are consumed as notes.
 _STOOD_FOR = 0
 
 
 class HiddenDuplicates:
-    """The merged crystals of one workspace."""
+    """The hidden duplicates of one workspace."""
 
     def __init__(self, crystals: Crystals) -> None:
         self._crystals = crystals
         self._connection = crystals.connection
 
     def waiting(self, limit: int) -> list[int]:
-        """Return the rows whose vectors have not been compared with their nearest ones yet, the latest first."""
+        """Return the rows that have a vector but were not compared with their nearest ones yet, latest first."""
         rows = self._connection.execute(
             "SELECT crystal FROM to_compare WHERE crystal NOT IN (SELECT crystal FROM to_embed)"
             " ORDER BY crystal DESC LIMIT ?",
@@ -35,7 +36,7 @@ class HiddenDuplicates:
         return [int(row["crystal"]) for row in rows]
 
     def compared(self, keys: Sequence[int]) -> None:
-        """Mark these rows as compared; tasks among them may be new skills. In the caller's transaction."""
+        """Mark these rows as compared. Tasks among them may form new skills. In the caller's transaction."""
         listed = json.dumps(list(keys))
         self._connection.execute(f"DELETE FROM to_compare WHERE crystal {_LISTED}", (listed,))
         query = f"SELECT 1 FROM crystals WHERE key {_LISTED} AND kind = ? LIMIT 1"
@@ -43,15 +44,14 @@ class HiddenDuplicates:
             skills.expect_more(self._connection)
 
     def survivors(self, keys: Iterable[int]) -> dict[int, int]:
-        """For each of these rows that is a hidden duplicate, its canonical row."""
+        """Map those of these rows that are hidden duplicates to their canonical rows."""
         query = f"SELECT key, merged_into FROM crystals WHERE key {_LISTED} AND merged_into IS NOT NULL"
         return dict(map(tuple, self._connection.execute(query, (json.dumps(list(keys)),))))
 
     def merge(self, one: int, other: int) -> bool:
-        """Hide one of these rows behind the other, if both are one memory and it may be hidden; whether one was.
+        """Hide one of these rows behind the other if both are one memory; return whether one was hidden.
 
-        In the caller's transaction, in which the rows are read. A crystal that a pointer, current or not, names
-        is never hidden.
+        Both rows are read in the caller's transaction. A crystal that a pointer ever named is never hidden.
         """
         rows = self._crystals.by_keys((one, other))
         if len(rows) < 2 or self.survivors((one, other)) or not same_memory(rows[one], rows[other]):
@@ -63,7 +63,7 @@ class HiddenDuplicates:
         if pair is None:
             return False
         kept, hidden = (one, other) if pair[0].id == rows[one].id else (other, one)
-        # If activated is not enough, the next pass archives it again.
+        # If it has faded all the same, the next pass archives it again.
         is_archived = rows[kept].lifecycle is Lifecycle.ARCHIVED
         joined = with_duplicate(rows[kept], rows[hidden])
         self._crystals.write(kept, replace(joined, lifecycle=Lifecycle.ACTIVATED) if is_archived else joined)
@@ -73,6 +73,6 @@ class HiddenDuplicates:
             " THEN ? ELSE dreamt_in END WHERE key = ?",
             (kept, Lifecycle.ARCHIVED.value, Origin.SCRATCH.value, kept, _STOOD_FOR, hidden),
         )
-        # Its own duplicates get the new canonical row.
+        # Duplicates of the hidden row move to the new canonical row.
         self._connection.execute("UPDATE crystals SET merged_into = ? WHERE merged_into = ?", (kept, hidden))
         return True

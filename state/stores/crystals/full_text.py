@@ -1,8 +1,8 @@
-"""Full-text indexes: FTS5 over the crystals' text and context (`words`), and over what left sessions, stemmed.
+"""Full-text indexes: FTS5, stemmed, over the crystals' text and context (`words`) and over archived session items.
 
-It holds no text of its own (external content), so it can always be rebuilt from the crystals. Words come from
-`state.text.words.terms`, which cuts scripts without spaces into pairs of characters; FTS5's tokenizer does not, so a
-crystal's pairs stand in a column of their own.
+The indexes hold no text of their own (external content), so they can always be rebuilt. Words come from
+`state.text.words.terms`, which cuts scripts without spaces into pairs of characters. FTS5's tokenizer does not, so
+the pairs have a column of their own.
 """
 
 import json
@@ -13,18 +13,18 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from state.text.words import search_form, terms
 
-# Work of one query: how many places of its words in the index are looked at. Words are taken rarest first, and the
-# frequent ones that no longer fit say little about any single text.
+# The most index entries that one query may read. Words are taken rarest first: the frequent words that no longer fit
+# say little about any single text.
 MAX_POSTINGS = 8_000
-# The format of FTS5's index without 'secure-delete' (fts5Int.h: FTS5_CURRENT_VERSION).
+# The version of FTS5's index format without 'secure-delete' (fts5Int.h: FTS5_CURRENT_VERSION).
 _FORMAT = 4
-# Of each index its columns, and the table or view that has the rows.
+# The columns of each index, and the table or view that holds its rows.
 _INDEXED = {"words": ("text, context, pairs", "crystals"), "cold_words": ("content, tags, pairs", "cold_items")}
 _WHOLE_WORD = re.compile(r"[^\W_]+")
 
 
 def pairs(text: str) -> str:
-    """Return the pairs of characters of unspaced runs, separated by blanks; "" where all scripts have spaces."""
+    """Return the character pairs of all unspaced runs, separated by blanks; "" if there are none."""
     if text.isascii():
         return ""
     whole = set(_WHOLE_WORD.findall(search_form(text)))
@@ -39,16 +39,13 @@ def add(connection: sqlite3.Connection, key: int, index: str = "words") -> None:
 
 
 def frequency(connection: sqlite3.Connection, words: Iterable[str]) -> dict[str, int]:
-    """Count the crystals that hold each of these words, in any of its forms, up to MAX_POSTINGS + 1."""
+    """Count the crystals that hold each of these words in any form, up to MAX_POSTINGS + 1."""
     counting = f"SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT {MAX_POSTINGS + 1})"
     return {word: int(connection.execute(counting, (_quoted(word),)).fetchone()[0]) for word in words}
 
 
 def within_budget(counts: Mapping[str, int]) -> list[str]:
-    """Return the words that occur, rarest first, as many as together stay within MAX_POSTINGS.
-
-    The rarest word is always among them.
-    """
+    """Return the occurring words, rarest first, that together stay within MAX_POSTINGS; always at least one."""
     chosen: list[str] = []
     spent = 0
     for word, count in sorted(counts.items(), key=lambda pair: pair[1]):
@@ -59,10 +56,10 @@ def within_budget(counts: Mapping[str, int]) -> list[str]:
 
 
 def matching_words(connection: sqlite3.Connection, words: Sequence[str], rows: Iterable[int]) -> dict[int, int]:
-    """Return which of the words each row holds: bit i stands for words[i]. Rows that hold none are left out."""
+    """Return, by row, the words it holds: bit i stands for words[i]. Rows without any are left out."""
     cursor = connection.cursor()
     cursor.row_factory = None
-    # The plus keeps FTS5 from looking the word up once for every row.
+    # The plus keeps FTS5 from looking up the word again for every row.
     statement = "SELECT rowid FROM words WHERE words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))"
     listed = json.dumps(list(rows))
     found: dict[int, int] = defaultdict(int)
@@ -77,11 +74,11 @@ def nearest(
 ) -> dict[int, float]:
     """Return the BM25 of the k best crystals that hold at least one of these words, by row, best first.
 
-    Each word is quoted, so none is ever read as FTS5's syntax. `condition` is SQL over the table `crystals`.
+    Words are quoted, so none is read as FTS5 syntax. `condition` is SQL over the table `crystals`.
     """
     if not words:
         return {}
-    # Ordered by rank alone, FTS5 sorts by itself, and the condition is looked at only until k rows have passed.
+    # Ordered by rank alone, FTS5 sorts by itself and checks the condition only until k rows have passed.
     where = f"AND EXISTS (SELECT 1 FROM crystals WHERE key = words.rowid AND {condition})" if condition else ""
     rows = connection.execute(
         f"SELECT rowid, -rank FROM words WHERE words MATCH ? {where} ORDER BY rank LIMIT ?",
@@ -91,9 +88,9 @@ def nearest(
 
 
 def holding(text: str) -> str:
-    """Return FTS5's expression for the crystals whose text holds all these words, the last perhaps as a beginning.
+    """Return an FTS5 expression for crystals whose text holds all these words; the last one may be a prefix.
 
-    Empty when there is no word among them. A run of a script without spaces is held where all its pairs are.
+    It is empty if there is no word. An unspaced run matches where all its character pairs occur.
     """
     found = []
     pieces = [piece for piece in text.split() if _WHOLE_WORD.search(piece)]
@@ -105,17 +102,17 @@ def holding(text: str) -> str:
 
 
 def is_behind(connection: sqlite3.Connection) -> bool:
-    """Return whether the index and the table differ in length. Cheap enough for every opening."""
+    """Return whether the index and the table differ in length, which is cheap enough for every opening."""
     differ = "SELECT (SELECT count(*) FROM words_docsize) <> (SELECT count(*) FROM crystals)"
     return bool(connection.execute(differ).fetchone()[0])
 
 
 def is_torn(connection: sqlite3.Connection, index: str = "words") -> bool:
-    """Return whether a full-text index differs anywhere from its rows. Read all of both."""
+    """Return whether a full-text index differs from its rows anywhere; this reads all of both."""
     try:
         connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)")
     except sqlite3.DatabaseError as error:
-        # A damaged version number is a plain error to FTS5, which names the cure: "run 'rebuild'".
+        # For a damaged version number FTS5 raises a plain error, which names the cure: "run 'rebuild'".
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT or "invalid fts5 file format" in str(error):
             return True
         raise
@@ -123,25 +120,25 @@ def is_torn(connection: sqlite3.Connection, index: str = "words") -> bool:
 
 
 def remove(connection: sqlite3.Connection, key: int, index: str = "words") -> None:
-    """Take a row that is about to change or to go out of the index, if it is in it, in the caller's transaction."""
+    """Remove a row that is about to change or go from the index, in the caller's transaction."""
     columns, table = _INDEXED[index]
     statement = f"INSERT INTO {index} ({index}, rowid, {columns}) SELECT 'delete', key, {columns} FROM {table}"
     connection.execute(f"{statement} WHERE key = ?", (key,))
 
 
 def compact(connection: sqlite3.Connection) -> None:
-    """Merge the index into one piece, so that nothing of it keeps the words of what was taken out."""
+    """Merge the index into one segment, so that no old segment keeps the words of removed rows."""
     command = "rebuild" if is_behind(connection) else "optimize"
     connection.execute("INSERT INTO words (words) VALUES (?)", (command,))
 
 
 def rebuild(connection: sqlite3.Connection, index: str = "words") -> None:
-    """Rebuild a full-text index from its rows: old segments keep no word of what was taken out."""
-    # FTS5 advises to rebuild an index whose version number is damaged, and refuses to before it is mended.
+    """Rebuild a full-text index from its rows, so that no old segment keeps the words of removed ones."""
+    # FTS5 refuses to rebuild an index with a damaged version number, so the number is repaired first.
     connection.execute(f"INSERT OR REPLACE INTO {index}_config (k, v) VALUES ('version', {_FORMAT})")
     connection.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
 
 
 def _quoted(word: str) -> str:
-    """Return the word as a string of FTS5's query language, so that none of it is syntax."""
+    """Quote the word as an FTS5 string, so that nothing in it is syntax."""
     return '"' + word.replace('"', '""').replace("\0", " ") + '"'

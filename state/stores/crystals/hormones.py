@@ -12,13 +12,13 @@ from state.stores.database.connection import to_text, transaction
 from state.stores.database.tables import FeelingRow, GapRow, LevelsRow
 from state.stores.database.tombstones import TombstoneStore
 
-# Nobody has asked so long, and it is no open question any more.
+# A question that nobody has asked for this long is no longer open.
 QUESTION_DAYS = 14
 
 
 @dataclass(frozen=True, slots=True)
 class Felt:
-    """An event as it is kept, with the levels right after it; `key` is its row."""
+    """A stored event with the levels right after it; `key` is its row."""
 
     key: int
     event: str
@@ -27,7 +27,7 @@ class Felt:
 
 
 class Feelings:
-    """The hormones of one workspace, which fall back to their `baselines`."""
+    """The hormones of one workspace, which decay to their `baselines`."""
 
     def __init__(self, connection: sqlite3.Connection, baselines: Baselines) -> None:
         self._connection = connection
@@ -39,7 +39,7 @@ class Feelings:
         return decayed(stored[0], now, self.baselines) if stored else resting(now, self.baselines)
 
     def feel(self, feelings: Sequence[Feeling], cause: str, now: datetime) -> tuple[Hormones, tuple[Hormone, ...]]:
-        """Apply these events; returns the new levels and the hormones that have just risen above 0.7."""
+        """Apply these events; return the new levels and the hormones that have just risen above 0.7."""
         with transaction(self._connection):
             stored, before = self._stored(), self.levels(now)
             after = felt(before, feelings, now, self.baselines)
@@ -50,9 +50,9 @@ class Feelings:
         return after, spiked
 
     def levels_at(self, moments: Sequence[datetime]) -> list[Hormones]:
-        """Return the levels at each of these moments, which are in order: the last event until then, decayed.
+        """Return the levels at each of these ascending moments, decayed from the last event before it.
 
-        Of two events the later written one is the last, as it is for `levels`: a transcript may tell late of one.
+        The last event is the one written last, as in `levels`, because transcripts may report an event late.
         """
         if not moments:
             return []
@@ -60,7 +60,7 @@ class Feelings:
         before = self._events("at <= ? ORDER BY key DESC LIMIT 1", to_text(moments[0]))
         span = to_text(moments[0]), to_text(moments[-1])
         later = self._events("at > ? AND at <= ? ORDER BY at DESC, key DESC", *span)
-        # Where no event is left from before, nothing has happened since the levels that are stored.
+        # If no earlier event is left, nothing has happened since the stored levels.
         is_quiet = begun is not None and not before and not later
         last = before[0] if before else None
         for moment in moments:
@@ -72,7 +72,7 @@ class Feelings:
         return found
 
     def events(self, since: datetime, until: datetime, limit: int) -> tuple[list[Felt], int]:
-        """Return the events between these moments, the latest first, at most `limit`; and how many there are."""
+        """Return at most `limit` events between these moments, latest first, and how many there are."""
         which, span = "at > ? AND at <= ?", (to_text(since), to_text(until))
         found = self._events(f"{which} ORDER BY at DESC, key DESC LIMIT ?", *span, limit)
         return found, FeelingRow.table.count(self._connection, which, *span)
@@ -82,7 +82,7 @@ class Feelings:
         return [FeelingRow.table.value(Felt, row, after=FeelingRow.table.value(Hormones, row)) for row in rows]
 
     def sweep(self, before: datetime) -> int:
-        """Delete the events before this moment; returns how many rows. In the caller's transaction."""
+        """Delete the events before this moment; return how many. In the caller's transaction."""
         return FeelingRow.table.delete(self._connection, "at < ?", before)
 
     def _stored(self) -> tuple[Hormones, frozenset[Hormone]] | None:
@@ -100,7 +100,7 @@ class Questions:
         self._forgotten = TombstoneStore(connection)
 
     def raise_(self, question: str, cause: Cause, now: datetime) -> None:
-        """Store an open question, or count one that is stored already, whatever its case and punctuation."""
+        """Store an open question, or count it again if it exists, ignoring case and punctuation."""
         with transaction(self._connection):
             if self._forgotten.withholds(question):
                 return
@@ -109,9 +109,9 @@ class Questions:
             GapRow.table.add(self._connection, None, "INSERT", then, folded=question_key(question), **asked)
 
     def sweep(self, now: datetime, most: int) -> int:
-        """Delete the questions that nobody has asked for two weeks, and those beyond `most`; returns how many rows.
+        """Delete questions that nobody has asked for two weeks and those beyond `most`; return how many.
 
-        Beyond `most`, misses go first, then those asked least often, then longest ago. In the caller's transaction.
+        Misses go first, then those asked least often, then those asked longest ago. In the caller's transaction.
         """
         done = GapRow.table.delete(self._connection, "last_at < ?", now - timedelta(days=QUESTION_DAYS))
         if GapRow.table.count(self._connection) > most:
@@ -121,10 +121,10 @@ class Questions:
         return done
 
     def all(self, cause: Cause | None = None) -> list[Gap]:
-        """Return every open question, or those of this cause; `sweep` keeps them few."""
+        """Return all open questions, or those with this cause; `sweep` keeps them few."""
         return GapRow.table.read(Gap, self._connection, "WHERE ?1 IS NULL OR cause = ?1", cause)
 
     def open(self, limit: int) -> list[Gap]:
-        """Return the questions that were asked most, then the latest."""
+        """Return the questions asked most often, the latest first among equals."""
         rest = "ORDER BY times DESC, last_at DESC LIMIT ?"
         return GapRow.table.read(Gap, self._connection, rest, limit)

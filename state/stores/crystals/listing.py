@@ -1,7 +1,7 @@
-"""Listing: crystals as a table that is filtered, sorted and read part by part; and what stands about one of them.
+"""Listing: the crystals as a table that is filtered, sorted and read page by page.
 
-A part begins after the place of the last row (its sorted value, then its key), so that it costs the same wherever in
-the table it stands, and nothing is shown twice when crystals are added.
+A page begins after the place of the last row read (its sorted value, then its key). So every page costs the same, and
+no row is shown twice when crystals are added.
 """
 
 import json
@@ -22,12 +22,12 @@ from state.stores.database.tables import CrystalRow
 
 MOST_COUNTED = 10_000
 _LISTED = "IN (SELECT value FROM json_each(?))"
-# What is archived once the next pass has seen it is shown as archived now.
+# Crystals that the next pass will archive are listed as archived already.
 _STAGE = "CASE WHEN lifecycle <> 'frozen' AND fades_at <= ? THEN 'archived' ELSE lifecycle END"
 
 
 class Sort(StrEnum):
-    """By what the table is sorted; equal rows stand in the order in which they were written."""
+    """The column to sort by; equal rows keep the order in which they were written."""
 
     CREATED_AT = "created_at"
     IMPORTANCE = "importance"
@@ -36,29 +36,30 @@ class Sort(StrEnum):
 
     @property
     def sql(self) -> str:
-        """The value in SQL; what never fades comes after every moment."""
+        """The value in SQL; crystals that never fade sort after every moment."""
         never = "CASE WHEN lifecycle = 'frozen' THEN '~' ELSE coalesce(fades_at, '~') END"
         return never if self is Sort.FADES_AT else f"crystals.{self}"
 
 
 class Place(NamedTuple):
-    """Where a row stands in the sorted table."""
+    """A row's position in the sorted table."""
 
     value: str | float
     key: int
 
 
 def _place(value: str | float, key: int) -> Place:
-    """Return the place of a row; a count is a number like any other."""
+    """Return a row's place, with counts as floats like all other numbers."""
     return Place(value if isinstance(value, str) else float(value), key)
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which rows, and in which order.
+    """Which rows to list, and in which order.
 
-    `words` stand in the text, of the last one perhaps its beginning; of more than 10,000 such texts the latest are
-    meant. With `superseded`, the rows whose value holds no longer: only these when `is_superseded`, else all others.
+    `words` must occur in the text, the last one at least as a prefix; of more than 10,000 matches the latest are
+    listed. `superseded` are the rows whose value no longer holds: only these are listed if `is_superseded`, else all
+    others; None lists both.
     """
 
     filters: Filters = EVERYTHING
@@ -72,9 +73,9 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class ListedCrystal:
-    """A row of the table, and its place. `survivor` is the row of the crystal that stands for a hidden duplicate.
+    """A row of the table with its place. `survivor` is the canonical row of a hidden duplicate.
 
-    `fades_at` is None for what never fades; whoever asks fills in whether another value holds now (`superseded`).
+    `fades_at` is None if it never fades. The caller fills in `superseded`: whether another value holds now.
     """
 
     place: Place
@@ -96,18 +97,18 @@ class ListedCrystal:
 
     @property
     def keys(self) -> tuple[int, int]:
-        """Its row, and the one that stands for it."""
+        """Its row and its canonical row."""
         return self.place.key, self.survivor or self.place.key
 
 
 class CrystalList:
-    """The table of the crystals of one workspace."""
+    """The table of one workspace's crystals."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def part(self, chosen: Chosen, limit: int, now: datetime, after: Place | None = None) -> list[ListedCrystal]:
-        """Return the next rows, at most `limit`, after this place."""
+        """Return at most `limit` rows after this place."""
         where, values = _where(chosen, now)
         value, way, beyond = chosen.sort.sql, *(("DESC", "<") if chosen.descending else ("ASC", ">"))
         if after is not None:
@@ -117,39 +118,39 @@ class CrystalList:
         return self._listed(value, rest, (to_text(now), *values, limit))
 
     def place(self, id_: str, sort: Sort) -> Place:
-        """Return where this crystal stands in the table that is sorted so. Raise UsageError if it is not there."""
+        """Return the crystal's place in the table sorted this way. Raise UsageError if it does not exist."""
         row = self._connection.execute(f"SELECT {sort.sql}, key FROM crystals WHERE id = ?", (id_,)).fetchone()
         if row is None:
             raise UsageError("cursor: it is not in this list any more", "begin without a cursor")
         return _place(*row)
 
     def rows(self, ids: Iterable[str], now: datetime) -> dict[str, ListedCrystal]:
-        """Return the rows of these crystals by their ids; unknown ids are left out."""
+        """Return the table rows of these crystals by id; unknown ids are left out."""
         found = self._listed("created_at", f"id {_LISTED}", (to_text(now), json.dumps(list(ids))))
         return {row.id: row for row in found}
 
     def ids(self, beginning: str, limit: int) -> list[str]:
-        """Return the ids that begin so, which are hexadecimal digits."""
+        """Return the ids with this prefix, which consists of hexadecimal digits."""
         query = "SELECT id FROM crystals WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
         return [str(row[0]) for row in self._connection.execute(query, (beginning, f"{beginning}g", limit))]
 
     def count(self, chosen: Chosen, now: datetime) -> int:
-        """Return how many rows there are; counting stops above MOST_COUNTED."""
+        """Count the chosen rows; counting stops above MOST_COUNTED."""
         where, values = _where(chosen, now)
         counting = f"SELECT count(*) FROM (SELECT 1 FROM crystals WHERE {where} LIMIT {MOST_COUNTED + 1})"
         return int(self._connection.execute(counting, values).fetchone()[0])
 
     def children(self, id_: str) -> list[int]:
-        """Return the rows of the crystals that were derived from this one."""
-        # An id stands in the list between quotes, as nothing else does.
+        """Return the rows of the crystals derived from this one."""
+        # Ids are the only quoted text in the list.
         return self._keys("parents <> '[]' AND instr(parents, ?)", f'"{id_}"')
 
     def duplicates(self, key: int) -> list[int]:
-        """Return the rows of the hidden duplicates for which this row stands."""
+        """Return the rows of the hidden duplicates of this canonical row."""
         return self._keys("merged_into = ?", key)
 
     def has_vector(self, key: int) -> bool:
-        """Return whether it is found by meaning too."""
+        """Return whether it can be found by meaning, too."""
         return not self._keys("key IN (SELECT crystal FROM to_embed WHERE crystal = ?)", key)
 
     def _keys(self, which: str, value: object) -> list[int]:

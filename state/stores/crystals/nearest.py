@@ -1,6 +1,6 @@
-"""Nearest: the crystals nearest to vectors: exactly, by reading vectors.db, or in a large store by asking ChromaDB.
+"""Find the crystals nearest to vectors: exactly by reading vectors.db, or in a large store by asking ChromaDB.
 
-Neither knows of filters: a filter is asked about the best, or, when it lets little pass, lists what is compared.
+Filters are applied afterwards to the best results; if only few rows pass a filter, exactly those are compared.
 """
 
 import json
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
 
     Block = tuple[NDArray[np.int64], NDArray[np.float32]]
 
-# Up to so many crystals all vectors are read, which takes a millisecond or two; above, ChromaDB is asked where there
-# is one.
+# Up to this many crystals all vectors are read, in a millisecond or two; above it ChromaDB is asked if there is one.
 SCANNED_UP_TO = 2_000
-# Where ChromaDB is to be asked and cannot, so many of the latest are compared.
+# If ChromaDB is needed but unavailable, only this many of the latest vectors are compared.
 LATEST = 10_000
-# Of a filter that lets no more pass than this, what passes is compared.
+# If at most this many rows pass a filter, exactly those are compared.
 _LISTED_UP_TO = 5_000
+# A filter that at most this many rows pass is not worth asking ChromaDB.
 _RARE = 1_000
-# So many times as many as are wanted are asked of ChromaDB for a filter, and then so many.
+# With a filter, ChromaDB is asked for _ASKED_TIMES * k results, then for _ASKED_FOR if too few pass.
 _ASKED_TIMES, _ASKED_FOR = 3, 2_400
-# So many vectors are compared at once, which reads the others once for all of them.
+# Query vectors that are compared in one read of the stored vectors.
 _VECTORS_AT_ONCE = 64
-# A block that fits the processor's cache is compared three times as fast as one that does not.
+# Rows per block: a block that fits into the processor's cache is compared three times as fast.
 _ROWS_AT_ONCE = 512
-# A command, which asks some forty times in a dream, keeps so many vectors in its memory (30 MB) until one is written.
+# Up to this many vectors (30 MB) stay in memory until one is written; a command searches some forty times in a dream.
 _KEPT_UP_TO = 20_000
 _ALL = "key > 0"
 _MORE, _TIMES = 50, 8
-_SAME = 1e-2  # between two ways to compute a cosine
+_SAME = 1e-2  # tolerance between two ways to compute a cosine
 _LISTED = "IN (SELECT value FROM json_each(?))"
 _HAVE_VECTORS = "crystals.key NOT IN (SELECT crystal FROM to_embed)"
 
 
 class ChromaIndex(Protocol):
-    """An index beside vectors.db; `state.stores.vectors.chroma.VectorIndex` is one."""
+    """An approximate index beside vectors.db, such as `state.stores.vectors.chroma.VectorIndex`."""
 
     failed: bool
 
@@ -49,13 +49,13 @@ class ChromaIndex(Protocol):
 
 
 class Reading(Protocol):
-    """Asks vectors.db, as `CrystalVectors.reading` does."""
+    """Reads vectors.db, as `CrystalVectors.reading` does."""
 
     def __call__(self, ask: "Callable[[sqlite3.Connection], list[Block]]", /) -> "list[Block] | None": ...
 
 
 class Nearest:
-    """Compares vectors with those of one workspace. Of a large store at most the `latest` so many; None: all."""
+    """Compares vectors with those of one workspace: all of them, or only the `latest` ones if that is set."""
 
     def __init__(self, connection: sqlite3.Connection, reading: Reading) -> None:
         self._connection = connection
@@ -71,15 +71,15 @@ class Nearest:
         values: Sequence[object] = (),
         index: ChromaIndex | None = None,
     ) -> list[dict[int, float]]:
-        """For each of these vectors the k nearest rows with their cosines, the nearest first.
+        """Return the k nearest rows to each of these vectors with their cosines, nearest first.
 
-        `condition` is SQL over the table `crystals`. `index` is asked unless the store is small, or little passes.
+        `condition` is SQL over the table `crystals`. `index` is asked unless the store is small or few rows pass.
         """
         condition = condition or "TRUE"
         listed = None if condition == "TRUE" else self._listed(condition, values)
         newest = self._rows("SELECT coalesce(max(key), 0) FROM crystals", ())[0][0]
         where, given = _ALL if self.latest is None else f"key > {newest - self.latest}", ""
-        # Of what passes ChromaDB answers so many, if it is spread evenly.
+        # Rare: of _ASKED_FOR evenly spread rows, fewer than 2 k pass, so ChromaDB might not find k.
         is_rare = listed is not None and (len(listed) <= _RARE or len(listed) * _ASKED_FOR < 2 * k * newest)
         if listed is not None and len(listed) <= _LISTED_UP_TO:
             where, given = f"key {_LISTED}", json.dumps(listed)
@@ -87,7 +87,7 @@ class Nearest:
             try:
                 return [self._asked(index, vector, k, condition, values) for vector in vectors]
             except StorageError:
-                index.failed = True  # it is built anew by who keeps it; until then all is as without it
+                index.failed = True  # its owner rebuilds it; until then it is not asked
         found: list[dict[int, float]] = []
         for first in range(0, len(vectors), _VECTORS_AT_ONCE):
             for keys, near in self._compared(vectors[first : first + _VECTORS_AT_ONCE], where, given):
@@ -95,7 +95,7 @@ class Nearest:
         return found
 
     def _compared(self, vectors: "NDArray[np.float32]", where: str, given: str = "") -> "list[Block]":
-        """For each of the vectors the rows that are read, with their cosines."""
+        """Return, for each of these vectors, the rows that were read with their cosines."""
         import numpy as np
 
         def ask(file: sqlite3.Connection) -> "list[Block]":
@@ -111,7 +111,7 @@ class Nearest:
         return self._reading(ask) or [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in vectors]
 
     def _blocks(self, file: sqlite3.Connection, where: str, given: str) -> "Iterator[Block]":
-        """Rows with their vectors, so many at once as the processor's cache holds."""
+        """Yield rows with their vectors, in blocks that fit into the processor's cache."""
         import numpy as np
 
         mark = tuple(file.execute("SELECT token, written FROM about").fetchone())
@@ -132,7 +132,7 @@ class Nearest:
     def _passing(
         self, keys: "NDArray[np.int64]", near: "NDArray[np.float32]", k: int, condition: str, values: Sequence[object]
     ) -> dict[int, float]:
-        """Return the k best rows whose crystals are there and pass: of the best those that do, if that is enough."""
+        """Return the k best rows whose crystals exist and pass the condition, checking ever larger batches."""
         import numpy as np
 
         order, first, count = np.argsort(-near, kind="stable"), 0, k + _MORE
@@ -148,13 +148,13 @@ class Nearest:
     def _pass(
         self, column: str, among: Iterable[object], condition: str, values: Sequence[object]
     ) -> list[tuple[int, str]]:
-        """Return row and id of the crystals among these that have a vector and pass."""
+        """Return (row, id) of those of these crystals that have a vector and pass the condition."""
         statement = f"SELECT key, id FROM crystals WHERE {column} {_LISTED} AND {_HAVE_VECTORS} AND {condition}"
         return self._rows(statement, (json.dumps(list(among)), *values))
 
     def _listed(self, condition: str, values: Sequence[object]) -> list[int]:
-        """Return the rows that pass the condition; of more than are compared one more than that."""
-        # A session's rows are looked up; for the rest SQLite would choose an index that makes it read the rows.
+        """Return the rows that pass the condition, stopping one above _LISTED_UP_TO."""
+        # A session's rows are found by its index; otherwise SQLite would choose an index that makes it read the rows.
         hint = "" if "occurrences" in condition else "INDEXED BY crystals_by_time"
         statement = f"SELECT key FROM crystals {hint} WHERE {condition} LIMIT {_LISTED_UP_TO + 1}"
         return [key for (key,) in self._rows(statement, values)]
@@ -167,7 +167,7 @@ class Nearest:
     def _asked(
         self, index: ChromaIndex, vector: "NDArray[np.float32]", k: int, condition: str, values: Sequence[object]
     ) -> dict[int, float]:
-        """Return what ChromaDB answers, and of the vectors that it does not hold yet the latest exactly."""
+        """Return the nearest rows by ChromaDB, joined by an exact comparison of the latest that it lacks."""
         known: dict[int, float] = {}
         for count in (k,) if condition == "TRUE" else (_ASKED_TIMES * k, max(k, _ASKED_FOR)):
             cosine = dict(index.nearest(vector, count))
@@ -188,7 +188,7 @@ class Nearest:
 
 
 def matrix(blobs: Sequence[bytes]) -> "NDArray[np.float32]":
-    """Vectors as the database keeps them, one a row. Raise ValueError if they are not of one width."""
+    """Decode stored vectors, one per row. Raise ValueError if their widths differ."""
     import numpy as np
 
     if len({len(blob) for blob in blobs}) > 1:
@@ -197,10 +197,10 @@ def matrix(blobs: Sequence[bytes]) -> "NDArray[np.float32]":
 
 
 def cosines(rows: "NDArray[np.float32]", vector: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """Return how near each row is to the vector.
+    """Return the cosine of each row to the vector.
 
-    Not by a product of matrices, for which BLAS would have its threads wait for each other: on a busy machine that
-    takes ten times as long, and on an idle one no less than this, which is as quick as memory is read.
+    A matrix product would let BLAS threads wait for each other: ten times as slow on a busy machine, and no faster on
+    an idle one, because this runs at the speed of memory.
     """
     import numpy as np
 

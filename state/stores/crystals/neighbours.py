@@ -1,4 +1,4 @@
-"""Neighbours: what was said just before and after some crystals in their sessions, for the search and its reader."""
+"""Neighbours: what was said just before and after some crystals in their sessions, for searches and their readers."""
 
 import json
 import sqlite3
@@ -16,10 +16,10 @@ from state.trust import Trust, least_heard, least_trust
 
 _OFFSETS = sorted(CONTEXT_WEIGHTS, key=lambda offset: -CONTEXT_WEIGHTS[offset])
 _FARTHEST = max(abs(offset) for offset in CONTEXT_WEIGHTS)
-# Where more crystals than this share a place, the positions are no order; this many of them are looked at.
+# At most this many crystals per position are read; where more share one, positions say nothing about the order.
 _SHARERS = 8
-# The stamp of a note has whole seconds. A session that was silent for longer has ended; of a long one so many turns
-# are looked at.
+# Notes are stamped in whole seconds. A session ends after _SESSION_HOURS without a turn; of a long one, at most
+# _MOST_TURNS turns are read.
 _STAMP = timedelta(seconds=1)
 _SESSION_HOURS = timedelta(hours=6)
 _MOST_TURNS = 1_000
@@ -35,19 +35,19 @@ class Row(NamedTuple):
 
     @property
     def created_at(self) -> datetime:
-        """When it was created; few questions ask. Raises StorageError for what is no moment."""
+        """Return when it was created, parsed on demand. Raise StorageError if the text is no timestamp."""
         return from_text(self.at)
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The candidates by key, and by session and position the crystals around them."""
+    """The candidates by key, and the crystals around them by session and position."""
 
     rows: dict[int, Row]
     places: dict[str, dict[int, list[int]]] = field(default_factory=dict)
 
     def window(self, key: int) -> list[tuple[int, int]]:
-        """(row, offset) of each neighbour of a candidate, the one with the highest weight first."""
+        """Return (row, offset) of each neighbour of a candidate, highest weight first."""
         row = self.rows[key]
         there = self.places.get(row.session)
         if there is None:
@@ -56,19 +56,19 @@ class Surroundings:
         return [(other, offset) for offset in _OFFSETS for other in there.get(at + offset, ()) if other != key]
 
     def all_keys(self) -> set[int]:
-        """Return the keys of the candidates and of all their neighbours."""
+        """Return the keys of the candidates and all their neighbours."""
         return set(self.rows).union(*(keys for there in self.places.values() for keys in there.values()))
 
 
 def surroundings(
     connection: sqlite3.Connection, keys: Collection[int], condition: str, values: Sequence[object]
 ) -> Surroundings:
-    """Return these rows and their direct neighbours that pass the condition, with the neighbours of each."""
+    """Return these rows and their direct neighbours that pass the condition, and the places around them."""
     rows = read_rows(connection, keys, condition, values)
     spans: dict[str, set[int]] = defaultdict(set)
     for row in rows.values():
         if row.session:
-            # A direct neighbour is a candidate too, and has neighbours of its own.
+            # Direct neighbours are candidates too, so their neighbours are needed as well.
             spans[row.session].update(range(row.position - _FARTHEST - 1, row.position + _FARTHEST + 2))
     places: dict[str, dict[int, list[int]]] = {}
     cursor = connection.cursor()
@@ -94,10 +94,10 @@ def surroundings(
 
 
 def said_around(connection: sqlite3.Connection, key: int, most: int) -> tuple[list[int], list[int]]:
-    """Return the rows of what was said last before a crystal in its session, and first after it, at most `most` each.
+    """Return the rows said last before a crystal in its session, and first after it, at most `most` each.
 
-    A long turn is several crystals at one position, in the order of their rows. One that was met again stands there
-    again; each is told once. There are none about a crystal that was met in no session, or is not there.
+    A long turn is several crystals at one position, in row order. A crystal that occurs repeatedly is returned once.
+    Both lists are empty for a crystal that is in no session or does not exist.
     """
     found: list[list[int]] = []
     for beyond, way in (("<", "DESC"), (">", "ASC")):
@@ -112,10 +112,10 @@ def said_around(connection: sqlite3.Connection, key: int, most: int) -> tuple[li
 
 
 def heard_before(connection: sqlite3.Connection, at: datetime) -> str:
-    """Return what the agent that spoke last had read since its owner's last word: "web", "tool" or nothing.
+    """Return the least trusted source that the last speaking agent read since its owner's last word.
 
-    That is the session with the latest turn in the hours before `at`. Turns that share a place in it count as the
-    least trusted of them: a page may end in words that the owner has said.
+    That is "web", "tool" or "". The session is the one with the latest turn in the six hours before `at`. Turns at
+    one position count as the least trusted of them, because a page may end in words that the owner has said.
     """
     upto = to_text(at + _STAMP)
     last = connection.execute(
@@ -140,7 +140,7 @@ def heard_before(connection: sqlite3.Connection, at: datetime) -> str:
 def read_rows(
     connection: sqlite3.Connection, keys: Collection[int], condition: str, values: Sequence[object]
 ) -> dict[int, Row]:
-    """Return the rows with these keys that pass the condition, if there is one: SQL over the table `crystals`."""
+    """Return the rows with these keys that pass the condition, which is SQL over the table `crystals` or empty."""
     where = f" AND {condition}" if condition else ""
     cursor = connection.cursor()
     cursor.row_factory = None

@@ -1,8 +1,8 @@
-"""Searcher: answers memory_search with one question to each index, then bounded work on what they answered.
+"""Searcher: answers memory_search with one query to each index, then bounded work on the results.
 
-Both indexes give their best; the neighbours of these join them, for the text that answers often stands beside the
-one that matches. Each candidate's signals are then computed from rows that are looked up by key, so the cost does
-not follow the size of the store. Nothing is written.
+The best results of both indexes are joined by their neighbours, because the answer often stands next to the text that
+matches. Each candidate's signals are computed from rows looked up by key, so the cost does not grow with the store.
+Nothing is written.
 """
 
 import json
@@ -57,24 +57,24 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# So many of them are read: a little more than is shown, for duplicates are hidden and near ties decided by the text.
+# Texts read per search: more than are shown, because duplicates are hidden and near ties are decided by the text.
 SHORTLIST = 40
 EVERYTHING = Filters()
-# Of two of the first results that are so near each other, and of which the worse one has so much of the better one's
-# score, the one that was said later stands directly above.
+# Among the first LOOKED_AT results, a later text is moved directly above an earlier one if their cosine is at least
+# NEAR and the lower of their scores is at least NEARLY times the higher.
 LOOKED_AT = 16
 NEAR = 0.6
 NEARLY = 0.6
-# Parts of a question whose cosine is less than this speak of two things.
+# The parts of a question speak of two things if their cosine is below this.
 APART = 0.2
 _LISTED = "IN (SELECT value FROM json_each(?))"
 _Found = dict[str, tuple[Crystal, Signals, float]]
 
 
 class Beside:
-    """Crystals that are searched as if they were stored, in a database in memory, so that no lock is needed.
+    """Crystals searched as if they were stored, but kept in a database in memory, so no lock is needed.
 
-    Each is ranked without its neighbours in a session. Close it after use.
+    They are ranked without neighbours of a session. Close it after use.
     """
 
     def __init__(self, crystals: Iterable[Crystal], embedder: Embedder | None) -> None:
@@ -86,17 +86,17 @@ class Beside:
             self.crystals.vectors.embed_pending(embedder, len(self.keys))
 
     def close(self) -> None:
-        """Close the databases in memory."""
+        """Close the in-memory databases."""
         self.crystals.vectors.close()
         self.connection.close()
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question, the words of it that are searched for, the weight of each of its words, and its vector.
+    """A question with its searched words, the weight of each word, and its vector.
 
-    The weights of the words that are sought come first, then those of words that occur nowhere. `scale`: of the
-    embedder's calibration.
+    `shares` holds the weights of the searched words, then those of words that occur nowhere. `scale` is the slope and
+    shift of the embedder's calibration.
     """
 
     question: Question
@@ -106,9 +106,9 @@ class _Asked:
     scale: tuple[float, float]
 
     def cosines(self, crystals: Crystals, near: dict[int, float]) -> dict[int, float]:
-        """Return how near to the question the rows of `near` are, on the scale on which the weights are fitted.
+        """Return the calibrated cosines of the rows of `near` to the question.
 
-        Without an embedder the words stand in.
+        Without an embedder, return `near` itself: the word coverage stands in.
         """
         if self.vector is None:
             return near
@@ -123,7 +123,7 @@ class _Asked:
         beside: float | None = None,
         session: float | None = None,
     ) -> Signals:
-        """Return the signals of a text; without `beside` and `session` it stands alone."""
+        """Return the signals of a text; without `beside` and `session` it is treated as standing alone."""
         question, speaker = self.question, said.speaker
         return Signals(
             cosine=cosine,
@@ -132,15 +132,15 @@ class _Asked:
             session=ALONE * near if session is None else session,
             speaker=bool(question.names) and speaker.partition(" ")[0] in question.names,
             period=max((period.fit(said.created_at) for period in question.periods), default=0.0),
-            # An agent says it, and is not asked about what an agent said.
+            # Texts by an agent count less, unless the question asks what an agent said.
             reply=not question.asks_reply and speaker.casefold() in AGENT_NAMES,
         )
 
 
 class _Answers(NamedTuple):
-    """What one question found, the best first, each with the chance that it answers.
+    """The results of one question, best first, each with its probability of being an answer.
 
-    `usual` is the cosine of unrelated texts, None without an embedder; `closest` the best `score`; `few`: see
+    `usual` is the cosine of unrelated texts, None without an embedder; `closest` is the best `score`; for `few`, see
     `Looked`.
     """
 
@@ -151,9 +151,9 @@ class _Answers(NamedTuple):
 
 
 class Searcher:
-    """Searches one workspace. Reads only: the access count of a hit is raised by `Crystals.touch`.
+    """Searches one workspace, and `beside` with it. Without an embedder the search is lexical.
 
-    Without an embedder the search is lexical. What is `beside` is searched with it.
+    It only reads: `Crystals.touch` raises the access count of a hit.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class Searcher:
         self._ahead: dict[str, NDArray[np.float32]] = {}
 
     def expect(self, queries: Sequence[str]) -> None:
-        """Embed what is to be searched for, all at once: that takes a fraction of the time."""
+        """Embed these coming queries in one batch, which takes a fraction of the time."""
         if queries and (embedder := self._usable()) is not None:
             self._ahead.update(zip(queries, embedder.embed(queries, questions=True), strict=True))
 
@@ -186,23 +186,23 @@ class Searcher:
         by_value: bool = True,
         everything: bool = False,
     ) -> Findings:
-        """Return the crystals that are likely to answer the query, at most `limit`; any string is a query.
+        """Return at most `limit` crystals that are likely to answer the query; any string is a valid query.
 
-        With `everything` the near and unlikely ones too. Of a query with two parts what answers each is among them.
+        `everything` includes unlikely ones too. If the query has two parts, the answers to each part are included.
 
-        With `by_value` what holds now, or was said later about the same, stands before an older one; what holds is
-        brought in if the query's words do not find it. But whoever asks for a text in its own words wants that one.
-        Events of hormones are then found by a query that names these alone.
+        With `by_value`, a text that holds now, or was said later about the same subject, comes before an older one,
+        and what holds is added even if the query's words do not find it. This does not apply when the query is a
+        text's own words. Hormone events are then found only by queries that name hormones.
         """
         whole, *parts = (
             self._answers(one, now, limit, filters, hormones, by_value=by_value)
             for one in (query, *self._parts(query))
         )
         hits = with_parts(whole.hits, [part.hits for part in parts], limit)
-        # Who stands before another is at least as likely an answer.
+        # A higher place means at least as high a probability.
         chances = [*accumulate((hit.score for hit in reversed(hits)), max)]
         hits = [replace(hit, score=chance) for hit, chance in zip(hits, reversed(chances), strict=True)]
-        # Whether there is an answer the whole question tells: the few words of a part stand close to many a text.
+        # The whole question decides whether there is an answer: the few words of a part are close to many texts.
         by_meaning = whole.usual is not None
         is_answered = whole.few or whole.closest >= ANSWERED[by_meaning]
         count = len(hits) if everything else _likely(hits, is_answered=is_answered, few=whole.few)
@@ -212,7 +212,7 @@ class Searcher:
     def _answers(
         self, query: str, now: datetime, limit: int, filters: Filters, hormones: Hormones | None, *, by_value: bool
     ) -> "_Answers":
-        """Return what answers a question, or a part of one."""
+        """Return the answers to a question or to one part of it."""
         asked = self._asked(query, now)
         crystals, signals, usual, looked = self._read(asked, limit, filters)
         shown = self._without_duplicates(query, crystals, {key: relevance(one) for key, one in signals.items()})
@@ -226,7 +226,7 @@ class Searcher:
         best, current = [crystal for crystal, _ in ranked], dict[str, Crystal]()
         if by_value and not (ranked and asked_word_for_word(query, best[0].text)):
             keys = {crystal.id: key for key, crystal in crystals.items()}
-            # What is known to hold is brought in, and nothing else pushes a result out.
+            # Only values known to hold are added; nothing else may push a result out.
             wanted = wanted_by(query, asked.question.periods)
             best, current = self._by_value(ranked[:limit], keys, wanted, filters)
         hits: list[Hit] = []
@@ -238,23 +238,23 @@ class Searcher:
         return _Answers(hits, usual, closest, looked.few)
 
     def candidates(self, query: str, now: datetime) -> list[tuple[Crystal, Signals]]:
-        """Return what a search looks at, each with its signals, without duplicates being hidden."""
+        """Return the candidates of a search with their signals; duplicates are not hidden."""
         crystals, signals, *_ = self._read(self._asked(query, now), CANDIDATES, EVERYTHING)
         return [(crystal, signals[key]) for key, crystal in crystals.items()]
 
     def rank_of(self, keywords: str, crystal_id: str, now: datetime, within: int = 10) -> int | None:
-        """Return the place (from 1) at which a search for these keywords finds the crystal; None beyond `within`."""
+        """Return the place (from 1) of this crystal in a search for these keywords; None beyond `within`."""
         hits = self.search(keywords, now, limit=within, by_value=False, everything=True).hits
         return next((place for place, hit in enumerate(hits, 1) if hit.crystal.id == crystal_id), None)
 
     def frequency(self, words: Sequence[str]) -> dict[str, int]:
-        """Count in how many of the searched crystals each of these words occurs; see `full_text.frequency`."""
+        """Count the searched crystals that hold each of these words; see `full_text.frequency`."""
         counts = full_text.frequency(self._connection, words)
         more = full_text.frequency(self._beside.connection, words) if self._beside else {}
         return {word: count + more.get(word, 0) for word, count in counts.items()}
 
     def _parts(self, query: str) -> tuple[str, ...]:
-        """Return the two parts of a query that mean the least alike, if they speak of two things; else nothing."""
+        """Return the two least similar parts of a query if they speak of two things; otherwise nothing."""
         cuts = cuts_of(query)
         if not cuts or (embedder := self._usable()) is None:
             return ()
@@ -263,14 +263,14 @@ class Searcher:
         return cuts[alike.index(min(alike))] if min(alike) < APART else ()
 
     def _usable(self) -> Embedder | None:
-        """Return the embedder, if the store has the vectors of it."""
+        """Return the embedder if the store holds enough vectors of its model."""
         known = self._crystals.vectors
         is_usable = self._embedder is not None and known.model() == self._embedder.name and not known.are_few()
         return self._embedder if is_usable else None
 
     def _asked(self, query: str, now: datetime) -> _Asked:
-        # Of the words that may be names, those of a speaker. "!" follows the blank, so only names that go on with a
-        # blank lie between.
+        # Keep only names of speakers. "!" is the character after the blank, so the range holds the name itself and
+        # names that continue with a blank.
         statement = "SELECT 1 FROM crystals WHERE speaker <> '' AND speaker BETWEEN ?1 AND ?1 || '!' LIMIT 1"
         speakers = [name for name in names_in(query) if self._connection.execute(statement, (name,)).fetchone()]
         question = read_question(query, speakers, now)
@@ -289,7 +289,7 @@ class Searcher:
     def _read(
         self, asked: _Asked, limit: int, filters: Filters
     ) -> tuple[Mapping[int, Crystal], dict[int, Signals], float | None, Looked]:
-        """Return what matches best, by row, its signals, the cosine of what is unrelated, and what was looked at."""
+        """Return the best matches by row, their signals, the cosine of unrelated texts, and the looked-at scores."""
         wanted, vector, usual = max(CANDIDATES, limit), asked.vector, None
         allowed = condition(filters)
         found = set(full_text.nearest(self._connection, asked.sought, wanted, *allowed))
@@ -304,7 +304,7 @@ class Searcher:
         return crystals, {key: signals[key] for key in crystals}, usual, Looked.at(matches.values())
 
     def _signals(self, asked: _Asked, about: Surroundings) -> dict[int, Signals]:
-        """Return the signals of each candidate, which do not need its text."""
+        """Return the signals of each candidate, computed without its text."""
         held = _HeldWords.of(self._crystals, asked, about.all_keys())
         by_session = held.by_session(about)
         rings = {key: about.window(key) for key in about.rows}
@@ -313,7 +313,7 @@ class Searcher:
         found = {}
         for key, row in about.rows.items():
             beside = session = None
-            if ring := rings[key]:  # of its direct neighbours the better one counts
+            if ring := rings[key]:  # the better of the two direct neighbours counts
                 beside = max((cosines.get(other, 0.0) for other, offset in ring if offset in (-1, 1)), default=0.0)
                 session = by_session.get(row.session, 0.0)
             found[key] = asked.signals(row, near[key], cosines.get(key, 0.0), beside, session)
@@ -324,8 +324,8 @@ class Searcher:
     ) -> dict[int, float]:
         """Return the matches without hidden duplicates whose canonical crystal matches about as well.
 
-        A duplicate that is shown has faded: its canonical crystal goes first. One that is asked for word for word is
-        shown.
+        A duplicate that is shown counts as faded, so its canonical crystal comes first. A duplicate whose exact words
+        were asked for is shown.
         """
         shown = dict(matches)
         for duplicate, canonical in HiddenDuplicates(self._crystals).survivors(matches).items():
@@ -338,9 +338,9 @@ class Searcher:
     def _by_value(
         self, ranked: Sequence[tuple[Crystal, float]], keys: Mapping[str, int], wanted: Wanted, filters: Filters
     ) -> tuple[list[Crystal], dict[str, Crystal]]:
-        """Return the results in the order that is wanted, joined by the values that hold, and what holds by id.
+        """Return the results reordered and joined by current values, and the current value of each result by id.
 
-        Of what the filters leave out nothing is told, and "now" is the moment up to which they let crystals pass.
+        Texts that the filters exclude are never shown, and the filters' `until` counts as now.
         """
         shown = {keys[crystal.id]: crystal for crystal, _ in ranked if crystal.id in keys}
         known = Supersessions(self._crystals).among(shown, filters.until)
@@ -349,7 +349,7 @@ class Searcher:
         every = shown | self._crystals.by_keys(read_rows(self._connection, named, *condition(filters)))
         pairs = [pair for pair in pairs if every.keys() >= {*pair}]
         scores = {crystal.id: score for crystal, score in ranked}
-        # What was not found stands beside what was, in whose place it holds, or held at the time that is asked for.
+        # A text that was not found joins the found one that it replaced, or that it preceded at the time asked for.
         missing = [(now, old) for old, now in known.current.items() if {now, old} <= every.keys()]
         missing = [(now, old) for now, old in missing if wanted.is_newer(every[old], every[now])]
         missing += [(old, new) for old, new in pairs if not wanted.is_newer(every[old], every[new])]
@@ -369,7 +369,7 @@ class Searcher:
     def _near(
         self, shown: Mapping[int, Crystal], scores: Mapping[str, float], until: datetime | None
     ) -> Iterator[tuple[int, int]]:
-        """Yield the pairs of results that are near each other and answer nearly as well, the earlier one first."""
+        """Yield pairs of results that are close and score nearly alike, the earlier said first."""
         cosines = self._crystals.vectors.between(list(shown)[:LOOKED_AT])
         said = self._crystals.said_last({key for pair in cosines for key in pair}, until)
         for older, newer in combinations(sorted(said, key=lambda key: (said[key], key)), 2):
@@ -379,9 +379,9 @@ class Searcher:
 
 
 def _likely(hits: Sequence[Hit], *, is_answered: bool, few: bool) -> int:
-    """Return how many of the results are returned: up to the last that is likely, or holds what was asked for.
+    """Return how many results to show: up to the last one that is likely or holds the words of the query.
 
-    Of few texts the best at least: too little is known to withhold it.
+    With few candidates, show at least the best, because too little is known to withhold it.
     """
     likely = (
         place
@@ -392,7 +392,7 @@ def _likely(hits: Sequence[Hit], *, is_answered: bool, few: bool) -> int:
 
 
 def _found_beside(beside: Beside, asked: _Asked) -> _Found:
-    """Return the crystals beside the stored ones, by id, with signals and relevance by the same measures."""
+    """Return the crystals of `beside` by id, with signals and relevance computed in the same way."""
     crystals, held = beside.crystals.by_keys(beside.keys), _HeldWords.of(beside.crystals, asked, beside.keys)
     near = {key: held.near(key, ()) for key in crystals}
     cosines = asked.cosines(beside.crystals, near)
@@ -404,9 +404,9 @@ def _found_beside(beside: Beside, asked: _Asked) -> _Found:
 
 
 def _answers_first(query: str, found: _Found, usual: float | None) -> _Found:
-    """Return the same, with a text that merely asks the query again behind all that answers it well.
+    """Rank texts that merely repeat the query behind all good answers.
 
-    Whoever asks the same in every session would find the question in place of the answer.
+    Otherwise somebody who asks the same in every session would find the question instead of the answer.
     """
     again = {key for key, (crystal, _, _) in found.items() if asks_again(query, crystal.text)}
     if not again:
@@ -418,14 +418,14 @@ def _answers_first(query: str, found: _Found, usual: float | None) -> _Found:
 
 @dataclass(frozen=True, slots=True)
 class _HeldWords:
-    """The weight of each word; by row, which words it holds (as bits), their factor there and in its neighbours."""
+    """The weight of each word; by row, its words (as bits) and their factors there and for its neighbours."""
 
     shares: Sequence[float]
     rows: Mapping[int, tuple[int, float, float]]
 
     @classmethod
     def of(cls, crystals: Crystals, asked: _Asked, keys: Iterable[int]) -> "_HeldWords":
-        """Return which of the words occur in which of these rows."""
+        """Look up which of the words occur in each of these rows."""
         held = full_text.matching_words(crystals.connection, asked.sought, keys)
         lengths = f"SELECT key, length(text) FROM crystals WHERE key {_LISTED}"
         rows = {}
@@ -435,7 +435,7 @@ class _HeldWords:
         return cls(asked.shares, rows)
 
     def near(self, key: int, others: Iterable[tuple[int, int]]) -> float:
-        """Return how much of the words stands in a row and in its neighbours, (row, offset)."""
+        """Return the share of the words that a row holds together with its neighbours, given as (row, offset)."""
         rows = self.rows
         window = [
             (there[0], there[2] * CONTEXT_WEIGHTS[offset])
@@ -445,9 +445,9 @@ class _HeldWords:
         return coverage(self.shares, [*window, rows[key][:2]] if key in rows else window)
 
     def by_session(self, about: Surroundings) -> dict[str, float]:
-        """Return how much of the query's words the candidates of each session hold together.
+        """Return, by session, the share of the query's words that its candidates hold together.
 
-        A word weighs as it is rare among the sessions; one that every session holds weighs nothing.
+        A word weighs more the fewer sessions hold it; one that every session holds weighs nothing.
         """
         held: dict[str, int] = defaultdict(int)
         for key, row in about.rows.items():
@@ -460,7 +460,7 @@ class _HeldWords:
 
 
 def condition(filters: Filters) -> tuple[str, tuple[object, ...]]:
-    """Return the filters as SQL over the table `crystals`, with its values; empty when there are none."""
+    """Return the filters as SQL over the table `crystals`, with its values; empty without filters."""
     enough = [trust.value for trust in Trust if filters.trust is None or trust.rank >= filters.trust.rank]
     conditions = (
         ("crystals.origin = ?", filters.origin),

@@ -1,7 +1,7 @@
 """Emerging skills as the last pass found them, and the tasks that they are found in.
 
-Every occurrence of a task counts: what is said in the same words in three sessions is one crystal with three
-occurrences. Searches count nothing.
+Every occurrence of a task counts: a task given in the same words in three sessions is one crystal with three
+occurrences. Searches do not count.
 """
 
 import sqlite3
@@ -18,13 +18,13 @@ from state.trust import Trust
 if TYPE_CHECKING:
     from state.stores.crystals.vectors import CrystalVectors
 
-# How often tasks or their vectors were added, and at which count the table was written.
+# In `meta`: how many tasks or task vectors were added so far, and that count when the table was last written.
 _ADDED = "tasks_added"
 _FOUND = "skills_found_at"
 
 
 def expect_more(connection: sqlite3.Connection) -> None:
-    """Let the next pass look for skills: a task or its vector was written. In the caller's transaction."""
+    """Make the next pass look for skills, because a task or its vector was written. In the caller's transaction."""
     Meta(connection).count(_ADDED)
 
 
@@ -37,7 +37,7 @@ class Skills:
         self._meta = Meta(connection)
 
     def refresh(self) -> int | None:
-        """Find the skills again if tasks were added since; returns how many there are, None without new tasks."""
+        """Find the skills again if tasks were added; return how many there are, or None without new tasks."""
         added = self._meta.get(_ADDED)
         if added is None or added == self._meta.get(_FOUND):
             return None
@@ -50,23 +50,23 @@ class Skills:
         return len(found)
 
     def known(self, limit: int) -> list[EmergingSkill]:
-        """Return the most confident skills of the last pass; found now when there was no pass yet."""
+        """Return the most confident skills of the last pass; find them now if there was no pass yet."""
         if self._meta.get(_FOUND) is None:
             return self._found()[:limit]
         return self.listed(limit)
 
     def listed(self, limit: int) -> list[EmergingSkill]:
-        """Return the skills of the last pass, the most confident first."""
+        """Return the skills of the last pass, most confident first."""
         return SkillRow.table.read(EmergingSkill, self._connection, "ORDER BY place LIMIT ?", limit)
 
     def count(self) -> int | None:
-        """Return how many skills the last pass found; None: there was no pass yet."""
+        """Return how many skills the last pass found; None if there was no pass yet."""
         if self._meta.get(_FOUND) is None:
             return None
         return SkillRow.table.count(self._connection)
 
     def tasks(self) -> list[TaskPattern]:
-        """Return the latest tasks, one per occurrence. A task without a session (a note) gets its day as session."""
+        """Return the latest tasks, one per occurrence. A task without a session (a note) has its day as session."""
         rows = self._connection.execute(
             "SELECT c.key, c.text, o.session, o.at FROM crystals c JOIN occurrences o ON o.crystal = c.key"
             " WHERE c.kind = ? AND c.trust IN (?, ?) ORDER BY c.key DESC LIMIT ?",
@@ -82,6 +82,6 @@ class Skills:
         ]
 
     def _found(self) -> list[EmergingSkill]:
-        """Return the skills in the tasks, without those whose pattern holds a forgotten text."""
+        """Return the skills found in the tasks, without those whose pattern holds a forgotten text."""
         tombstones = TombstoneStore(self._connection).tombstones()
         return [skill for skill in emerging(self.tasks()) if not tombstones.found(skill.pattern)]

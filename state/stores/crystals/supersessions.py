@@ -1,7 +1,7 @@
-"""Supersessions: which crystal gives the subject of which other one another value, as rows of state.db.
+"""Supersessions: which crystals hold a value that a newer crystal replaces, as rows of state.db.
 
-A pair is kept once, whoever found it. Which of both is current is told by when each was said last: who goes back to
-an old value makes it current again. What the owner has taken back stays known, so that it is not found again.
+Each pair is stored once, whoever found it. Of the two, the one said last is current: going back to an old value makes
+it current again. Pairs that the owner took back stay on record, so that they are not found again.
 """
 
 import json
@@ -23,11 +23,11 @@ from state.stores.database.tables import SupersessionRow
 from state.text.words import normalise
 from state.trust import Trust
 
-# So many rows of one subject, and of those that hang together with them, are looked at.
+# At most this many rows connected to a subject are read.
 _MOST = 256
 _LISTED = "IN (SELECT value FROM json_each(?))"
 _KEYS = "IN (SELECT value FROM json_each(:keys))"
-# A hidden duplicate stands for the crystal that it became.
+# Hidden duplicates are replaced by their canonical crystal.
 _PAIRS = f"""
 SELECT * FROM (
     SELECT coalesce(a.merged_into, a.key) AS older, coalesce(b.merged_into, b.key) AS newer, s.trust, cause, version,
@@ -40,7 +40,7 @@ SELECT * FROM (
 """
 
 
-# The author of a dream without a model.
+# The author of a dream that ran without a model.
 _CODE = "extractive"
 
 
@@ -48,8 +48,7 @@ _CODE = "extractive"
 class Values:
     """Crystals that are values of the same subjects, by their rows.
 
-    `pairs` stand in the order in which their newer ones were said; `current` names for each row that is superseded
-    the one that holds now.
+    `pairs` are ordered by when their newer crystal was said; `current` maps each superseded row to the current one.
     """
 
     pairs: tuple[Supersession, ...] = ()
@@ -64,9 +63,9 @@ class Supersessions:
         self._connection = crystals.connection
 
     def record(self, pairs: Iterable[Supersession]) -> int:
-        """Write these pairs, those that are there already excepted; return how many. In the caller's transaction.
+        """Write the pairs that are not stored yet; return how many were written. In the caller's transaction.
 
-        The owner's word is written also where it was taken back before.
+        A pair by the owner's word is written even if it exists or was taken back.
         """
         then = (
             "ON CONFLICT (older, newer) DO UPDATE SET cause = excluded.cause, version = excluded.version,"
@@ -76,16 +75,16 @@ class Supersessions:
         return sum(table.add(connection, pair, "INSERT", then).rowcount for pair in pairs if pair.older != pair.newer)
 
     def undo(self, older: int, newer: int, now: datetime) -> bool:
-        """Take a pair back, whichever of both is current; it is not found again. Whether there was one."""
+        """Take a pair back for good, in either direction; return whether there was one."""
         which = "undone_at IS NULL AND ((older = ? AND newer = ?) OR (older = ? AND newer = ?))"
         values = (older, newer, newer, older)
         return SupersessionRow.table.change(self._connection, which, *values, undone_at=now) > 0
 
     def learn(self, dream: Dream) -> int:
-        """Write what a model's operation, or the owner, put in the place of what; return how many pairs.
+        """Record what a model's operation or the owner replaced by what; return how many pairs were written.
 
-        A restore takes back what was said about the crystals on which the lines rest that it brings back, and turns
-        around what the owner had put in their place. In the caller's transaction, after the lines are written.
+        A restore removes the pairs that supersede the evidence of restored lines, and reverses the owner's pairs.
+        In the caller's transaction, after the lines are written.
         """
         if dream.cause == RESTORE:
             return self.record(self._turned_around(dream))
@@ -96,7 +95,7 @@ class Supersessions:
             if change.why is Why.REVISED and change.come and change.come[0].section is not SectionName.POINTERS:
                 found += sum(self.record(self._replaced(line, change, dream)) for line in change.gone)
         left = {line.id: line for line, _ in dream.left}
-        for one in dream.corrections:  # of what said what a line said, with what the owner says instead
+        for one in dream.corrections:  # the owner's new text supersedes every crystal that said the old line
             for newer in self._crystals.keys([one.crystal]).values() if one.line in left else ():
                 said = self.said_by(left[one.line])
                 owners = (Trust.OWNER, Cause.OWNER, dream.number)
@@ -104,9 +103,9 @@ class Supersessions:
         return found
 
     def said_by(self, left: CurrentLine) -> list[int]:
-        """Return the rows that say what a line said: its own, and what it rested on if that is one, or has its words.
+        """Return the rows that state what a line stated: its own crystal, and evidence with its words.
 
-        Of several crystals each may have said something else, and one that has the line's words and more says more.
+        A single piece of evidence counts unless it holds more than the line; of several, each may say something else.
         """
         rows = self._connection.execute("SELECT crystal FROM evidence WHERE line = ?", (left.id,)).fetchall()
         keys = self._crystals.keys([left.crystal, *(row["crystal"] for row in rows)])
@@ -117,12 +116,12 @@ class Supersessions:
         return said if own is None else [own, *said]
 
     def amend(self, dream: Dream) -> None:
-        """Learn anew what follows from a dream of which lines gave way. In the caller's transaction."""
+        """Replace the pairs learnt from a dream by what follows from it now. In the caller's transaction."""
         SupersessionRow.table.delete(self._connection, "version = ?", dream.number)
         self.learn(dream)
 
     def _turned_around(self, dream: Dream) -> list[Supersession]:
-        """Delete what superseded what the restored lines rest on; return what the owner had said, turned around."""
+        """Delete the pairs that superseded the restored lines' evidence; return the owner's ones reversed."""
         kept = json.dumps([crystal for change in dream.changes for crystal in change.evidence])
         texts = json.dumps([line.text for line in dream.came])
         mine = self._connection.execute(
@@ -136,7 +135,7 @@ class Supersessions:
         return [Supersession(row["newer"], row["older"], *owners) for row in mine]
 
     def _take_back(self, undone: Iterable[Change]) -> None:
-        """Forget that the texts that their owner puts back were superseded by what the lines rested on."""
+        """Delete the pairs by which an undone line's evidence superseded the texts that the owner puts back."""
         which = (
             "cause <> ? AND older IN (SELECT key FROM crystals WHERE text = ?)"
             " AND newer IN (SELECT key FROM crystals JOIN evidence ON crystal = id WHERE line = ?)"
@@ -146,9 +145,9 @@ class Supersessions:
                 SupersessionRow.table.delete(self._connection, which, Cause.OWNER.value, back.text, line.id)
 
     def _replaced(self, left: CurrentLine, change: Change, dream: Dream) -> list[Supersession]:
-        """Return what said what a line said, with the latest of the news on which the line in its place rests.
+        """Pair the crystals that stated an old line with the latest new evidence of the line that replaced it.
 
-        A line that still has the old one's words says more, and supersedes nothing; an event of a hormone never does.
+        A new line that contains the old one's words adds to it and supersedes nothing; nor do hormone events.
         """
         older, rests_on = self.said_by(left), self._crystals.keys(change.evidence).values()
         crystals = self._crystals.by_keys({*older, *rests_on})
@@ -159,7 +158,7 @@ class Supersessions:
             return []
         newest = max(new, key=lambda key: (said[key], key))
         trust = crystals[newest].trust
-        # Without a model a line is replaced only where a note names it.
+        # Without a model, a line is replaced only if a note names it.
         cause = Cause.NOTE if dream.author == _CODE else Cause.DREAM
         cause = Cause.OWNER if crystals[newest].origin is Origin.SEED else cause
         return [
@@ -178,7 +177,7 @@ class Supersessions:
         return frozenset(self.among({int(key) for row in rows for key in row}).current)
 
     def taken_back(self, key: int) -> list[tuple[Supersession, datetime]]:
-        """Return the pairs of this row that the owner has taken back, and when, the latest first."""
+        """Return the pairs of this row that the owner took back, with the time of each, latest first."""
         rows = self._connection.execute(
             "SELECT * FROM supersessions WHERE (older = ?1 OR newer = ?1) AND undone_at IS NOT NULL"
             " ORDER BY undone_at DESC, older, newer LIMIT ?2",
@@ -187,11 +186,11 @@ class Supersessions:
         return [(SupersessionRow.table.value(Supersession, row), from_text(row["undone_at"])) for row in rows]
 
     def among(self, keys: Iterable[int], until: datetime | None = None) -> Values:
-        """Return what is known of these rows and of those connected with them, as it was before `until`."""
+        """Return the pairs among these rows and all rows connected to them, as of `until`."""
         pairs: dict[tuple[int, int], Supersession] = {}
         said: dict[int, str] = {}
         seen, waiting = set[int](), set(keys)
-        before = optional_text(until) or "~"  # sorts after every moment
+        before = optional_text(until) or "~"  # "~" sorts after every timestamp
         while waiting and len(seen) <= _MOST:
             found = self._connection.execute(
                 _PAIRS, {"keys": json.dumps(sorted(waiting)), "before": before}
@@ -202,12 +201,12 @@ class Supersessions:
                 cause, ends = Cause(row["cause"]), [(row["older_at"], row["older"]), (row["newer_at"], row["newer"])]
                 said |= {key: moment for moment, key in ends}
                 if ends[0][0] > ends[1][0] and cause is not Cause.OWNER:
-                    ends.reverse()  # the older one was said once more
+                    ends.reverse()  # the older one was said again later
                 (_, older), (at, newer) = ends
                 if cause is Cause.OWNER or (older, newer) not in pairs:
                     one = Supersession(older, newer, from_text(at), Trust(row["trust"]), cause, row["version"])
                     pairs[older, newer] = one
-        # Of two crystals the owner's word counts, whatever else says of them.
+        # Between two crystals, the owner's word overrules every other pair.
         owners = {(pair.newer, pair.older) for pair in pairs.values() if pair.cause is Cause.OWNER}
         left = (pair for ends, pair in pairs.items() if pair.cause is Cause.OWNER or ends not in owners)
         ordered = tuple(sorted(left, key=lambda pair: (pair.at, pair.newer, pair.older)))

@@ -1,9 +1,9 @@
-"""Crystal vectors: `index/vectors.db`, filled from state.db, which holds none of what is in it.
+"""Crystal vectors in `index/vectors.db`, a cache that is filled from state.db.
 
-A vector counts if its crystal is there and does not wait in `to_embed`; so what state.db commits is right at once,
-and a row too many in vectors.db harms nobody. state.db names the vectors.db that it means by a token and by how often
-it was written. Any other file, an older one or a torn one, is deleted, and everything waits to be embedded again. Its
-pages are large: a search reads every vector. What has committed may be lost with the power (`synchronous=NORMAL`).
+A vector is valid if its crystal exists and is not queued in `to_embed`; so what state.db commits is valid at once,
+and surplus rows in vectors.db are harmless. state.db identifies its vectors.db by a token and a write count. Any
+other file (older or torn) is deleted, and all crystals are queued for embedding again. Pages are large, because a
+search reads every vector. A power failure may lose committed vectors (`synchronous=NORMAL`).
 """
 
 import json
@@ -49,15 +49,15 @@ WHERE key IN (SELECT * FROM (SELECT crystal FROM to_embed ORDER BY crystal DESC 
    OR key IN (SELECT * FROM (SELECT crystal FROM to_embed ORDER BY crystal LIMIT ?))
 """
 _LISTED = "IN (SELECT value FROM json_each(?))"
-# Errors of SQLite's that say nothing about the file.
+# SQLite errors that say nothing about the state of the file.
 _OF_THE_MOMENT = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
-# The token of a vectors.db that was found torn: whoever may write makes another one.
+# Replaces the token of a torn vectors.db; the next process that may write begins a new file.
 _TORN = "torn"
 _SCHEMA = (
     "CREATE TABLE about (one INTEGER PRIMARY KEY CHECK (one = 1), token TEXT NOT NULL, written INTEGER NOT NULL)",
-    # `key` is the crystal's row in state.db: what has another digest there now is another text.
+    # `key` is the crystal's row in state.db; if the digest there differs, the row holds another text by now.
     "CREATE TABLE vectors (key INTEGER PRIMARY KEY, digest TEXT NOT NULL, vector BLOB NOT NULL)",
-    # What ChromaDB has not been told yet.
+    # Vectors that ChromaDB does not have yet.
     "CREATE TABLE to_index (key INTEGER PRIMARY KEY)",
 )
 _PRAGMAS = (
@@ -71,7 +71,7 @@ _PRAGMAS = (
 
 
 class IndexState(NamedTuple):
-    """What state.db says about its index; see `IndexStateRow`."""
+    """What state.db records about its index; see `IndexStateRow`."""
 
     vectors: str = ""
     written: int = 0
@@ -80,20 +80,20 @@ class IndexState(NamedTuple):
 
 
 def index_state(connection: sqlite3.Connection) -> IndexState:
-    """Return the one row of `index_state`."""
+    """Return the single row of `index_state`."""
     row = connection.execute("SELECT vectors, written, build, clean FROM index_state").fetchone()
     return IndexState(str(row[0]), int(row[1]), str(row[2]), bool(row[3])) if row else IndexState()
 
 
 def put_index_state(connection: sqlite3.Connection, state: IndexState) -> None:
-    """Write that row; a part of the caller's transaction, if there is one."""
+    """Write the single row of `index_state`, within the caller's transaction if there is one."""
     connection.execute("INSERT OR REPLACE INTO index_state VALUES (1, ?, ?, ?, ?)", state)
 
 
 class CrystalVectors:
-    """The vectors of one workspace's crystals, all of one model. `path` is vectors.db; without one it is in memory.
+    """The vectors of one workspace's crystals, all of one model. `path` is vectors.db; None keeps them in memory.
 
-    `may_write`: this process owns the workspace. Several threads need several of these.
+    `may_write` says that this process owns the workspace. Each thread needs an instance of its own.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path | None = None) -> None:
@@ -105,7 +105,7 @@ class CrystalVectors:
         self.nearest = Nearest(connection, self.reading)
 
     def close(self) -> None:
-        """Release the file; it is opened again by whoever asks next."""
+        """Close the file; the next call that needs it opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -113,7 +113,7 @@ class CrystalVectors:
     # ------------------------------------------------------------ the file
 
     def reading(self, ask: Callable[[sqlite3.Connection], Answer]) -> Answer | None:
-        """Return what this asks vectors.db; None without the one that state.db means, or if it is torn."""
+        """Return the answer of `ask` to vectors.db; None if the file is torn or not the one that state.db names."""
         wanted = index_state(self._connection).vectors
         try:
             for _ in range(2):
@@ -122,17 +122,17 @@ class CrystalVectors:
                 if self._file is not None and _about(self._file)[0] == wanted:
                     return ask(self._file)
                 if self._path is not None:
-                    self.close()  # another one may lie there by now
+                    self.close()  # the file may have been replaced meanwhile
         except (
             sqlite3.DatabaseError,
             ValueError,
             StorageError,
-        ) as error:  # torn; of several widths; a link, a folder
+        ) as error:  # torn; vectors of several widths; a link or a directory
             self._found_torn(error)
         return None
 
     def _found_torn(self, error: Exception) -> None:
-        """Raise what is the disk's fault; what is the file's is mended by whoever owns the workspace."""
+        """Raise errors of the disk; mark a bad file as torn, if this process may write."""
         if self._path is not None and isinstance(error, sqlite3.DatabaseError) and _is_of_the_moment(error):
             raise explained(error, self._path) from error
         self.close()
@@ -140,14 +140,14 @@ class CrystalVectors:
             put_index_state(self._connection, index_state(self._connection)._replace(vectors=_TORN, clean=False))
 
     def settle(self) -> None:
-        """Begin a new vectors.db, and queue all crystals, unless the one that lies there is as state.db means it."""
+        """Begin a new vectors.db and queue all crystals, unless the file is the one that state.db names."""
         is_none = not (index_state(self._connection).vectors or (self._path and os.path.lexists(self._path)))
         if not (is_none and not (self.wait() and self.model())) and not self._agrees():
             with transaction(self._connection):
                 self._settled()
 
     def _agrees(self) -> bool:
-        """Return whether the file is the one that state.db means, and as new."""
+        """Return whether the file is the one that state.db names, and no older."""
         try:
             if self._path is not None and (self._file is None or not self._path.exists()):
                 self.close()
@@ -158,27 +158,27 @@ class CrystalVectors:
         except sqlite3.DatabaseError as error:
             if _is_of_the_moment(error):
                 raise
-        except StorageError:  # a link, or a folder
+        except StorageError:  # a link or a directory
             pass
         else:
             return token == state.vectors != "" and written - state.written in (0, 1)
         return False
 
     def _settled(self) -> sqlite3.Connection:
-        """Return vectors.db, which agrees with state.db then; in the caller's transaction on that one."""
+        """Return vectors.db in agreement with state.db; call it inside a transaction on state.db."""
         if not self._agrees():
-            self.close()  # another one may lie there by now
+            self.close()  # the file may have been replaced meanwhile
             if not self._agrees():
                 self._begin()
         assert self._file is not None
         return self._file
 
     def _begin(self) -> None:
-        """Begin a new vectors.db, for which every crystal waits; ChromaDB is built anew."""
+        """Begin a new vectors.db, queue every crystal for it, and have ChromaDB rebuilt."""
         self.close()
         if self._path is not None:
             with storage_errors(self._path):
-                self._path.parent.mkdir(mode=0o700, exist_ok=True)  # no workspace is made anew by this
+                self._path.parent.mkdir(mode=0o700, exist_ok=True)  # no parents: a removed workspace is not recreated
                 for side in SIDES:
                     delete(self._path.with_name(f"{self._path.name}{side}"))
         file, token = open_vectors(self._path, create=True), token_hex(16)
@@ -189,7 +189,7 @@ class CrystalVectors:
         put_index_state(self._connection, IndexState(token))
 
     def drop(self) -> None:
-        """Leave no vector of what is gone from state.db, or has another text there: their bytes are overwritten."""
+        """Delete the vectors of crystals that are gone or have another text; their bytes are overwritten."""
         with transaction(self._connection) as connection:
             file = self._settled()
             wanted = {int(key): str(of) for key, of in connection.execute("SELECT key, digest FROM crystals")}
@@ -206,7 +206,7 @@ class CrystalVectors:
     # ------------------------------------------------------------ filling it
 
     def use_model(self, name: str) -> bool:
-        """From now on vectors are of this model; those of another are dropped, and wait. Return whether it is new."""
+        """Use this model from now on; if it is new, drop all vectors and queue all crystals. Return whether it is."""
         if self.model() == name:
             return False
         with transaction(self._connection):
@@ -216,14 +216,14 @@ class CrystalVectors:
         return True
 
     def model(self) -> str:
-        """Return the name of the embedder whose vectors these are; empty before the first one."""
+        """Return the name of the embedder that made these vectors; empty if there are none yet."""
         return self._meta.get(MODEL) or ""
 
     def embed_pending(self, embedder: Embedder, limit: int = BATCH) -> int:
         """Embed up to `limit` crystals that have no vector; return how many were embedded.
 
-        The newest are asked for first. Of each batch a quarter are the oldest, so that none waits for ever while
-        more is written than is embedded.
+        The newest come first. A quarter of each batch are the oldest, so that none waits forever when writing is
+        faster than embedding.
         """
         self.use_model(embedder.name)
         self.settle()
@@ -233,14 +233,14 @@ class CrystalVectors:
             rows = self._connection.execute(_TO_EMBED, (count - count // 4, count // 4)).fetchall()
             if not rows:
                 break
-            # The same text that the words' index sees; outside the transaction, for it may take seconds.
+            # The full-text index holds the same text. No transaction: embedding may take seconds.
             texts = [f"{row['context']}: {row['text']}" if row["context"] else row["text"] for row in rows]
             self.keep([(int(row["key"]), str(row["digest"])) for row in rows], embedder.name, embedder.embed(texts))
             done += len(rows)
         return done
 
     def keep(self, crystals: Sequence[tuple[int, str]], model: str, vectors: "NDArray[np.float32]") -> None:
-        """Store the vectors of these crystals, given by row and digest, as far as they are still there."""
+        """Store the vectors of these crystals, given as (row, digest), skipping those that are gone."""
         with transaction(self._connection) as connection:
             file = self._settled()
             digests = f"SELECT key, digest FROM crystals WHERE key {_LISTED}"
@@ -248,11 +248,11 @@ class CrystalVectors:
             kept = [
                 (key, digest, vector.astype("<f4").tobytes())
                 for (key, digest), vector in zip(crystals, vectors, strict=True)
-                # The crystal may have been forgotten while its text was being embedded, or the model changed.
+                # While it was embedded, the crystal may have been forgotten or the model changed.
                 if there.get(key) == digest and model == self.model()
             ]
             done = [(key,) for key, *_ in kept]
-            # First here: what state.db counts as embedded is. The lock of state.db keeps other writers away.
+            # First here: a crystal leaves `to_embed` only with its vector stored. state.db's lock is held.
             with transaction(file):
                 file.executemany("INSERT OR REPLACE INTO vectors (key, digest, vector) VALUES (?, ?, ?)", kept)
                 file.executemany("INSERT OR IGNORE INTO to_index VALUES (?)", done)
@@ -263,11 +263,11 @@ class CrystalVectors:
     # ------------------------------------------------------------ ChromaDB
 
     def unindexed(self, limit: int = 4 * BATCH) -> "Found":
-        """Return the rows of up to `limit` vectors that ChromaDB was not told yet, with these."""
+        """Return up to `limit` vectors that ChromaDB does not have yet, with their rows."""
         return self._vectors("key IN (SELECT key FROM to_index ORDER BY key LIMIT ?)", limit)
 
     def indexed(self, keys: Iterable[int], gone: Iterable[int]) -> None:
-        """Note that ChromaDB holds these, but for those whose crystals are gone."""
+        """Record that ChromaDB now holds these rows, and delete the vectors of crystals that are gone."""
 
         def note(file: sqlite3.Connection) -> None:
             with transaction(file):
@@ -277,40 +277,40 @@ class CrystalVectors:
         self.reading(note)
 
     def index_anew(self) -> None:
-        """Note that ChromaDB was told nothing."""
+        """Queue all vectors for ChromaDB again."""
         self.reading(lambda file: file.execute("INSERT OR IGNORE INTO to_index SELECT key FROM vectors"))
 
     # ------------------------------------------------------------ reading it
 
     def waiting(self) -> tuple[int, int]:
-        """Count the crystals that wait to be embedded, and the vectors that wait for ChromaDB."""
+        """Count the crystals to be embedded, and the vectors to be added to ChromaDB."""
         (embed,) = self._connection.execute("SELECT count(*) FROM to_embed").fetchone()
         return int(embed), self._number("SELECT count(*) FROM to_index")
 
     def wait(self) -> bool:
-        """Return whether any crystal waits to be embedded."""
+        """Return whether any crystal is still to be embedded."""
         return self._connection.execute("SELECT 1 FROM to_embed LIMIT 1").fetchone() is not None
 
     def are_few(self) -> bool:
-        """Return whether more crystals wait for a vector than have one, or all are lost: words alone count then."""
+        """Return whether over half of the crystals have no vector, or all are lost; then search by words alone."""
         waiting, of = self._connection.execute(
             "SELECT (SELECT count(*) FROM to_embed), (SELECT coalesce(max(key), 0) FROM crystals)"
         ).fetchone()
         return bool(2 * waiting > of) or bool(of and not self.newest())
 
     def newest(self) -> int:
-        """Return the highest row with a vector; 0 without any."""
+        """Return the highest row with a vector; 0 if there is none."""
         return self._number("SELECT coalesce(max(key), 0) FROM vectors")
 
     def vector_count(self) -> int:
-        """Count the vectors, those included that ChromaDB does not hold yet."""
+        """Count the vectors, including those that ChromaDB does not hold yet."""
         return self._number("SELECT count(*) FROM vectors")
 
     def _number(self, query: str) -> int:
         return self.reading(lambda file: int(file.execute(query).fetchone()[0])) or 0
 
     def read(self, keys: Iterable[int]) -> "Found":
-        """Return the vectors of these rows with their keys; those without one are left out."""
+        """Return the vectors of these rows with their keys; rows without a vector are left out."""
         listed = json.dumps(list(keys))
         waiting = self._connection.execute(f"SELECT crystal FROM to_embed WHERE crystal {_LISTED}", (listed,))
         late = {int(key) for (key,) in map(tuple, waiting)}
@@ -325,12 +325,12 @@ class CrystalVectors:
         return self.reading(ask) or ([], None)
 
     def cosines(self, vector: "NDArray[np.float32]", keys: Iterable[int]) -> dict[int, float]:
-        """Return how near these rows are to this vector; rows without a vector are left out."""
+        """Return the cosine of each of these rows to this vector; rows without a vector are left out."""
         found, vectors = self.read(keys)
         return {} if vectors is None else dict(zip(found, cosines(vectors, vector).tolist(), strict=True))
 
     def between(self, keys: Iterable[int]) -> dict[tuple[int, int], float]:
-        """Return how near each of these rows is to each other one, by both in either order."""
+        """Return the cosine of each ordered pair of these rows."""
         known, vectors = self.read(keys)
         if vectors is None:
             return {}
@@ -338,7 +338,7 @@ class CrystalVectors:
         return {(a, b): found[i][j] for i, a in enumerate(known) for j, b in enumerate(known) if i != j}
 
     def neighbours(self, keys: Sequence[int], k: int, index: ChromaIndex | None) -> dict[int, dict[int, float]]:
-        """Return for each of these rows that has a vector the k others nearest to it, with their cosines."""
+        """Return the k nearest other rows of each of these rows, with cosines; rows without a vector are left out."""
         known, vectors = self.read(keys)
         near = [] if vectors is None else self.nearest.to(vectors, k + 1, index=index)
         return {
@@ -348,16 +348,16 @@ class CrystalVectors:
 
 
 def _about(file: sqlite3.Connection) -> tuple[str, int]:
-    """Return its token, and how often it was written."""
+    """Return the file's token and write count."""
     token, written = file.execute("SELECT token, written FROM about").fetchone() or ("", 0)
     return str(token), int(written)
 
 
 def open_vectors(path: Path | None, *, create: bool) -> sqlite3.Connection | None:
-    """Open vectors.db, or one in memory where there is no path; None when there is none and none is to be made.
+    """Open vectors.db, or one in memory if `path` is None; return None if the file is missing and not to be created.
 
-    The connection is in autocommit mode. Raise StorageError for a link and when the disk refuses,
-    sqlite3.DatabaseError for a file that is no such database.
+    The connection is in autocommit mode. Raise StorageError for a link or an error of the disk, sqlite3.DatabaseError
+    for a file that is not such a database.
     """
     if path is not None and not create and not path.exists():
         return None
@@ -390,7 +390,7 @@ def _connected(path: Path | None, *, create: bool) -> sqlite3.Connection:
         connection.execute("SELECT 1 FROM sqlite_schema")
     except sqlite3.DatabaseError as error:
         connection.close()
-        # Where this process may make no file for the log, and there is none, the file stays as it is.
+        # SQLite could not create the missing log file here, so nobody is writing: read the file as it is.
         if error.sqlite_errorname != "SQLITE_CANTOPEN" or os.path.lexists(f"{path}-wal"):
             raise
         return sqlite3.connect(f"{file}?immutable=1", uri=True, isolation_level=None, check_same_thread=False)

@@ -1,8 +1,8 @@
-"""Connection: opens state.db, the one truth about everything but MEMORY.md and scratch.md.
+"""Connection: opens state.db, the single truth about everything except MEMORY.md and scratch.md.
 
-SQLite in WAL mode with `synchronous=FULL`: what a call has committed survives the loss of power. Times are kept
-as ISO 8601 text in UTC with microseconds, so that they sort as text. The schema carries a version
-(`PRAGMA user_version`); `migration` brings a database of an older one to this one.
+SQLite runs in WAL mode with `synchronous=FULL`: a committed transaction survives a power failure. Times are ISO 8601
+text in UTC with microseconds, so they sort as text. The schema has a version (`PRAGMA user_version`); `migration`
+brings an older database up to date.
 """
 
 import errno
@@ -24,7 +24,7 @@ from state.stores.disk.disk import Disk
 
 DATABASE = "state.db"
 SIDES = ("", "-wal", "-journal", "-shm")
-"""What the names of SQLite's files end in: of a database itself, and of what it keeps beside it."""
+"""The suffixes of SQLite's files: the database itself and the files beside it."""
 BUSY_TIMEOUT_MS = 10_000
 _PAUSE_SECONDS = 0.01
 _LARGE_PAGES = 4_096  # of 4 KB each
@@ -36,7 +36,7 @@ _PUNCTUATION = re.compile(r"\s*([(),])\s*")
 _RENAMED = re.compile(r'^(CREATE TABLE )"(\w+)"')
 _SHADOW = re.compile(r"CREATE TABLE '\w+_(?:data|idx|content|docsize|config)'\((?!.*\bAS\b)")
 
-# One statement, so that it sees one moment: another process may be creating the tables.
+# One statement, so that it sees one snapshot: another process may be creating the tables.
 _WHOSE = """
 SELECT user_version, (SELECT count(*) FROM sqlite_master),
        EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'crystals')
@@ -45,11 +45,11 @@ FROM pragma_user_version
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """Open state.db, creating it or bringing it to the current schema.
+    """Open state.db; create it or migrate it to the current schema as needed, with a copy before a migration.
 
-    The connection is in autocommit mode: use `transaction` around writes. Raises StorageError when the file is no
-    database, is damaged, is another program's, was written by a newer dreamd, is a link, or is gone while there are
-    copies of it. A copy is made before a migration.
+    The connection is in autocommit mode: use `transaction` around writes. Raise StorageError if the file is no
+    database, is damaged, belongs to another program or to a newer dreamd, is a link, or is missing while copies of
+    it exist.
     """
     _require_file(path)
     _require_no_lone_log(path)
@@ -72,7 +72,7 @@ def open_database(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def _opening(path: Path, name: str) -> Iterator[sqlite3.Connection]:
-    """Connect to the file, whose name may be a URI; closed after an error, which is raised as what it means."""
+    """Connect to the file, whose name may be a URI; on an error, close it and raise an explaining StorageError."""
     with ExitStack() as stack:
         try:
             connection = sqlite3.connect(name, uri=name != str(path), isolation_level=None, check_same_thread=False)
@@ -87,7 +87,7 @@ def _opening(path: Path, name: str) -> Iterator[sqlite3.Connection]:
 
 
 def _use_log(connection: sqlite3.Connection) -> None:
-    """Switch to WAL, which SQLite does not wait for when two make the same new file at one moment."""
+    """Switch to WAL. SQLite does not wait here when two processes create the same file at once, so this retries."""
     until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
         try:
@@ -101,9 +101,9 @@ def _use_log(connection: sqlite3.Connection) -> None:
 
 
 def open_reading(path: Path) -> sqlite3.Connection:
-    """Open state.db where this process may not write; it is as it stands, with what its owner is writing.
+    """Open state.db for reading where this process may not write; the owner may be writing meanwhile.
 
-    Raises StorageError as `open_database` does, and when it has another schema.
+    Raise StorageError as `open_database` does, and if the schema is another one.
     """
     with _opening(path, _uri(path, "ro")) as connection:
         if _version(connection, path) != SCHEMA_VERSION:
@@ -112,7 +112,7 @@ def open_reading(path: Path) -> sqlite3.Connection:
 
 
 def may_write(path: Path) -> bool:
-    """Return whether this process may write in the file: besides its permissions there are sandboxes."""
+    """Return whether this process may write to the file, considering sandboxes as well as permissions."""
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
     except OSError as error:
@@ -121,7 +121,7 @@ def may_write(path: Path) -> bool:
 
 
 def _require_file(path: Path) -> None:
-    """Return unless it is a FIFO, for which SQLite would wait, or a device, which has no end."""
+    """Raise StorageError for a FIFO, on which SQLite would block, and for a device, which has no end."""
     with suppress(OSError):
         mode = path.stat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -129,7 +129,7 @@ def _require_file(path: Path) -> None:
 
 
 def _uri(path: Path, mode: str) -> str:
-    """Return the file's URI for SQLite. Beside an owner it reads through the owner's log, else it would make one."""
+    """Return the file's SQLite URI; immutable if SQLite would have to create a log that it may not write."""
     _require_file(path)
     has_log = os.path.lexists(f"{path}-wal")
     fixed = "&immutable=1" if mode == "ro" and not has_log and not may_write(path) else ""
@@ -138,9 +138,9 @@ def _uri(path: Path, mode: str) -> str:
 
 @contextmanager
 def open_unmigrated(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
-    """Open a database as it is, beside its owner: it is neither created nor migrated.
+    """Open a database as it is, beside its owner, without creating or migrating it.
 
-    Raise sqlite3.DatabaseError for what is not UTF-8: SQLite's messages quote what was read.
+    Raise sqlite3.DatabaseError for text that is not UTF-8, instead of SQLite's message, which quotes it.
     """
     with closing(sqlite3.connect(_uri(path, mode), uri=True, isolation_level=None)) as connection:
         connection.row_factory = sqlite3.Row
@@ -152,7 +152,7 @@ def open_unmigrated(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection
 
 
 def memory_database() -> sqlite3.Connection:
-    """Open a database of the current schema in memory, which goes with its connection."""
+    """Open an in-memory database of the current schema, which disappears with its connection."""
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA foreign_keys = ON")
@@ -161,14 +161,13 @@ def memory_database() -> sqlite3.Connection:
 
 
 def make_private(path: Path) -> None:
-    """Create the file of a database if it is missing, and make it and SQLite's files beside it private.
+    """Create a database file if it is missing, and make it and SQLite's files beside it private.
 
-    Other failures are left to SQLite, which reports them. Raises ValueError for the name that SQLite takes
-    for no file.
+    Other failures are left to SQLite to report. Raise ValueError for ":memory:", which SQLite takes for no file.
     """
     if path.name == ":memory:":
         raise ValueError(f"{path} names no file to SQLite")
-    # One that is there is not opened: to close it would drop the locks that this process has on it (fcntl(2)).
+    # An existing file is not opened, because closing it would drop this process's locks on it (fcntl(2)).
     with suppress(OSError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     with suppress(OSError):
@@ -187,7 +186,7 @@ def _require_no_lone_log(path: Path) -> None:
 
 
 def _require_not_lost(path: Path) -> None:
-    """Raise StorageError for a missing or empty state.db with copies: a new one would push the copies out."""
+    """Raise StorageError if state.db is missing or empty but has copies, which copies of a new one would displace."""
     if path.name != DATABASE or (path.exists() and path.stat().st_size):
         return
     from state.stores.database.copies import copies_of
@@ -197,11 +196,11 @@ def _require_not_lost(path: Path) -> None:
 
 
 def explained(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StorageError:
-    """Return a StorageError that says what an error of SQLite's about this file means, and what to do."""
-    if isinstance(error, UnicodeDecodeError):  # SQLite's own message quotes what it has read
+    """Return a StorageError that explains SQLite's error about this file and says what to do."""
+    if isinstance(error, UnicodeDecodeError):  # SQLite's own message quotes the text
         return StorageError(f"{path}: a text in it is not UTF-8", _UNHARMED)
     name = getattr(error, "sqlite_errorname", "")
-    # The second: the file of the shared index cannot be made longer, which SQLite calls an error of the disk.
+    # SQLITE_IOERR_SHMSIZE: the shared-memory file cannot grow, which SQLite reports as an I/O error.
     if name in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"):
         return StorageError(f"{path}: the disk is full", "free some space and try again")
     if name.startswith("SQLITE_READONLY"):
@@ -214,7 +213,7 @@ def explained(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StorageE
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the file's schema version, and write nothing. Raise StorageError for one that this dreamd cannot use."""
+    """Return the file's schema version without writing. Raise StorageError if this dreamd cannot use the file."""
     version, tables, ours = connection.execute(_WHOSE).fetchone()
     if version > SCHEMA_VERSION:
         message = f"{path}: written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})"
@@ -226,13 +225,13 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def unlike_schema(connection: sqlite3.Connection, more: Mapping[str, str] | None = None) -> list[str]:
-    """Return the names of tables, indexes and the like that differ from the current schema's.
+    """Return the names of tables, indexes and other objects that differ from the current schema.
 
-    `more` are the statements of further tables, by name, that are to be there.
+    `more` holds the statements of further tables that must exist, by name.
     """
     found = things(connection)
     made = {**_made(), **{name: normalised(statement) for name, statement in (more or {}).items()}}
-    # How the tables below a word index are written down is up to the SQLite that made them.
+    # FTS5's shadow tables are exempt: their statements depend on the SQLite version that created them.
     return sorted(name for name in found.keys() | made.keys() if not _alike(found.get(name), made.get(name)))
 
 
@@ -241,9 +240,9 @@ def _alike(found: str | None, made: str | None) -> bool:
 
 
 def things(connection: sqlite3.Connection) -> dict[str, str]:
-    """Return the SQL of each table, index and the like, by name; at most 1,000.
+    """Return the SQL of each table, index and other schema object by name, at most 1,000.
 
-    It is without comments, and with white space normalised: a table that migrations have made reads as a new one.
+    Comments are removed and white space is normalised, so that a migrated table reads like a new one.
     """
     rows = connection.execute(
         "SELECT name, iif(count(*) = 1, coalesce(max(sql), ''), 'several') FROM sqlite_schema"
@@ -255,7 +254,7 @@ def things(connection: sqlite3.Connection) -> dict[str, str]:
 
 
 def normalised(statement: str) -> str:
-    """Return a statement without comments and needless white space, as `things` has it."""
+    """Return a statement without comments and needless white space, as `things` returns it."""
     words = " ".join(_COMMENT.sub("", statement).split())
     return _RENAMED.sub(r"\1\2", _PUNCTUATION.sub(r"\1", words))
 
@@ -268,8 +267,8 @@ def _made() -> Mapping[str, str]:
 
 
 def _bring_up(connection: sqlite3.Connection) -> None:
-    """Give the database the current schema, unless another process was faster."""
-    # Who opens a current database need not know all tables.
+    """Create or migrate the schema, unless another process was faster."""
+    # Imported here, so that opening a current database does not load every table.
     from state.stores.database.migration import make_schema, migrate
 
     with transaction(connection):
@@ -282,7 +281,7 @@ def _bring_up(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Hold one write transaction, committed at the end and rolled back on any error; inside another, a savepoint."""
+    """Hold a write transaction: commit at the end, roll back on any error. Inside another one, use a savepoint."""
     nested = connection.in_transaction
     connection.execute("SAVEPOINT inner_step" if nested else "BEGIN IMMEDIATE")
     try:
@@ -298,7 +297,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def unsynced(connection: sqlite3.Connection) -> Iterator[None]:
-    """Let what is committed meanwhile survive a kill, and a loss of power only with what is committed after it."""
+    """Commit without syncing: commits survive a kill, but a power failure only once a later commit is synced."""
     connection.execute("PRAGMA synchronous = NORMAL")
     try:
         yield
@@ -307,7 +306,7 @@ def unsynced(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def compact(connection: sqlite3.Connection) -> bool:
-    """VACUUM a large file of which most is free; return whether it was done."""
+    """VACUUM a large file if at least half of it is free; return whether it was done."""
     free, pages = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
     if pages < _LARGE_PAGES or 2 * free < pages:
         return False
@@ -316,12 +315,12 @@ def compact(connection: sqlite3.Connection) -> bool:
 
 
 def to_text(moment: datetime) -> str:
-    """Return a moment as text: ISO 8601, UTC, microseconds."""
+    """Return a moment as ISO 8601 text in UTC with microseconds."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def from_text(text: str) -> datetime:
-    """Undo `to_text`. Raise StorageError for a text that it has not written."""
+    """Parse the text of `to_text`. Raise StorageError if it is no timestamp."""
     try:
         return datetime.fromisoformat(text)
     except (ValueError, TypeError) as error:
@@ -334,5 +333,5 @@ def optional_text(moment: datetime | None) -> str | None:
 
 
 def optional_moment(text: str | None) -> datetime | None:
-    """Undo `optional_text`."""
+    """Parse the text of `optional_text`."""
     return from_text(text) if text is not None else None

@@ -1,9 +1,9 @@
-"""Copies: two verified copies of state.db, of which `dreamd doctor --repair` restores the last sound one.
+"""Copies: the last two verified copies of state.db; `dreamd doctor --repair` restores the newest sound one.
 
     state.db ─quick_check─▶ VACUUM INTO a temporary file ─quick_check─▶ fsync ─rename─▶ copies/000007.db
 
-A damaged state.db is never copied, so it never replaces a sound copy. The file `damaged` in the folder then says what
-was found, until the next copy succeeds.
+A damaged state.db is never copied, so it never displaces a sound copy. Until the next copy succeeds, the file
+`damaged` in the folder says what was found.
 """
 
 import os
@@ -31,16 +31,16 @@ _SURROUNDINGS = (
 
 
 class DamagedError(StorageError):
-    """A database that SQLite cannot read, as far as it is to blame for that itself."""
+    """A database that SQLite cannot read because its content is damaged."""
 
 
 def copies_folder(database: Path) -> Path:
-    """Return the folder of the copies of this database."""
+    """Return the folder that holds the copies of this database."""
     return database.with_name("copies")
 
 
 def copies_of(database: Path) -> list[Path]:
-    """Return the copies of this database, the newest first."""
+    """Return the copies of this database, newest first."""
     folder = copies_folder(database)
     with storage_errors(folder):
         found = list(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
@@ -55,7 +55,7 @@ def copied_at(copy: Path) -> datetime:
 
 
 def is_copy_due(database: Path, now: datetime, every: timedelta) -> bool:
-    """Return whether the last copy is older than `every`, or of a time that has yet to come."""
+    """Return whether the last copy is missing, older than `every`, or dated in the future."""
     copies = copies_of(database)
     return not copies or not timedelta() <= now - copied_at(copies[0]) < every
 
@@ -63,8 +63,8 @@ def is_copy_due(database: Path, now: datetime, every: timedelta) -> bool:
 def make_copy(database: Path, disk: Disk, check: Callable[[], None] = lambda: None) -> Path:
     """Write a new verified copy of the database, and delete all but the newest two.
 
-    Other connections may have the database open and write meanwhile. `check` raises when this process no longer owns
-    the workspace. Raise DamagedError, and keep every copy, if the database is damaged.
+    Other connections may write to the database meanwhile. `check` must raise if this process no longer owns the
+    workspace. If the database is damaged, keep every copy and raise DamagedError.
     """
     folder = copies_folder(database)
     disk.make_folder(folder)
@@ -88,7 +88,7 @@ def make_copy(database: Path, disk: Disk, check: Callable[[], None] = lambda: No
 
 
 def write_copy(database: Path, target: Path) -> None:
-    """Write the rows of the database into the new file `target`, and verify both. Nothing is synced."""
+    """Write the rows of the database to the new file `target`, and verify both; nothing is synced."""
     with storage_errors(target):
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     try:
@@ -104,7 +104,7 @@ def write_copy(database: Path, target: Path) -> None:
 
 
 def broken_page(connection: sqlite3.Connection, check: str = "quick_check") -> str:
-    """Return the first thing that SQLite finds wrong with the pages of a database; empty for a sound one."""
+    """Return the first defect that SQLite finds in the pages of a database; empty if it is sound."""
     result = " ".join(str(connection.execute(f"PRAGMA {check}(1)").fetchone()[0]).split())
     return "" if result == "ok" else result
 
@@ -125,25 +125,25 @@ def is_readable(copy: Path) -> bool:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether SQLite failed at the file itself: not at the disk, permissions or another process."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none: what was read is not UTF-8
+    """Return whether the file itself is at fault, and not the disk, permissions or another process."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # no code: a text in the file is not UTF-8
     return code & 0xFF not in _SURROUNDINGS or code == sqlite3.SQLITE_IOERR_SHORT_READ
 
 
 def found_damaged(database: Path) -> str:
-    """Return what was wrong with the database when it was last to be copied; empty if it was copied."""
+    """Return what was wrong with the database at the last attempt to copy it; empty if that succeeded."""
     content = Disk(database.parent).read_optional(copies_folder(database) / _DAMAGED)
     return (content or b"").decode(errors="replace")
 
 
 def clear_damaged(database: Path, disk: Disk) -> None:
-    """Forget that the database was damaged: it is sound again."""
+    """Remove the mark that the database was damaged, because it is sound again."""
     if os.path.lexists(mark := copies_folder(database) / _DAMAGED):
         disk.remove(mark)
 
 
 def delete_copies(database: Path, disk: Disk) -> int:
-    """Delete every copy, half-written ones too; return how many files that were. A link is deleted itself."""
+    """Delete every copy, including partial ones; return the number of files. A symbolic link is itself deleted."""
     folder = copies_folder(database)
     if folder.is_symlink() or not folder.is_dir():
         disk.remove(folder)
@@ -156,7 +156,7 @@ def delete_copies(database: Path, disk: Disk) -> int:
 
 
 def _give_name(disk: Disk, temporary: Path, folder: Path) -> Path:
-    """Rename the copy to the next number: a process that migrates the database may copy it at the same time."""
+    """Rename the copy to the next free number, which a process migrating the database may take meanwhile."""
     number = next_number(folder.with_name("state.db")) - 1
     while True:
         number += 1
@@ -166,7 +166,7 @@ def _give_name(disk: Disk, temporary: Path, folder: Path) -> Path:
 
 
 def next_number(database: Path) -> int:
-    """Return the number that the next copy of this database will have."""
+    """Return the number of this database's next copy."""
     return max(map(number_of, copies_of(database)), default=0) + 1
 
 

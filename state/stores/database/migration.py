@@ -1,7 +1,7 @@
 """Migration: brings a database of any older schema to the current one, in one transaction.
 
-Tables of another form are made anew and filled with the rows of the old ones. A column that an old table lacks gets
-what `_LACKING` says, else its default; what was dropped since goes. `_NEWS` is what an update does to rows beside.
+Every table is created anew and filled from the old one; what the schema has dropped disappears. A column that the old
+table lacks gets its value from `_LACKING`, or its default. `_NEWS` lists further changes to rows.
 """
 
 import json
@@ -19,16 +19,16 @@ from state.text.words import normalise
 
 ENTRIES_FILE = "entries.json"
 ENTRIES_WRITTEN = "entries_written"
-"""In `meta`: how many entries of programs an update wrote to the file, until somebody was told."""
+"""In `meta`: how many entries of programs the migration wrote to the file; removed once somebody was told."""
 
 FORMER = ("entries", "item_relations", "promotions")
-"""Tables of older schemas of which the rows go elsewhere."""
+"""Tables of older schemas whose rows move elsewhere."""
 _OLD = "before_"
 _LACKING = {
     ("crystals", "digest"): "id",
     ("crystals", "fades_at"): "faded_at(importance, accesses, valence, created_at, last_accessed_at)",
 }
-# How values of older schemas are read.
+# How to convert values of older schemas.
 _READ = {
     ("versions", "text"): "packed(text)",
     ("versions", "record"): "packed(record)",
@@ -48,30 +48,30 @@ _BY_CODE = """FROM supersessions WHERE cause = 'consolidation' OR cause = 'dream
     AND coalesce((SELECT model FROM versions WHERE number = supersessions.version), '') IN ('', 'extractive')"""
 _UNLIKE = """FROM crystals hidden JOIN crystals shown ON shown.key = hidden.merged_into
     WHERE normalised(hidden.text) <> normalised(shown.text)"""
-# What is done for a database of a schema below this one, when all rows are in their new tables.
+# Statements for databases below the given schema, run when all rows are in their new tables.
 _NEWS = (
     (6, "INSERT OR IGNORE INTO to_compare SELECT key FROM crystals"),
-    # Relations are those that somebody named. What was found by comparing texts goes.
+    # Only relations that somebody named remain. Those found by comparing texts are deleted.
     (12, f"DELETE FROM supersessions WHERE (older, newer) IN (SELECT older, newer {_BY_CODE})"),
-    # 0: no dream had to see it, because one saw what stood for it.
+    # 0 means that no dream had to see it, because a dream saw its canonical crystal.
     (12, f"""UPDATE crystals SET merged_into = NULL, lifecycle = 'activated', dreamt_in = nullif(dreamt_in, 0)
         WHERE key IN (SELECT hidden.key {_UNLIKE})"""),
     (12, "DELETE FROM gaps WHERE cause = 'contradiction'"),
-    # What waits for its vector is compared afterwards.
+    # Crystals without a vector are compared once they have one.
     (13, "INSERT OR IGNORE INTO to_compare SELECT crystal FROM to_embed"),
-    # Vectors stood in state.db: they are made anew.
+    # Vectors used to be in state.db; they are computed again.
     (13, "INSERT OR IGNORE INTO to_embed SELECT key FROM crystals"),
     (15, "DELETE FROM meta WHERE name IN ('vector_file', 'notes_read')"),
     (17, """UPDATE meta SET value = json_remove(json_set(value, '$.crystals',
         json((SELECT json_group_array(key) FROM json_each(meta.value, '$.renamed')))), '$.renamed')
         WHERE name = 'forgetting'"""),
-    # A dream that waited as a whole is dreamt again: its notes are pending.
+    # A proposed dream is rejected and dreamt again: its notes are pending.
     (22, "UPDATE dreams SET outcome = 'rejected' WHERE outcome = 'proposed'"),
 )  # fmt: skip
 
 
 def make_schema(connection: sqlite3.Connection) -> None:
-    """Give an empty database the current schema. In the caller's transaction, if there is one."""
+    """Create the current schema in an empty database, within the caller's transaction if there is one."""
     for table in TABLES.values():
         for statement in table.ddl():
             connection.execute(statement)
@@ -81,14 +81,14 @@ def make_schema(connection: sqlite3.Connection) -> None:
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a database of this older version to the current schema. In the caller's transaction.
+    """Migrate a database of this older version to the current schema, in the caller's transaction.
 
-    Foreign keys are off: rows come into their tables in any order.
+    Foreign keys must be off, because tables are filled in any order.
     """
     connection.create_function("faded_at", 5, _faded_at, deterministic=True)
     connection.create_function("normalised", 1, normalise, deterministic=True)
     connection.create_function("packed", 1, packed, deterministic=True)
-    # References to a table that gets another name are to lead to the new one.
+    # References to a renamed table must keep its name, so that they lead to the new table.
     connection.execute("PRAGMA legacy_alter_table = ON")
     old = _cleared(connection)
     make_schema(connection)
@@ -108,8 +108,8 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
 
 
 def _cleared(connection: sqlite3.Connection) -> list[str]:
-    """Drop all but the tables that hold rows, rename those that there are yet, and return the names of all."""
-    # The latest first: a virtual table may read another one.
+    """Drop everything but the tables that hold rows, rename those that still exist, and return the names of all."""
+    # The latest first, because a virtual table may read another table.
     rows = connection.execute(
         "SELECT s.type, s.name, t.type FROM sqlite_schema s LEFT JOIN pragma_table_list t ON t.name = s.name"
         " AND t.schema = 'main' WHERE s.sql IS NOT NULL ORDER BY s.rowid DESC"
@@ -127,7 +127,6 @@ def _cleared(connection: sqlite3.Connection) -> list[str]:
 
 
 def _fill(connection: sqlite3.Connection, name: str) -> None:
-    """Fill a new table from the old one."""
     had = {row[1] for row in connection.execute(f'PRAGMA table_info("{_OLD}{name}")')}
     if name == "items" and "relations" not in had:
         connection.execute(_ITEMS)
@@ -150,7 +149,7 @@ def _faded_at(
 
 
 def _write_entries(connection: sqlite3.Connection) -> None:
-    """Write the entries of programs that have not expired to a JSON file, and their number to `meta`."""
+    """Write the unexpired entries of programs to a JSON file, and their number to `meta`."""
     rows = connection.execute(
         "SELECT namespace, name AS key, value, created_at, updated_at, expires_at FROM entries"
         " WHERE expires_at IS NULL OR expires_at > ? ORDER BY namespace, name",
@@ -167,7 +166,7 @@ def _write_entries(connection: sqlite3.Connection) -> None:
 
 
 def _value(text: str) -> object:
-    """Return what the JSON says; the text itself if somebody else has written it and it is none."""
+    """Decode JSON; return the text itself if it is not JSON, because another program wrote it."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

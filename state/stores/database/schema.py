@@ -1,10 +1,10 @@
-"""Schema: what a new state.db holds beside the declared tables (`tables`): full-text indexes and a log that stays."""
+"""Schema: what state.db holds besides the declared tables (`tables`): full-text indexes, and an append-only log."""
 
 SCHEMA_VERSION = 22
 UNDECLARED = (
     """CREATE VIRTUAL TABLE words USING fts5 (text, context, pairs, content = 'crystals', content_rowid = 'key',
     tokenize = 'porter unicode61 remove_diacritics 2')""",
-    # The full text of what left the sessions.
+    # Full text of the items that left their sessions.
     "CREATE VIEW cold_items AS SELECT key, content, tags, pairs FROM items WHERE state = 'archived'",
     """CREATE VIRTUAL TABLE cold_words USING fts5 (content, tags, pairs, content = 'cold_items',
     content_rowid = 'key', tokenize = 'porter unicode61 remove_diacritics 2')""",

@@ -1,4 +1,4 @@
-"""Table: a class of marked fields declares a table of state.db; its DDL, reading, writing and erasing follow from it.
+"""Table: a class declares a table of state.db by its annotated fields; DDL, reading, writing and erasing follow.
 
     @dataclass(frozen=True, kw_only=True)
     class Act(Declared, table="acts", indexes=("acts_by_time (at)",)):
@@ -9,7 +9,7 @@
     Act.table.add(connection, act)
     Act.table.read(Act, connection, "WHERE number < ?", 9)
 
-Values of other classes are written and read too, by the names of their fields.
+Values of other classes can be read and written too, by their field names.
 """
 
 import json
@@ -36,44 +36,44 @@ Rule = Callable[[Any], object]
 
 
 class Kind(Enum):
-    """What a text is: `CODE` and `MOMENT` are dreamd's own words, the others are somebody's."""
+    """What a text contains: `CODE` and `MOMENT` are dreamd's own words, all others are somebody's."""
 
     PROSE = auto()
-    WHOLE = auto()  # prose with which its row goes
-    LINE = auto()  # of MEMORY.md
-    DOCUMENT = auto()  # a MEMORY.md
+    WHOLE = auto()  # prose whose row is deleted with it
+    LINE = auto()  # a line of MEMORY.md
+    DOCUMENT = auto()  # a whole MEMORY.md
     CODE = auto()  # ids, digests, members of enumerations, names of models
-    FILE = auto()  # what the owner's files are called
+    FILE = auto()  # names of the owner's files
     MOMENT = auto()  # as `connection.to_text` writes it
-    JSON = auto()  # of which the names are dreamd's
+    JSON = auto()  # its names are dreamd's
     RECORD = auto()  # JSON in which texts are lines of MEMORY.md
-    TABLE = auto()  # JSON of which the names are the owner's as well as the values
+    TABLE = auto()  # JSON in which names and values are the owner's
 
 
 class Sql(str):
-    """What else SQL says of a column: its key, its check, the row that it refers to."""
+    """Further SQL of a column: its key, check or reference."""
 
     __slots__ = ()
 
 
 PRIMARY = Sql("PRIMARY KEY")
 PACKED = Sql("")
-"""A text that is kept compressed (zlib)."""
+"""Marks a text that is stored compressed (zlib)."""
 _GIVEN = Sql("")
 _LONGEST_UNPACKED = 64 * 1024**2
 Prose = Annotated[str, Kind.PROSE]
 Code = Annotated[str, Kind.CODE]
 File = Annotated[str, Kind.FILE]
 Key = Annotated[int, PRIMARY, _GIVEN]
-"""The number of the row; SQLite gives it to a value that has 0."""
+"""The row number; SQLite assigns it to a value that has 0."""
 One = Annotated[int, PRIMARY, Sql("CHECK (one = 1)")]
-"""The key of a table of one row."""
+"""The key of a table with a single row."""
 
 _SQL = {int: "INTEGER", bool: "INTEGER", float: "REAL", bytes: "BLOB"}
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "TEXT": (str,), "INTEGER": (int,), "REAL": (int, float), "BLOB": (bytes,),
 }  # fmt: skip
-_COUNTS = "item_counts"  # of older schemas, kept by triggers
+_COUNTS = "item_counts"  # a table of older schemas, kept by triggers
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
@@ -83,9 +83,9 @@ def _same(value: Any) -> Any:  # noqa: ANN401 - any value
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: what it holds, its SQL, and how its values are read and written.
+    """A column: its content, its SQL, and how its values are read and written.
 
-    `rule` is true of the values that dreamd can read, and may raise for others; without one it can read them all.
+    `rule` is true for values that dreamd can read, and may raise for others; None accepts every value.
     """
 
     kind: Kind
@@ -105,7 +105,7 @@ class Column:
 
 
 class Table:
-    """A table of state.db, as its class of rows declares it."""
+    """A table of state.db, as its row class declares it."""
 
     def __init__(self, row: type, name: str, key: str, indexes: tuple[str, ...]) -> None:
         self.name = name
@@ -132,9 +132,9 @@ class Table:
     def add(
         self, connection: Connection, value: object, how: str = "INSERT", then: str = "", /, **more: object
     ) -> Cursor:
-        """Write a row of the fields of this value, and of what is given beside it; the rest has its defaults.
+        """Insert a row from the fields of this value and the keyword arguments; other columns get their defaults.
 
-        `how`: INSERT, or what to do where there is such a row; `then` is what follows the values.
+        `how` is INSERT or INSERT OR …; `then` is SQL that follows the values.
         """
         row = {
             name: column.write(more[name] if name in more else getattr(value, name))
@@ -146,29 +146,29 @@ class Table:
         return connection.execute(statement, tuple(row.values()))
 
     def change(self, connection: Connection, where: str, *values: object, **new: object) -> int:
-        """Write new values into the columns of these names in the rows that pass; return how many rows those are."""
+        """Set these columns in the rows that match `where`; return how many rows that were."""
         setting = ", ".join(f"{name} = ?" for name in new)
         given = [self.columns[name].write(value) for name, value in new.items()]
         statement = f"UPDATE {self.name} SET {setting} WHERE {where}"
         return connection.execute(statement, (*given, *map(_plain, values))).rowcount
 
     def delete(self, connection: Connection, where: str, *values: object) -> int:
-        """Delete the rows that pass; return how many."""
+        """Delete the rows that match `where`; return how many."""
         return connection.execute(f"DELETE FROM {self.name} WHERE {where}", tuple(map(_plain, values))).rowcount
 
     def count(self, connection: Connection, where: str = "TRUE", *values: object) -> int:
-        """Return how many rows pass."""
+        """Return how many rows match `where`."""
         statement = f"SELECT count(*) FROM {self.name} WHERE {where}"
         return int(connection.execute(statement, tuple(map(_plain, values))).fetchone()[0])
 
     def read(self, kind: type[View], connection: Connection, rest: str = "", *values: object) -> list[View]:
-        """Return the rows that pass, as values of this class; `rest` is what follows FROM. Raise as `value` does."""
+        """Return rows as values of this class; `rest` is the SQL after the table name. Raise as `value` does."""
         names = ", ".join(name for name in _names(kind) if name in self.columns)
         rows = connection.execute(f"SELECT {names} FROM {self.name} {rest}", tuple(map(_plain, values)))
         return [self.value(kind, row) for row in rows]
 
     def value(self, kind: type[View], row: Row, **more: object) -> View:
-        """Return the value in a row, with what is given beside it. Raise StorageError for what cannot be read."""
+        """Build a value from a row and the keyword arguments. Raise StorageError for unreadable content."""
         try:
             for name in _names(kind):
                 if name not in more and name in self.columns:
@@ -179,7 +179,7 @@ class Table:
 
 
 class Declared:
-    """A row of a table: the class declares the table, by what is said of its attributes."""
+    """A row of a table; the class declares the table by its annotated attributes."""
 
     table: ClassVar[Table]
 
@@ -190,21 +190,21 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A table of a database as it is: the SQL types of its columns, by name; `key` names a row of it in SQL."""
+    """An actual table of a database: SQL types by column name, and the columns that identify a row in SQL."""
 
     name: str
     columns: Mapping[str, str]
     key: tuple[str, ...]
 
     def takes(self, column: str, value: Value) -> bool:
-        """Return whether the value is of the column's type, or none at all."""
+        """Return whether the value fits the column's type; None always does."""
         if isinstance(value, float) and not math.isfinite(value):
             return False
         return value is None or isinstance(value, _TYPES.get(self.columns[column], (object,)))
 
 
 def layouts_of(connection: Connection) -> dict[str, Layout]:
-    """Return the tables that hold rows of their own: no view, full-text index or counts, nothing of SQLite's."""
+    """Return the tables that hold rows of their own: no views, full-text indexes, counts or SQLite tables."""
     found = connection.execute(
         "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' ORDER BY name"
     )
@@ -223,12 +223,12 @@ def _layout(connection: Connection, name: str, *, has_rowids: bool) -> Layout:
 
 
 def packed(text: str | bytes) -> bytes:
-    """Return a text as a packed column keeps it."""
+    """Return a text as a packed column stores it."""
     return text if isinstance(text, bytes) else zlib.compress(text.encode(), 9) if text else b""
 
 
 def unpacked(value: Any) -> str:  # noqa: ANN401 - what a database holds, perhaps somebody else's
-    """Return the text in a packed column, or one that is not packed. Raise ValueError for any other value."""
+    """Return the text of a packed column, also if it is not packed. Raise ValueError for any other value."""
     if isinstance(value, str) or not value:
         return value or ""
     stream = zlib.decompressobj()
@@ -242,7 +242,7 @@ def unpacked(value: Any) -> str:  # noqa: ANN401 - what a database holds, perhap
 
 
 def is_moment(value: Value) -> bool:
-    """Return whether this is a moment as `to_text` writes one."""
+    """Return whether this is a moment as `to_text` writes it."""
     try:
         return isinstance(value, str) and bool(_ISO.match(value)) and datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
@@ -273,7 +273,7 @@ def _column(name: str, hint: Any, default: Any) -> Column:  # noqa: ANN401 - as 
 
 
 def _held(hint: Any) -> tuple[Kind, Convert, Convert, Rule | None]:  # noqa: ANN401
-    """Return of a type which kind of text it is, how it is read and written, and which texts can be read."""
+    """Return a type's kind of text, how to read and write it, and which texts are readable."""
     if hint is datetime:
         return Kind.MOMENT, from_text, to_text, is_moment
     if isinstance(hint, type) and issubclass(hint, Enum):

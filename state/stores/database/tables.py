@@ -1,6 +1,6 @@
 """Tables: what state.db holds, each table declared once.
 
-A row that its readers want as it is is a dataclass; of the others they read values that have some of its fields.
+A row class is a dataclass if callers read whole rows; otherwise they read values with some of its fields.
 """
 
 import json
@@ -36,9 +36,9 @@ from state.stores.database.table import (
 )
 from state.trust import Trust
 
-# From this place on a change is what several workspaces agree on, and none of its dream's own.
+# Changes at this place and above come from agreement among several workspaces, not from the dream itself.
 AGREEMENTS = 10_000
-# How a digest begins that is of no text: another crystal has what a forgetting left of this one.
+# Prefix of a digest that matches no text, for what a forgetting left of a crystal if another has the same text.
 REST = "rest-"
 _UNDREAMT = "WHERE state = 'archived' AND dreamt_in IS NULL AND promoted_to_id IS NULL"
 _CRYSTAL = Sql("REFERENCES crystals (key) ON DELETE CASCADE")
@@ -68,16 +68,16 @@ def _are_relations(text: str) -> bool:
 
 
 class _MetaRow(Declared, table="meta"):
-    """Single values, by name (see `meta`)."""
+    """Single values by name (see `meta`)."""
 
     name: Annotated[str, Kind.CODE, PRIMARY]
     value: Annotated[str, Kind.JSON]
 
 
 class ForgottenRow(Declared, table="forgotten"):
-    """What is not to be learnt again: salted digests (the salt is in `meta`).
+    """Texts that must not be learnt again, as salted digests (the salt is in `meta`).
 
-    A digest is of a whole text (`length` 0), or of a run of so many words or letters, wherever it stands.
+    `length` is 0 for the digest of a whole text, else a code of what was digested (see `state.forgetting.known`).
     """
 
     digest: Annotated[str, Kind.CODE, PRIMARY]
@@ -87,7 +87,7 @@ class ForgottenRow(Declared, table="forgotten"):
 
 
 class SessionRow(Declared, table="sessions", indexes=("sessions_due (due_at) WHERE due_at IS NOT NULL",)):
-    """Sessions. An id is data; `step` is the highest that was given, `due_at` when maintenance looks at it next."""
+    """Sessions. Ids are data; `step` is the last one given, `due_at` the next time that maintenance looks at it."""
 
     key: Key = 0
     id: Annotated[str, Kind.PROSE, Sql("UNIQUE")]
@@ -104,7 +104,7 @@ class ItemRow(Declared, table="items", indexes=(
     "items_archived (session, key) WHERE state = 'archived'",
     f"items_undreamt (rescue DESC, importance DESC, key) {_UNDREAMT}",
 )):  # fmt: skip
-    """Items of sessions, one row each, whatever becomes of it. `key` is the session's key * 2^32 + seq."""
+    """Items of sessions, one row each, whatever happens to it. `key` is the session's key * 2^32 + seq."""
 
     key: Annotated[int, PRIMARY]
     session: Annotated[int, Sql("REFERENCES sessions (key)")]
@@ -124,7 +124,7 @@ class ItemRow(Declared, table="items", indexes=(
     source: Prose
     tags: Annotated[str, Kind.TABLE, _json(list)]
     metadata: Annotated[str, Kind.TABLE, _json(dict)]
-    relations: Annotated[str, Kind.TABLE, _are_relations] = "[]"  # [[type, target, metadata]], the latest last
+    relations: Annotated[str, Kind.TABLE, _are_relations] = "[]"  # [[type, target, metadata]], latest last
     state: State = State.LIVE
     state_reason: Prose = ""
     promoted_to_id: Annotated[str | None, Kind.PROSE]
@@ -132,15 +132,15 @@ class ItemRow(Declared, table="items", indexes=(
     promotion_reason: Annotated[str | None, Kind.CODE]  # auto, manual
     record: Annotated[str, Kind.TABLE, _json(dict)] = "{}"  # what promotion added to the metadata
     rescue: int = 0
-    pairs: Code = ""  # of an archived item: see `crystals`
-    dreamt_in: int | None  # the version whose dream took it in; 0: none has to
+    pairs: Code = ""  # of archived items: see `crystals`
+    dreamt_in: int | None  # the version whose dream took it in; 0: no dream has to
 
 
 class ItemEventRow(Declared, table="item_events", indexes=(
     "item_events_by_session (session, key)",
     "item_events_by_item (item, key) WHERE item IS NOT NULL",
 )):  # fmt: skip
-    """What happened to whom, when and why; nothing of what an item says. None: it befell a session."""
+    """What happened to an item when and why, without its content. An event without an item is the session's."""
 
     key: Key = 0
     at: datetime
@@ -158,7 +158,7 @@ class CrystalRow(Declared, table="crystals", indexes=(
     "crystals_undreamt (importance DESC, key) WHERE dreamt_in IS NULL",
     "crystals_by_fading (fades_at) WHERE lifecycle NOT IN ('archived', 'frozen')",
     "crystals_by_survivor (merged_into) WHERE merged_into IS NOT NULL",
-    # Every column that is filtered by stands in it, so that no row is read to learn whether it passes.
+    # A covering index for all filters, so that no row is read just to test it.
     "crystals_by_time (created_at, origin, kind, trust, speaker)",
     "UNIQUE crystals_by_digest (digest)",
 )):  # fmt: skip
@@ -168,7 +168,7 @@ class CrystalRow(Declared, table="crystals", indexes=(
     id: Annotated[str, Kind.CODE, Sql("UNIQUE"), re.compile("[0-9a-f]{32}").fullmatch]
     text: Annotated[str, Kind.PROSE, lambda text: bool(text.strip())]
     context: Prose = ""
-    pairs: Code = ""  # of scripts without spaces: what FTS5's tokenizer cannot cut
+    pairs: Code = ""  # character pairs of unspaced scripts, which FTS5's tokenizer cannot cut
     speaker: Prose = ""
     origin: crystal.Origin
     kind: crystal.Kind
@@ -182,11 +182,11 @@ class CrystalRow(Declared, table="crystals", indexes=(
     last_accessed_at: datetime | None
     valence: float = 0
     parents: tuple[str, ...] = ()
-    dreamt_in: int | None = None  # the version whose dream took it in; none: no dream has seen it yet
+    dreamt_in: int | None = None  # the version whose dream took it in; None: no dream has seen it yet
     fades_at: datetime | None = None  # when its strength falls below the threshold
     merged_into: Annotated[int | None, Sql("REFERENCES crystals (key) ON DELETE SET NULL")] = None
     heard: Annotated[Code, _one_of(["", Trust.TOOL, Trust.WEB])] = ""
-    # By which the same crystal is known again (see REST).
+    # Identifies the same crystal when it is met again (see REST).
     digest: Code = ""
 
 
@@ -194,7 +194,7 @@ class OccurrenceRow(
     Declared, table="occurrences", key="crystal, session, position, file, first_line",
     indexes=("occurrences_by_session (session, position)",),
 ):  # fmt: skip
-    """Every place a crystal's text was met: exact duplicates are one crystal with several occurrences."""
+    """Every place where a crystal's text occurred: exact duplicates are one crystal with several occurrences."""
 
     crystal: Annotated[int, _CRYSTAL]
     session: Prose
@@ -207,13 +207,13 @@ class OccurrenceRow(
 
 
 class _ToEmbed(Declared, table="to_embed"):
-    """A queue: what has no vector yet."""
+    """Queue of crystals without a vector."""
 
     crystal: Annotated[int, PRIMARY, _CRYSTAL]
 
 
 class _ToCompare(Declared, table="to_compare"):
-    """A queue: what was not compared with what is nearest to it yet."""
+    """Queue of crystals not yet compared with their nearest ones."""
 
     crystal: Annotated[int, PRIMARY, _CRYSTAL]
 
@@ -222,19 +222,19 @@ class SupersessionRow(Declared, table="supersessions", key="older, newer", index
     "supersessions_by_newer (newer)",
     "supersessions_by_version (version) WHERE version IS NOT NULL",
 )):  # fmt: skip
-    """Which crystal gives the subject of which other one another value."""
+    """Pairs of crystals, the newer of which replaces the older one's value."""
 
     older: Annotated[int, _CRYSTAL]
     newer: Annotated[int, _CRYSTAL]
-    trust: Trust  # on whose word
-    cause: Annotated[Cause, _one_of((*Cause, "consolidation"))]  # the last one is that of an older dreamd
-    version: int | None  # whose dream found it
+    trust: Trust  # whose word it is
+    cause: Annotated[Cause, _one_of((*Cause, "consolidation"))]  # an older dreamd wrote "consolidation"
+    version: int | None  # the version whose dream found it
     at: datetime
-    undone_at: datetime | None = None  # the owner has taken it back: it is not found again
+    undone_at: datetime | None = None  # when the owner took it back, so that it is not found again
 
 
 class SkillRow(Declared, table="skills"):
-    """Tasks that come back, as the last pass found them; the most confident at place 0."""
+    """Recurring tasks as the last pass found them; the most confident is at place 0."""
 
     place: Annotated[int, PRIMARY]
     pattern: Annotated[str, Kind.WHOLE]
@@ -244,10 +244,10 @@ class SkillRow(Declared, table="skills"):
 
 
 class IndexStateRow(Declared, table="index_state"):
-    """Which files hold what can be computed from the crystals.
+    """Which files hold what was computed from the crystals.
 
-    `vectors` is the token of the vectors.db that is meant ("": compare what is there), `written` how often that was
-    written. `build` is the folder of ChromaDB beside it ("": none); its files may be torn unless they are `clean`.
+    `vectors` is the token of the right vectors.db ("": none yet), `written` its write count. `build` is the folder of
+    ChromaDB beside it ("": none); its files may be torn unless they are `clean`.
     """
 
     one: One = 1
@@ -261,25 +261,25 @@ class WatermarkRow(Declared, table="watermarks"):
     """How far each transcript has been read."""
 
     file: Annotated[str, Kind.FILE, PRIMARY]
-    size: int  # with the time: a file that has not changed is not opened
+    size: int  # with the time: an unchanged file is not opened
     mtime_ns: int
     record: Annotated[str, Kind.JSON, lambda text: isinstance(json.loads(text), dict)]
 
 
 class LevelsRow(Declared, table="hormones"):
-    """The hormones."""
+    """The hormone levels."""
 
     one: One = 1
     dopamine: float
     cortisol: float
     oxytocin: float
     at: datetime
-    # Those for which auto-scratch may fire again.
+    # The hormones for which auto-scratch may fire again.
     armed: Annotated[tuple[str, ...], Kind.CODE, lambda text: set(json.loads(text)) <= set(Hormone)] = ()
 
 
 class FeelingRow(Declared, table="feelings", indexes=("feelings_by_time (at)",)):
-    """Events, with the levels right after each."""
+    """Hormone events, with the levels right after each."""
 
     key: Key = 0
     at: datetime
@@ -291,11 +291,11 @@ class FeelingRow(Declared, table="feelings", indexes=("feelings_by_time (at)",))
 
 
 class GapRow(Declared, table="gaps", indexes=("gaps_by_time (last_at)",)):
-    """Questions: explicit ones, and searches that found nothing good."""
+    """Open questions: explicit ones, and searches that found nothing good."""
 
     folded: Annotated[str, Kind.PROSE, PRIMARY]
     question: Annotated[str, Kind.WHOLE]
-    cause: Annotated[str, Kind.CODE, _one_of((*curiosity.Cause, "contradiction"))]  # that of an older dreamd
+    cause: Annotated[str, Kind.CODE, _one_of((*curiosity.Cause, "contradiction"))]  # the last is an older dreamd's
     times: int = 1
     first_at: datetime
     last_at: datetime
@@ -320,17 +320,16 @@ class VersionRow(Declared, table="versions", indexes=("versions_by_dream (dream)
     revised: int = 0
     evicted: int = 0
     notes: int = 0
-    text: Annotated[str, Kind.DOCUMENT, PACKED] = ""  # empty: it is not kept
-    # The dream, but for texts and crystals.
+    text: Annotated[str, Kind.DOCUMENT, PACKED] = ""  # empty: it is no longer kept
+    # The dream, without texts and crystals.
     record: Annotated[str, Kind.RECORD, PACKED, lambda text: not text or _is_dream(text)] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Document(Declared, table="document"):
-    """What MEMORY.md last had of the versions, and what it is to have.
+    """The last known text of MEMORY.md and the text that it is to have.
 
-    `version` wrote what is wanted; `edits` is how the one text becomes the other; scratch.md may yet show so many
-    `consumed` notes.
+    `version` wrote the wanted text; `edits` turn one text into the other; scratch.md may still show `consumed` notes.
     """
 
     one: One = 1
@@ -358,19 +357,19 @@ class NoteRow(
     importance: float
     auto: bool
     replaces: Prose
-    digest: Annotated[str, Kind.CODE, Sql("UNIQUE")]  # of its entry, by which it is known in another file
-    crystal: Annotated[int, _CRYSTAL]  # which has its text
-    filed: bool  # whether its entry stands in the inbox
-    consumed_in: int | None = None  # the version that took it in; none: it is pending
+    digest: Annotated[str, Kind.CODE, Sql("UNIQUE")]  # of its entry; recognises the note in another file
+    crystal: Annotated[int, _CRYSTAL]  # holds its text
+    filed: bool  # whether its entry is in the inbox
+    consumed_in: int | None = None  # the version that took it in; None: it is pending
 
 
 class MarkRow(Declared, table="marks", key="end, digest"):
-    """How far files in which notes arrive were read: one that begins with `end` bytes, which end in this digest."""
+    """How far note files were read. A file matches if its first `end` bytes end in bytes with this digest."""
 
     end: int
     digest: Code
-    start: int  # where the last note in them begins
-    note: int  # and which it is
+    start: int  # where the last note in these bytes begins
+    note: int  # the row of that note
 
 
 class LineRow(Declared, table="lines", indexes=(
@@ -383,14 +382,14 @@ class LineRow(Declared, table="lines", indexes=(
     id: Annotated[str, Kind.CODE, PRIMARY]
     section: SectionName
     text: Annotated[str, Kind.LINE]
-    crystal: Prose  # id of the crystal that holds its text once it has left
+    crystal: Prose  # id of the crystal that holds its text once the line has left
     importance: float
     trust: Trust
     born_in: int
     born_at: datetime
-    died_in: int | None = None  # none: it stands there
+    died_in: int | None = None  # None: it is in MEMORY.md
     fate: Annotated[str, Kind.CODE, _one_of(["", *Why])] = ""
-    successor: Code = ""  # the line that took its place
+    successor: Code = ""  # the line that replaced it
     until: Annotated[Code, lambda text: not text or bool(date.fromisoformat(text))] = ""  # the last day it holds
 
 
@@ -409,7 +408,7 @@ class PointerRow(Declared, table="pointers", indexes=(
     "pointers_standing (keywords) WHERE standing = 1",
     "pointers_by_crystal (crystal)",
 )):  # fmt: skip
-    """Pointers that ever stood in the file; `standing` says whether this one still does."""
+    """All pointers that were ever in MEMORY.md; `standing` says whether this one still is."""
 
     keywords: Annotated[str, Kind.PROSE, PRIMARY]
     topic: Prose
@@ -421,7 +420,7 @@ class PointerRow(Declared, table="pointers", indexes=(
 
 
 class DeletedLineRow(Declared, table="tombstones"):
-    """Lines that the human deleted; they are not written again."""
+    """Lines that the owner deleted; they are not written again."""
 
     text: Annotated[str, Kind.WHOLE, PRIMARY]
     at: datetime
@@ -438,11 +437,11 @@ class Run(Declared, table="dreams", indexes=("dreams_by_start (started_at)",)):
     outcome: Code = "running"
     detail: Prose = ""
     version: int | None = None
-    times: int = 1  # a run of skips for the same reason is one row
+    times: int = 1  # consecutive skips for the same reason share one row
 
 
 class StepRow(Declared, table="steps", key="dream, place"):
-    """A finished step of a dream: `figures` say what it did; calls and tokens are those since the step before."""
+    """A finished step of a dream: `figures` say what it did; calls and tokens are those since the previous step."""
 
     dream: Code
     place: int
@@ -468,9 +467,9 @@ class RejectionRow(Declared, table="rejections", indexes=("rejections_by_dream (
 class CallRow(Declared, table="calls", indexes=(
     "calls_by_request (dream, digest)", "calls_by_time (at)", "calls_with_answer (at) WHERE reply <> ''",
 )):  # fmt: skip
-    """One try of a model that was paid for. What was asked and answered is empty once it is too old.
+    """One paid try of a model. The request and the reply are emptied once they are too old.
 
-    `reply` is the port's Answer as JSON, `usable` if it can be read; `request` holds the messages as JSON.
+    `reply` is the port's Answer as JSON, `usable` if it can be parsed; `request` holds the messages as JSON.
     """
 
     key: Key = 0
@@ -489,9 +488,9 @@ class CallRow(Declared, table="calls", indexes=(
 class Change(
     Declared, table="changes", indexes=("UNIQUE changes_by_dream (dream, place)", "changes_by_decision (decision)")
 ):
-    """A staged change with its number, its dream and its place there, since when it waits, and what became of it.
+    """A staged change: its dream and its place there, the time since which it waits, and the decision on it.
 
-    `note` is the crystal of the note that it has become.
+    `note` is the crystal of the note that the change became.
     """
 
     number: Key = 0
@@ -505,30 +504,30 @@ class Change(
 
     @property
     def change(self) -> StagedChange:
-        """Return what was staged."""
+        """Return the change as it was staged."""
         return self.record
 
     @property
     def is_agreement(self) -> bool:
-        """Return whether several workspaces of its owner agree on it."""
+        """Return whether it comes from agreement among several workspaces of its owner."""
         return self.place >= AGREEMENTS
 
     @property
     def is_erased(self) -> bool:
-        """Return whether it has nothing to write any more: its text was forgotten."""
+        """Return whether nothing is left to write, because its text was forgotten."""
         operation = self.record.operation
         return operation.action is not Action.EVICT and not operation.text.strip()
 
     def decided(self, decision: Decision) -> Decided:
-        """Return this decision on it."""
+        """Return this decision on the change."""
         return Decided(self.dream, self.place, decision, self.decision)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Act(Declared, table="acts"):
-    """An operation that somebody had done: `about` which things (ids, numbers, counts; no word of the memory).
+    """An operation that somebody requested. `about` names its objects (ids, numbers, counts; no words of the memory).
 
-    `outcome` is done, or the code of the error; `version` the one that it made, if any.
+    `outcome` is done, or the error's code; `version` is the version that it made, if any.
     """
 
     number: Key = 0
@@ -546,5 +545,5 @@ _UNKNOWN = Column(Kind.PROSE)
 
 
 def content_of(table: str, column: str) -> Column:
-    """Return what this column holds; prose, which is erased most thoroughly, where nobody has said."""
+    """Return what this column holds; an undeclared one counts as prose, which is erased most thoroughly."""
     return TABLES[table].columns.get(column, _UNKNOWN) if table in TABLES else _UNKNOWN

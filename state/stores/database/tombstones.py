@@ -1,7 +1,7 @@
-"""Tombstones in state.db: forgotten texts as salted hashes, which keep them from being learnt and reveal nothing.
+"""Tombstones in state.db: salted hashes of forgotten texts, which keep them from being learnt and reveal nothing.
 
-A text that a session purges is blocked as a whole: only the identical text is recognised. A text that the owner has
-forgotten is blocked as runs of its letters (`state.forgetting.known`): it is recognised in any text that holds it.
+A text that a session purged is blocked as a whole: only an identical text matches. A text that the owner forgot is
+blocked as runs of its letters (`state.forgetting.known`): any text that contains it matches.
 """
 
 import secrets
@@ -21,13 +21,13 @@ from state.stores.database.connection import open_unmigrated, to_text, transacti
 from state.stores.database.meta import Meta
 
 SALT = "forgotten_salt"
-STAMP = "forgotten_stamp"  # another one after each change
+STAMP = "forgotten_stamp"  # a new random value after each change
 _WITHHELD = "forgotten_withheld"
 _REPORTED = "forgotten_withheld_told"
 
 
 class TombstoneStore:
-    """The tombstones of one workspace. While nothing is blocked, each call is one look-up, however many texts."""
+    """The tombstones of one workspace. While nothing is blocked, a call costs one look-up for any number of texts."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -35,23 +35,23 @@ class TombstoneStore:
         self._cached: tuple[tuple[str, str], Known] = (("", ""), NOTHING)
 
     def block_texts(self, texts: Iterable[str], now: datetime) -> None:
-        """Block these texts, each as a whole."""
+        """Block each of these texts as a whole."""
         with transaction(self._connection):
             salt = self._made_salt()
             self._insert(((digest_of_text(salt, text), WHOLE, 0) for text in texts), now)
 
     def block(self, target: Target, now: datetime) -> None:
-        """Block every text that holds this target."""
+        """Block every text that contains this target."""
         with transaction(self._connection):
             self._insert(rows_of(self._made_salt(), target), now)
 
     def unblock(self, text: str) -> bool:
-        """Unblock the text; whether it was blocked. Parts of it that are blocked by themselves stay blocked."""
+        """Unblock the text; return whether it was blocked. Parts that were blocked separately stay blocked."""
         salt = self.tombstones().salt
         return bool(salt) and self._delete(_digests_of(salt, text))
 
     def unblock_all_of(self, text: str) -> bool:
-        """Unblock everything that is blocked in this text; whether anything was."""
+        """Unblock everything in this text that is blocked; return whether anything was."""
         blocked = self.tombstones()
         if not blocked:
             return False
@@ -63,11 +63,11 @@ class TombstoneStore:
         return done
 
     def holds(self, text: str) -> bool:
-        """Return whether the text holds a blocked text."""
+        """Return whether the text contains a blocked text."""
         return bool(self.tombstones().found(text))
 
     def tombstones(self) -> Known:
-        """Return all current tombstones, as a value."""
+        """Return all current tombstones as a value."""
         salt = self._meta.get(SALT)
         if salt is None:
             return NOTHING
@@ -78,14 +78,14 @@ class TombstoneStore:
         return self._cached[1]
 
     def without_forgotten(self, text: str) -> str:
-        """Return the text without its blocked sentences, which count as withheld; "" when nothing remains."""
+        """Return the text without its blocked sentences ("" if none remains); count it as withheld if it changes."""
         left = self.tombstones().without(text)
         if left != text:
             self.count()
         return left
 
     def crystals_without(self, crystals: Iterable[Crystal]) -> list[Crystal]:
-        """Return these crystals without blocked sentences, counted likewise; without those that are empty then."""
+        """Return these crystals without blocked sentences, and no empty ones; count changed ones as withheld."""
         found, blocked = list(crystals), self.tombstones()
         if not blocked:
             return found
@@ -94,22 +94,22 @@ class TombstoneStore:
         return [crystal for crystal in rest if crystal is not None]
 
     def withholds(self, text: str) -> bool:
-        """Return whether the text holds a blocked text; if so, it is counted as withheld."""
+        """Return whether the text contains a blocked text; if so, count it as withheld."""
         is_blocked = self.holds(text)
         self.count(int(is_blocked))
         return is_blocked
 
     def count(self, texts: int = 1) -> None:
-        """Count so many more texts as withheld, in whole or in part."""
+        """Count this many more texts as withheld, wholly or in part."""
         if texts:
             self._meta.count(_WITHHELD, texts)
 
     def withheld(self) -> int:
-        """Return how many texts have been withheld in all."""
+        """Return how many texts were ever withheld."""
         return int(self._meta.get(_WITHHELD) or 0)
 
     def withheld_lately(self) -> int:
-        """Return how many texts have been withheld since the last call."""
+        """Return how many texts were withheld since the last call."""
         total = self.withheld()
         lately = total - int(self._meta.get(_REPORTED) or 0)
         if lately:
@@ -117,7 +117,7 @@ class TombstoneStore:
         return lately
 
     def _made_salt(self) -> str:
-        """Return the salt, created if missing; in the caller's transaction, which changes the tombstones next."""
+        """Return the salt, creating it if missing. The caller changes the tombstones in the same transaction."""
         salt = self._meta.get(SALT)
         if salt is None:
             salt = secrets.token_hex(32)
@@ -146,7 +146,7 @@ class TombstoneStore:
 
 
 def tombstones_in(database: Path) -> Known:
-    """Return the tombstones in this state.db, read without its lock; none when it cannot be read."""
+    """Return the tombstones in this state.db, read without its lock; none if it cannot be read."""
     if database.exists():
         with suppress(sqlite3.Error, StorageError), open_unmigrated(database) as connection:
             return TombstoneStore(connection).tombstones()
@@ -154,7 +154,7 @@ def tombstones_in(database: Path) -> Known:
 
 
 def _digests_of(salt: str, text: str) -> set[str]:
-    """Return the digests of all that is kept of a text."""
+    """Return all digests that may be stored for a text."""
     words = letters_of(text).words()
     rows: Iterable[Row] = rows_of(salt, Target(words)) if words else ()
     return {digest for digest, _, _ in rows} | set(old_rows.digests_of(salt, text))

@@ -1,8 +1,8 @@
 """Disk: durable changes of files; every change of a workspace goes through it.
 
-A change is decided by one rename (or link) of a file that is already synced, and the folder is synced before
-the call returns: after a loss of power a name holds its old bytes or its new ones. `Disk` talks to the kernel
-only through `System`, so that a test can make any single call fail, tear or be forgotten.
+Each change takes effect by one rename (or link) of a file that is already synced, and the folder is synced before the
+call returns: after a power failure a name holds its old bytes or its new ones. `Disk` calls the kernel only through
+`System`, so that a test can make any single call fail, tear or be forgotten.
 """
 
 import errno
@@ -24,15 +24,15 @@ _LOCK_POLL_SECONDS = 0.005
 TEMPORARY = ".dreamd-tmp"
 _SAVES = 8
 LONGEST_FILE = 64 * 1024**2
-"""What is read in one piece is no longer than this; a file of holes may be of any length."""
+"""The longest file that is read at once, because a sparse file may have any length."""
 LONGEST_LOG = 256 * 1024**2
-"""A log of notes: about two million of them."""
+"""The longest log of notes that is read: about two million notes."""
 
 
 def opened(path: Path) -> BufferedReader:
-    """Open a regular file for reading, without ever waiting (as for the writer of a FIFO).
+    """Open a regular file for reading without ever blocking (as on the writer of a FIFO).
 
-    Raises StorageError for a FIFO, a device, a socket; OSError as `open` does.
+    Raise StorageError for a FIFO, device or socket, and OSError as `open` does.
     """
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115 - returned
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -42,7 +42,7 @@ def opened(path: Path) -> BufferedReader:
 
 
 def read_whole(file: BinaryIO, path: Path, longest: int = LONGEST_FILE) -> bytes:
-    """Return all of an open file. Raises StorageError, before anything is read, for one that is longer than that."""
+    """Read all of an open file. Raise StorageError, before reading anything, if it is longer than `longest`."""
     size = os.fstat(file.fileno()).st_size
     if size > longest:
         raise StorageError(f"{path} has {size:,} bytes, and {longest:,} are read at most", "move it away")
@@ -50,10 +50,10 @@ def read_whole(file: BinaryIO, path: Path, longest: int = LONGEST_FILE) -> bytes
 
 
 def leads_elsewhere(path: Path, root: Path) -> bool:
-    """Return whether a link below the root leads into hidden folders or files of it that the path does not name.
+    """Return whether a link below the root leads to hidden files or folders of it that the path does not name.
 
-    Programs obey what they keep there (.git/config, .bashrc), and who writes into a workspace cannot always write
-    there. Of a path that is not below the root nothing is known.
+    Programs obey what is stored there (.git/config, .bashrc), and whoever can write to a workspace cannot always
+    write there. For a path that is not below the root, return False.
     """
     named, start = os.path.abspath(path), os.path.abspath(root)  # noqa: PTH100 - `..` is taken out, links are not
     if not Path(named).is_relative_to(start):
@@ -67,7 +67,7 @@ def _hidden(path: str, root: str) -> list[str]:
 
 
 def below(folder: Path) -> Iterator[Path]:
-    """Yield everything below a folder, however deep, each folder before what is in it; links are not followed."""
+    """Yield everything below a folder recursively, each folder before its content; links are not followed."""
     todo = [folder]
     while todo:
         one = todo.pop()
@@ -79,11 +79,10 @@ def below(folder: Path) -> Iterator[Path]:
 
 
 class Disk:
-    """Durable changes to the files below one folder, and to those below `state`, which may lie elsewhere.
+    """Durable changes to the files below one folder, and to those below `state`, which may be elsewhere.
 
-    A path may be a symbolic link as long as what it leads to is below `root` and not hidden: the change is then made
-    there.
-    Every method raises StorageError with a line that says what to do, and NotFoundError for a missing file.
+    A path may be a symbolic link if its target is below `root` and not hidden; the change is then made there.
+    Every method raises StorageError with advice on what to do, and NotFoundError for a missing file.
     """
 
     def __init__(self, root: Path, system: System | None = None, state: Path | None = None) -> None:
@@ -92,7 +91,7 @@ class Disk:
         self.system = system or System()
 
     def target(self, path: Path) -> Path:
-        """Follow every link of the path. Raise StorageError when it leaves the folder, or `leads_elsewhere`."""
+        """Resolve every link of the path. Raise StorageError if it leaves the folder or `leads_elsewhere`."""
         below = self.state if self.state is not None and path.is_relative_to(self.state) else self.root
         real, root = Path(os.path.realpath(path)), Path(os.path.realpath(below))
         if not real.is_relative_to(root):
@@ -102,25 +101,25 @@ class Disk:
         return real
 
     def read_bytes(self, path: Path, longest: int = LONGEST_FILE) -> bytes:
-        """Read the whole file. Raise NotFoundError when it does not exist."""
+        """Read the whole file. Raise NotFoundError if it does not exist."""
         with storage_errors(path), opened(self.target(path)) as file:
             return read_whole(file, path, longest)
 
     def read_optional(self, path: Path, longest: int = LONGEST_FILE) -> bytes | None:
-        """Read the whole file; None when it does not exist."""
+        """Read the whole file; return None if it does not exist."""
         with suppress(NotFoundError):
             return self.read_bytes(path, longest)
         return None
 
     def write_atomic(self, path: Path, content: bytes, mode: int = 0o600) -> None:
-        """Replace the file at once. An existing file keeps its mode; a new one gets `mode`."""
+        """Replace the file atomically. An existing file keeps its mode; a new one gets `mode`."""
         target = self.target(path)
         with storage_errors(path), self._synced(target, content, mode) as temporary:
             self.system.rename(temporary, target)
             self._sync_folder(target.parent)
 
     def write_new(self, path: Path, content: bytes, mode: int = 0o600) -> None:
-        """Create the file, whole and synced. Raise FileExistsError, changing nothing, when the name is taken."""
+        """Create the file, whole and synced. Raise FileExistsError, changing nothing, if the name is taken."""
         target = self.target(path)
         taken = None
         with storage_errors(path), self._synced(target, content, mode) as temporary:
@@ -133,11 +132,11 @@ class Disk:
             raise taken
 
     def exchange(self, path: Path, content: bytes, mode: int = 0o600, aside: Path | None = None) -> bytes | None:
-        """Replace the file's content at once, and return the content before (None: there was no file).
+        """Replace the file's content atomically, and return the previous content (None: there was no file).
 
-        The content before stays readable by `displaced(path)`, through any crash, until `settle(path)`: a
-        human's save just before the swap is never lost. Who names the file `aside` for it reads and removes it.
-        Raises StorageError while an earlier one is unsettled.
+        The previous content stays readable by `displaced(path)`, through any crash, until `settle(path)`, so a
+        person's save just before the swap is never lost. A caller that names the file `aside` for it reads and
+        removes that file itself. Raise StorageError while an earlier exchange is unsettled.
         """
         target = self.target(path)
         aside = aside or _aside(target)
@@ -162,39 +161,39 @@ class Disk:
             except (FileExistsError, FileNotFoundError):
                 if not aside.exists():
                     raise
-                continue  # the target came, or went, after the look
+                continue  # the target appeared or disappeared after `exists`
             except OSError as error:
                 if error.errno not in NO_SUCH_CALL:
                     self.system.unlink(aside)
                     raise
-                # No such call here: the window between reading and renaming can be kept short, not closed.
+                # Without this system call, the window between reading and renaming can only be kept short.
                 self.write_atomic(aside, target.read_bytes())
                 self.write_atomic(target, content)
             return
 
     def _place(self, source: Path, target: Path) -> None:
-        """Give the file its name, or raise FileExistsError; the source may keep its own."""
+        """Give the file a free name, or raise FileExistsError; the source may keep its own name."""
         try:
             self.system.link(source, target)
         except OSError as error:
             if error.errno not in NO_SUCH_CALL:
                 raise
-            self.system.rename_new(source, target)  # a file system without hard links
+            self.system.rename_new(source, target)  # this file system has no hard links
 
     def displaced(self, path: Path) -> bytes | None:
-        """Return what an unsettled `exchange` left beside the file, else None.
+        """Return what an unsettled `exchange` left beside the file; None if there is nothing.
 
-        After a crash these are either the old bytes, or the new ones (the swap had not
-        happened): the caller compares them with what it was about to write.
+        After a crash these are the old bytes, or the new ones if the swap had not happened; the caller compares them
+        with what it was about to write.
         """
         return self.read_optional(_aside(self.target(path)))
 
     def settle(self, path: Path) -> None:
-        """Delete what `exchange` displaced, if anything: the caller has dealt with it."""
+        """Delete what `exchange` displaced, if anything, once the caller has dealt with it."""
         self.remove(_aside(self.target(path)))
 
     def rename(self, source: Path, target: Path) -> None:
-        """Move a file over another name; both folders are synced, the new one first."""
+        """Move a file over another name; sync both folders, the target's first."""
         real_source, real_target = self.target(source), self.target(target)
         with storage_errors(source):
             self._move(real_source, real_target, self.system.rename)
@@ -203,9 +202,9 @@ class Disk:
                 self._sync_folder(real_source.parent)
 
     def rename_new(self, source: Path, target: Path) -> None:
-        """Like `rename`, but raise FileExistsError, changing nothing, when the target exists.
+        """Move like `rename`, but raise FileExistsError, changing nothing, if the target exists.
 
-        A kill in between leaves it in both places.
+        A kill in between leaves the file in both places.
         """
         real_source, real_target = self.target(source), self.target(target)
         taken = None
@@ -230,9 +229,9 @@ class Disk:
             self._carry(source, target, name)
 
     def _carry(self, source: Path, target: Path, name: Callable[[Path, Path], None]) -> None:
-        """Move a file to another file system: a synced copy gets the name; what is added meanwhile is added there.
+        """Move a file to another file system: a synced copy gets the name, then what was appended meanwhile follows.
 
-        A kill in between leaves it in both places.
+        A kill in between leaves the file in both places.
         """
         with opened(source) as file:
             with self._synced(target, file.read(), stat.S_IMODE(os.fstat(file.fileno()).st_mode)) as copy:
@@ -246,7 +245,7 @@ class Disk:
                     os.close(fd)
 
     def remove(self, path: Path) -> None:
-        """Delete the file (of a link: the link); one that is not there is removed already."""
+        """Delete the file, or the link if it is one; a missing file is no error."""
         target = self.target(path.parent) / path.name
         with storage_errors(path):
             with suppress(FileNotFoundError):
@@ -254,14 +253,14 @@ class Disk:
             self._sync_folder(target.parent)
 
     def make_folder(self, path: Path, mode: int = 0o700) -> None:
-        """Create the folder (its parent must exist), or leave the one that is there as it is."""
+        """Create the folder (its parent must exist) unless it exists."""
         target = self.target(path)
         with storage_errors(path):
             if target.is_dir():
                 return
             try:
                 self.system.mkdir(target, mode)
-            except FileExistsError:  # another process was quicker, unless it is no folder
+            except FileExistsError:  # created by another process, unless it is no folder
                 if not target.is_dir():
                     raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from None
             self._sync_folder(target.parent)
@@ -289,18 +288,18 @@ class Disk:
         durable: bool = True,
         wait_seconds: float = LOCK_WAIT_SECONDS,
     ) -> None:
-        """Append the entry on a line of its own, durably unless said otherwise; a new file starts with the header.
+        """Append the entry on a line of its own, durably unless told otherwise; a new file starts with the header.
 
-        Writers exclude each other by a lock on the file itself; those that use a plain `>>` meanwhile lose
-        nothing. When this raises, the entry is not in the file.
+        Writers exclude each other by a lock on the file itself; a plain `>>` meanwhile loses nothing. If this raises,
+        the entry is not in the file.
         """
         with self.locked(path, header, wait_seconds) as fd, storage_errors(path):
             self._append(fd, self._separator(fd, header) + entry, self.target(path), durable=durable)
 
     def blank(self, path: Path, lengths: Mapping[int, int]) -> bytes:
-        """Overwrite the beginning of the file in place, as far as is said for its inode; return what stands there.
+        """Overwrite the beginning of the file in place, as far as `lengths` says for its inode; return the new bytes.
 
-        Whoever appends meanwhile loses nothing.
+        Concurrent appends lose nothing.
         """
         with storage_errors(path):
             fd = self.system.open(self.target(path), os.O_RDWR)
@@ -317,9 +316,9 @@ class Disk:
 
     @contextmanager
     def locked(self, path: Path, header: bytes, wait_seconds: float = LOCK_WAIT_SECONDS) -> Iterator[int]:
-        """Hold the file's lock on a descriptor for appending; the path names that same file when it is entered.
+        """Hold the file's lock on a descriptor for appending; the path is sure to name that same file on entry.
 
-        A missing file is created with the header. Raises BusyError when the lock is not free in time.
+        A missing file is created with the header. Raise BusyError if the lock is not free in time.
         """
         deadline = time.monotonic() + wait_seconds
         while True:
@@ -337,7 +336,7 @@ class Disk:
                 os.close(fd)  # releases the lock
 
     def remove_leftovers(self, folder: Path, before: float) -> int:
-        """Delete temporary files of killed writers that are older than `before` (seconds since the epoch)."""
+        """Delete temporary files of killed writers older than `before` (seconds since the epoch); return how many."""
         removed = 0
         with storage_errors(folder):
             for path in self.target(folder).glob(f".*{TEMPORARY}"):
@@ -351,7 +350,7 @@ class Disk:
         target, flags = self.target(path), os.O_RDWR | os.O_APPEND
         with storage_errors(path), suppress(FileNotFoundError):
             return self.system.open(target, flags)
-        with suppress(FileExistsError):  # another one was faster
+        with suppress(FileExistsError):  # another process was faster
             self.write_new(path, header)
         with storage_errors(path):
             return self.system.open(target, flags | os.O_CREAT)
@@ -374,15 +373,15 @@ class Disk:
                 written += length
             if durable:
                 self.system.fsync(fd)
-                # The file may have been made by a `>>` that synced nothing: its name must last as well.
+                # A `>>` may have created the file without syncing: its name must be durable as well.
                 self._sync_folder(target.parent)
         except OSError:
             self._blank(fd, target, pieces)
             raise
 
     def _blank(self, fd: int, target: Path, pieces: list[tuple[int, int]]) -> None:
-        # Not truncated: a plain `>>` may have put its line behind the torn one. Spaces need no new disk blocks.
-        # The caller raises what went wrong in the first place; a second failure has nothing to add.
+        # Not truncated, because a plain `>>` may have followed the torn line. Spaces need no new disk blocks.
+        # A second failure is ignored: the caller raises the first one.
         with suppress(OSError):
             over = self.system.open(target, os.O_WRONLY)
             try:
@@ -394,7 +393,7 @@ class Disk:
 
     @contextmanager
     def _synced(self, target: Path, content: bytes, mode: int) -> Iterator[Path]:
-        """Make a synced temporary file beside the target, removed again unless it was renamed."""
+        """Create a synced temporary file beside the target, and delete it at the end unless it was renamed."""
         temporary = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}{TEMPORARY}")
         fd = self.system.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
@@ -416,7 +415,7 @@ class Disk:
             existing = target.stat()
             mode = stat.S_IMODE(existing.st_mode)
             if os.geteuid() == 0:
-                os.fchown(fd, existing.st_uid, existing.st_gid)  # root must not take a user's file away
+                os.fchown(fd, existing.st_uid, existing.st_gid)  # root must not take over a user's file
         os.fchmod(fd, mode)
 
     def _sync_folder(self, folder: Path) -> None:
@@ -434,12 +433,12 @@ def _aside(path: Path) -> Path:
 def change_text(
     disk: Disk, path: Path, change: Callable[[bytes], bytes], join: Callable[[bytes, bytes], bytes], again: str
 ) -> None:
-    """Replace the file by what `change` makes of it. A missing file stays missing.
+    """Replace the file's content by `change(content)`. A missing file stays missing.
 
-    A person may save it at any moment. A save at the moment of the swap is the newer text, and is changed likewise.
-    What a swap left that was cut off may be such a save: `join` says what is to stand of what is there and of that,
-    both changed. `change` may be done twice. Raises DocumentError for a file that never holds still; `again` says
-    what to do then.
+    A person may save the file at any moment. A save in the instant of the swap is newer, so `change` is applied to
+    it instead. If an earlier swap was cut off, its leftover may be such a save: `join` then combines the current text
+    and the leftover, both changed. `change` may run twice on one text. Raise DocumentError, with the advice `again`,
+    if the file keeps changing.
     """
     if (aside := disk.displaced(path)) is not None:
         current = change(disk.read_optional(path) or b"")
@@ -451,14 +450,14 @@ def change_text(
         if found is None or (new := change(found)) == found:
             return
         displaced_text = disk.exchange(path, new, mode=0o644)
-        if displaced_text not in (None, found):  # saved between reading and swapping: that is the newer one
+        if displaced_text not in (None, found):  # saved between reading and swapping, so it is newer
             disk.write_atomic(path, change(displaced_text))
         disk.settle(path)
     raise DocumentError(f"{path} changed {_SAVES} times while it was written", f"stop what writes it and {again}")
 
 
 def is_same_file(path: Path, fd: int) -> bool:
-    """Return whether the file behind this descriptor is the one that has this name now."""
+    """Return whether the path still names the file behind this descriptor."""
     try:
         return os.path.samestat(path.stat(), os.fstat(fd))
     except FileNotFoundError:
@@ -466,7 +465,7 @@ def is_same_file(path: Path, fd: int) -> bool:
 
 
 def try_lock(fd: int) -> bool:
-    """Lock an open file; return whether that could be done."""
+    """Try to lock an open file; return whether that succeeded."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -475,7 +474,7 @@ def try_lock(fd: int) -> bool:
 
 
 def wait_for_lock(fd: int, path: Path, deadline: float) -> None:
-    """Lock an open file. Raise BusyError when another process has it locked beyond the deadline (monotonic)."""
+    """Lock an open file. Raise BusyError if another process holds its lock until the deadline (monotonic)."""
     while not try_lock(fd):
         if time.monotonic() >= deadline:
             raise BusyError(f"{path} is locked by another process", f"end it or let it go on (fuser '{path}')")

@@ -1,11 +1,11 @@
 """Lock: makes one process the writer of a workspace, with a fencing number that rises with each owner.
 
-The kernel's lock (flock) on the file `lock` decides, so a holder that dies frees it at once. Its number is one
-more than that of every holder before it. A holder that was stopped (SIGSTOP) may be displaced: a new, already
-locked file takes the name `lock`; when the old holder goes on, `check()` tells it that it holds nothing.
+The kernel's lock (flock) on the file `lock` decides, so a holder that dies frees it at once. Its number is one more
+than that of every earlier holder. A stopped holder (SIGSTOP) may be displaced: a new, already locked file takes the
+name `lock`, and when the old holder continues, `check()` raises.
 
-A holder may share its lock with a child (`shared`, `take_over`): the kernel's lock lasts as long as one of both has
-it. Who displaces a stopped holder kills its child first, so that no two owners ever run.
+A holder may share its lock with a child (`shared`, `take_over`): the lock lasts until both have released it. To
+displace a stopped holder, its child is killed first, so that there are never two owners.
 """
 
 import errno
@@ -39,9 +39,9 @@ _AGENTS_SERVER = "dreamd mcp"
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a workspace. `ticks` is the process's start in clock ticks: with the pid it names one process.
+    """The holder of a workspace. `ticks` is the process's start in clock ticks; pid and ticks name one process.
 
-    `child` and `child_ticks` name the process that it shares the lock with; 0 without one.
+    `child` and `child_ticks` name the process that shares the lock; 0 if there is none.
     """
 
     pid: int
@@ -67,7 +67,7 @@ class Lock:
         self._fd = fd
 
     def check(self) -> None:
-        """Return if this process still owns the workspace, else raise FencedError: it must not write any more."""
+        """Return if this process still owns the workspace; otherwise raise FencedError: it must no longer write."""
         fd = self._fd
         with storage_errors(self.workspace.lock):
             try:
@@ -75,9 +75,9 @@ class Lock:
             except OSError as error:
                 if error.errno != errno.EBADF:
                     raise
-                is_owner = False  # another thread releases it just now
+                is_owner = False  # another thread is releasing it
         is_owner = is_owner and _read_fence(self.workspace, self._disk) == self.fence
-        if self._fd < 0:  # last: it may be released, and taken by somebody else, while the rest is read
+        if self._fd < 0:  # checked last, because it may be released and taken by others during the checks above
             raise FencedError(f"{self.workspace.root}: the lock was released", "take it again before writing")
         if not os.path.isdir(self.workspace.root):  # noqa: PTH112 - Path.is_dir may raise here
             raise FencedError(f"{self.workspace.root} was moved away or deleted", "name the folder where it is now")
@@ -93,7 +93,7 @@ class Lock:
         self.check()
         try:
             fd = os.dup(self._fd)
-        except OSError as error:  # another thread releases it just now
+        except OSError as error:  # another thread is releasing it
             raise FencedError(f"{self.workspace.root}: the lock was released", "take it again") from error
         try:
             yield fd
@@ -103,8 +103,8 @@ class Lock:
     def release(self) -> None:
         """Release the workspace; doing it again is harmless."""
         if self._fd >= 0:
-            # The file stays: removing it would let two processes lock two files of one name. Should it not be
-            # possible to clear it, the next owner overwrites its record.
+            # The file stays: removing it would let two processes lock two files of one name. If clearing it fails,
+            # the next owner overwrites its record.
             fd, self._fd = self._fd, -1
             with suppress(OSError):
                 os.ftruncate(fd, 0)
@@ -118,9 +118,9 @@ class Lock:
 
 
 class Turn:
-    """One at a time, among the threads of this process and all processes that name the same file.
+    """A lock for one holder at a time, among this process's threads and all processes that use the same file.
 
-    Whoever holds it may take it again. The kernel frees it when its holder ends.
+    It is reentrant. The kernel frees it when its holder ends.
     """
 
     def __init__(self, path: Path) -> None:
@@ -149,9 +149,9 @@ class Turn:
 
 
 def acquire(workspace: Workspace, command: str, wait_seconds: float = 0.0, disk: Disk | None = None) -> Lock:
-    """Become the owner of the workspace, waiting at most so long for another one to go.
+    """Become the owner of the workspace, waiting at most `wait_seconds` for another owner to release it.
 
-    A dead owner's lock is free, a stopped owner's is taken over. Raises BusyError, naming the owner.
+    A dead owner's lock is free; a stopped owner's is taken over. Raise BusyError, naming the owner.
     """
     disk = disk or workspace.disk()
     deadline = time.monotonic() + wait_seconds
@@ -169,9 +169,9 @@ def acquire(workspace: Workspace, command: str, wait_seconds: float = 0.0, disk:
 
 
 def take_over(workspace: Workspace, fd: int, fence: int) -> Lock:
-    """Own the workspace beside the parent, whose lock this inherited descriptor is. Raise FencedError if it is lost.
+    """Own the workspace beside the parent, using its lock's inherited descriptor. Raise FencedError if it is lost.
 
-    The parent's record stays in the file, with this process beside it.
+    The parent's record stays in the file, with this process as its child.
     """
     os.set_inheritable(fd, False)  # noqa: FBT003 - it takes it by place
     lock = Lock(workspace, workspace.disk(), fd, fence)
@@ -185,7 +185,7 @@ def take_over(workspace: Workspace, fd: int, fence: int) -> Lock:
 
 
 def holder(workspace: Workspace) -> Holder | None:
-    """Return the holder that the lock file names; None when it names none, or cannot be read."""
+    """Return the holder recorded in the lock file; None if there is none or it cannot be read."""
     try:
         with opened(workspace.lock) as file:
             record = json.loads(file.read(_LONGEST_RECORD))
@@ -196,7 +196,7 @@ def holder(workspace: Workspace) -> Holder | None:
 
 
 def _try_lock(workspace: Workspace, disk: Disk) -> int | None:
-    """Return a locked descriptor of the file that is named `lock` now; None when another process has it."""
+    """Return a locked descriptor of the current file `lock`; None if another process holds it."""
     path = disk.target(workspace.lock)
     while True:
         with storage_errors(path):
@@ -209,18 +209,18 @@ def _try_lock(workspace: Workspace, disk: Disk) -> int | None:
                 return fd
             os.close(fd)
         if not locked:
-            return None  # else it was replaced between opening and locking: once more
+            return None  # otherwise the file was replaced between opening and locking: try again
 
 
 def _displace(workspace: Workspace, disk: Disk) -> int | None:
-    """Put a new locked file in the place of a stopped holder's; None when the holder is not stopped."""
+    """Replace a stopped holder's file by a new locked one; return None if the holder is not stopped."""
     if not is_stopped(holder(workspace)):
         return None
     path = disk.target(workspace.lock)
     with storage_errors(path):
         turn = os.open(path.with_name("lock.takeover"), _FLAGS, 0o600)
     try:
-        # One at a time, and a second look: another one may have displaced it, or it may have gone on.
+        # One process at a time, and a second look: it may be displaced already, or running again.
         if not try_lock(turn) or not is_stopped(who := holder(workspace)) or not _childless(who):
             return None
         fresh = path.with_name("lock.new")
@@ -239,10 +239,10 @@ def _childless(who: Holder | None) -> bool:
     if who is None or not who.child:
         return True
     deadline = time.monotonic() + _KILLED_SECONDS
-    with suppress(OSError):  # it ends just now, or is another user's
+    with suppress(OSError):  # it is ending, or belongs to another user
         pidfd = os.pidfd_open(who.child)
         try:
-            if _state(who.child, who.child_ticks):  # else the number is another process's by now
+            if _state(who.child, who.child_ticks):  # otherwise the pid belongs to another process by now
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         finally:
             os.close(pidfd)
@@ -252,10 +252,10 @@ def _childless(who: Holder | None) -> bool:
 
 
 def _enter(workspace: Workspace, disk: Disk, fd: int, command: str) -> Lock | None:
-    """Take the next number and sign the lock file; None when the file lost its name meanwhile."""
+    """Take the next number and sign the lock file; return None if another file has taken its name meanwhile."""
     try:
         with storage_errors(workspace.lock):
-            os.ftruncate(fd, 0)  # unsigned until the number is durable: nobody displaces an unsigned holder
+            os.ftruncate(fd, 0)  # unsigned until the number is durable: an unsigned holder is never displaced
         fence = _read_fence(workspace, disk) + 1
         disk.write_atomic(workspace.fence, f"{fence}\n".encode())
         signed = Holder(
@@ -288,21 +288,21 @@ def _read_fence(workspace: Workspace, disk: Disk) -> int:
         counted = int(written)
     except ValueError:
         counted = -1
-    # Damaged by hand. The seconds since 1970 are more than any number that was counted up to.
+    # The file was damaged. The seconds since 1970 exceed any number that was ever counted.
     return counted if 0 <= counted < _MOST_OWNERS else int(time.time())
 
 
 def present_holder(workspace: Workspace) -> Holder | None:
-    """Return the holder of the workspace now; None as well when the lock file names processes that have ended."""
+    """Return the workspace's current holder; None if there is none, or if its processes have ended."""
     who = holder(workspace)
     is_gone = who is not None and who.host == os.uname().nodename and _states(who) == ("", "")
     return None if is_gone else who
 
 
 def is_stopped(who: Holder | None) -> bool:
-    """Return whether the holder is a stopped process of this machine (SIGSTOP), not one that got its pid later.
+    """Return whether the holder is a stopped process (SIGSTOP) of this machine, and not a later one with its pid.
 
-    When it has ended and its child has not, whether that is.
+    If the holder has ended, its child decides.
     """
     if who is None or who.host != os.uname().nodename:
         return False
@@ -311,7 +311,7 @@ def is_stopped(who: Holder | None) -> bool:
 
 
 def _states(who: Holder) -> tuple[str, str]:
-    """Return the state letters of the holder and of its child; empty for one that has ended."""
+    """Return the state letters of the holder and its child; empty for one that has ended."""
     return _state(who.pid, who.ticks), _state(who.child, who.child_ticks)
 
 
@@ -321,10 +321,10 @@ def _state(pid: int, ticks: int) -> str:
 
 
 def _process(pid: int) -> tuple[str, int]:
-    """State letter and start time in clock ticks (fields 3 and 22 of /proc/PID/stat); ("", 0) when unknown."""
+    """Return state letter and start in clock ticks (fields 3 and 22 of /proc/PID/stat); ("", 0) if unknown."""
     try:
         line = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        fields = line[line.rindex(")") + 2 :].split()  # the name before it may hold anything
+        fields = line[line.rindex(")") + 2 :].split()  # the command name before it may contain anything
         return fields[0], int(fields[19])
     except (OSError, ValueError, IndexError):
         return "", 0
@@ -337,7 +337,7 @@ def _busy(workspace: Workspace) -> BusyError:
             f"{workspace.root} is held by {who}, which asks for it once more", "wait for what it does there"
         )
     if who is not None:
-        # An agent that reads this would end its own server, or another agent's.
+        # Without this exception, an agent that reads the message might end its own server or another agent's.
         end = "" if who.command == _AGENTS_SERVER else f", or end it with 'kill {who.pid}'"
         return BusyError(f"{workspace.root} is held by {who}", f"wait for it{end}")
     return BusyError(

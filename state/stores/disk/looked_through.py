@@ -1,8 +1,8 @@
-"""Looked through: digests of texts that the rules for secrets have found nothing in, so that nobody asks them twice.
+"""Looked through: digests of texts in which the secret rules found nothing, so that they need not be checked again.
 
-Reading the rules takes longer than all else that a session start does, and what it gives an agent was looked through
-when it was noted, dreamt, or given before. The file lies among what is temporary: a forgetting drops it. Digests that
-other rules, or other settings, have made count for nothing.
+Loading the rules takes longer than the rest of a session start, and the texts that it shows were checked when they
+were noted, dreamt or shown before. The file is among the temporary ones, so a forgetting deletes it. Digests made
+with other rules or settings are ignored.
 """
 
 import os
@@ -15,12 +15,12 @@ from state.secrets.policy import NOUNS, Redaction
 from state.stores.disk.workspace import Workspace
 
 MOST = 4_000
-"""More digests than this, and the file is begun anew."""
+"""With more digests than this, the file is begun anew."""
 _DIGEST_CHARACTERS = 24
 
 
 class LookedThrough:
-    """Knows in which texts of one workspace these rules have found no secret."""
+    """Remembers in which texts of one workspace these rules found no secret."""
 
     def __init__(self, workspace: Workspace, redaction: Redaction) -> None:
         self._path = workspace.checkpoints / "looked_through"
@@ -45,9 +45,9 @@ class LookedThrough:
         return shown
 
     def keep(self, *texts: str) -> None:
-        """Write down which texts hold none: those found so far, and these, of which the caller knows it.
+        """Save the texts without secrets: those found so far, and these, which the caller has checked.
 
-        It is not synced, and a failure is passed over: such a text is looked through again.
+        The file is not synced and failures are ignored: such texts are merely checked again.
         """
         rows = [*self._new, *map(_digest, texts)]
         self._new = []
@@ -66,7 +66,7 @@ class LookedThrough:
 
 @cache
 def _rules() -> tuple[tuple[str, int, int], ...]:
-    """Return what tells these rules from those of another release: each of their files with its size and its time."""
+    """Return what distinguishes these rules from another release's: their files with sizes and times."""
     secrets = NOUNS.parent
     folders = (secrets, secrets / "rules", secrets / "languages", secrets / "told", secrets.with_name("text"))
     files = (entry for folder in folders for entry in os.scandir(folder) if entry.is_file())
@@ -74,7 +74,7 @@ def _rules() -> tuple[tuple[str, int, int], ...]:
 
 
 def _read(path: Path, rules: str) -> set[str]:
-    """Return the rules and the digests that the file has by them; nothing of a file by other rules."""
+    """Return the file's rows, the rules' digest and those of texts; none if they were made with other rules."""
     with suppress(OSError, UnicodeDecodeError):
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
@@ -86,6 +86,7 @@ def _read(path: Path, rules: str) -> set[str]:
 
 
 def _digest(text: str) -> str:
-    # Nobody makes texts alike on purpose: who writes such a one here has the secret. `hashlib` is slow to import.
+    # No cryptographic digest is needed: whoever could write a colliding text here has the secret already. `hashlib`
+    # is slow to import.
     content = text.encode("utf-8", "surrogatepass")
     return f"{crc32(content):08x}{crc32(content[::-1]):08x}{len(content):08x}"

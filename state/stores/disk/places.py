@@ -1,7 +1,7 @@
-"""Places: where each workspace of this user lies. The folders of their states are the registry, a row in each.
+"""Places: the folders of this user's workspaces. Their state folders are the registry, with one row in each.
 
 <folder>/.dreamd                     the workspace's id, 32 hexadecimal digits
-$XDG_DATA_HOME/dreamd/<id>/place     device and inode of that folder, and its path
+$XDG_DATA_HOME/dreamd/<id>/place     device, inode and path of that folder
 """
 
 import os
@@ -22,7 +22,7 @@ _ROW = re.compile(rb"([0-9]{1,20}) ([0-9]{1,20}) (here|incoming)\n(/.*)\n", re.D
 
 
 class Place(NamedTuple):
-    """Where a workspace's folder is, and which folder that is; `incoming`: its state lies in it, and is moved out."""
+    """A workspace's folder: path and identity; `incoming` says that its state is inside it and is being moved out."""
 
     id: str
     path: Path
@@ -37,7 +37,7 @@ class Place(NamedTuple):
         return cls(number, root, status.st_dev, status.st_ino, incoming)
 
     def is_folder(self, folder: Path) -> bool:
-        """Return whether this very folder is meant, whatever its path."""
+        """Return whether this is the same folder, whatever its path."""
         with suppress(OSError):
             status = folder.stat()
             return (status.st_dev, status.st_ino) == (self.device, self.inode)
@@ -45,12 +45,12 @@ class Place(NamedTuple):
 
 
 def new_id() -> str:
-    """Return an id that no workspace has."""
+    """Return a random id for a new workspace."""
     return os.urandom(16).hex()
 
 
 def read_place(data: Path, number: str) -> Place | None:
-    """Return the row of this id; None without its state. Raises StorageError for one that is lost or damaged."""
+    """Return the place of this id; None if it has no state. Raise StorageError if the row is lost or damaged."""
     path = data / number / PLACE
     content = Disk(data).read_optional(path)
     if content is None and not path.parent.is_dir():
@@ -63,7 +63,7 @@ def read_place(data: Path, number: str) -> Place | None:
 
 
 def all_places(data: Path) -> Iterator[Place]:
-    """Yield every row, but for those that are damaged."""
+    """Yield every place, skipping damaged rows."""
     with suppress(FileNotFoundError, NotADirectoryError):
         for name in sorted(os.listdir(data)):  # noqa: PTH208 - asked for hundreds of them
             if _ID.fullmatch(name):
@@ -73,14 +73,14 @@ def all_places(data: Path) -> Iterator[Place]:
 
 
 def write_place(data: Path, place: Place) -> None:
-    """Write the row, in place of the one before."""
+    """Write the row, replacing the previous one."""
     kind = b"incoming" if place.incoming else b"here"
     row = b"%d %d %b\n%b\n" % (place.device, place.inode, kind, os.fsencode(place.path))
     Disk(data).write_atomic(data / place.id / PLACE, row)
 
 
 def id_in(folder: Path) -> str | None:
-    """Return the id that a folder says it has; None when it says nothing, or something else."""
+    """Return the id in a folder's .dreamd file; None if there is none or it is anything else."""
     try:
         fd = os.open(folder / STATE_FOLDER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
@@ -96,6 +96,6 @@ def id_in(folder: Path) -> str | None:
 
 
 def write_id(workspace: Workspace) -> None:
-    """Write the workspace's id into its folder, unless it says so already."""
+    """Write the workspace's id into its folder, unless it is there already."""
     if id_in(workspace.root) != workspace.state.name:
         Disk(workspace.root).write_atomic(workspace.root / STATE_FOLDER, f"{workspace.state.name}\n".encode(), 0o644)

@@ -1,19 +1,19 @@
-"""Stamp: tells without opening a file whether it has changed."""
+"""Stamp: tells whether a file has changed without opening it."""
 
 import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Two writes within a tick of the kernel's clock leave one time behind, and file systems count in up to two seconds.
+# Two writes within a tick of the kernel's clock share one time, and file systems have a resolution of up to 2 s.
 _DOUBTFUL_NS = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Which file it is, how long, and when it was last written (ns since the epoch).
+    """A file's identity, size and time of last writing (ns since the epoch).
 
-    The time of the last change (ctime) is left out: SQLite sets the owner of its log whenever it opens it.
+    The change time (ctime) is left out, because SQLite sets the owner of its log whenever it opens it.
     """
 
     device: int
@@ -23,9 +23,9 @@ class Stamp:
 
     @classmethod
     def of(cls, path: str) -> "Stamp | None":
-        """Return that of the file or folder at this path, links followed; None without one, or for an empty file.
+        """Return the stamp of the file or folder at this path, following links; None if it is missing or empty.
 
-        SQLite makes an empty log beside a database, and removes it.
+        Empty files count as missing because SQLite creates and removes an empty log beside a database.
         """
         try:
             status = os.stat(path)  # noqa: PTH116 - asked for hundreds of workspaces at once
@@ -37,5 +37,5 @@ class Stamp:
 
 
 def is_settled(stamps: Sequence[Stamp | None], at_ns: int) -> bool:
-    """Return whether what is written from this moment on shows in these stamps, which were taken after it."""
+    """Return whether any write from `at_ns` on would change these stamps, which were taken after it."""
     return all(one is None or one.written_ns + _DOUBTFUL_NS < at_ns for one in stamps)

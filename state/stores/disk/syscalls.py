@@ -1,4 +1,4 @@
-"""System: the calls to the kernel that change the disk, and their errors as advice to a person."""
+"""System: the system calls that change the disk, and their errors as advice to a person."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from state.errors import NotFoundError, ReadOnlyError, StorageError
 
-# What a kernel or a file system answers that lacks renameat2, one of its flags, or hard links.
+# Errors of a kernel or file system that lacks renameat2, one of its flags, or hard links.
 NO_SUCH_CALL = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP)
 _RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
@@ -34,14 +34,14 @@ class System:
         os.rename(source, target)  # noqa: PTH104 - beside its siblings
 
     def exchange(self, one: Path, other: Path, /) -> None:
-        """Swap two names at once (Linux, renameat2). OSError with one of NO_SUCH_CALL where that is impossible."""
+        """Swap two names atomically (Linux, renameat2). Raise OSError with one of NO_SUCH_CALL if unsupported."""
         _renameat2(one, other, _RENAME_EXCHANGE)
 
     def link(self, source: Path, target: Path, /) -> None:
         os.link(source, target)
 
     def rename_new(self, source: Path, target: Path, /) -> None:
-        """Rename, but raise FileExistsError when the target exists (Linux, renameat2)."""
+        """Rename, but raise FileExistsError if the target exists (Linux, renameat2)."""
         _renameat2(source, target, _RENAME_NOREPLACE)
 
     def unlink(self, path: Path) -> None:
@@ -52,7 +52,7 @@ class System:
 
 
 def _renameat2(source: Path, target: Path, flags: int) -> None:
-    import ctypes  # 5 ms that only a commit pays
+    import ctypes  # takes 5 ms, which only a commit pays
 
     library = ctypes.CDLL(None, use_errno=True)
     if not hasattr(library, "renameat2"):
@@ -77,7 +77,7 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 _FORBIDDING = (errno.EROFS, errno.EACCES, errno.EPERM)
 _SANDBOX = "in an agent's sandbox note over MCP (working_memory_note), which is outside of it"
-# What an error of the kernel means to a person, and what to do.
+# What a kernel error means to a person, and what to do.
 _MEANINGS = {
     errno.ENOSPC: ("the disk is full", "free some space and try again"),
     errno.EDQUOT: ("the disk quota is used up", "free some space and try again"),
@@ -96,17 +96,17 @@ def _explained(error: OSError, path: Path) -> tuple[str, str]:
 
 
 def access_to(path: Path) -> str:
-    """Return what gives this user access there: to what is another user's no change of its mode does."""
+    """Return advice for a permission error: chmod for own files, a folder of one's own for others'."""
     while True:
         try:
             owner = path.stat().st_uid
             break
-        except OSError:  # it is not there, or what is above it keeps it from being seen
+        except OSError:  # it does not exist, or a parent hides it
             path = path.parent
     if owner == os.geteuid():
         folder = path if os.path.isdir(path) else path.parent  # noqa: PTH112 - Path.is_dir may raise here
         rights = f"give this user the folder (chmod u+rwx '{folder}') and the file (chmod u+rw)"
-        # Where the rights allow it, what forbids it is around this process.
+        # If the permissions allow it, something around this process forbids it.
         is_allowed = os.access(folder, os.W_OK) and os.access(path, os.R_OK | os.W_OK)
         return f"{_SANDBOX}; else {rights}" if is_allowed else rights
     return (
@@ -120,5 +120,5 @@ def _user(number: int) -> str:
 
     try:
         return pwd.getpwuid(number).pw_name
-    except KeyError:  # another machine's
+    except KeyError:  # a user of another machine
         return str(number)

@@ -1,4 +1,4 @@
-"""User folder: where what is a user's own is kept, out of reach of any workspace."""
+"""User folder: where a user's own files are kept, out of reach of any workspace."""
 
 import stat
 from collections.abc import Mapping
@@ -9,23 +9,23 @@ from state.errors import ConfigError, NotFoundError, StorageError
 from state.stores.disk.syscalls import storage_errors
 
 DAEMONS_OWN = ("DREAMD_", "NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_")
-"""Beginnings of the variables that no program gets: the daemon's token and settings, and what systemd told it."""
+"""Prefixes of variables that no program inherits: the daemon's token and settings, and what systemd passed to it."""
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:
-    """$XDG_STATE_HOME/dreamd, else ~/.local/state/dreamd. Raises ConfigError when there is no home folder."""
+    """Return $XDG_STATE_HOME/dreamd, or ~/.local/state/dreamd. Raise ConfigError without a home folder."""
     named = environment.get("XDG_STATE_HOME", "")
     return (Path(named) if named.startswith("/") else home(environment) / ".local" / "state") / "dreamd"
 
 
 def data_folder(environment: Mapping[str, str]) -> Path:
-    """$XDG_DATA_HOME/dreamd, else ~/.local/share/dreamd. Raises ConfigError when there is no home folder."""
+    """Return $XDG_DATA_HOME/dreamd, or ~/.local/share/dreamd. Raise ConfigError without a home folder."""
     named = environment.get("XDG_DATA_HOME", "")
     return (Path(named) if named.startswith("/") else home(environment) / ".local" / "share") / "dreamd"
 
 
 def home(environment: Mapping[str, str]) -> Path:
-    """$HOME, else the home folder that the system knows. Raises ConfigError when there is none."""
+    """Return $HOME, or the home folder that the system knows. Raise ConfigError if there is none."""
     named = environment.get("HOME", "")
     if named.startswith("/"):
         return Path(named)
@@ -38,16 +38,16 @@ def home(environment: Mapping[str, str]) -> Path:
 
 
 def make_private_folder(path: Path) -> None:
-    """Make the folder, and those above it that are missing, open to their owner alone.
+    """Create the folder and its missing parents, accessible to their owner only.
 
-    One that is there is left as it is. Raises StorageError when others could put files of theirs into it.
+    An existing folder is left as it is. Raise StorageError if others can put files into it.
     """
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     for folder in reversed(missing):
         try:
             with storage_errors(folder), suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
-        except NotFoundError as error:  # as below /proc
+        except NotFoundError as error:  # for example below /proc
             raise StorageError(f"{folder}: no folder can be made there", "name another one") from error
     with storage_errors(path):
         if not path.is_dir():

@@ -11,11 +11,11 @@ from state.stores.disk.syscalls import System, storage_errors
 STATE_FOLDER = ".dreamd"
 SCRATCH = "memory/scratch.md"
 DISPLACED = ".scratch.md.*.displaced"
-"""Beside it, what it was before it was written anew."""
+"""Former scratch.md files, beside the current one."""
 
 
 class _Within:
-    """A path of a workspace: this name below one of its two folders."""
+    """A path of a workspace: a name below one of its two folders."""
 
     def __init__(self, folder: str, name: str) -> None:
         self._folder, self._name = folder, name
@@ -35,33 +35,33 @@ class _Folders(NamedTuple):
 class Workspace(_Folders):
     """The paths of a workspace; both folders are absolute and free of symbolic links.
 
-    `state`: the folder of all that is obeyed. It is the user's own; from `root` only text is read.
+    `state` holds all that dreamd obeys, and belongs to the user; from `root` dreamd only reads text.
     """
 
     __slots__ = ()
 
     document = _Within("root", "MEMORY.md")
     backup = _Within("root", "MEMORY.md.seed-backup")  # MEMORY.md as it was before its first dream
-    genome = _Within("root", "GENOME.md")  # constraints of the owner's
-    scratch = _Within("root", SCRATCH)  # the pending notes, as agents see them; what is appended here is one
+    genome = _Within("root", "GENOME.md")  # the owner's constraints
+    scratch = _Within("root", SCRATCH)  # the pending notes, as agents see them; appended text becomes a note
     economics = _Within("root", "memory/economics.json")  # the feed of The Niche
 
     database = _Within("state", "state.db")
-    index = _Within("state", "index")  # type: ignore[assignment]  # what is made again from state.db: vectors.db and ChromaDB
-    inbox = _Within("state", "inbox.md")  # where a note is acknowledged
-    checkpoints = _Within("state", "checkpoints")  # of the dreams that are under way
-    copies = _Within("state", "copies")  # of state.db, verified
-    lock = _Within("state", "lock")  # whose lock makes a process the owner
+    index = _Within("state", "index")  # type: ignore[assignment]  # rebuilt from state.db: vectors.db and ChromaDB
+    inbox = _Within("state", "inbox.md")  # where notes are acknowledged
+    checkpoints = _Within("state", "checkpoints")  # of dreams under way
+    copies = _Within("state", "copies")  # verified copies of state.db
+    lock = _Within("state", "lock")  # its lock makes a process the owner
     fence = _Within("state", "fence")  # the number of the last owner
     history = _Within("state", "history")  # an older dreamd's records of versions
-    segments = _Within("state", "segments")  # where an older dreamd kept what dreams took of the log
+    segments = _Within("state", "segments")  # where an older dreamd kept the notes that dreams took in
 
     def disk(self, system: System | None = None) -> Disk:
-        """Return the disk on which both folders are changed."""
+        """Return a disk for changing both folders."""
         return Disk(self.root, system, self.state)
 
     def inside(self, name: str) -> Path:
-        """Return the path of that name below the root. Raises UsageError when it, or a link in it, leads out."""
+        """Return the path of this name below the root. Raise UsageError if it, or a link in it, leads out."""
         if "\0" in name:
             raise UsageError(f"{name!r} is no file name", "leave out the NUL")
         real = Path(os.path.realpath(self.root / name))
@@ -71,18 +71,18 @@ class Workspace(_Folders):
 
 
 def contained(folder: Path) -> Workspace:
-    """Return the workspace with its state inside its own folder, as a fleet's workers and imports keep theirs.
+    """Return the workspace whose state is inside its own folder, as in a fleet's workers and imports.
 
-    For folders in which nobody else can put anything.
+    Use it only for folders in which nobody else can write.
     """
     root = Path(os.path.realpath(folder))
     return Workspace(root, root / STATE_FOLDER)
 
 
 def init_workspace(workspace: Workspace) -> Workspace:
-    """Make the folders of the workspace that are missing, and return it; doing it again is harmless.
+    """Create the missing folders of the workspace, and return it; doing it again is harmless.
 
-    The state is open to its owner alone. Raises UsageError when a file has the folder's name, StorageError when the
+    Only the owner can access the state. Raise UsageError if the folder's name is taken by a file, StorageError if the
     folder cannot be written.
     """
     root = workspace.root
@@ -98,7 +98,7 @@ def init_workspace(workspace: Workspace) -> Workspace:
 
 
 def is_read_only(folder: Path) -> bool:
-    """Return whether the folder's file system is read-only, for this process at least."""
+    """Return whether the folder's file system is read-only, at least for this process."""
     try:
         return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
     except OSError:

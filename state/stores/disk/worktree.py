@@ -1,4 +1,4 @@
-"""Worktree: of a linked git worktree, the main checkout of its repository. No git runs: its few files are read."""
+"""Worktree: find the main checkout of a linked git worktree by reading git's few small files, without running git."""
 
 import os
 import stat
@@ -10,13 +10,13 @@ _LINK = ".git"
 _MOST_WORKTREES = 500
 _LONGEST_LINE = 4_200  # PATH_MAX and a few words
 LONGEST_FILE = 64 * 1024**2
-"""Of the files of a repository none is read that is longer; the index of a million files is not."""
+"""Longer files of a repository are not read; the index of a million files is shorter."""
 
 
 class Worktree(NamedTuple):
     """A linked worktree: its folder, its repository (git's common dir), and the folder of the main checkout.
 
-    `main` is None for a repository without one: a bare repository, or that of a submodule. All paths are real ones.
+    `main` is None if there is none: for a bare repository, or a submodule's. All paths are real ones.
     """
 
     top: Path
@@ -25,7 +25,7 @@ class Worktree(NamedTuple):
 
 
 class Checkout(NamedTuple):
-    """A checkout: its folder, its own git directory (which has the index), and the one that all worktrees share."""
+    """A checkout: its folder, its own git directory (with the index), and the one shared by all worktrees."""
 
     top: Path
     own: Path
@@ -33,7 +33,7 @@ class Checkout(NamedTuple):
 
 
 def checkout_of(folder: Path) -> Checkout | None:
-    """Return the checkout that a folder is in; None without one, and for a `.git` that may lead to another's."""
+    """Return the checkout that contains a folder; None without one, or if its `.git` may lead to somebody else's."""
     for above in (folder, *folder.parents):
         link = above / _LINK
         if not os.path.lexists(link):
@@ -49,10 +49,10 @@ def checkout_of(folder: Path) -> Checkout | None:
 
 
 def worktree_at(folder: Path) -> Worktree | None:
-    """Return the linked worktree whose top this folder is, free of links; None where it is anything else.
+    """Return the linked worktree whose top is this folder, a real path; None if it is anything else.
 
-    A `.git` file alone may say what it likes: the repository that it names has to name this very folder as its
-    worktree. Nothing is waited for, and nothing raises.
+    A `.git` file alone proves nothing: the repository that it names must name this very folder as its worktree.
+    Nothing blocks and nothing raises.
     """
     own = _pointed(folder)
     if own is None or own.parent.name != "worktrees":
@@ -60,16 +60,16 @@ def worktree_at(folder: Path) -> Worktree | None:
     repository, common, back = own.parent.parent, _line(own / "commondir"), _line(own / "gitdir")
     if not common or not back or os.path.realpath(own / common) != str(repository):
         return None
-    link = own / back  # an absolute path stands for itself
+    link = own / back  # an absolute path replaces `own`
     if link.name != _LINK or os.path.realpath(link.parent) != str(folder):
         return None
-    # A bare repository beside its worktrees is that of the folder around it, if that has a `.git` that says so.
+    # A bare repository beside its worktrees belongs to its parent folder if a `.git` file there names it.
     is_main = repository.name == _LINK or _pointed(repository.parent) == repository
     return Worktree(folder, repository, repository.parent if is_main else None)
 
 
 def repository_top(folder: Path) -> Path | None:
-    """Return the top of the main checkout of a folder's repository; of a linked one without, its own top."""
+    """Return the top of the main checkout of a folder's repository; without one, the top of the linked checkout."""
     for above in (folder, *folder.parents):
         if os.path.lexists(above / _LINK):
             tree = worktree_at(above)
@@ -78,7 +78,7 @@ def repository_top(folder: Path) -> Path | None:
 
 
 def worktrees_of(main: Path) -> tuple[Path, ...]:
-    """Return the tops of the linked worktrees of a main checkout, ordered by name; a few hundred at most."""
+    """Return the tops of the linked worktrees of a main checkout, ordered by name; at most 500."""
     repository = _pointed(main) or main / _LINK
     try:
         with os.scandir(repository / "worktrees") as entries:
@@ -91,23 +91,23 @@ def worktrees_of(main: Path) -> tuple[Path, ...]:
 
 
 def _pointed(folder: Path) -> Path | None:
-    """Return where the `.git` file of a folder points to; None without one."""
+    """Return where the `.git` file of a folder points; None if there is no such file."""
     word, _, name = _line(folder / _LINK).partition(": ")
     return Path(os.path.realpath(folder / name)) if word == "gitdir" and name else None
 
 
 def _line(file: Path) -> str:
-    """Return the one line of a small regular file; "" of anything else."""
+    """Return the only line of a small regular file; "" for anything else."""
     line = content_of(file, _LONGEST_LINE).rstrip(b"\r\n")
     return "" if b"\n" in line or b"\0" in line else os.fsdecode(line)
 
 
 def content_of(file: Path, longest: int = LONGEST_FILE) -> bytes:
-    """Return all of a regular file, nothing of a longer one or of anything else.
+    """Return the content of a regular file; empty if it is longer than `longest` or anything else.
 
-    A link is not followed, a FIFO not waited for, and nothing raises.
+    It follows no link, waits for no FIFO and raises nothing.
     """
-    if not 0 < size_of(file) <= longest:  # most are folders, and no device is to be opened
+    if not 0 < size_of(file) <= longest:  # most are folders, and devices must not be opened
         return b""
     try:
         fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -122,7 +122,7 @@ def content_of(file: Path, longest: int = LONGEST_FILE) -> bytes:
 
 
 def size_of(file: Path) -> int:
-    """Return how long a regular file is; 0 for anything else."""
+    """Return the size of a regular file; 0 for anything else."""
     try:
         status = os.lstat(file)
     except (OSError, ValueError):

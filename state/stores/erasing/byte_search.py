@@ -1,8 +1,8 @@
-"""Byte search: looks for what was forgotten in the bytes of every file, whatever form it has there.
+"""Byte search: looks for forgotten texts in the bytes of every file, in whatever form they may be there.
 
-A file is read as text, in UTF-8 and in UTF-16 and with its escapes read, and searched as every text is. In SQLite's
-files nothing says where a value ends: there the words are looked for as bytes, whatever stands between them, also as
-a part of longer ones. What is more in such a file than in a copy of its rows is left over in some page.
+A file is read as text, in UTF-8 and UTF-16 and with escapes decoded, and searched like any text. In SQLite's files
+nothing marks where a value ends, so the words are searched as bytes, whatever is between them, and even inside longer
+words. If such a file has more occurrences than a copy of its rows, the rest is left over in some page.
 """
 
 import re
@@ -15,14 +15,14 @@ from state.forgetting.known import RUN_WORDS, Target, known_of
 from state.stores.disk.disk import opened
 
 _BLOCK, _REACH = 8 << 20, 1 << 16
-_MANY = 48  # so many needles are looked for one by one
+_MANY = 48  # up to this many needles are searched one by one
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([nrtbf\"\\/]))")
 _GAPS = re.compile(rb"[\x00-/:-@\[-`{-\x7f]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """Where occurrences are left after a forgetting, how many, and why. `owners`: in a file that is not dreamd's."""
+    """Occurrences left after a forgetting: where, how many, and why. `owners`: in a file that is not dreamd's."""
 
     place: str
     count: int
@@ -31,7 +31,7 @@ class Residue:
 
 
 class Patterns:
-    """What is searched for. `surfaces` are texts with the targets: they show how words are spelt."""
+    """What is searched for. `surfaces` are texts that contain the targets, and so show how words are spelt."""
 
     def __init__(self, targets: Iterable[Target], surfaces: Iterable[str] = ()) -> None:
         self.targets = tuple(targets)
@@ -47,20 +47,20 @@ class Patterns:
             if words
         }
         self._needles = tuple(b" ".join(window) for window in windows)
-        # The first and the last word may be a part of a longer one.
+        # Only whole words in the middle are compared: the first and the last may be part of a longer word.
         self._middles = {window[1:-1] for window in windows} if len(windows) > _MANY else set()
 
     def count(self, content: bytes, *, loose: bool = False, most: int | None = None) -> int:
-        """Return how often the targets occur in these bytes, counting to `most`; `loose`: as bytes alone."""
+        """Count the targets in these bytes, up to `most`; `loose` compares bytes only, for SQLite's files."""
         if loose:
-            # Of UTF-16 every other byte is the letter.
+            # In UTF-16 every other byte is an ASCII letter.
             found = sum(map(self._count_bytes, (content, content[::2], content[1::2])))
         else:
             found = sum(len(self._known.found(text)) for text in _texts(content))
         return found if most is None else min(found, most)
 
     def count_file(self, path: Path, *, loose: bool = False, most: int | None = None) -> tuple[int, int]:
-        """Return how often the targets occur in this file, read piece by piece; and how many bytes were read."""
+        """Count the targets in this file, reading it block by block; also return how many bytes were read."""
         found = size = 0
         with opened(path) as file:
             kept = b""
@@ -82,7 +82,7 @@ class Patterns:
 
 
 def _texts(content: bytes) -> Iterator[str]:
-    """Yield these bytes as texts: each as it stands there, and with the escapes of JSON read."""
+    """Yield these bytes decoded as text, plain and with JSON's escapes decoded."""
     encodings = ("utf-16-le", "utf-16-be") if b"\0" in content else ()
     for text in (content.decode("utf-8", "replace"), *(content.decode(one, "replace") for one in encodings)):
         yield text
@@ -91,7 +91,7 @@ def _texts(content: bytes) -> Iterator[str]:
 
 
 def _spellings(text: str) -> Iterator[bytes]:
-    """Yield the text as bytes, in every case and form that its letters may have."""
+    """Yield the text as bytes, in every case and normalisation form."""
     for normal in {unicodedata.normalize(form, text) for form in ("NFC", "NFD")} | {text}:
         for one in {normal, normal.lower(), normal.upper(), normal.title()}:
             yield one.encode("utf-8", "surrogatepass").lower()

@@ -1,6 +1,6 @@
-"""File erasure: takes forgotten texts out of MEMORY.md and the rest of the state folder, but for the log of notes.
+"""File erasure: removes forgotten texts from MEMORY.md and the state folder, except the log of notes.
 
-Every step may be cut off anywhere and repeated. A file is replaced as a whole, or deleted.
+Every step may be interrupted and repeated. A file is replaced as a whole, or deleted.
 """
 
 import json
@@ -22,15 +22,15 @@ from state.stores.history.bootstraps import holds_receipts_alone
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.leave_receipt import RECEIPTS, path_of
 
-# A copy that was put aside is one whatever its first bytes say now.
+# Copies of databases that were put aside are recognised by name, whatever their first bytes are now.
 _DATABASE = re.compile(r"state\.db|.*-(?:wal|shm|journal)$")
 SQLITE = b"SQLite format 3\0"
 
 
 def erase_document(disk: Disk, path: Path, erasure: Erasure) -> None:
-    """Erase the targets from MEMORY.md (or its backup).
+    """Erase the targets from MEMORY.md or its backup.
 
-    A save at the moment of the swap is kept, erased. Raises DocumentError for a file that is no text.
+    A save in the instant of the swap is kept, and erased too. Raise DocumentError if the file is not text.
     """
     change_text(disk, path, lambda content: _erased(content, path, erasure), _joined, "forget again")
 
@@ -50,19 +50,19 @@ def _joined(current: bytes, taken_out: bytes) -> bytes:
 
 
 def has_receipts_alone(disk: Disk, path: Path) -> bool:
-    """Return whether this is the file of receipts of bootstraps, with dreamd's own words alone."""
+    """Return whether this is the file of bootstrap receipts and holds nothing but dreamd's own words."""
     return path.name == RECEIPTS and holds_receipts_alone(disk.read_optional(path) or b"")
 
 
 def database_files(workspace: Workspace) -> tuple[Path, ...]:
-    """Return state.db and what SQLite keeps beside it."""
+    """Return state.db and the files that SQLite keeps beside it."""
     return tuple(workspace.database.with_name(f"state.db{end}") for end in SIDES)
 
 
 def all_files(workspace: Workspace, inbox: NoteInbox) -> Iterator[Path]:
-    """Yield every file in which dreamd writes, and those that it was writing beside MEMORY.md and scratch.md.
+    """Yield every file that dreamd writes, including temporary ones beside MEMORY.md and scratch.md.
 
-    Of the state folder all but the one that says where the workspace's folder is.
+    The state folder is included except the file that says where the workspace's folder is.
     """
     for path in (workspace.document, workspace.backup, workspace.scratch, *inbox.displaced().values()):
         if path.is_file():
@@ -75,7 +75,7 @@ def all_files(workspace: Workspace, inbox: NoteInbox) -> Iterator[Path]:
 
 
 def others(workspace: Workspace, disk: Disk) -> list[Path]:
-    """Return those of these files that nothing else erases."""
+    """Return the files that no other step of a forgetting erases."""
     inbox = NoteInbox(workspace, disk)
     known = {*database_files(workspace), workspace.document, workspace.backup, workspace.lock, workspace.fence}
     known |= {*inbox.files(), *(path for path in (path_of(workspace),) if has_receipts_alone(disk, path))}
@@ -90,7 +90,7 @@ def others(workspace: Workspace, disk: Disk) -> list[Path]:
 def erase_other(disk: Disk, path: Path, erasure: Erasure, patterns: Patterns) -> None:
     """Erase the targets from any other file. A database that holds them is deleted.
 
-    So is a temporary file of a process that ended, whatever it holds: nobody waits for it, dreamd is alone here.
+    Temporary files are always deleted: their process has ended, because dreamd is alone here.
     """
     content = disk.read_bytes(path)
     is_database = content.startswith(SQLITE) or _DATABASE.match(path.name)
@@ -101,7 +101,7 @@ def erase_other(disk: Disk, path: Path, erasure: Erasure, patterns: Patterns) ->
 
 
 def blank_text(content: bytes, erasure: Erasure) -> bytes:
-    """Return a text of unknown form without the targets: JSON value by value, any other one word by word."""
+    """Return a text of unknown format without the targets: JSON value by value, anything else blanked by words."""
     text = content.decode("utf-8", "surrogateescape")
     try:
         is_json = isinstance(json.loads(text), dict | list)
@@ -115,7 +115,7 @@ def blank_text(content: bytes, erasure: Erasure) -> bytes:
 
 
 def empty_folder(disk: Disk, folder: Path) -> None:
-    """Delete everything in the folder (of a link, the link)."""
+    """Delete everything in the folder; links are deleted themselves."""
     with storage_errors(folder):
         for path in sorted(below(folder), reverse=True):
             if path.is_dir() and not path.is_symlink():

@@ -1,7 +1,7 @@
-"""Intent: the targets of a forgetting in progress, stored until it ends, so that it is resumed after a crash.
+"""Intent: the targets of a forgetting in progress, stored until it ends so that it resumes after a crash.
 
-Beside it, the receipts of past forgettings (figures and a salted digest, never the text), and the list of what stays
-forgotten. The tombstones of a text are many hashes; those that were written in one forgetting are one entry of it.
+With it are the receipts of past forgettings (figures and a salted digest, never the text) and the list of what stays
+forgotten. A text has many tombstones; all that were written in one forgetting are one entry of that list.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ def intend(connection: sqlite3.Connection, erasure: Erasure) -> None:
 
 
 def intended(connection: sqlite3.Connection) -> Erasure | None:
-    """Return the forgetting that was begun and has not ended."""
+    """Return the unfinished forgetting; None if there is none."""
     value = Meta(connection).get(INTENTION)
     if value is None:
         return None
@@ -53,25 +53,25 @@ def intended(connection: sqlite3.Connection) -> Erasure | None:
 
 
 def is_unfinished(connection: sqlite3.Connection) -> bool:
-    """Return whether a forgetting was begun and has not ended."""
+    """Return whether a forgetting has begun but not ended."""
     return Meta(connection).get(INTENTION) is not None
 
 
 def finish(connection: sqlite3.Connection) -> None:
-    """End the forgetting: delete what was stored of it."""
+    """End the forgetting: delete its stored intent."""
     with transaction(connection):
         Meta(connection).remove(INTENTION)
 
 
 def digest(connection: sqlite3.Connection, targets: Iterable[Target]) -> str:
-    """Return a salted digest of what was forgotten: it says whether two were the same, and nothing else."""
+    """Return a salted digest of the forgotten texts, which reveals only whether two forgettings were the same."""
     words = "\0".join(" ".join(target.words) for target in targets)
     salt = bytes.fromhex(Meta(connection).get(SALT) or "")
     return hmac.digest(salt, f"receipt\0{words}".encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:16]
 
 
 def keep_receipt(connection: sqlite3.Connection, at: datetime, digest: str, figures: Mapping[str, int | str]) -> None:
-    """Store the receipt of a forgetting, with its figures."""
+    """Store the receipt of a forgetting with its figures."""
     with transaction(connection):
         known = [one for one in receipts(connection) if one["at"] != to_text(at)]
         kept = [*known, {"at": to_text(at), "digest": digest, **figures}][-_MOST_DONE:]
@@ -79,16 +79,16 @@ def keep_receipt(connection: sqlite3.Connection, at: datetime, digest: str, figu
 
 
 def receipts(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Return the stored receipts, the latest last."""
+    """Return the stored receipts, latest last."""
     found: list[dict[str, Any]] = json.loads(Meta(connection).get(_DONE) or "[]")
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What was forgotten at a moment. `digest` names it; `whole`: a memory that a session purged, known as a whole.
+    """What was forgotten at one moment. `digest` identifies it; `whole` marks an item that a session purged.
 
-    `words` of all texts together and `cut` (sentences, words) stand in its receipt; None and "" where there is none.
+    `words` (of all texts together) and `cut` (sentences or words) come from its receipt; None and "" without one.
     """
 
     at: datetime
@@ -99,7 +99,7 @@ class Forgotten:
 
 
 def forgotten_list(connection: sqlite3.Connection) -> list[Forgotten]:
-    """Return what stays forgotten, the latest first."""
+    """Return what stays forgotten, latest first."""
     told = {one["at"]: one for one in receipts(connection)}
     rows = connection.execute(f"SELECT * FROM ({_ENTRIES}) ORDER BY at DESC, digest DESC")
     return [_entry(row, {} if row["whole"] else told.get(row["at"], {})) for row in rows]

@@ -1,8 +1,8 @@
-"""Erasure: what forgetting makes of each kind of text: prose, a line, a document, a record, the JSON of a program.
+"""Erasure: what forgetting makes of each kind of text: prose, a line, a document, a record, a program's JSON.
 
-Of a record of dreamd's a field is somebody's words, or it is not: `WORDS` names those that are. Nothing else in it is
-touched, so that no word of dreamd's is taken for the owner's. Whether a field was left out, the search of every byte
-says. Each may be applied again: what is erased stays so, everything else is as it was.
+`WORDS` names the fields of dreamd's records that hold somebody's words. Nothing else in a record is changed, so that
+dreamd's own words are not taken for the owner's; the byte search reveals a field that was left out. Every erasure may
+be repeated: what is erased stays erased, and the rest stays as it is.
 """
 
 import json
@@ -18,15 +18,15 @@ from state.document.seed import MARKER
 from state.forgetting.cutting import Cut, Span, cut_out
 from state.forgetting.known import Target, spans, without
 
-# In `meta`: what is being forgotten, until it is.
+# In `meta`: what is being forgotten, until it is done.
 INTENTION = "forgetting"
 WORDS = frozenset(
     "text figures topic keywords about old new content tombstones lifted_tombstones problems cites lines".split()
 )
-# Said beside a text: erased as a whole. And versions of MEMORY.md; JSON of which the names are the owner's too.
+# Fields beside a text, erased as a whole; versions of MEMORY.md; and JSON whose names are the owner's, too.
 _BESIDE, _DOCUMENTS = frozenset({"context", "speaker", "session"}), frozenset({"before", "after"})
 _TABLES = frozenset({"metadata", "relations", "tags"})
-# Of these the texts are prose; all others are lines of MEMORY.md, which go as a whole.
+# The texts in these fields are prose; all others are lines of MEMORY.md, which are erased as a whole.
 _PROSE = frozenset({"crystals", "evidence", "figures", "problems"})
 _FIELD = re.compile(r"[a-z][a-z0-9_]*")
 _MARKED_HEADING = "[forgotten]"
@@ -34,10 +34,10 @@ _MARKED_HEADING = "[forgotten]"
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What is to be erased: the targets, and what follows from them.
+    """What is to be erased: the targets and their consequences.
 
-    `crystals` are the ids of those that hold a target, and `gone` of those of which nothing is left; `keywords` are
-    those of the pointers that lead nowhere then.
+    `crystals` are the ids of crystals that contain a target, `gone` those of which nothing remains; `keywords` are
+    those of pointers that would lead nowhere.
     """
 
     targets: tuple[Target, ...]
@@ -47,7 +47,7 @@ class Erasure:
     gone: frozenset[str] = frozenset()
 
     def __or__(self, other: "Erasure") -> "Erasure":
-        """Return both erasures as one, cut as the other one is."""
+        """Combine both erasures, using the other's cut."""
         targets = tuple(dict.fromkeys((*self.targets, *other.targets)))
         crystals, keywords = self.crystals | other.crystals, self.keywords | other.keywords
         return Erasure(targets, other.cut, crystals, keywords, self.gone | other.gone)
@@ -59,20 +59,20 @@ class Erasure:
 
     @property
     def traceless(self) -> tuple[Target, ...]:
-        """Return the targets of which nothing may be left: those that no kept one says as well."""
+        """Return the targets that must vanish completely, because no text to be kept contains them."""
         kept = [" ".join(target.words) for target in self.targets if target.kept]
         return tuple(target for target in self.sought if not any(spans(text, (target,)) for text in kept))
 
     def holds(self, text: str) -> bool:
-        """Return whether the text holds a target."""
+        """Return whether the text contains a target."""
         return bool(spans(text, self.targets))
 
     def prose(self, text: str) -> str:
-        """Return the text without the sentences (or words) of the targets; "" when nothing remains."""
+        """Return the text without the targets' sentences (or words); "" if nothing remains."""
         return without(text, self.targets, self.cut)
 
     def line(self, text: str) -> str:
-        """Return a line of MEMORY.md without the targets: dropped whole ("") unless words alone are erased."""
+        """Return a line of MEMORY.md without the targets: "" as a whole, unless only words are erased."""
         if self.leads_nowhere(text) or (self.cut is Cut.SENTENCES and self.holds(text)):
             return ""
         return self.prose(text)
@@ -83,9 +83,9 @@ class Erasure:
         return parsed is not None and parsed[1] in self.keywords
 
     def json(self, text: str, *, has_fields: bool = False) -> str:
-        """Return JSON with the targets erased in its values, and without the names that hold one.
+        """Return JSON without the targets in its values, and without names that contain one.
 
-        Names that look like those of dreamd's fields stay if it `has_fields`. A text that is no JSON is prose.
+        With `has_fields`, names that look like dreamd's fields stay. Text that is not JSON is treated as prose.
         """
         try:
             value = json.loads(text) if text[:1] in ("{", "[") else None
@@ -111,7 +111,7 @@ class Erasure:
         return value
 
     def record(self, value: Any, name: str = "", *, lines: bool = False) -> Any:  # noqa: ANN401
-        """Return a record, or a field of one, without the targets; `lines`: its texts are lines of MEMORY.md."""
+        """Return a record, or one of its fields, without the targets; `lines`: its texts are lines of MEMORY.md."""
         lines = lines and name not in _PROSE
         if isinstance(value, str):
             return self._field(value, name, lines=lines)
@@ -123,7 +123,7 @@ class Erasure:
             return value
         left = {key: self.record(one, key, lines=lines) for key, one in value.items()}
         if left.get("source") and left.get("text") != value.get("text"):
-            left["source"]["digest"] = ""  # a trace of its text
+            left["source"]["digest"] = ""  # it would be a trace of the text
         if "guard" in left and _lacks(left["operation"], value["operation"]):
             left["operation"] = None
         return left
@@ -143,11 +143,11 @@ class Erasure:
         walked = [(one, self.record(one, name, lines=lines)) for one in value]
         if walked and isinstance(walked[0][0], str):
             return list(dict.fromkeys(new for old, new in walked if new or not old))
-        # A decision names a staged change by its place; of one, the lines say what it would have changed.
+        # Staged changes keep their places, by which decisions refer to them, and lines show what was to change.
         return [new for old, new in walked if name in ("staged", "lines") or not self._leaves(name, old, new)]
 
     def _leaves(self, name: str, old: Any, new: Any) -> bool:  # noqa: ANN401
-        """Return whether nothing of this part of a record is left."""
+        """Return whether nothing of this part of a record remains."""
         if name == "corrections":
             return old["crystal"] in self.gone
         if isinstance(old, dict) and "topic" in old:
@@ -161,12 +161,12 @@ def _lacks(new: Any, old: Any) -> bool:  # noqa: ANN401
 
 
 def _is_gone(old: Any, new: Any) -> bool:  # noqa: ANN401
-    """Return whether nothing is left of a value in a list; an inner list is a row, and each value has its place."""
+    """Return whether a value of a list is gone; an inner list is a row, which goes if any of its values does."""
     return new in ("", None) or (isinstance(old, list) and len(old) != len(new))
 
 
 def erased_document(text: str, erasure: Erasure) -> str:
-    """Return the text without the lines that hold a target, even across lines, and without the pointers that go."""
+    """Return the text without lines that hold a target, even one across lines, and without erased pointers."""
     while True:
         document = parse(text)
         found = spans(text, erasure.targets)
@@ -191,7 +191,7 @@ def _part(part: Part, at: int, found: tuple[Span, ...], erasure: Erasure, newlin
         at += len(block.raw)
         left = _block(block, here, erasure)
         if left is not None:
-            # A paragraph leaves with one of the two blank rows around it.
+            # One of the two blank rows around a removed paragraph is removed as well.
             lonely = gone and not left.raw.strip() and (not blocks or not blocks[-1].raw.strip())
             blocks.extend([] if lonely else [left])
         gone = left is None or (gone and not left.raw.strip())
@@ -204,7 +204,7 @@ def _part(part: Part, at: int, found: tuple[Span, ...], erasure: Erasure, newlin
 
 
 def _block(block: Block, here: tuple[Span, ...], erasure: Erasure) -> Block | None:
-    """Return the rest of a block; None when nothing remains. dreamd's own texts (stamp, guides) stay."""
+    """Return the rest of a block; None if nothing remains. dreamd's own texts (stamp, guides) stay."""
     if block.content and erasure.leads_nowhere(block.text):
         return None
     if not here or is_stamp(block.raw) or is_placeholder(block.raw) or MARKER in block.raw:
@@ -216,14 +216,14 @@ def _block(block: Block, here: tuple[Span, ...], erasure: Erasure) -> Block | No
 
 
 def _heading(heading: str, erasure: Erasure) -> str:
-    """Return the owner's heading without the targets; never empty, since it separates two parts."""
+    """Return the owner's heading without the targets; it is never empty, because it separates two parts."""
     marks = heading[: len(heading) - len(heading.lstrip("# \t"))]
     ending = heading[len(heading.rstrip()) :]
     return (without(heading.rstrip(), erasure.targets, Cut.WORDS) or marks + _MARKED_HEADING) + ending
 
 
 def _within(found: tuple[Span, ...], at: int, raw: str) -> tuple[Span, ...]:
-    """Return the places within this piece, which begins at `at`, counted from its beginning; only its words."""
+    """Return the spans inside this piece, relative to its beginning `at`; only those with letters or digits."""
     end = at + len(raw)
     inside = [(max(start, at) - at, min(stop, end) - at) for start, stop in found if start < end and stop > at]
     return tuple((start, stop) for start, stop in inside if any(map(str.isalnum, raw[start:stop])))

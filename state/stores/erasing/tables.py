@@ -1,8 +1,8 @@
-"""Table erasure: finds what goes from state.db (`planned`), takes it out of every table, then off the disk.
+"""Table erasure: finds what must go from state.db (`planned`), erases it from every table, then from the disk.
 
-Every text in every table is looked at, whatever table it is; only names that are dreamd's own, and those of the
-owner's files, are not. What else is in a row may follow from its text: a crystal of which something remains has
-another digest, a line keeps its place in the ledger and no word. Items come first: their ids begin with their words.
+Every text in every table is checked, except columns of dreamd's own names and of the owner's file names. Other values
+of a row may follow from its text: a crystal that keeps a rest gets another digest, a line keeps its place in the
+ledger without a word. Items come first, because their ids begin with their words.
 """
 
 import json
@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 _CHECKPOINT_SECONDS = 10.0
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.+Z-]+|[0-9a-f]{64}|\[\]|\{\}|")
-# Every other text of every table is looked at.
+# Columns with these kinds of text are not checked; all others are.
 _NAMES = (Kind.CODE, Kind.FILE)
 _REFERENCES = (
     ("crystals", "id"), ("crystals", "parents"), ("evidence", "crystal"), ("lines", "crystal"),
@@ -62,7 +62,7 @@ def planned(connection: sqlite3.Connection, targets: tuple[Target, ...], cut: Cu
 
 
 def made_from(connection: sqlite3.Connection, erasure: Erasure) -> list[str]:
-    """Return the current lines and crystals that rest on erased crystals alone, in other words."""
+    """Return the texts of current lines and crystals that rest on erased crystals alone, but have other words."""
     if not erasure.gone:
         return []
     rests: dict[str, tuple[str, set[str]]] = {}
@@ -81,7 +81,7 @@ def made_from(connection: sqlite3.Connection, erasure: Erasure) -> list[str]:
 
 
 def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Counter[str]:
-    """Erase the targets from every table; returns how many rows changed, by place. In the caller's transaction."""
+    """Erase the targets from every table; return how many rows changed, by place. In the caller's transaction."""
     changed: Counter[str] = Counter()
     connection.create_function("packed", 1, packed, deterministic=True)
     connection.create_function("unpacked", 1, unpacked, deterministic=True)
@@ -91,7 +91,7 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     changed["pointers"] += connection.execute(statement, (leading_nowhere,)).rowcount
     changed["items"] += _items(connection, erasure, now)
     layouts = layouts_of(connection)
-    for name in sorted(layouts, key=lambda name: name != "crystals"):  # whose ids stand in the others
+    for name in sorted(layouts, key=lambda name: name != "crystals"):  # first, because other tables refer to its ids
         changed[name] += _swept(connection, layouts[name], erasure, now)
     if changed["crystals"]:
         skills.expect_more(connection)
@@ -110,9 +110,9 @@ def texts(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str
 
 
 def scrub(connection: sqlite3.Connection) -> None:
-    """Rewrite the word index and the whole file, so that no free page keeps anything, and empty its log.
+    """Rewrite the full-text index and the whole file so that no free page keeps anything, and empty the log.
 
-    Raise BusyError when another process reads for longer than that takes.
+    Raise BusyError if another process keeps reading for 10 seconds.
     """
     full_text.compact(connection)
     connection.execute("VACUUM")
@@ -120,7 +120,7 @@ def scrub(connection: sqlite3.Connection) -> None:
 
 
 def empty_log(connection: sqlite3.Connection) -> None:
-    """Empty the write-ahead log. Raises BusyError."""
+    """Empty the write-ahead log. Raise BusyError."""
     deadline = time.monotonic() + _CHECKPOINT_SECONDS
     while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         if time.monotonic() > deadline:
@@ -130,7 +130,7 @@ def empty_log(connection: sqlite3.Connection) -> None:
 
 
 def _give_new_id(connection: sqlite3.Connection, old: str) -> None:
-    """Replace the id of a crystal of an older dreamd, which is a digest of its text, wherever it stands."""
+    """Replace the id of an older dreamd's crystal, which is a digest of its text, wherever it is referenced."""
     new = new_id()
     for table, column in _REFERENCES:
         is_packed = content_of(table, column).is_packed
@@ -140,7 +140,7 @@ def _give_new_id(connection: sqlite3.Connection, old: str) -> None:
 
 
 def _sessions(connection: sqlite3.Connection, erasure: Erasure) -> int:
-    """Rename each session whose id holds a target, in every table alike; returns how many."""
+    """Rename each session whose id contains a target, in all tables alike; return how many."""
     names = connection.execute("SELECT session FROM occurrences UNION SELECT id FROM sessions").fetchall()
     matching = [row[0] for row in names if erasure.holds(row[0])]
     for number, name in enumerate(matching):
@@ -153,7 +153,7 @@ def _sessions(connection: sqlite3.Connection, erasure: Erasure) -> int:
 
 
 def _items(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> int:
-    """Erase the targets from what items say; return how many said them. One of which nothing is left is purged."""
+    """Erase the targets from items; return how many contained one. Items of which nothing remains are purged."""
     store, count = Sessions(connection), 0
     for session in store.all():
         for item in store.items(session, "content <> ''"):
@@ -162,7 +162,7 @@ def _items(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> i
             count += 1
             if content := erasure.prose(item.content):
                 id_ = working_id(item.session_id, content, item.created_at)
-                id_ = f"forgotten-{key_of(session, item)}" if erasure.holds(id_) else ""  # in the name of its session
+                id_ = f"forgotten-{key_of(session, item)}" if erasure.holds(id_) else ""  # its session's name has one
                 pairs = full_text.pairs(content) if item.state == State.ARCHIVED else ""
                 store.reword(session, item, content, id_, pairs=pairs)
             else:
@@ -171,7 +171,7 @@ def _items(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> i
 
 
 def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure, now: datetime) -> int:
-    """Erase the targets from all texts of the table that are left, each as its column is marked."""
+    """Erase the targets from the table's remaining texts, each according to the kind of its column."""
     keys = table.key
     contents = {one: content_of(table.name, one) for one in table.columns}
     kinds = {one: content.kind for one, content in contents.items()}
@@ -212,7 +212,7 @@ def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure, now:
 
 
 def _erased(kind: Kind, value: Any, erasure: Erasure) -> Any:  # noqa: ANN401 - SQLite has no better type
-    """Return a value of a column of this kind without the targets."""
+    """Return a value from a column of this kind without the targets."""
     if not isinstance(value, str) or _MOMENT.fullmatch(value):
         return value
     if kind is Kind.DOCUMENT:
@@ -229,7 +229,7 @@ def _erased(kind: Kind, value: Any, erasure: Erasure) -> Any:  # noqa: ANN401 - 
 
 
 def _crystal(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, new: Row, _: datetime) -> Row:
-    """Give a crystal that has changed its new digest, and no vector; show the duplicates of one that goes."""
+    """Return a changed crystal's new digest, and drop its vector; if it goes, show its hidden duplicates."""
     left = old | new
     if (left["text"], left["context"], left["speaker"]) == (old["text"], old["context"], old["speaker"]):
         return {}
@@ -245,9 +245,9 @@ def _crystal(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, n
     is_distinct = old["speaker"] and digest == crystal_digest(Origin(origin), old["text"], old["speaker"])
     digest = crystal_digest(Origin(origin), left["text"], left["speaker"] if is_distinct else "")
     if connection.execute("SELECT 1 FROM crystals WHERE digest = ? AND key <> ?", (digest, *place)).fetchone():
-        digest = REST + new_id()  # both are compared, as any two that say the same
+        digest = REST + new_id()  # two crystals have this text now: they are compared like any two
     connection.execute("UPDATE occurrences SET digest = '' WHERE crystal = ?", place)
-    # A digest of what was noted would tell whoever guesses it; filed again, it is known by what it says then.
+    # A digest of the old note would confirm a guess of it; if the note is filed again, it gets a new digest.
     connection.execute("UPDATE notes SET digest = hex(randomblob(32)) WHERE crystal = ?", place)
     connection.execute("DELETE FROM supersessions WHERE ?1 IN (older, newer)", place)
     for queue in ("to_embed", "to_compare"):
@@ -257,7 +257,7 @@ def _crystal(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, n
 
 
 def _line(connection: sqlite3.Connection, place: tuple[Any, ...], _: Row, new: Row, __: datetime) -> Row:
-    """End a line of which nothing is left; it keeps its id, so that no other line gets it."""
+    """End a line of which nothing remains; it keeps its id, so that no other line gets it."""
     if new.get("text") != "":
         return {}
     connection.execute("DELETE FROM evidence WHERE line = ?", place)
@@ -271,7 +271,7 @@ def _version(_: sqlite3.Connection, __: tuple[Any, ...], ___: Row, new: Row, ___
 
 
 def _change(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, new: Row, now: datetime) -> Row:
-    """End the waiting of a staged change of which the text, a line, or all that it rests on is changed."""
+    """Return the outdated decision for an open change, if its text, its lines or its evidence's existence changed."""
     records = [json.loads(one["record"]) for one in (old, old | new)]
     texts = [
         (one["operation"]["text"], [line["text"] for line in one["lines"]], bool(one["evidence"])) for one in records
@@ -282,7 +282,7 @@ def _change(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, ne
     return {"decision": Decision.OUTDATED.value, "decided_at": to_text(now)}
 
 
-# What else changes in a row that changes.
+# The columns that must change with a changed row, by table.
 _FOLLOWING: Mapping[str, Callable[[sqlite3.Connection, tuple[Any, ...], Row, Row, datetime], Row]] = {
     "crystals": _crystal, "lines": _line, "versions": _version, "changes": _change,
 }  # fmt: skip

@@ -1,1 +1,1 @@
-"""The fleet in PostgreSQL: who owns which workspace, what waits for it, when it is due."""
+"""The fleet in PostgreSQL: who owns which workspace, what waits for it, and when it is due."""

@@ -29,16 +29,16 @@ KEEP_ALIVE: Mapping[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
-"""By which a connection finds out in some seconds that the other side is gone without a word."""
+"""TCP settings by which a connection notices within seconds that the other side has vanished."""
 _WAIT_SECONDS = 10.0
-# As long as nobody could connect a moment ago: a restart is waited for once, not by each request.
+# Used while a recent attempt to connect failed, so that not every request waits out a restart.
 _SHORT_WAIT_SECONDS = 1.0
 _AWAY_SECONDS = 10.0
 _REASON_SECONDS = 2
-# Longer than the server lets any statement take: who is silent for so long cannot be reached.
+# Longer than the server's limit for a statement: a server that is silent for longer is unreachable.
 _ANSWER_SECONDS = 15.0
 _PORTS = re.compile(r"[0-9,]*")
-# Of everybody who migrates at once, one does.
+# The key of the lock that lets one process migrate at a time.
 _MIGRATION_LOCK = 0x647265616D64
 
 Row = Mapping[str, Any]
@@ -46,14 +46,14 @@ T = TypeVar("T")
 
 
 class BoundedConnection(Connection[DictRow]):
-    """It is closed when the server is silent for fifteen seconds.
+    """A connection that is closed after the server was silent for fifteen seconds.
 
-    Neither the server's limits nor TCP's end that wait where something between the two takes what is sent and
-    answers to TCP itself.
+    Neither the server's limits nor TCP's end this wait if something in between accepts the data and answers TCP
+    itself.
     """
 
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
-        """Wait as psycopg does, but raise OperationalError for an answer that does not come."""
+        """Wait as psycopg does, but raise OperationalError if no answer comes."""
         until = time.monotonic() + _ANSWER_SECONDS
         try:
             return super().wait(gen, interval, _ANSWER_SECONDS if timeout is None else timeout)
@@ -65,21 +65,21 @@ class BoundedConnection(Connection[DictRow]):
 
     @property
     def is_told(self) -> bool:
-        """Return whether the server has said something unasked: that it ends this connection."""
+        """Return whether the server has sent something unasked, namely that it ends this connection."""
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
         return bool(poll.poll(0))
 
 
 class FleetDatabase:
-    """A pool of connections, for any thread. Everything raises UnreachableError while PostgreSQL is away."""
+    """A pool of connections, for any thread. All methods raise UnreachableError while PostgreSQL is unreachable."""
 
     def __init__(self, url: str, size: int = 8) -> None:
-        # It says every second that PostgreSQL is away; whoever asks is told once, by an error.
+        # The pool logs every second that PostgreSQL is unreachable; callers learn it once, from an error.
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         self.url = url
         self.statements = 0
-        """How many were asked, a transaction as one; for figures."""
+        """The number of statements so far, a transaction counting as one; for measurements."""
         self._pool = ConnectionPool(
             conninfo(url),
             connection_class=BoundedConnection,
@@ -98,35 +98,35 @@ class FleetDatabase:
     def rows(self, statement: str, values: Row | None = None) -> list[dict[str, Any]]:
         """Run one statement in a transaction of its own, and return its rows.
 
-        A connection that was found dead before the statement is replaced. Raise UnreachableError, also when nobody
-        knows whether the statement was carried out.
+        A connection found dead beforehand is replaced. Raise UnreachableError, also if it is unknown whether the
+        statement was executed.
         """
         with self._cursor() as cursor:
             cursor.execute(statement, values)
             return cursor.fetchall() if cursor.description is not None else []
 
     def row(self, statement: str, values: Row | None = None) -> dict[str, Any] | None:
-        """Run one statement as `rows` does, and return its first row; None without one."""
+        """Run one statement as `rows` does, and return its first row; None if there is none."""
         return next(iter(self.rows(statement, values)), None)
 
     def all(self, kind: type[T], statement: str, values: Row | None = None) -> list[T]:
-        """Run one statement as `rows` does, and return its rows as values, which have a field for each column."""
+        """Run one statement as `rows` does, and return its rows as values of a class with a field per column."""
         return [kind(**row) for row in self.rows(statement, values)]
 
     @contextmanager
     def transaction(self) -> Iterator[Cursor[DictRow]]:
-        """Give a cursor whose statements are committed together at the end of the context."""
+        """Yield a cursor whose statements are committed together at the end of the context."""
         with self._cursor() as cursor, cursor.connection.transaction():
             yield cursor
 
     def now(self) -> datetime:
-        """Return PostgreSQL's time, by which all of the fleet goes."""
+        """Return PostgreSQL's time, the clock of the whole fleet."""
         [row] = self.rows("SELECT clock_timestamp() AS now")
         now: datetime = row["now"]
         return now
 
     def require_schema(self) -> None:
-        """Raise ConfigError unless the schema is of this version; for a wrong password at once."""
+        """Raise ConfigError unless the schema is of this version; a wrong password is reported at once."""
         refused = _away(self.url, reason) if (reason := _reason(self.url)) is not None else None
         if isinstance(refused, ConfigError):
             raise refused
@@ -150,9 +150,9 @@ class FleetDatabase:
         self._pool.close(timeout=1.0)
 
     def _check(self, connection: BoundedConnection) -> None:
-        """Raise when the server has ended this connection. Its socket tells: nobody is asked.
+        """Raise if the server has ended this connection, judging by its socket without asking the server.
 
-        With it go the others: the pool would try them one by one, with pauses between.
+        Then drop all other connections as well: the pool would try them one by one, with pauses between.
         """
         if connection.is_told:
             try:
@@ -174,7 +174,7 @@ class FleetDatabase:
                 yield cursor
         except PoolTimeout as error:
             reason = _reason(self.url)
-            if reason is not None:  # all connections may be taken as well
+            if reason is not None:  # otherwise all connections may just be in use
                 self._away_until = time.monotonic() + _AWAY_SECONDS
             raise _away(self.url, reason or error) from error
         except PoolClosed as error:
@@ -182,7 +182,7 @@ class FleetDatabase:
 
 
 class Statements:
-    """What is asked of the database about one thing."""
+    """A group of statements about one subject, run on a fleet's database."""
 
     def __init__(self, database: FleetDatabase) -> None:
         self._database = database
@@ -190,7 +190,7 @@ class Statements:
 
 @contextmanager
 def explained_errors(url: str) -> Iterator[None]:
-    """Raise errors of PostgreSQL at this address as ours, but for those of the pool."""
+    """Turn errors of PostgreSQL at this address into ours, except those of the pool."""
     try:
         yield
     except (PoolTimeout, PoolClosed):
@@ -209,9 +209,9 @@ def explained_errors(url: str) -> Iterator[None]:
 
 
 def open_session(url: str, name: str, idle_seconds: float) -> BoundedConnection:
-    """Open a connection of this name, which PostgreSQL ends by itself when it is idle for so long.
+    """Open a connection with this name, which PostgreSQL ends when it is idle for `idle_seconds`.
 
-    Raise UnreachableError, and ConfigError for a PostgreSQL before 14, which cannot do that.
+    Raise UnreachableError, or ConfigError if PostgreSQL is older than 14 and cannot do that.
     """
     options = f"{_OPTIONS} -c idle_session_timeout={idle_seconds:g}s"
     with explained_errors(url):
@@ -226,14 +226,14 @@ def open_session(url: str, name: str, idle_seconds: float) -> BoundedConnection:
 
 
 def conninfo(url: str) -> str:
-    """Return the address as psycopg wants it. Raise ConfigError, which shows nothing of it, for a wrong one."""
+    """Return the valid address for psycopg. Raise ConfigError, which reveals nothing of it, for an invalid one."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         raise ConfigError(
             "fleet.database is no address of PostgreSQL", "it is like postgresql://user@host:5432/dreamd"
         ) from None
-    # So it looks when a password holds one of the characters that end it.
+    # A password with an unescaped delimiter leads to such parts.
     if "@" in f"{parts.get('dbname', '')}{parts.get('host', '')}" or not _PORTS.fullmatch(str(parts.get("port", ""))):
         raise ConfigError(
             "fleet.database is no address of PostgreSQL: its port is no number, or its database has an '@'",
@@ -251,12 +251,12 @@ def named(url: str) -> str:
 
 
 def storable(text: str) -> str:
-    """Return the text as PostgreSQL can hold it: U+FFFD for NUL and for halves of characters."""
+    """Return the text as PostgreSQL can store it: with U+FFFD for NUL and for lone surrogates."""
     return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _reason(url: str) -> Exception | None:
-    """Return why no connection is made, which the pool keeps for itself."""
+    """Return why no connection can be made, which the pool does not report."""
     try:
         psycopg.connect(url, connect_timeout=_REASON_SECONDS).close()
     except psycopg.Error as error:
@@ -283,10 +283,10 @@ def _away(url: str, error: Exception) -> DreamdError:
 
 
 def migrate(url: str, mark: str) -> int:
-    """Make the tables, or bring them to this version, and return it. Doing it again is harmless.
+    """Create the tables or bring them to this version, and return it. Doing it again is harmless.
 
-    `mark`: the fleet's, if it is made now. Raise UnreachableError, and ConfigError for a newer schema, for tables of
-    somebody else's, and for a user who may not make tables; then nothing is changed.
+    `mark` identifies the fleet if it is created now. Raise UnreachableError, or ConfigError for a newer schema, for
+    tables that belong to others, and for a user who may not create tables; then nothing is changed.
     """
     with explained_errors(url), psycopg.connect(conninfo(url), row_factory=dict_row, **KEEP_ALIVE) as connection:
         try:

@@ -1,4 +1,4 @@
-"""Figures: how the whole fleet stands, as values and the statements that read them."""
+"""Figures: the state of the whole fleet, as values and the statements that read them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,10 +6,10 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The workspaces by how they stand at `at`, PostgreSQL's time.
+    """The numbers of workspaces by their state at `at`, PostgreSQL's time.
 
-    `due`: nobody has queued their job yet, the oldest of them since `lag_seconds`. `queued`: their job waits
-    for a process, the oldest since `queued_seconds`. `running`: a living process has it. `failing`: it failed last.
+    `due`: their job is not queued yet, the oldest since `lag_seconds`. `queued`: their job waits for a process, the
+    oldest since `queued_seconds`. `running`: a living process owns them. `failing`: their last job failed.
     """
 
     at: datetime
@@ -26,9 +26,9 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class InboxFigures:
-    """What was acknowledged and is in no generation yet, of so many workspaces.
+    """How much is acknowledged but in no generation yet, and in how many workspaces.
 
-    The oldest note is so since `oldest_seconds`: the end of a session without a note before waits for the next one.
+    `oldest_seconds` is the age of the oldest note. Session ends do not count: without a note, they wait for the next.
     """
 
     waiting: int
@@ -38,7 +38,7 @@ class InboxFigures:
 
 @dataclass(frozen=True, slots=True)
 class SpentToday:
-    """What a tenant, or all of them (tenant ""), has spent since the day began (UTC)."""
+    """What a tenant, or all of them (tenant ""), have spent since the day began (UTC)."""
 
     tenant: str
     dreams: int
@@ -49,7 +49,7 @@ class SpentToday:
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """A workspace whose jobs fail: how often in a row, with what, and when it is tried again."""
+    """A workspace with failing jobs: failures in a row, the last problem, and when it is tried again."""
 
     tenant: str
     workspace: str
@@ -61,7 +61,7 @@ class Failing:
 
 @dataclass(frozen=True, slots=True)
 class Removing:
-    """What was closed and is not deleted yet; the oldest since `oldest_seconds`."""
+    """What was closed but not deleted yet; the oldest since `oldest_seconds`."""
 
     tenants: int
     workspaces: int
@@ -86,7 +86,7 @@ SELECT count(*) AS waiting, count(DISTINCT i.workspace) AS workspaces,
     {_SECONDS.format("min(i.at) FILTER (WHERE i.kind = 'note')")} AS oldest_seconds
 FROM inbox i JOIN workspaces w ON w.id = i.workspace AND w.removed_at IS NULL WHERE i.taken_at IS NULL
 """
-# All tenants together come first, then those that it has cost the most.
+# The total of all tenants comes first, then the tenants, those with the highest cost first.
 SPENT = """
 SELECT CASE WHEN grouping(s.tenant) = 1 THEN '' ELSE min(t.name) END AS tenant,
     coalesce(sum(s.dreams), 0)::bigint AS dreams, coalesce(sum(s.calls), 0)::bigint AS calls,
@@ -101,7 +101,7 @@ SELECT (SELECT count(*) FROM tenants WHERE removed_at IS NOT NULL) AS tenants,
     {_SECONDS.format("least(min(w.removed_at), (SELECT min(removed_at) FROM tenants))")} AS oldest_seconds
 FROM workspaces w JOIN tenants t ON t.id = w.tenant WHERE w.removed_at IS NOT NULL
 """
-# Those that failed most often first.
+# Those with the most failures come first.
 FAILING = """
 SELECT t.name AS tenant, w.name AS workspace, 'ws-' || w.id AS handle, w.failures, w.problem, w.due_at
 FROM workspaces w JOIN tenants t ON t.id = w.tenant

@@ -1,4 +1,4 @@
-"""Inbox: notes and ends of sessions that are acknowledged, until a generation holds them."""
+"""Inbox: acknowledged notes and session ends, kept until a generation contains them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,17 +10,17 @@ from state.fleet import Generation, InboxRow
 from state.stores.fleet.database import FleetDatabase, Statements, storable
 
 KEPT_DAYS = 7
-"""For so long a key is known after its row was taken."""
+"""A key stays known for this long after its row was taken."""
 KEY_CHARACTERS = 255
-"""An index takes no more."""
+"""The longest key that fits into an index."""
 _SWEPT_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What is to be put into the inbox of a workspace; the same key again is the same arrival.
+    """What is to be put into a workspace's inbox; the same key again is the same arrival.
 
-    `body` is JSON. Raises UsageError for a key or a body that no row can hold.
+    `body` is JSON. Raise UsageError for a key or body that no row can hold.
     """
 
     workspace: int
@@ -39,23 +39,23 @@ class Arrival:
 
     @property
     def digest(self) -> bytes:
-        """By which the same key with another text is told."""
+        """Return a digest that reveals whether a key comes again with another text."""
         return hashlib.sha256(f"{self.kind}\0{self.body}".encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """How an arrival was put: its row's id and time. `same`: with this text, though it may have been there before."""
+    """How an arrival was put: its row's id and time. `same`: the row has this text, whether it is new or not."""
 
     id: int
     at: datetime
     same: bool
 
 
-# What is put makes the workspace due: the end of a session now, a note after a while, in which others may come; where
-# jobs have failed the next one waits. A job that is queued takes the moment away, its end brings it nearer alone:
-# what comes meanwhile is looked at after it. The workspaces' rows are locked in the order of their ids, and the
-# tenants' counts in that of theirs: of two batches one waits for the other.
+# Putting makes the workspace due: at once for the end of a session, after a while for a note, because others may
+# come; failing workspaces keep their later time. While a job is queued there is no due time, so any arrival sets one,
+# and is looked at after that job. The rows of workspaces, and of the tenants' counts, are locked in the order of
+# their ids, so that concurrent batches wait for each other instead of deadlocking.
 _PUT = """
 WITH given AS (
     SELECT * FROM unnest(%(workspaces)s::bigint[], %(kinds)s::text[], %(keys)s::text[], %(digests)s::bytea[],
@@ -90,17 +90,17 @@ ORDER BY g.place
 
 
 class Inbox(Statements):
-    """The inboxes of all workspaces. Raises UnreachableError while PostgreSQL is away."""
+    """The inboxes of all workspaces. Methods raise UnreachableError while PostgreSQL is unreachable."""
 
     def __init__(self, database: FleetDatabase, wait: timedelta = timedelta(0)) -> None:
-        """`wait`: so long after a note its workspace is due."""
+        """Set `wait`, the time after a note at which its workspace is due."""
         super().__init__(database)
         self._wait = wait
 
     def put(self, arrivals: Sequence[Arrival]) -> list[Arrived | None]:
-        """Put all of them, durably when this returns; for each what became of it, None when its workspace is gone.
+        """Put all arrivals durably; return the result for each, None if its workspace is gone.
 
-        Should nobody know whether they were put (UnreachableError), putting them again with their keys is safe.
+        After UnreachableError nobody knows whether they were put; putting them again with the same keys is safe.
         """
         rows = self._database.rows(
             _PUT,
@@ -120,15 +120,15 @@ class Inbox(Statements):
                 unseen.append(row["place"] - 1)
             else:
                 answers[row["place"] - 1] = Arrived(row["id"], row["at"], row["same"])
-        # A row that another put while this waited is seen by neither: the next statement gives it.
+        # A row that another call put while this one waited is invisible to this statement; the next one returns it.
         if unseen:
             for place, answer in zip(unseen, self.put([arrivals[place] for place in unseen]), strict=True):
                 answers[place] = answer
         return answers
 
     def moment(self, workspace: int) -> tuple[Generation, list[InboxRow]]:
-        """Return the workspace's generation now, and what waits and is not in it. Raise NotFoundError."""
-        # One statement sees one moment.
+        """Return the workspace's generation and the waiting rows that it does not contain. Raise NotFoundError."""
+        # A single statement, so that it sees one snapshot.
         rows = self._database.rows(
             "SELECT w.generation, w.key AS made, i.id, i.kind, i.key, i.body, i.at FROM workspaces w"
             " LEFT JOIN inbox i ON i.workspace = w.id AND i.taken_at IS NULL"
@@ -141,7 +141,7 @@ class Inbox(Statements):
         return generations[0], [InboxRow(**row) for row in rows if row["id"] is not None]
 
     def waiting(self, workspace: int) -> list[InboxRow]:
-        """Return what waits for the workspace, by id; a lower id may still come after a higher one."""
+        """Return what waits for the workspace, by id; a lower id may still appear after a higher one."""
         return self.moment(workspace)[1]
 
     def notes_this_minute(self, tenant: int) -> int:
@@ -154,9 +154,9 @@ class Inbox(Statements):
         return int(row["notes"]) if row else 0
 
     def set_aside(self, rows: Sequence[int]) -> None:
-        """Take these rows out of the way, and keep them as they are: nobody can read them, or only a newer dreamd.
+        """Set these rows aside unchanged, because they are unreadable or only a newer dreamd can read them.
 
-        A forgetting empties them, for nobody knows what they hold.
+        A forgetting empties them, because their content is unknown.
         """
         self._database.rows(
             "UPDATE inbox SET taken_at = 'infinity' WHERE id = ANY(%(rows)s::bigint[]) AND taken_at IS NULL",
@@ -164,7 +164,7 @@ class Inbox(Statements):
         )
 
     def sweep(self) -> int:
-        """Forget keys and counts that are older than they need to be; return how many."""
+        """Delete keys and counts that are no longer needed; return how many keys."""
         gone = self._database.rows(
             "WITH old AS (DELETE FROM arrivals WHERE minute < statement_timestamp() - interval '1 hour')"
             " DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE taken_at < statement_timestamp()"

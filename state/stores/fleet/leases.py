@@ -1,10 +1,10 @@
 """Leases: which processes live, which of them holds a workspace, and the one statement that commits a generation.
 
-A process lives as long as its session with PostgreSQL, which ends it when the process dies, and when it says nothing
-for fifteen seconds: because it hangs, or the line is cut. A lease is the holder's name in the workspace's row, for as
-long as that process lives. The fence is the generation: a commit stands if the workspace still has the one from which
-it went out. Who was displaced may commit as long as nobody else has, which harms nobody: what the new holder made of
-the same generation is then refused.
+A process lives as long as its session with PostgreSQL, which ends when the process dies or is silent for fifteen
+seconds, because it hangs or the connection is cut. A lease is the holder's id in the workspace's row, valid while
+that process lives. The generation is the fence: a commit succeeds only if the workspace still has the generation that
+it started from. A displaced holder may commit as long as nobody else has, which is harmless: the new holder's commit
+on the same generation is then refused.
 """
 
 import threading
@@ -29,9 +29,9 @@ from state.stores.fleet.database import (
 )
 
 ALIVE_SECONDS = 15.0
-"""After so long a silence PostgreSQL ends a session; whoever wants the workspaces of its process may take them."""
+"""PostgreSQL ends a session after this long a silence; then others may take the workspaces of its process."""
 HEARTBEAT_SECONDS = 5.0
-# Whether a commit stands is asked until PostgreSQL says it, for so long.
+# For this long PostgreSQL is asked again whether a commit succeeded.
 _PATIENCE = Retrying(
     stop=stop_after_delay(20.0), wait=wait_fixed(0.5), retry=retry_if_exception_type(UnreachableError), reraise=True
 )
@@ -42,7 +42,7 @@ _PATIENCE = Retrying(
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a process says of itself: what it holds and dreams; `problem`: why it can do nothing now."""
+    """What a process reports about itself: workspaces owned and dreaming; `problem` is why it cannot work now."""
 
     owned: int = 0
     dreaming: int = 0
@@ -51,7 +51,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process as the status shows it. `alive`: its session is there."""
+    """A process as the status shows it. `alive`: it has a session."""
 
     id: UUID
     kind: str
@@ -85,7 +85,7 @@ UPDATE workspaces w SET owner = NULL FROM owned WHERE w.id = owned.id AND w.owne
 
 @dataclass
 class Session:
-    """The session by which one process lives; `address`: where others reach it. Any thread may call."""
+    """The session by which one process lives; others reach the process at `address`. Thread-safe."""
 
     database: FleetDatabase
     id: UUID
@@ -101,15 +101,15 @@ class Session:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether PostgreSQL has ended the session since the last word, as far as its socket tells."""
+        """Return whether PostgreSQL has ended the session since the last beat, as far as the socket shows."""
         connection = self._connection
         return connection is not None and not connection.closed and connection.is_told
 
     def beat(self, condition: Condition = Condition()) -> datetime:
-        """Say that the process lives, and return PostgreSQL's time.
+        """Report that the process lives, and return PostgreSQL's time.
 
-        Where the session has ended another one begins: what nobody has taken meanwhile is still the process's own.
-        Raise UnreachableError.
+        If the session has ended, begin another one: workspaces that nobody has taken meanwhile still belong to the
+        process. Raise UnreachableError.
         """
         with self._lock:
             try:
@@ -127,25 +127,25 @@ class Session:
         return now
 
     def drain(self) -> None:
-        """Have nothing more given to the process. Raise UnreachableError."""
+        """Stop new work from being given to the process. Raise UnreachableError."""
         self.database.rows("UPDATE processes SET draining = true WHERE id = %(id)s", {"id": self.id})
 
     def end(self) -> None:
-        """End in order: the row goes, and what the process held is free at once. Raise UnreachableError."""
+        """End cleanly: delete the row and free what the process held at once. Raise UnreachableError."""
         try:
             self.database.rows(_END, {"id": self.id})
         finally:
             self.drop()
 
     def drop(self) -> None:
-        """Close the session without a word, as the death of the process does."""
+        """Close the session without notice, as if the process had died."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
 
 def processes(database: FleetDatabase) -> list[Process]:
-    """Return every process that is known, also those that died in the last hour."""
+    """Return every known process, including those that died in the last hour."""
     return database.all(
         Process,
         "SELECT id, kind, address, host, version, slots, started_at, draining, owned, dreaming, problem,"
@@ -159,7 +159,7 @@ def processes(database: FleetDatabase) -> list[Process]:
 
 
 class HeldElsewhereError(NotKeptError):
-    """Another process holds the workspace, at this address; without one, it is about to change hands."""
+    """Another process holds the workspace, at `address`; if that is empty, it is about to change hands."""
 
     def __init__(self, handle: str, address: str) -> None:
         super().__init__(f"{handle} is held by another process", "ask that one")
@@ -168,10 +168,10 @@ class HeldElsewhereError(NotKeptError):
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What a holder commits: the next generation, the inbox rows that are in it, and what the schedule is to know.
+    """What a holder commits: the next generation, the inbox rows in it, and facts for the schedule.
 
-    `due_in`: after how long it wants a job; None: when something comes. `dreams`: of a dream that has ended
-    with it (0: it counts as none); None: no dream has. `erased`: older generations hold what was forgotten.
+    `due_in` is the time until it wants a job (None: when something arrives). `dreams` is the count for a dream that
+    ended with it (0: it does not count), None if no dream ended. `erased`: older generations hold forgotten text.
     """
 
     generation: Generation
@@ -201,8 +201,8 @@ SELECT p.id, coalesce(p.address, '') AS address FROM workspaces w LEFT JOIN livi
 WHERE w.id = %(id)s AND w.removed_at IS NULL
 """
 
-# What comes while a job is queued makes the workspace due: that is kept, though this statement may not see what came.
-# A problem may quote what is forgotten, and what was set aside may hold it.
+# An arrival during a queued job makes the workspace due; that time is kept, although this statement may not see the
+# arrival. A problem may quote forgotten text, and rows set aside may hold it.
 _COMMIT = """
 WITH held AS (
     UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s,
@@ -262,12 +262,12 @@ WHERE id = %(id)s AND removed_at IS NULL
 
 
 class Leases(Statements):
-    """The leases of all workspaces. Raises UnreachableError while PostgreSQL is away."""
+    """The leases of all workspaces. Methods raise UnreachableError while PostgreSQL is unreachable."""
 
     def take(self, workspace: int, owner: UUID) -> Lease:
-        """Hold the workspace from now on.
+        """Take the lease of the workspace.
 
-        Raise HeldElsewhereError when another living process does, or `owner` is dead; NotFoundError when it is gone.
+        Raise HeldElsewhereError if another living process has it or `owner` is dead, NotFoundError if it is gone.
         """
         row = self._database.row(_TAKE, {"id": workspace, "owner": owner})
         if row is not None:
@@ -279,16 +279,17 @@ class Leases(Statements):
         raise HeldElsewhereError(handle, holder["address"] if holder["id"] != owner else "")
 
     def held(self, owner: UUID) -> set[int]:
-        """Return the workspaces that are there and that this process holds."""
+        """Return the existing workspaces that this process holds."""
         rows = self._database.rows(
             "SELECT id FROM workspaces WHERE owner = %(owner)s AND removed_at IS NULL", {"owner": owner}
         )
         return {row["id"] for row in rows}
 
     def waiting(self, lease: Lease) -> list[InboxRow]:
-        """Return what waits in the workspace's inbox, by id; a lower id may still come after a higher one.
+        """Return what waits in the workspace's inbox, by id; a lower id may still appear after a higher one.
 
-        Raise HeldElsewhereError when somebody else has taken the workspace: what this holder has of it is old.
+        Raise HeldElsewhereError if somebody else has taken the workspace, because this holder's copy is then
+        outdated.
         """
         rows = self._database.rows(_WAITING, {"id": lease.place.id, "owner": lease.owner})
         if not rows:
@@ -298,16 +299,16 @@ class Leases(Statements):
     def commit(self, lease: Lease, commit: Commit) -> Lease:
         """Make this the workspace's generation, and return the lease with it.
 
-        Raise FencedError when another one was committed since: nothing of the commit stands. Raise UnreachableError
-        when nobody knows whether it stands: PostgreSQL did not say so in time, or others committed after an answer
-        was lost.
+        Raise FencedError if another one was committed since: nothing of this commit is written. Raise
+        UnreachableError if the result is unknown: PostgreSQL did not answer in time, or others committed after an
+        answer was lost.
         """
         wanted, before = commit.generation, lease.generation
         values = {**asdict(commit), **asdict(commit.spent), **asdict(wanted), "taken": list(commit.taken)}
         values |= {"id": lease.place.id, "before": before.number, "before_key": before.key}
         asking = _PATIENCE.copy()
         now = asking(self._committed, values)
-        if now == wanted:  # perhaps by a statement whose answer was lost
+        if now == wanted:  # possibly by an earlier try whose answer was lost
             return replace(lease, generation=wanted)
         if now.number > wanted.number and asking.statistics["attempt_number"] > 1:
             raise UnreachableError(
@@ -321,36 +322,36 @@ class Leases(Statements):
         )
 
     def _committed(self, values: Mapping[str, Any]) -> Generation:
-        """Commit, and return the workspace's generation then: another one when that is refused."""
-        # The second waits for a statement that is still carried out; one that comes later is refused like the first.
+        """Commit, and return the workspace's generation afterwards; it is another one if the commit was refused."""
+        # The second statement waits for a commit still in progress; one that arrives later is refused like the first.
         row = self._database.row(_COMMIT, values) or self._database.row(
             "SELECT generation, key FROM workspaces WHERE id = %(id)s FOR SHARE", values
         )
         return Generation(row["generation"], row["key"]) if row is not None else Generation()
 
     def charge(self, lease: Lease, spent: Spend) -> bool:
-        """Count what a dream cost before it is committed, whoever holds the workspace: it is spent.
+        """Count what a dream cost before it is committed, whoever holds the workspace, because it is spent.
 
-        Return whether nobody else has taken the workspace.
+        Return whether this holder still has the workspace.
         """
         values = {"id": lease.place.id, "owner": lease.owner, **asdict(spent)}
         return bool(self._database.rows(_CHARGE, values))
 
     def release(self, lease: Lease) -> None:
-        """Hold the workspace no more."""
+        """Release the workspace."""
         self._database.rows(
             "UPDATE workspaces SET owner = NULL, dreaming_at = NULL WHERE id = %(id)s AND owner = %(owner)s",
             {"id": lease.place.id, "owner": lease.owner},
         )
 
     def take_away(self, workspace: int) -> None:
-        """Have nobody hold the workspace; who does finds out at its next step, and commits nothing more."""
+        """Remove the workspace's holder, who finds out at its next step and commits nothing more."""
         self._database.rows("UPDATE workspaces SET owner = NULL WHERE id = %(id)s", {"id": workspace})
 
     def settle(self, workspace: int, due_in: timedelta | None, *, done: bool = True) -> None:
-        """Note that a job of the workspace is done, or could not be now; it wants another one after `due_in`."""
+        """Record that a job of the workspace is done, or not possible now; it wants another one after `due_in`."""
         self._database.rows(_SETTLE, {"id": workspace, "due_in": due_in, "done": done})
 
     def settle_failed(self, workspace: int, problem: str) -> None:
-        """Note that a job of the workspace has failed; each failure in a row doubles the wait for the next."""
+        """Record that a job of the workspace failed; each failure in a row doubles the wait for the next job."""
         self._database.rows(_SETTLE_FAILED, {"id": workspace, "problem": storable(problem)[:500]})

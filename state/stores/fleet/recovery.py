@@ -1,6 +1,6 @@
-"""Recovery of the registry: rows that are behind the object store are brought up to it, rows that are lost are made.
+"""Recovery of the registry: brings rows that are behind the object store up to it, and creates lost rows.
 
-No row is ever given a lower generation.
+No row ever gets a lower generation.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from state.stores.fleet.database import Statements
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A workspace as the registry knows it. `closed`: it, or its tenant, is being removed."""
+    """A workspace in the registry. `closed`: it, or its tenant, is being removed."""
 
     place: Place
     generation: Generation
@@ -23,7 +23,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Newer:
-    """The generation that a row is to be brought up to, with the bytes of its files, and when it was made."""
+    """The generation that a row is to be brought up to, with its size in bytes and its time."""
 
     generation: Generation
     size: int
@@ -61,7 +61,7 @@ ON CONFLICT DO NOTHING RETURNING id
 
 
 class Recovery(Statements):
-    """The registry, for who recovers it. Raises UnreachableError while PostgreSQL is away."""
+    """The registry during a recovery. Methods raise UnreachableError while PostgreSQL is unreachable."""
 
     def rows(self) -> dict[int, Row]:
         """Return every workspace, by its number."""
@@ -75,17 +75,17 @@ class Recovery(Statements):
         }
 
     def bring_up(self, place: Place, newer: Newer, taken: Sequence[int]) -> bool:
-        """Bring the row up to this generation, which holds the inbox rows `taken`.
+        """Bring the row up to this generation, which contains the inbox rows `taken`.
 
-        Return False when it has a higher one, or is gone.
+        Return False if the row has a higher one, or is gone.
         """
         values = {"id": place.id, **asdict(newer), **asdict(newer.generation), "taken": list(taken)}
         return self._database.row(_RAISE, values) is not None
 
     def make(self, place: Place) -> None:
-        """Make the row, without a generation, and its tenant's if that is lost too.
+        """Create the row without a generation, and its tenant's row if that is lost too.
 
-        Raise ConflictError when another workspace or tenant has the number or the name.
+        Raise ConflictError if another workspace or tenant has the number or the name.
         """
         values = asdict(place)
         with self._database.transaction() as cursor:
@@ -99,7 +99,7 @@ class Recovery(Statements):
                     raise ConflictError(otherwise, "its objects stay as they are")
 
     def pass_numbers(self, tenants: Iterable[int], workspaces: Iterable[int]) -> None:
-        """Give new tenants and workspaces numbers above these: the store has objects under them."""
+        """Give new tenants and workspaces numbers above these, under which the store has objects."""
         for table, numbers in (("tenants", tenants), ("workspaces", workspaces)):
             self._database.rows(
                 f"SELECT setval(pg_get_serial_sequence('dreamd.{table}', 'id'), greatest(%(most)s,"

@@ -1,6 +1,7 @@
 """Registry of the fleet in PostgreSQL: tenants, their tokens, and their workspaces.
 
-What is to be removed is closed first: nothing of it is given out any more. Its row goes last, so it is found again.
+What is to be removed is closed first, so that nothing of it is given out. Its row goes last, so that an interrupted
+removal is found again.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ _SWEPT_AT_ONCE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class TenantFacts:
-    """A tenant, with how many workspaces it has and what today has cost it."""
+    """A tenant with its number of workspaces and what it has used today."""
 
     tenant: Tenant
     created_at: datetime
@@ -51,16 +52,16 @@ GROUP BY t.id ORDER BY t.name
 
 
 def quotas_of(stored: Mapping[str, Any]) -> Quotas:
-    """Return quotas as they are stored, without what a newer dreamd has added."""
+    """Decode stored quotas, ignoring any that a newer dreamd has added."""
     known = {field.name for field in fields(Quotas)}
     return Quotas(**{name: value for name, value in stored.items() if name in known})
 
 
 class Tenants(Statements):
-    """The tenants of the fleet. Raises UnreachableError while PostgreSQL is away."""
+    """The tenants of the fleet. Methods raise UnreachableError while PostgreSQL is unreachable."""
 
     def add(self, name: str, quotas: Quotas = Quotas()) -> Tenant:  # noqa: B008 - a frozen value
-        """Make a tenant. Raise UsageError for a name that none may have, ConflictError for one that is taken."""
+        """Create a tenant. Raise UsageError for an invalid name, ConflictError for one that is taken."""
         row = self._database.row(
             "INSERT INTO tenants (name, quotas) VALUES (%(name)s, %(quotas)s) ON CONFLICT DO NOTHING RETURNING id",
             {"name": require_name("tenant", name), "quotas": json.dumps(asdict(quotas))},
@@ -70,7 +71,7 @@ class Tenants(Statements):
         return Tenant(row["id"], name, quotas)
 
     def find(self, name: str) -> Tenant:
-        """Return the tenant of this name. Raise NotFoundError."""
+        """Return the tenant with this name. Raise NotFoundError."""
         row = self._database.row(
             "SELECT id, quotas FROM tenants WHERE name = %(name)s AND removed_at IS NULL", {"name": storable(name)}
         )
@@ -79,14 +80,14 @@ class Tenants(Statements):
         return Tenant(row["id"], name, quotas_of(row["quotas"]))
 
     def set_quotas(self, tenant: Tenant, quotas: Quotas) -> None:
-        """Give the tenant these quotas from now on."""
+        """Set the tenant's quotas."""
         self._database.rows(
             "UPDATE tenants SET quotas = %(quotas)s WHERE id = %(id)s",
             {"id": tenant.id, "quotas": json.dumps(asdict(quotas))},
         )
 
     def all(self) -> list[TenantFacts]:
-        """Return every tenant, by name; also those whose removal is not finished."""
+        """Return every tenant by name, including those whose removal is unfinished."""
         return [
             TenantFacts(Tenant(row.pop("id"), row.pop("name"), quotas_of(row.pop("quotas"))), **row)
             for row in self._database.rows(_TENANTS)
@@ -110,7 +111,7 @@ class TokenFacts:
 
 
 class Tokens(Statements):
-    """The tokens of tenants. Raises UnreachableError while PostgreSQL is away."""
+    """The tokens of tenants. Methods raise UnreachableError while PostgreSQL is unreachable."""
 
     def add(
         self,
@@ -120,7 +121,7 @@ class Tokens(Statements):
         workspaces: Sequence[str] = (),
         expires_at: datetime | None = None,
     ) -> str:
-        """Make a token and return it as its bearer shows it, this once. Raise UsageError and ConflictError."""
+        """Create a token; return the text that its bearer shows, only this once. Raise UsageError, ConflictError."""
         require_name("token", name)
         if not rights:
             raise UsageError("a token without rights is good for nothing", f"name some of {', '.join(Right)}")
@@ -144,7 +145,7 @@ class Tokens(Statements):
         return f"dreamd_{identity}_{secret}"
 
     def authenticate(self, shown: str) -> Token | None:
-        """Return what this token allows now; None when it is none, has expired or was revoked."""
+        """Return what this token allows now; None if it is invalid, expired or revoked."""
         match = TOKEN.fullmatch(shown)
         if match is None:
             return None
@@ -161,7 +162,7 @@ class Tokens(Statements):
         return Token(row["id"], tenant, row["name"], rights, tuple(row["workspaces"]), row["expires_at"])
 
     def all(self, tenant: Tenant) -> list[TokenFacts]:
-        """Return the tokens of a tenant, by name, revoked ones too."""
+        """Return the tokens of a tenant by name, including revoked ones."""
         return self._database.all(
             TokenFacts,
             "SELECT id, name, rights, workspaces, created_at, expires_at, revoked_at FROM tokens"
@@ -170,7 +171,7 @@ class Tokens(Statements):
         )
 
     def revoke(self, tenant: Tenant, name: str) -> None:
-        """Revoke the token; a process that remembers it refuses it within ten seconds. Raise NotFoundError."""
+        """Revoke the token; a process that has it cached refuses it within ten seconds. Raise NotFoundError."""
         row = self._database.row(
             "UPDATE tokens SET revoked_at = coalesce(revoked_at, clock_timestamp())"
             " WHERE tenant = %(tenant)s AND name = %(name)s RETURNING id",
@@ -226,7 +227,7 @@ FROM workspaces w JOIN tenants t ON t.id = w.tenant
 WHERE w.tenant = %(tenant)s AND w.removed_at IS NULL
 """
 
-# Of a tenant's workspaces those with these names, or without any name all.
+# The tenant's workspaces with these names, or all of them if no name is given.
 _NAMED = "(%(names)s::text[] = '{}' OR w.name = ANY(%(names)s::text[]))"
 
 _USE = f"""
@@ -242,13 +243,13 @@ GROUP BY s.dreams, s.tokens, s.usd
 
 
 class Places(Statements):
-    """The workspaces of the fleet. Raises UnreachableError while PostgreSQL is away."""
+    """The workspaces of the fleet. Methods raise UnreachableError while PostgreSQL is unreachable."""
 
     def add(self, tenant: Tenant, name: str) -> Place:
-        """Make a new, empty workspace. Raise UsageError, ConflictError when the name is taken, QuotaError."""
+        """Create an empty workspace. Raise UsageError, ConflictError if the name is taken, QuotaError."""
         values = {"tenant": tenant.id, "name": require_name("workspace", name)}
         with self._database.transaction() as cursor:
-            # Of all who add at once each sees what the others have added.
+            # The lock makes concurrent calls see each other's new workspaces.
             cursor.execute(
                 "SELECT quotas FROM tenants WHERE id = %(tenant)s AND removed_at IS NULL FOR NO KEY UPDATE", values
             )
@@ -273,7 +274,7 @@ class Places(Statements):
         return Place(made["id"], tenant.id, tenant.name, name)
 
     def find(self, tenant: int, name: str) -> PlaceFacts:
-        """Return the workspace of this tenant and name. Raise NotFoundError."""
+        """Return the tenant's workspace with this name. Raise NotFoundError."""
         row = self._database.row(
             f"{_FACTS} AND w.name = %(name)s AND t.removed_at IS NULL", {"tenant": tenant, "name": storable(name)}
         )
@@ -282,13 +283,13 @@ class Places(Statements):
         return _facts(row)
 
     def all(self, tenant: int, after: str = "", most: int = 1_000, names: Sequence[str] = ()) -> list[PlaceFacts]:
-        """Return at most so many workspaces of a tenant, by name, those after this one; with `names` these alone."""
+        """Return at most `most` workspaces of a tenant, by name, after `after`; with `names` only these."""
         values = {"tenant": tenant, "after": storable(after), "most": most, "names": list(names)}
         statement = f"{_FACTS} AND w.name > %(after)s AND {_NAMED} ORDER BY w.name LIMIT %(most)s"
         return [_facts(row) for row in self._database.rows(statement, values)]
 
     def use(self, tenant: int, names: Sequence[str] = ()) -> TenantUse:
-        """Return what the tenant uses, and has; with `names` of its workspaces these alone."""
+        """Return what the tenant has and uses; with `names`, count only these workspaces."""
         [use] = self._database.all(TenantUse, _USE, {"tenant": tenant, "names": list(names)})
         return use
 
@@ -309,7 +310,7 @@ def _facts(row: dict[str, Any]) -> PlaceFacts:
 
 # ------------------------------------------------------------------- removals
 
-# Of a whole tenant the workspace is 0.
+# The workspace number 0 stands for a whole tenant.
 _CLOSE = (
     """
     UPDATE tenants SET removed_at = coalesce(removed_at, clock_timestamp())
@@ -365,7 +366,7 @@ SELECT (SELECT count(*) FROM tenants WHERE id = %(tenant)s AND %(workspace)s = 0
     (SELECT count(*) FROM procrastinate_jobs WHERE queueing_lock IN (SELECT 'ws-' || id FROM w)) AS jobs
 """
 
-# Each is looked for when it is twice as old as the last time, by one process of all.
+# Each entry is due again at twice its age, and one process of all takes it.
 _ERASED = """
 UPDATE erased e SET due_at = clock_timestamp() + (clock_timestamp() - e.at)
 FROM (SELECT ctid FROM erased WHERE due_at <= clock_timestamp() ORDER BY due_at LIMIT 1000 FOR UPDATE SKIP LOCKED) d
@@ -375,7 +376,7 @@ WHERE e.ctid = d.ctid RETURNING e.tenant, e.workspace, e.kept, e.at
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What was removed (a workspace, or with number 0 a whole tenant), or forgotten up to the generation `kept`."""
+    """What was removed (a workspace, or a whole tenant if its number is 0), or forgotten before generation `kept`."""
 
     tenant: int
     workspace: int
@@ -384,10 +385,10 @@ class Erased:
 
 
 class Removals(Statements):
-    """Tenants and workspaces on their way out: closed, then without objects, then without rows."""
+    """Tenants and workspaces being removed: first closed, then without objects, then without rows."""
 
     def close(self, what: Tenant | Place) -> datetime:
-        """Give out nothing of it from now on, and return since when; whoever holds something of it is fenced.
+        """Stop giving out anything of it, and return since when; current holders are fenced.
 
         Raise NotFoundError.
         """
@@ -401,26 +402,26 @@ class Removals(Statements):
         return at
 
     def closed(self) -> list[Tenant | Place]:
-        """Return what was closed and is still there: tenants, and workspaces of the others."""
+        """Return what is closed but still there: tenants, and workspaces of other tenants."""
         tenants = "SELECT id, name FROM tenants WHERE removed_at IS NOT NULL ORDER BY id"
         return [*self._database.all(Tenant, tenants), *self._database.all(Place, _CLOSED)]
 
     def drop(self, what: Tenant | Place) -> None:
-        """Delete every row of what was closed."""
+        """Delete every row of something closed."""
         with self._database.transaction() as cursor:
             for statement in _DROP:
                 cursor.execute(statement, _numbers(what))
 
     def rows(self, what: Tenant | Place) -> dict[str, int]:
-        """Count the rows of it in each table."""
+        """Count its rows in each table."""
         return self._database.rows(_ROWS, _numbers(what))[0]
 
     def erased(self) -> list[Erased]:
-        """Return what is to be looked for now, of what was removed or forgotten; it is given to nobody else."""
+        """Return the removed or forgotten things to be searched for now; no other process gets them."""
         return self._database.all(Erased, _ERASED)
 
     def forget_erased(self, one: Erased) -> None:
-        """Look for it no more: so long after it nobody writes any more."""
+        """Stop searching for it, because nobody writes to it any more after so long."""
         self._database.rows(
             "DELETE FROM erased WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND at = %(at)s", asdict(one)
         )

@@ -1,10 +1,10 @@
 """Schedule: which workspaces are due, and their jobs, which Procrastinate hands to workers.
 
-When a workspace is due is a column of its row: arrivals and commits bring the moment nearer, a job that is queued
-takes it away. What is to be done the job finds out once it has the folder. One process queues jobs at a time.
+The time at which a workspace is due is a column of its row: arrivals and commits bring it forward, a queued job
+clears it. A job finds out what to do once it has the folder. One process queues jobs at a time.
 
-Jobs have no lock of Procrastinate's: who dreams alone is the lease's matter, and a job whose process died holds up
-nobody. One that waits is told by its queueing lock.
+Jobs use no lock of Procrastinate's: the lease decides who dreams, and the job of a dead process blocks nobody. A
+waiting job is recognised by its queueing lock.
 """
 
 import json
@@ -19,25 +19,25 @@ from state.stores.fleet.registry import quotas_of
 ANYBODYS_QUEUE = "fleet"
 WORK = "work"
 _LOCK = 0x6472656172
-# So many jobs wait for each slot: a process that ends one finds the next, and what waits longer waits in the
-# registry, where it can be chosen again.
+# At most this many jobs are queued per slot, so that a process that ends one finds the next. All others wait in the
+# registry, where they can be chosen again.
 _WAITING_FOR_A_SLOT = 2
-# Of jobs in one slot, at most.
+# The most jobs that a slot ends per second.
 _ENDED_A_SECOND = 4
-# A job that was fetched and whose workspace has no owner after so long is dead.
+# A job that was fetched is dead if its workspace has no owner after this long.
 _BEGIN_SECONDS = 20.0
-# So is one whose worker of Procrastinate's, which speaks every ten seconds, was silent for so long.
+# It is also dead if its Procrastinate worker, which sends a heartbeat every ten seconds, was silent for this long.
 _SILENT_SECONDS = 45.0
-# A process may die of anything; of the same workspace again and again it dies of that. Where others were lost with
-# it, one of them may be what it died of.
+# A process may die of anything, but repeated deaths with the same workspace are blamed on it. If other workspaces
+# were lost with it, one of them may be the cause, so more deaths are allowed.
 _LOST_BEFORE_A_PAUSE, _LOST_WITH_OTHERS = 2, 5
-# A dream of a process that died is counted for so long, or until the workspace has a new owner.
+# A dead process's dream counts as under way for this long, or until the workspace has a new owner.
 _DREAMING = "w.dreaming_at > statement_timestamp() - interval '1 hour'"
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a tenant has used today; `dreaming`: dreams under way, which may cost as much as their ceiling allows."""
+    """What a tenant has used today; `dreaming` counts dreams under way, each of which may cost up to its ceiling."""
 
     dreaming: int = 0
     dreams: int = 0
@@ -46,7 +46,7 @@ class Use:
 
 
 Refusal = Callable[[Quotas, Use, Use], str]
-"""Why a tenant with these quotas may have no dream now, beside its own use and that of all; empty when it may."""
+"""Returns why a tenant with these quotas, its own use and the use of all may not dream now; empty if it may."""
 
 # No row while nothing is due.
 _TAKE_TURN = f"""
@@ -55,10 +55,10 @@ SELECT pg_try_advisory_xact_lock({_LOCK}) AS is_ours FROM (
     LIMIT 1) AS due
 """
 
-# Of each tenant the one that is due the longest comes first, then the second of each, after those that have jobs. Who
-# finds no slot is looked at again when its turn among its tenant's may come, the first one at once: so thousands of
-# one tenant never stand before the one of another. A workspace that has a waiting job already is marked alone:
-# Procrastinate would refuse all of them for a second one.
+# First comes each tenant's workspace that is due the longest, then each tenant's second one, counting jobs that a
+# tenant already has. A workspace without a slot is looked at again when its turn within its tenant may come, the
+# first one at once; so thousands of one tenant never delay another tenant's only one. A workspace with a waiting job
+# is only marked, because Procrastinate would refuse the whole batch for a second job.
 _QUEUE_DUE = f"""
 WITH due AS MATERIALIZED (
     SELECT id, tenant, due_at FROM workspaces
@@ -99,9 +99,9 @@ FROM marked m WHERE NOT EXISTS (
     SELECT 1 FROM procrastinate_jobs j WHERE j.status = 'todo' AND j.queueing_lock = 'ws-' || m.id)
 """
 
-# A job waits where somebody fetches it, or a worker of Procrastinate's that lives has begun it since it was queued,
-# while its workspace has an owner or just now. Any other one is lost: its process can die while another one owns the
-# workspace. What dead workers had goes with it: Procrastinate leaves it.
+# A job is alive if it waits where somebody fetches it, or if a living Procrastinate worker began it after it was
+# queued, and the workspace has an owner or the job began just now. Any other job is lost: its process can die while
+# another one owns the workspace. The jobs of dead workers are deleted too, because Procrastinate leaves them.
 _CLEAR_LOST = f"""
 WITH lost AS MATERIALIZED (
     SELECT w.id, w.queued_at < pg_postmaster_start_time() AS outage
@@ -144,15 +144,16 @@ _USE = _USE_OF_ALL.replace("WHERE ", "WHERE %(tenant)s = tenant AND ").replace(
 
 
 class Schedule(Statements):
-    """The due times of all workspaces. Raises UnreachableError while PostgreSQL is away."""
+    """The due times of all workspaces. Methods raise UnreachableError while PostgreSQL is unreachable."""
 
     def queue_due(self, most: int) -> int:
-        """Queue the jobs of what is due, as many as there are slots for; return how many workspaces were looked at.
+        """Queue jobs of due workspaces, as many as there are slots for; return how many workspaces were looked at.
 
-        None of it while another process does.
+        Do nothing while another process does it.
         """
         with self._database.transaction() as cursor:
-            # Apart: what another process has queued is seen only by a statement that begins after its commit.
+            # A statement of its own: jobs queued by another process are visible only to statements begun after its
+            # commit.
             turn = cursor.execute(_TAKE_TURN).fetchone()
             if turn is None or not turn["is_ours"]:
                 return 0
@@ -160,14 +161,14 @@ class Schedule(Statements):
         return int(done["looked"]) if done else 0
 
     def queue(self, workspace: int, reason: str = "", queue: str = ANYBODYS_QUEUE) -> None:
-        """Queue a job of this workspace, unless one waits or runs. `reason`: of a dream that somebody asked for."""
+        """Queue a job of this workspace unless one waits or runs; `reason` is that of a requested dream."""
         args = json.dumps({"workspace": workspace, "reason": reason})
         self._database.rows(_QUEUE_ONE, {"id": workspace, "queue": queue, "args": args})
 
     def admit(self, place: Place, refusal: Refusal, *, with_all: bool = False) -> str:
-        """Count a dream of this workspace until its commit, unless there is a `refusal`; return that.
+        """Count a dream of this workspace until its commit, unless there is a `refusal`, which is returned.
 
-        One at a time: each sees what the others may cost. `with_all`: the refusal is told what all have used.
+        Calls are serialised, so each sees what the others may cost. `with_all` passes the use of all to `refusal`.
         """
         with self._database.transaction() as cursor:
 
@@ -184,7 +185,7 @@ class Schedule(Statements):
             return refused
 
     def abandon(self, workspaces: Sequence[int]) -> None:
-        """Give up the jobs of these workspaces, which is no failure: each is due at once."""
+        """Give up the jobs of these workspaces without counting a failure; each workspace is due at once."""
         self._database.rows(
             "WITH dead AS (DELETE FROM procrastinate_jobs WHERE queueing_lock = ANY(%(locks)s))"
             " UPDATE workspaces SET queued_at = NULL, dreaming_at = NULL, due_at = clock_timestamp()"
@@ -193,9 +194,9 @@ class Schedule(Statements):
         )
 
     def clear_lost(self) -> list[int]:
-        """Have the workspaces of jobs that died looked at again, and return which they are.
+        """Make the workspaces of lost jobs due again, and return them.
 
-        Each counts as a failure, but for those that an outage of PostgreSQL may have cost; after some in a row the
+        Each loss counts as a failure, unless an outage of PostgreSQL may have caused it; after some in a row the
         workspace rests for a while.
         """
         rows = self._database.rows(_CLEAR_LOST, {"begin": _BEGIN_SECONDS, "silent": _SILENT_SECONDS})

@@ -1,1 +1,1 @@
-"""Generations of a workspace in an object store: written once, brought up by the next owner."""
+"""Generations of a workspace in an object store, written once and restored by the next owner."""

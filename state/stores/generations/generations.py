@@ -1,8 +1,8 @@
-"""Generations: the committed states of one workspace in the object store, each one object.
+"""Generations: the committed states of one workspace in the object store, one object each.
 
-An object holds what changed since the one before; where that becomes long, the next holds everything. Objects are
-written once and never changed; one is nothing until the fleet's database names it. Whatever cuts a `put` off leaves
-an object that nobody refers to, and that goes with the next sweep.
+An object holds the changes since the previous one; when the chain gets long, the next object holds everything.
+Objects never change, and count only once the fleet's database names them. An interrupted `put` leaves an object that
+nothing refers to, which the next sweep deletes.
 """
 
 import os
@@ -37,41 +37,41 @@ from state.stores.generations.versions import (
     made_by,
 )
 
-# Objects beyond the last whole generation, after which the next is whole.
+# After this many objects beyond the last whole generation, the next one is whole.
 _MOST_CHANGES = 16
 _AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A workspace as it was at one moment, to be put: its files, and the objects that hold what did not change."""
+    """A workspace's files at one moment, ready to be put, and the objects that hold what did not change."""
 
     files: Mapping[str, tuple[StoredFile, bytes]]
     before: tuple[tuple[str, int], ...]
 
     @property
     def bytes(self) -> int:
-        """How much its files hold."""
+        """Return the total size of its files."""
         return sum(file.size for file, _ in self.files.values())
 
 
 class Generations:
-    """The generations of one workspace under its prefix. For one thread at a time.
+    """The generations of one workspace below its prefix. Use it from one thread at a time.
 
-    It remembers the digests of what it has put or brought up last, and writes what has changed of the next one.
+    It remembers the digests of the last generation put or restored, and so writes only what changed since.
     """
 
     def __init__(self, objects: Objects, prefix: str) -> None:
         self._objects = objects
         self._prefix = prefix.strip("/")
         self._digests: dict[str, bytes] = {}
-        self._chain: tuple[tuple[str, int], ...] = ()  # the objects of the last one, the whole one first
+        self._chain: tuple[tuple[str, int], ...] = ()  # the last generation's objects, the whole one first
 
     def take(self, folder: Path, *, whole: bool = False) -> Taken:
         """Read the workspace in this folder as a crash at this moment would leave it; nothing is written.
 
-        Others may append notes and write rows meanwhile, but make no version: never inside the commit of a dream.
-        Raise BusyError if MEMORY.md was written all the same.
+        Others may append notes and write rows meanwhile, but must not commit a dream. Raise BusyError if MEMORY.md
+        was written all the same.
         """
         known = {} if whole or _is_long(self._chain) else self._digests
         files = {}
@@ -94,7 +94,7 @@ class Generations:
         return decoded(self._get(key), key, self._prefix)
 
     def bring_up(self, folder: Path, key: str) -> None:
-        """Make the folder be this generation, and nothing else. Raise StorageError, which names the object."""
+        """Replace the folder's content by this generation. Raise StorageError, which names the object."""
         last = self.version(key)
         contents = dict[str, bytearray]()
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -113,15 +113,15 @@ class Generations:
         _write(folder, {name: (contents[name], file.mtime_ns) for name, (file, _) in last.files.items()})
 
     def sweep(self, *, forgotten: bool = False) -> int:
-        """Delete what is so old that nobody goes back to it; never what was put for a later one. Return how many.
+        """Delete generations too old to go back to, but never those put for later ones; return how many objects.
 
-        `forgotten`: leave nothing but what the last generation itself is made of.
+        `forgotten` leaves nothing but the objects of the last generation.
         """
         if not self._chain:
             return 0
         needed = {key for key, _ in self._chain}
         first, last = made_by(self._chain[0][0]) or 0, made_by(self._chain[-1][0]) or 0
-        # The chain before this one stays until the next whole generation, for whoever has to go back.
+        # The previous chain stays until the next whole generation, for anybody who has to go back.
         oldest = last + 1 if forgotten else first - _MOST_CHANGES
         listed = ((one.key, made_by(one.key)) for one in self._objects.list(self._prefix))
         doomed = [key for key, made in listed if made is not None and made < oldest and key not in needed]
@@ -130,7 +130,7 @@ class Generations:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the last generation stands by itself."""
+        """Return whether the last generation is a single object."""
         return len(self._chain) == 1
 
     def _get(self, key: str) -> bytes:
@@ -141,13 +141,13 @@ class Generations:
 
 
 def _is_long(chain: tuple[tuple[str, int], ...]) -> bool:
-    """Return whether the next generation is to be whole: the changes since the last are many, or larger than it."""
+    """Return whether the next generation must be whole: there are many changes, or they are larger than it."""
     changes = [size for _, size in chain[1:]]
     return len(changes) >= _MOST_CHANGES or 2 * sum(changes) > sum(size for _, size in chain)
 
 
 class _Files:
-    """The files of a snapshot, by name; given to `add_log`."""
+    """The files of a snapshot by name, collected through `add_log`."""
 
     def __init__(self) -> None:
         self.found: dict[str, tuple[bytes, int]] = {}
@@ -160,15 +160,15 @@ class _Files:
 
 
 def _read(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Return the files of a workspace, with their times.
+    """Return the files of a workspace with their times.
 
-    The checkpoints of a dream come first: they know less than state.db then, never more. Notes that were appended
-    before are here, and of those that come meanwhile each wholly or not at all.
+    A dream's checkpoints come first, so they never know more than state.db. All notes appended before are included;
+    each note appended meanwhile is included wholly or not at all.
     """
     workspace, files = contained(folder), _Files()
     root, document = workspace.root, _time(workspace.document)
     checkpoints, database = DATABASES
-    with suppress(sqlite3.DatabaseError):  # a damaged one is begun anew: an answer is paid for again
+    with suppress(sqlite3.DatabaseError):  # a damaged one is begun anew, and answers are paid for again
         _read_database(root, checkpoints, files)
     try:
         _read_database(root, database, files)
@@ -182,14 +182,14 @@ def _read(folder: Path) -> dict[str, tuple[bytes, int]]:
             with suppress(NotFoundError), storage_errors(root / name), opened(root / name) as file:
                 status = os.fstat(file.fileno())
                 files.found[name] = file.read(), status.st_mtime_ns
-    # Every commit writes MEMORY.md after state.db: the file must not be newer than the copy of that.
+    # Every commit writes MEMORY.md after state.db, so the file must not be newer than the database's copy.
     if _time(workspace.document) != document:
         raise BusyError(f"{root}: MEMORY.md was written while it was read", "put it again")
     return files.found
 
 
 def _read_database(root: Path, name: str, files: _Files) -> None:
-    """Read a database as one transaction sees it; others may write."""
+    """Read a database in one transaction; others may write meanwhile."""
     path = root / name
     if not path.exists() or not path.stat().st_size:
         return
@@ -206,7 +206,7 @@ def _time(path: Path) -> tuple[int, ...]:
 
 
 def _write(folder: Path, files: Mapping[str, tuple[bytearray, int]]) -> None:
-    """Make a new folder with these files; what was there goes, links with it."""
+    """Create a new folder with these files; whatever was there is deleted, links included."""
     with storage_errors(folder):
         if folder.is_symlink():
             folder.unlink()

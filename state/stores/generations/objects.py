@@ -1,6 +1,6 @@
-"""Objects: a store of whole objects; a folder, or a bucket that speaks S3, through obstore.
+"""Objects: a store of whole objects, in a folder or in an S3 bucket (through obstore).
 
-What lies under a key never changes: keys are bound to contents, so to write an object twice is to write it once.
+The object of a key never changes, because keys are bound to contents: writing an object twice equals writing it once.
 """
 
 import os
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _LONGEST_REASON = 300
 _DELETED_AT_ONCE = 1_000
-# A request is tried again for 20 seconds, and each try has nine.
+# A request is retried for 20 seconds, with nine seconds per try.
 _CLIENT: "ClientConfig" = {"timeout": timedelta(seconds=9), "connect_timeout": timedelta(seconds=3)}
 _RETRIES: "RetryConfig" = {
     "max_retries": 5,
@@ -37,41 +37,40 @@ _RETRIES: "RetryConfig" = {
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object as a listing tells of it."""
+    """An object as a listing shows it."""
 
     key: str
     size: int
 
 
 class Objects(Protocol):
-    """A store of objects. Keys are names with slashes between them.
+    """A store of objects. Keys are names separated by slashes.
 
-    Every method raises UnreachableError when the store cannot be reached in half a minute, and StorageError when it
+    Every method raises UnreachableError if the store cannot be reached in half a minute, and StorageError if it
     refuses.
     """
 
     def put(self, key: str, content: bytes) -> None:
-        """Write the object, durable when this returns."""
+        """Write the object; it is durable when this returns."""
 
     def get(self, key: str) -> bytes:
         """Return the whole object. Raise NotFoundError."""
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete these objects; one that is not there is deleted already."""
+        """Delete these objects; missing ones are no error."""
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
-        """Return every object below the prefix (a folder of keys; empty: all), also what a killed writer left.
+        """Yield every object below the prefix (a folder of keys; empty: all), including killed writers' leftovers.
 
-        Those below one prefix follow each other.
+        Objects below one prefix come one after another.
         """
 
 
 def open_objects(url: str, options: Mapping[str, str]) -> Objects:
-    """Return the store at `file:///FOLDER`, at a plain absolute path, or at `s3://BUCKET/PREFIX`.
+    """Return the store at `file:///FOLDER`, a plain absolute path, or `s3://BUCKET/PREFIX`.
 
-    `options` are the variables of the environment that S3 is reached by: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
-    AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL. Nothing is read or written but a missing folder, which is made.
-    Raise ConfigError.
+    `options` are the environment variables for S3: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN,
+    AWS_REGION, AWS_ENDPOINT_URL. A missing folder is created; nothing else is read or written. Raise ConfigError.
     """
     if url.startswith("/"):
         return FolderObjects(Path(url))
@@ -86,17 +85,17 @@ def open_objects(url: str, options: Mapping[str, str]) -> Objects:
 
 
 class FolderObjects:
-    """The objects in a folder, of one machine or of a disk that all machines share; it is made if it is missing.
+    """Objects in a folder, on one machine's disk or one shared by all machines; a missing folder is created.
 
-    An object has its name once its file is synced, by a link that fails if there is one; then the folder is synced.
-    (obstore's local store syncs nothing: an acknowledged generation might be gone when the power comes back.)
+    An object gets its name once its file is synced, by a link that fails if the name is taken; then the folder is
+    synced. (obstore's local store syncs nothing: a power failure might lose an acknowledged generation.)
     """
 
     def __init__(self, root: Path, system: System | None = None) -> None:
         try:
             with storage_errors(root):
                 root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except NotFoundError as error:  # as below /proc
+        except NotFoundError as error:  # for example below /proc
             raise ConfigError(f"{root}: no folder can be made there", "set fleet.objects to another one") from error
         self._root = Path(os.path.realpath(root))
         self._disk = Disk(self._root, system)
@@ -106,7 +105,7 @@ class FolderObjects:
         self._require_root()
         for folder in reversed(path.relative_to(self._root).parents[:-1]):
             self._disk.make_folder(self._root / folder)
-        with suppress(FileExistsError):  # the same: keys are bound to contents
+        with suppress(FileExistsError):  # it has the same content, because keys are bound to contents
             self._disk.write_new(path, content)
 
     def get(self, key: str) -> bytes:
@@ -144,15 +143,15 @@ class FolderObjects:
         return self._root.joinpath(*parts)
 
     def _require_root(self) -> None:
-        """Raise UnreachableError for a shared disk that is not mounted: no store without objects."""
+        """Raise UnreachableError for an unmounted shared disk, which must not look like an empty store."""
         if not self._root.is_dir():
             raise UnreachableError(f"the folder of the object store is away: {self._root}", "mount it again")
 
 
 class S3Objects:
-    """The objects of a bucket below a prefix. Raises ConfigError without keys, or for an endpoint that is none.
+    """Objects in a bucket below a prefix. Raise ConfigError without credentials or for a malformed endpoint.
 
-    Without keys nothing is asked: a machine of a cloud would give out its own rights to who asks it.
+    Credentials are required: without them the library would ask a cloud machine's metadata service for its rights.
     """
 
     def __init__(self, bucket: str, prefix: str, options: Mapping[str, str]) -> None:
@@ -221,5 +220,5 @@ class S3Objects:
 
 
 def _reason(error: Exception) -> str:
-    """Return the first lines of what the library says; the rest is for its makers."""
+    """Return the beginning of the library's message, without its debug part."""
     return " ".join(str(error).partition("\n\nDebug")[0].split())[:_LONGEST_REASON]

@@ -1,14 +1,14 @@
-"""Versions: a generation as one object: its key, its bytes, and what is checked before one is believed.
+"""Versions: a generation as one object: its key, its bytes, and the checks before it is trusted.
 
     PREFIX/generations/000000000007-<digest>   number, and the beginning of the SHA-256 of its content
 
-A key is bound to the content, so whoever has the key from the database sees when the store gives out something else;
-and to write an object twice is to write it once. Content is zlib of a head (JSON) and the bytes of blocks: of each
-file those that differ from the generation before. The head names the objects before it, back to one that is whole.
+A key is bound to its content: whoever has the key from the database notices if the store returns something else, and
+writing an object twice equals writing it once. The content is compressed (zlib): a head (JSON), then the blocks of
+each file that differ from the previous generation. The head names the earlier objects, back to a whole one.
 
-A generation holds what makes the workspace: state.db, the dream under way, MEMORY.md and the notes that wait. Not the
-vector index and the copies of state.db, which are made again, and not the originals of redacted notes, for a secret
-that was taken out of the memory leaves the machine in no way.
+A generation holds what makes up the workspace: state.db, the dream under way, MEMORY.md and pending notes. It omits
+the vector index and the copies of state.db, which can be rebuilt, and the originals of redacted notes, because a
+secret that was removed from the memory must not leave the machine.
 """
 
 import hashlib
@@ -29,9 +29,9 @@ from state.stores.disk.workspace import STATE_FOLDER
 
 DATABASES = (f"{STATE_FOLDER}/checkpoints/dreams.db", f"{STATE_FOLDER}/state.db")
 MOST_BYTES = 1024**3
-"""Of all files of a generation together."""
+"""The limit for all files of a generation together."""
 BLOCK_BYTES = 4 * 1024
-"""The unit in which SQLite changes a database: of a dream, or of one note, few are new."""
+"""The unit in which SQLite changes a database; a dream or a note changes few blocks."""
 _FORMAT = 4
 _DIGEST, _DIGEST_BYTES = 32, 16
 _NAME = re.compile(r"\.?([0-9]{12})-([0-9a-f]{32})(?:\..*)?")
@@ -48,7 +48,7 @@ _Runs = tuple[tuple[_Number, _Number], ...]
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file as a generation has it: the digest of each of its blocks, and (first, count) of the runs that differ."""
+    """A file in a generation: the digest of each block, and (first, count) of the runs of blocks that differ."""
 
     size: int
     mtime_ns: int
@@ -68,7 +68,7 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """What an object says of itself. `files`: of each its name, size, time, digest, and the runs that it has."""
+    """An object's head. `files` holds name, size, time, digest and runs of each file."""
 
     format: int
     place: tuple[str, str]
@@ -80,9 +80,9 @@ class _Head:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One generation: whose it is, which number it was to be, and the objects before it, the oldest first.
+    """One generation: its owner, its intended number, and the objects before it, oldest first.
 
-    `tenant` and `workspace` are names, with which a lost registry is made anew.
+    `tenant` and `workspace` are names, from which a lost registry can be rebuilt.
     """
 
     key: str
@@ -97,16 +97,16 @@ class Version:
 
     @property
     def bytes(self) -> int:
-        """Return how many bytes its files hold."""
+        """Return the total size of its files in bytes."""
         return sum(file.size for file, _ in self.files.values())
 
     @property
     def chain(self) -> tuple[tuple[str, int], ...]:
-        """Return the objects that it is made of with their sizes, the whole one first and its own last."""
+        """Return its objects with their sizes, the whole one first and its own last."""
         return (*self.before, (self.key, self.size))
 
     def apply(self, contents: dict[str, bytearray]) -> None:
-        """Make these files, as the generation before has them, those of this one."""
+        """Turn the files of the previous generation into those of this one, in place."""
         for name in [*contents]:
             if name not in self.files:
                 del contents[name]
@@ -121,12 +121,12 @@ class Version:
 
 
 def belongs(name: str) -> bool:
-    """Return whether a regular file of this name (with slashes, from the folder on) is part of a generation."""
+    """Return whether a regular file of this name (with slashes, relative to the folder) is part of a generation."""
     return _FILE.fullmatch(name) is not None
 
 
 def made_by(key: str) -> int | None:
-    """Return the number of the generation that an object, or what a killed writer left of one, is of."""
+    """Return the number of the generation that an object, or a killed writer's leftover of one, belongs to."""
     match = _NAME.fullmatch(key.rpartition("/")[2])
     return int(match.group(1)) if match else None
 
@@ -137,7 +137,7 @@ def key_of(prefix: str, number: int, content: bytes) -> str:
 
 
 def compared(content: bytes, mtime_ns: int, before: bytes) -> StoredFile:
-    """Return the file with the runs of blocks that differ from those with the digests `before`."""
+    """Return the file with the runs of blocks that differ from the digests `before`."""
     digests, runs = bytearray(), list[tuple[int, int]]()
     view = memoryview(content)
     for number, start in enumerate(range(0, len(content), BLOCK_BYTES)):
@@ -159,7 +159,7 @@ def encoded(
     before: tuple[tuple[str, int], ...],
     files: Mapping[str, tuple[StoredFile, bytes]],
 ) -> bytes:
-    """Return the content of a generation's object. Raise StorageError for a workspace that is too large."""
+    """Return the content of a generation's object. Raise StorageError if the workspace is too large."""
     if sum(file.size for file, _ in files.values()) > MOST_BYTES:
         raise StorageError(f"{names[1]} is larger than {MOST_BYTES:,} bytes", "forget what is needed no more")
     rows = tuple((name, one.size, one.mtime_ns, one.digest, one.runs) for name, (one, _) in files.items())
@@ -173,10 +173,10 @@ def encoded(
 
 
 def decoded(content: bytes, key: str, prefix: str) -> Version:
-    """Return the generation whose object this is.
+    """Decode a generation from its object.
 
-    Raise StorageError, which names it, unless its content is the one that its key says, each file is one that a
-    workspace has, every object before it lies below this prefix, and its blocks are those that it names.
+    Raise StorageError naming the object unless its content matches its key, all its files are ones that a workspace
+    has, all earlier objects are below this prefix, and its blocks are those that the head lists.
     """
     head, blocks = _unpacked(content, key, prefix)
     files = {name: (StoredFile(size, time, b"", runs), digest) for name, size, time, digest, runs in head.files}
@@ -195,12 +195,12 @@ def decoded(content: bytes, key: str, prefix: str) -> Version:
 
 
 def damaged(key: str, what: str) -> StorageError:
-    """Return the error for an object of a generation that cannot be used."""
+    """Return the error for a generation's object that cannot be used."""
     return StorageError(f"the object {key}: {what}", "bring up an older generation ('dreamd fleet recover')")
 
 
 def _unpacked(content: bytes, key: str, prefix: str) -> tuple[_Head, memoryview]:
-    """Return head and blocks of an object."""
+    """Return the head and the blocks of an object."""
     if not _is_key(key, prefix) or hashlib.sha256(content).hexdigest()[:_DIGEST] != key[-_DIGEST:]:
         raise damaged(key, "it is not what was written under this key")
     try:

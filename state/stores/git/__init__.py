@@ -1,1 +1,1 @@
-"""What git has done to MEMORY.md: a checkout is no edit, and a file with conflict markers is no memory."""
+"""What git did to MEMORY.md: a checkout is no edit, and a file with conflict markers is no memory."""

@@ -1,6 +1,6 @@
 """Git exclude: keeps what dreamd writes out of a repository's commits, by lines in its `.git/info/exclude`.
 
-The lines stand in a block of their own before the owner's, so that an owner's line has the last word. No git runs: a
+The lines form a block before the owner's, so that the owner's lines have the last word. Git is not run, because a
 repository's configuration may name programs.
 """
 
@@ -25,14 +25,14 @@ _SPECIAL = re.compile(rb"[\\*?\[]|[ \t]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """The lines that were added to an exclude file, or taken out of it, as paths from the top of the checkout."""
+    """The lines added to or removed from an exclude file, as paths relative to the top of the checkout."""
 
     file: str = ".git/info/exclude"
     names: tuple[str, ...] = ()
 
 
 def written_by_init(workspace: Workspace) -> list[Path]:
-    """Return what dreamd writes in a workspace's folder; folders only if the owner keeps nothing in them."""
+    """Return what dreamd writes in a workspace's folder; whole folders only if the owner keeps nothing in them."""
     notes, transcripts = workspace.scratch.parent, workspace.root / "transcripts"
     displaced = notes / DISPLACED
     own_notes = any(
@@ -45,9 +45,9 @@ def written_by_init(workspace: Workspace) -> list[Path]:
 
 
 def keep_out(folder: Path, paths: Iterable[Path]) -> Excluded:
-    """Exclude the paths from the repository that the folder is in, but for those that it tracks; say which are new.
+    """Exclude the paths from the repository around the folder, except tracked ones; return the new lines.
 
-    Raise StorageError for an exclude file that cannot be written.
+    Raise StorageError if the exclude file cannot be written.
     """
     if (checkout := checkout_of(folder)) is None:
         return Excluded()
@@ -60,7 +60,7 @@ def keep_out(folder: Path, paths: Iterable[Path]) -> Excluded:
             if path.name != DISPLACED:
                 last = _SPECIAL.sub(_escaped, last)
             line = b"/" + os.path.join(_SPECIAL.sub(_escaped, within), last)  # noqa: PTH118 - bytes
-            # The state is a folder or a file.
+            # The state is a folder or a file, so its line must match both.
             lines.append(line + b"/" if path.is_dir() and path.name != STATE_FOLDER else line)
     known = {*content.splitlines(), *content_of(checkout.top / ".gitignore").splitlines()}
     new = [line for line in lines if known.isdisjoint(_forms(line))]
@@ -70,15 +70,15 @@ def keep_out(folder: Path, paths: Iterable[Path]) -> Excluded:
 def keep_out_again(workspace: Workspace, old: Path) -> None:
     """Exclude at its new path what was excluded of a workspace that was in `old`. Raise StorageError."""
     root, written, moved = workspace.root, written_by_init(workspace), list[Path]()
-    if not os.path.lexists(old / STATE_FOLDER):  # else the lines are another workspace's by now
+    if not os.path.lexists(old / STATE_FOLDER):  # otherwise the lines belong to another workspace by now
         moved = [path for path in written if take_back(root, [old / path.relative_to(root)]).names]
-    if not moved and keep_out(root, [root / STATE_FOLDER]).names:  # it is new in this repository
+    if not moved and keep_out(root, [root / STATE_FOLDER]).names:  # the workspace is new here
         moved = written
     keep_out(root, moved)
 
 
 def take_back(folder: Path, paths: Iterable[Path]) -> Excluded:
-    """Take the lines of these paths out again that `keep_out` has added. Raise StorageError."""
+    """Remove the lines that `keep_out` has added for these paths. Raise StorageError."""
     if (checkout := checkout_of(folder)) is None:
         return Excluded()
     file, content = _read(checkout)
@@ -88,7 +88,7 @@ def take_back(folder: Path, paths: Iterable[Path]) -> Excluded:
 
 
 def tracks(path: Path) -> bool:
-    """Return whether the repository around this file has it, or anything in this folder, in its index."""
+    """Return whether the repository around this path has it, or anything below it, in its index."""
     checkout = checkout_of(path.parent)
     return checkout is not None and _holds(_tracked(checkout), _name(checkout, path))
 
@@ -102,7 +102,7 @@ def _holds(tracked: frozenset[bytes], name: bytes) -> bool:
 
 
 def _forms(line: bytes) -> set[bytes]:
-    """Return how the owner may have excluded the same: from the top or anywhere; a folder also as any file."""
+    """Return the forms in which the owner may have excluded the same: from the top or anywhere, as folder or file."""
     forms = {line, line.rstrip(b"/")}
     return forms | {form[1:] for form in forms if form[1:2] not in (b"#", b"!")}
 
@@ -126,7 +126,7 @@ def _ours(content: bytes) -> list[bytes]:
 
 
 def _written(checkout: Checkout, file: Path, content: bytes, ours: list[bytes], changed: list[bytes]) -> Excluded:
-    """Write the block of our lines before the owner's, if any are new or gone; say which."""
+    """Write the block of our lines before the owner's if any line changed; return the changed lines."""
     if changed:
         disk, block = Disk(checkout.common), _BEGIN + b"".join(ours) + _END if ours else b""
         disk.make_folder(file.parent, 0o755)

@@ -1,8 +1,8 @@
-"""Reading: MEMORY.md as the memory goes by it: what a person edited counts, what git brought or left torn does not.
+"""Reading: MEMORY.md as the memory takes it: a person's edits count; what git brought or left in conflict does not.
 
-A file that is missing or was emptied is an accident far more often than a wish. One that equals an earlier version,
-or that git changed together with HEAD, is a checkout. In these cases, and while the markers of a conflict stand in
-it, the last version is the memory; of a person's edits on top of a checkout these alone are taken.
+A file that is missing or was emptied is more likely an accident than a wish. A file that equals an earlier version,
+or that git changed together with HEAD, is a checkout. In these cases, and while the file has conflict markers, the
+last version is the memory; if a person edited a checkout, only these edits are taken.
 """
 
 import json
@@ -33,12 +33,12 @@ from state.stores.history.lineage import Lineage, digest_of
 from state.stores.history.memory import HELD, decode_document
 
 _SEEN = "git"
-"""In `meta`: what git said of MEMORY.md when who may write it last looked at it, and the digest of its text then."""
+"""In `meta`: git's state of MEMORY.md when its writer last looked at it, and the digest of its text then."""
 _STAMP = re.compile(r"^_Last dream: (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z", re.MULTILINE)
 
 
 class Found(Enum):
-    """How the file is: the memory's own, edited by a person, gone, torn by a conflict, or checked out by git."""
+    """The state of the file: the memory's own, edited by a person, gone, in conflict, or checked out by git."""
 
     OWN = auto()
     EDITED = auto()
@@ -49,10 +49,10 @@ class Found(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """MEMORY.md as it is read: `text` is the memory, `file` what the file holds. `version`: the last that it had.
+    """MEMORY.md as read: `text` is the memory, `file` the file's content, `version` the last committed version.
 
-    `is_known`: the file's text is that of a version. `base`: the text that a person's edits in the file are made of.
-    `problem` says why the memory is another text than the file.
+    `is_known` says that the file's text is that of a version. `base` is the text that a person's edits were made to.
+    `problem` says why the memory differs from the file.
     """
 
     found: Found
@@ -65,7 +65,7 @@ class Reading:
 
 
 def reading(workspace: Workspace, connection: sqlite3.Connection) -> Reading:
-    """Read MEMORY.md. Raises DocumentError for a file that is no text, or torn by a conflict before any version."""
+    """Read MEMORY.md. Raise DocumentError if it is not text, or has conflict markers before the first version."""
     path = workspace.document
     content = workspace.disk().read_optional(path)
     file = decode_document(content or b"", path)
@@ -86,9 +86,9 @@ def reading(workspace: Workspace, connection: sqlite3.Connection) -> Reading:
 
 
 def is_checkout(workspace: Workspace, connection: sqlite3.Connection, rendered: str) -> bool:
-    """Return whether git put the file's text there, when the file last had this text and is to have the memory's.
+    """Return whether git put the file's present text there, after `rendered` was in it.
 
-    False for what a person saved, also one who edited a text of ours with the rendered one's stamp. Raises
+    Return False for a person's save, also if they edited a text of ours that has the stamp of `rendered`. Raise
     DocumentError.
     """
     read = reading(workspace, connection)
@@ -97,7 +97,7 @@ def is_checkout(workspace: Workspace, connection: sqlite3.Connection, rendered: 
 
 
 def note_git(workspace: Workspace, connection: sqlite3.Connection) -> None:
-    """Note what git says of MEMORY.md now, whose text is the memory's or a person's: the next reading compares."""
+    """Record git's state of MEMORY.md, whose text is the memory's or a person's, for the next reading to compare."""
     meta, now = Meta(connection), git_file(workspace.document)
     content = workspace.disk().read_optional(workspace.document) or b""
     noted = json.dumps([sha256(content).hexdigest(), *astuple(now)]) if now else ""
@@ -106,10 +106,10 @@ def note_git(workspace: Workspace, connection: sqlite3.Connection) -> None:
 
 
 def _compared(workspace: Workspace, connection: sqlite3.Connection, file: str, version: int) -> Reading:
-    """Say what became of a file that is not the last version."""
+    """Classify a file that differs from the last version."""
     lineage = Lineage(connection)
     own = lineage.text(version)
-    if not own:  # with its text gone nothing tells an edit from anything else
+    if not own:  # without the version's text, an edit cannot be told from anything else
         return Reading(Found.EDITED, file, file, version)
     if is_conflicted(file) and not is_conflicted(own):
         problem = f"MEMORY.md has git's conflict markers; until they are gone version {version} is used"
@@ -121,7 +121,7 @@ def _compared(workspace: Workspace, connection: sqlite3.Connection, file: str, v
         return Reading(Found.CHECKOUT, own, file, version, is_known=True, problem=problem)
     meta = Meta(connection)
     held, seen = meta.get(HELD), _seen(meta)
-    # With the stamp of a version before the conflict nobody resolved it: git put that version there instead.
+    # With the stamp of a version before the conflict, nobody resolved it: git put that version there instead.
     is_later = held is not None and (not earlier or _stamp_of(file) == _stamp_of(lineage.text(int(held))))
     is_resolved = is_later and not (seen and is_given_up(workspace.document, seen[1]))
     base = "" if is_resolved else _base_of(workspace.document, seen, file, own, earlier)
@@ -134,7 +134,7 @@ def _compared(workspace: Workspace, connection: sqlite3.Connection, file: str, v
 
 
 def _seen(meta: Meta) -> tuple[str, GitFile] | None:
-    """Return what git said of the file when that was last looked at, and the digest of its text then."""
+    """Return the digest of the file's text and git's state of it when they were last recorded."""
     if not (seen := meta.get(_SEEN)):
         return None
     text, *rest = json.loads(seen)
@@ -142,11 +142,11 @@ def _seen(meta: Meta) -> tuple[str, GitFile] | None:
 
 
 def _base_of(path: Path, seen: tuple[str, GitFile] | None, file: str, own: str, earlier: Sequence[str]) -> str | None:
-    """Return the text that a person's edits are made of: one of these, or "" for what stood there before them.
+    """Return the text that a person edited: one of these, or "" for the text that was there before.
 
-    None for a text that git wrote, or may have written.
+    Return None if git wrote the file, or may have written it.
     """
-    # With the stamp of an earlier version it was made of that one, whoever brought it back.
+    # With an earlier version's stamp, it is an edit of that version, whoever brought it back.
     base = earlier[0] if earlier and _stamp_of(file) not in ("", _stamp_of(own)) else ""
     now = git_file(path)
     if not seen or now is None or not now.blob:
@@ -156,7 +156,7 @@ def _base_of(path: Path, seen: tuple[str, GitFile] | None, file: str, own: str, 
         return ""
     put = put_by_git(path, before, now)
     if put is None:
-        # What stands in the index is put back by a stash, too; nobody types it.
+        # A stash, too, puts back the text that is in the index; a person would not type exactly that.
         return None if now.blob == before.blob and is_blob(file.encode(), now.blob) else base
     if now.blob == UNKNOWN or is_blob(file.encode(), put):
         return None
@@ -164,7 +164,7 @@ def _base_of(path: Path, seen: tuple[str, GitFile] | None, file: str, own: str, 
         return base
     known = (one for one in (own, *earlier) if is_blob(one.encode(), put))
     indexed = next(known, None) or text_of_blob(path, put)
-    # A reset of the index alone leaves the file as it is, with the stamp of what it was made of.
+    # A reset of the index alone leaves the file unchanged, with the stamp of the version that it was made from.
     is_same_commit = (now.head, now.busy) == (before.head, before.busy)
     is_left = is_same_commit and _stamp_of(file) == _stamp_of(own) != _stamp_of(indexed or "")
     return "" if is_left else indexed
@@ -176,7 +176,7 @@ def _stamp_of(text: str) -> str:
 
 
 def _stamped_alike(lineage: Lineage, file: str) -> Iterator[str]:
-    """Yield the texts that MEMORY.md has had with the stamp that the file has, a person's among them."""
+    """Yield the texts that MEMORY.md had with the same stamp as the file, including a person's."""
     stamp = _stamp_of(file)
     numbers = lineage.made_at(stamp) if stamp else [0]
     for number in numbers:

@@ -1,7 +1,7 @@
-"""Repository: what git says of a file, and which it tracks, read from the files of its `.git` without running git.
+"""Repository: git's state of a file, and the files that it tracks, read from `.git` without running git.
 
-A repository's `.git` is text of the folder, which anybody may have written: what is read of it is bounded, never
-waited for, and only ever compared with what stood there before. What cannot be read is taken as changed.
+Anybody may have written a folder's `.git`: what is read of it is bounded, never waited for, and only compared with
+what was there before. Whatever cannot be read counts as changed.
 """
 
 import hashlib
@@ -18,11 +18,11 @@ from state.stores.disk.stamp import Stamp
 from state.stores.disk.worktree import Checkout, checkout_of, content_of, size_of
 
 UNKNOWN = "?"
-"""The blob of a file whose place in the index cannot be read."""
+"""The blob of a file whose entry in the index cannot be read."""
 _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
-# What HEAD's log says of changes that leave every file as it is. A commit that ends a merge is none of them.
+# Messages in HEAD's log for changes that leave every file as it is. A commit that ends a merge is not one of them.
 _STILL = (b"commit: ", b"commit (initial): ", b"commit (amend): ", b"Branch: renamed ")
-# And what it says of a conflict that was given up, for a state that git put there, or resolved.
+# Messages for a conflict that was abandoned, so that git restored another state, or that was resolved.
 _GIVEN_UP = (b"reset: ", b"checkout: ", b"rebase (abort)")
 _RESOLVED = (b"commit (merge): ", b"commit (cherry-pick): ", b"rebase (continue): ")
 _MOST_LOGGED = 1 << 18
@@ -34,11 +34,11 @@ _NO_INDEX = (struct.error, ValueError, IndexError)
 
 @dataclass(frozen=True, slots=True)
 class GitFile:
-    """What git says of a file at one moment.
+    """Git's state of a file at one moment.
 
-    `head` is what HEAD names and its commit, `busy` what git is in the middle of, `log` how long the log of HEAD is.
-    `blob` is the file's digest in the index, empty if git does not track it. `resolved`: there was a conflict in this
-    file, and a person is resolving it or has done so.
+    `head` is HEAD's reference and commit, `busy` the operations that git is in the middle of, `log` the length of
+    HEAD's log. `blob` is the file's digest in the index, empty if git does not track it. `resolved` says that this
+    file was in conflict, and that a person is resolving it or has done so.
     """
 
     head: str
@@ -49,7 +49,7 @@ class GitFile:
 
 
 def git_file(path: Path) -> GitFile | None:
-    """Return what git says of the file at this path; None outside of a repository."""
+    """Return git's state of the file at this path; None outside a repository."""
     real = Path(os.path.realpath(path))
     checkout = checkout_of(real.parent)
     if checkout is None or not real.is_relative_to(checkout.top):
@@ -59,9 +59,9 @@ def git_file(path: Path) -> GitFile | None:
 
 
 def put_by_git(path: Path, before: GitFile, now: GitFile) -> str | None:
-    """Return the blob that git put in the file's place since then; None if it has changed nothing but by commits.
+    """Return the blob that git has put in place of the file since `before`; None if it has only made commits.
 
-    What a commit made of it later is a person's. A conflict that is gone from the index is a change, too.
+    What a later commit made of the file is a person's work. A conflict that is gone from the index counts, too.
     """
     if (before.head, before.busy, before.log) == (now.head, now.busy, now.log):
         return now.blob if before.blob == UNKNOWN != now.blob else None
@@ -76,14 +76,14 @@ def put_by_git(path: Path, before: GitFile, now: GitFile) -> str | None:
 
 
 def is_given_up(path: Path, before: GitFile) -> bool:
-    """Return whether a conflict of then was given up, or left behind: the last that git was told is another state.
+    """Return whether the conflict of `before` was abandoned: git's last entry about it restored another state.
 
-    What leaves HEAD at its commit gives up only what nobody resolved before: a branch made of it, a reset to it.
+    Entries that leave HEAD at its commit (a new branch, a reset to HEAD) count only if no other entry moved it.
     """
     checkout, now = checkout_of(Path(os.path.realpath(path)).parent), git_file(path)
     if checkout is None or now is None:
         return False
-    # Who resolves one leaves its sides in the index until HEAD moves. A reset of a HEAD without a branch has no row.
+    # A resolved conflict leaves its sides in the index until HEAD moves. A reset of a detached HEAD has no log entry.
     is_same_commit = (now.head, now.busy) == (before.head, before.busy)
     if before.resolved and is_same_commit and not now.resolved and now.blob != UNKNOWN:
         return True
@@ -95,14 +95,14 @@ def is_given_up(path: Path, before: GitFile) -> bool:
 
 
 def text_of_blob(path: Path, blob: str) -> str | None:
-    """Return the text that git has under this digest; None where it is packed, or cannot be read."""
+    """Return the text of git's object with this digest; None if it is packed or cannot be read."""
     checkout = checkout_of(Path(os.path.realpath(path)).parent)
     content = _object(checkout, blob) if checkout is not None else b""
     return content.decode(errors="replace") if content else None
 
 
 def is_blob(content: bytes, blob: str) -> bool:
-    """Return whether a file with this content is what git has under that digest, however its lines end."""
+    """Return whether a file with this content is the object with this digest, with either kind of line ending."""
     named = _DIGESTS.get(len(blob))
     texts = (content, content.replace(b"\r\n", b"\n"))
     return named is not None and any(
@@ -111,7 +111,7 @@ def is_blob(content: bytes, blob: str) -> bool:
 
 
 def _head(checkout: Checkout) -> str:
-    """Return what HEAD names, and the commit that this is: of a repository with reftables, all that it names."""
+    """Return HEAD's reference and its commit; in a repository with reftables also the list of their tables."""
     head = _text(checkout.own / "HEAD")
     name = head.removeprefix("ref: ")
     commit = ""
@@ -140,7 +140,7 @@ def _name(checkout: Checkout, path: Path) -> bytes:
 
 
 def _moves(checkout: Checkout, path: Path, before: GitFile, now: GitFile) -> list[bytes] | None:
-    """Return the rows of HEAD's log since then that may have put another file there; None if it cannot say."""
+    """Return the new entries of HEAD's log that may have changed the file; None if the log cannot tell."""
     if before.busy != now.busy or now.log <= before.log:
         return None
     content = content_of(_log(checkout), before.log + _MOST_LOGGED)
@@ -151,19 +151,19 @@ def _moves(checkout: Checkout, path: Path, before: GitFile, now: GitFile) -> lis
 
 
 def _is_still(row: bytes, checkout: Checkout, name: bytes) -> bool:
-    """Return whether a change of HEAD left the file as it was: it is of that kind, or both commits have it so."""
+    """Return whether a move of HEAD left the file alone: by its kind, or because both commits have the same blob."""
     moved, _, message = row.partition(b"\t")
     commits = moved.decode(errors="replace").split(" ")[:2]
     if message.startswith(_STILL):
         return True
-    if len(set(commits)) == 1:  # a reset to HEAD takes away what is not committed
+    if len(set(commits)) == 1:  # a reset to HEAD discards uncommitted changes
         return not message.startswith(b"reset: ")
     before, now = (_blob_of(checkout, commit, name) for commit in commits)
     return before is not None and before == now
 
 
 def _blob_of(checkout: Checkout, commit: str, name: bytes) -> str | None:
-    """Return what a commit has for a path, empty for nothing; None for what is packed, or cannot be read."""
+    """Return a path's blob in a commit, "" if it has none; None if an object is packed or cannot be read."""
     word, _, tree_digest = _object(checkout, commit).partition(b"\n")[0].partition(b" ")
     digest = tree_digest.decode(errors="replace") if word == b"tree" else ""
     for part in name.split(b"/"):
@@ -178,7 +178,7 @@ def _blob_of(checkout: Checkout, commit: str, name: bytes) -> str | None:
 
 
 def _entries(tree: bytes, digest: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the names in a tree, each with its digest."""
+    """Yield the names in a tree with their digests."""
     at = 0
     while (end := tree.find(b"\0", at)) > 0:
         yield tree[at:end].partition(b" ")[2], tree[end + 1 : end + 1 + digest]
@@ -186,7 +186,7 @@ def _entries(tree: bytes, digest: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _object(checkout: Checkout, digest: str) -> bytes:
-    """Return the content of an object that is in a file of its own; nothing of another one."""
+    """Return the content of a loose object; empty for any other."""
     if len(digest) not in _DIGESTS or digest.strip("0123456789abcdef"):
         return b""
     packed = content_of(checkout.common / "objects" / digest[:2] / digest[2:], _LONGEST_OBJECT)
@@ -197,7 +197,7 @@ def _object(checkout: Checkout, digest: str) -> bytes:
 
 
 def _indexed(checkout: Checkout, file: Path) -> tuple[str, bool]:
-    """Return the blob that the index has of a file, and whether a conflict in it was, or is being, resolved."""
+    """Return a file's blob in the index, and whether a conflict in it was, or is being, resolved."""
     if not os.path.lexists(checkout.own / "index"):
         return "", False
     return _read_index(checkout, file, Stamp.of(str(checkout.own / "index")))
@@ -205,7 +205,7 @@ def _indexed(checkout: Checkout, file: Path) -> tuple[str, bool]:
 
 @lru_cache(maxsize=64)
 def _read_index(checkout: Checkout, file: Path, _: Stamp | None) -> tuple[str, bool]:
-    """Read the index, once for each that git has written: one of a large repository takes a tenth of a second."""
+    """Read the index once per version that git wrote, because a large repository's takes a tenth of a second."""
     name = _name(checkout, file)
     index = Index(checkout)
     found = [entry for entry in index.entries() if entry.name == name]
@@ -217,7 +217,7 @@ def _read_index(checkout: Checkout, file: Path, _: Stamp | None) -> tuple[str, b
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A path that git tracks, and the digest of its blob. `stage` is above 0 for one side of a conflict."""
+    """A tracked path with the digest of its blob. `stage` is above 0 for one side of a conflict."""
 
     name: bytes
     blob: str
@@ -227,7 +227,7 @@ class Entry:
 class Index:
     """The paths that git tracks in a checkout (gitformat-index), read once.
 
-    Of what is no index the entries before the fault are known.
+    A malformed index yields the entries before the fault.
     """
 
     def __init__(self, checkout: Checkout) -> None:
@@ -239,11 +239,11 @@ class Index:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether all entries were read, and none are elsewhere."""
+        """Return whether all entries were read and no part of the index is in another file."""
         return self._end > 0 and not self._shared
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the entries, those of an index that this one is split from as well."""
+        """Yield the entries, including those of the shared index of a split one."""
         for content in (self._content, *self._shared):
             try:
                 yield from self._entries(content)
@@ -251,7 +251,7 @@ class Index:
                 continue
 
     def resolved(self) -> Iterator[bytes]:
-        """Yield the paths of which a conflict was resolved lately; `entries` comes first."""
+        """Yield the paths whose conflicts were resolved recently; call `entries` first."""
         at = self._end
         try:
             while at:
@@ -282,7 +282,7 @@ class Index:
             self._end = at
 
     def _names(self, undo: bytes) -> Iterator[bytes]:
-        """Yield the names in the extension: each with three modes, and a digest for each mode that is not 0."""
+        """Yield the names in the extension; each is followed by three modes, and a digest for each nonzero mode."""
         at = 0
         while at < len(undo):
             end = undo.index(b"\0", at)
@@ -295,7 +295,7 @@ class Index:
 
 
 def _prefix(index: bytes, at: int, length: int) -> tuple[int, int]:
-    """Return how much of the name before is kept in version 4, and where the rest of this one begins."""
+    """Return how much of the previous name version 4 keeps, and where the rest of this name begins."""
     left = index[at] & 0x7F
     while index[at] & 0x80:
         at += 1

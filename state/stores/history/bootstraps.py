@@ -1,7 +1,7 @@
-"""Bootstraps: a receipt for each time that an agent was given the memory: when, how, how much. None of its words.
+"""Bootstrap receipts: when, how and how much memory an agent was given each time, without its words.
 
-One JSON object a line in bootstraps.jsonl, appended by `state.stores.history.leave_receipt`; the workspace's owner
-keeps the last ones. No archive has them.
+Receipts are JSON lines in bootstraps.jsonl, appended by `state.stores.history.leave_receipt`. The workspace's owner
+keeps only the last ones, and archives leave them out.
 """
 
 from collections.abc import Iterator
@@ -19,18 +19,17 @@ from state.stores.history.leave_receipt import RECEIPTS, is_id, path_of
 
 KEPT = 200
 HOW = ("command line", "hook", "MCP", "HTTP")
-# No receipt is shorter: so many bytes are not too many receipts.
+# No receipt is shorter, so a file up to KEPT times as long need not be counted.
 _LEAST_BYTES = 150
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What was not given, and why: rows of MEMORY.md, and of the global one, that are neither blank nor headings.
+    """How much was not given, by reason: rows of MEMORY.md and the global one, except blank ones and headings.
 
-    `budget`: rows of MEMORY.md for which there was no room; `host` and `host_notes`: rows, and notes, for which there
-    would have been some, had whoever carries the text not its own limit; `everywhere`: lines of the global workspace
-    beyond its share; `same`: those that the project says itself; `forgotten`: notes and lines that hold what was
-    forgotten.
+    `budget`: rows of MEMORY.md beyond the budget. `host`, `host_notes`: rows and notes beyond the limit of whatever
+    carries the text, though within the budget. `everywhere`: lines of the global workspace beyond its share. `same`:
+    lines of it that the project has too. `forgotten`: notes and lines that hold a forgotten text.
     """
 
     budget: int = 0
@@ -43,15 +42,14 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class BootstrapReceipt:
-    """What an agent was given, and when. `how`: one of HOW; `agent`: one of AGENTS.
+    """What an agent was given, and when. `how` is one of HOW, `agent` one of AGENTS.
 
-    `session` is the agent's own id of it, where a hook told one. Of MEMORY.md the `version` that was the last one
-    and the `budget` in characters; `characters` are those of the whole text, with its `notes`. `left_out`: older
-    pending notes; `more`: there were even older ones. `lines` are the rows and notes that were given, `tokens` about
-    how many a model counts, `most` the characters that whoever carried it takes (0: no limit), and `cut` what was
-    not given and why: with these and the text it can be computed again. `digest` tells which text MEMORY.md was, for
-    its owner may have written it since that version. A receipt of an earlier dreamd has none of what follows
-    `truncated`, or no digest.
+    `session` is the agent's own id for its session, if a hook passed one. `version` is the last version of MEMORY.md
+    and `budget` its budget in characters; `characters` counts the whole text, including its `notes`. `left_out`
+    counts older pending notes; `more` says that there were even older ones. `lines` counts the rows and notes given,
+    `tokens` is an estimate, and `most` is the carrier's limit in characters (0: none). `cut` says what was not given
+    and why: with these values and the text it can be computed again. `digest` identifies the text of MEMORY.md, which
+    its owner may have edited since that version. Receipts of an earlier dreamd lack all after `truncated`, or digest.
     """
 
     at: datetime
@@ -73,18 +71,18 @@ class BootstrapReceipt:
 
 
 def receipts(workspace: Workspace) -> Iterator[BootstrapReceipt]:
-    """Yield the last receipts, the newest first. What is no receipt is left out. Raises StorageError."""
+    """Yield the last receipts, newest first, skipping rows that are none. Raise StorageError."""
     found = map(_receipt_in, reversed(_rows(workspace.disk().read_optional(path_of(workspace)))))
     return islice((one for one in found if one is not None), KEPT)
 
 
 def holds_receipts_alone(content: bytes) -> bool:
-    """Return whether a file of this content is one of receipts: it holds no text of anybody's."""
+    """Return whether a file with this content holds receipts only, and so nobody's text."""
     return all(_receipt_in(row) is not None for row in _rows(content))
 
 
 def keep_last(workspace: Workspace, disk: Disk) -> None:
-    """Shorten the file to the last receipts, for the workspace's owner. Raises StorageError."""
+    """Shorten the file to the last receipts, on behalf of the workspace's owner. Raise StorageError."""
     path = path_of(workspace)
     if path.is_file() and path.stat().st_size > KEPT * _LEAST_BYTES:
         with suppress(BusyError), disk.locked(path, b"", wait_seconds=0.0):
@@ -99,7 +97,7 @@ def _rows(content: bytes | None) -> list[str]:
 
 
 def _receipt_in(row: str) -> BootstrapReceipt | None:
-    """Return the receipt in a row; None for a row that is torn, or holds another text than dreamd's own."""
+    """Parse the receipt in a row; return None if the row is torn or not dreamd's own."""
     with suppress(StorageError):
         one = decode(BootstrapReceipt, row, RECEIPTS)
         is_own = one.how in HOW and one.agent in AGENTS and all(is_id(text) for text in (one.session, one.digest))

@@ -1,4 +1,4 @@
-"""Changes: what of single dreams the owner is to look at, from the dream that staged it to the decision on it."""
+"""Changes: single changes of dreams that the owner is to review, from staging to decision."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from state.errors import NotFoundError
 from state.stores.database.tables import AGREEMENTS, Change
 
 OPEN = (Decision.WAITING, Decision.APPLIED)
-# A synthesis is compared with the latest of these.
+# A new synthesis is compared with this many of the latest.
 MOST_EARLIER = 500
-# So many of the latest changes that applied are offered for undoing; `dreamd restore` goes back further.
+# This many of the latest applied changes can be undone; `dreamd restore` goes back further.
 MOST_APPLIED = 100
 
 
@@ -30,10 +30,7 @@ class Changes:
         self._connection = connection
 
     def record(self, dream: Dream) -> None:
-        """Record what a committed dream stages and decides; doing it again changes nothing new.
-
-        In the caller's transaction.
-        """
+        """Record what a committed dream stages and decides, in the caller's transaction. It can be repeated."""
         self._stage(dream.id, dream.staged, dream.at, 0)
         Change.table.change(
             self._connection,
@@ -49,7 +46,7 @@ class Changes:
             self._set(one.decision, dream.at, "dream = ? AND place = ?", one.dream, one.place)
 
     def propose(self, dream: str, agreements: Sequence[StagedChange], at: datetime) -> None:
-        """Have these wait, which workspaces agree on; `dream` names who found them. In the caller's transaction."""
+        """Stage changes that workspaces agree on; `dream` names who found them. In the caller's transaction."""
         self._stage(dream, agreements, at, AGREEMENTS)
 
     def _stage(self, dream: str, changes: Sequence[StagedChange], at: datetime, first: int) -> None:
@@ -65,22 +62,22 @@ class Changes:
             Change.table.add(self._connection, change, "INSERT OR IGNORE")
 
     def agreements(self) -> list[Change]:
-        """Return what workspaces agreed on and the owner was asked, whatever was decided; the latest first."""
+        """Return the changes that workspaces agreed on, decided or not, except outdated ones; latest first."""
         rest = "place >= ? AND decision <> ? ORDER BY number DESC LIMIT ?"
         return self._where(rest, AGREEMENTS, Decision.OUTDATED, MOST_EARLIER)
 
     def open(self) -> list[Change]:
-        """Return the changes that wait, and those that applied and can be undone, in the order of their numbers."""
+        """Return the changes that wait and the applied ones that can be undone, in the order of their numbers."""
         return self._where("decision IN (?, ?) ORDER BY number", *OPEN)
 
     def get(self, number: int) -> Change:
-        """Return the open change of this number. Raises NotFoundError."""
+        """Return the open change with this number. Raise NotFoundError."""
         for one in self._where("number = ? AND decision IN (?, ?)", number, *OPEN):
             return one
         raise NotFoundError(f"no change {number} waits", "'dreamd review' lists them")
 
     def any(self, number: int) -> Change:
-        """Return the change of this number, decided or not. Raises NotFoundError."""
+        """Return the change with this number, decided or not. Raise NotFoundError."""
         for one in self._where("number = ?", number):
             return one
         raise NotFoundError(f"no change {number} is known (any more)", "'dreamd review' lists those that wait")
@@ -94,28 +91,28 @@ class Changes:
         return OpenChanges(Change.table.count(self._connection, "decision = ?", Decision.WAITING))
 
     def earlier(self) -> tuple[EarlierChange, ...]:
-        """Return the latest changes that wait or were declined: they are not to be staged again."""
+        """Return the latest changes that wait or were declined, which must not be staged again."""
         found = self._where(
             "decision IN (?, ?) ORDER BY number DESC LIMIT ?", Decision.WAITING, Decision.DECLINED, MOST_EARLIER
         )
         return tuple(EarlierChange(one.number, one.record.operation, one.decision) for one in found)
 
     def undecided(self) -> tuple[str, ...]:
-        """Return the crystals of the notes that changes have become which nobody decided."""
+        """Return the crystals of notes that undecided changes became."""
         rows = self._connection.execute("SELECT DISTINCT note FROM changes WHERE note <> '' ORDER BY note")
         return tuple(row["note"] for row in rows)
 
     def decide(self, number: int, decision: Decision, at: datetime, note: str = "") -> None:
-        """Record a decision, or that there is none any more: then it waits, or can be undone, from now on.
+        """Record a decision, or reopen the change: then it waits, or can be undone, from now on.
 
-        `note` is the crystal of the note that the change has become.
+        `note` is the crystal of the note that the change became.
         """
         self._set(decision, at, "number = ?", number, note=note)
 
     def sweep(self, before: datetime) -> int:
-        """Delete the changes that were decided before; return how many. In the caller's transaction.
+        """Delete the changes decided before this moment; return how many. In the caller's transaction.
 
-        Of what workspaces agree on the owner is asked once: that stays.
+        Decided agreements stay, because the owner is asked about each only once.
         """
         which = "decided_at < ? AND (place < ? OR decision = ?)"
         return Change.table.delete(self._connection, which, before, AGREEMENTS, Decision.OUTDATED)

@@ -1,7 +1,7 @@
-"""Daily spend: what models cost all workspaces of one user, for the ceilings that hold over all of them.
+"""Daily spend: what models cost in all workspaces of one user, for the ceilings that apply across them.
 
-A file a day in the user's own state folder, `2026-11-22`, with a line for each call that was paid: its tokens, its
-dollars. Any number of processes and threads append to it.
+The user's state folder has one file per day, such as `2026-11-22`, with a line per paid call: its tokens and dollars.
+Any number of processes and threads may append to it.
 """
 
 import math
@@ -15,19 +15,19 @@ from state.budget import Spend
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 
-# What was torn by a full disk, or by hand, is no such line, and costs nothing.
+# Lines torn by a full disk or edited by hand do not match, and count as nothing.
 _LINE = re.compile(rb"^([0-9]{1,15}) ([0-9]{1,9}(?:\.[0-9]{1,9})?)$", re.MULTILINE)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
 class DailySpend:
-    """The cost of the calls of each day (UTC). `add` makes the folder."""
+    """The cost of each day's calls (UTC). `add` creates the folder."""
 
     folder: Path
 
     def add(self, spend: Spend, at: datetime) -> None:
-        """Add the cost of a call, durably. Raises StorageError when it cannot be written."""
+        """Add the cost of a call, durably, and delete the files of earlier days. Raise StorageError."""
         day, disk = self.folder / f"{at:%Y-%m-%d}", Disk(self.folder)
         usd = spend.usd if math.isfinite(spend.usd) and spend.usd > 0 else 0.0
         with storage_errors(self.folder):
@@ -40,7 +40,7 @@ class DailySpend:
                     disk.remove(old)
 
     def of(self, at: datetime) -> Spend:
-        """Return what was spent on the day of this moment. Raises StorageError when it cannot be read."""
+        """Return what was spent on the day of this moment. Raise StorageError if it cannot be read."""
         content = Disk(self.folder).read_optional(self.folder / f"{at:%Y-%m-%d}") or b""
         found = _LINE.findall(content[: content.rfind(b"\n") + 1])
         return Spend(len(found), sum(int(tokens) for tokens, _ in found), sum(float(usd) for _, usd in found))

@@ -1,12 +1,12 @@
-"""NoteInbox: the files in which notes arrive, until they are rows of state.db and a verified copy has them.
+"""NoteInbox: the files in which notes arrive, until they are rows of state.db and in a verified copy of it.
 
-    inbox.md             beside state.db: a note is acknowledged when it stands here, synced
-    inbox.000017.md      what stood there until copy 17 of state.db was made
+    inbox.md             beside state.db: a note is acknowledged once it is synced here
+    inbox.000017.md      the inbox until copy 17 of state.db was made
     memory/scratch.md    shows every pending note; agents append to it with a plain `>>`
-    .scratch.md.3.4711.displaced    a scratch.md that was written anew when its first 4,711 bytes were read: late
-                         writes land in it, and are seen
+    .scratch.md.3.4711.displaced    a scratch.md that was rewritten when its first 4,711 bytes had been read: late
+                         writes go into it, and are noticed
 
-Appending needs neither the database nor the lock of the workspace. Everything else is for its owner.
+Appending needs neither the database nor the workspace's lock. Everything else is done by the workspace's owner.
 """
 
 import os
@@ -27,11 +27,11 @@ from state.stores.disk.workspace import Workspace
 
 HEAD = f"{HEADER}\n\n".encode()
 QUIET_SECONDS = 1.0
-"""Somebody may still be writing a last line without its newline until the file was quiet for so long."""
-# One line is read whole; what has longer ones is no log.
+"""Until a file was quiet for this long, somebody may still be writing its last line, which lacks a newline."""
+# Lines are read whole; a file with longer ones is no log.
 LONGEST_LINE = 16 * 1024**2
 _SHOWN_WITHIN = 0.5  # seconds
-_CHUNK = 1 << 16  # also how much before the place up to which a file was read must be as it was
+_CHUNK = 1 << 16  # also the number of bytes before a mark that must be unchanged for the mark to hold
 _BULLETS = (b"-", b"*", b"+", b" -", b" *", b" +")
 _ROTATED = re.compile(r"inbox\.([0-9]{6,12})\.md")
 _DISPLACED = re.compile(r"\.scratch\.md\.([0-9]{1,12})\.([0-9]{1,18})\.displaced")
@@ -45,10 +45,10 @@ class NoteInbox:
         self.disk = disk or workspace.disk()
 
     def append(self, note: Note, redaction: Redaction = DEFAULT) -> Note:
-        """Append the note without its secrets, durably, and return it as it stands there.
+        """Append the note without its secrets, durably, and return it as written.
 
-        Raises UsageError for a note that cannot be admitted (`state.scratch.admitted`);
-        StorageError or BusyError when it could not be written: it is then in no file.
+        Raise UsageError for a note that cannot be admitted (`state.scratch.admitted`), and StorageError or BusyError
+        if it could not be written; it is then in no file.
         """
         stored = admitted(note)
         if (text := redaction.of(stored.text)) != stored.text:
@@ -59,49 +59,49 @@ class NoteInbox:
         entry = render_note(stored).encode()
         try:
             self.disk.append_locked(self.workspace.inbox, entry, b"")
-        except ReadOnlyError:  # an agent's sandbox: scratch.md is an inbox as well
+        except ReadOnlyError:  # an agent's sandbox: scratch.md serves as an inbox too
             self.disk.append_locked(self.workspace.scratch, entry, HEAD)
             return stored
         LookedThrough(self.workspace, redaction).keep(stored.text)
-        # Agents read it there. Whatever hinders that, the note is kept.
+        # Agents read scratch.md. The note is kept even if it cannot be shown there.
         with suppress(StorageError, BusyError):
             self.disk.make_folder(self.workspace.scratch.parent)
-            # Whoever writes scratch.md anew may wait for the transaction in which this is called.
+            # Wait only briefly: the process that rewrites scratch.md may be waiting for the caller's transaction.
             self.disk.append_locked(self.workspace.scratch, entry, HEAD, durable=False, wait_seconds=_SHOWN_WITHIN)
         return stored
 
     def file(self, entries: Iterable[Note]) -> None:
-        """Append notes of scratch.md, which is not the user's own folder, durably to the inbox."""
+        """Append notes from scratch.md, which is not in the user's own folder, durably to the inbox."""
         if block := "".join(map(render_note, entries)):
             self.disk.append_locked(self.workspace.inbox, block.encode(), b"")
 
     def files(self) -> list[Path]:
-        """Return the files in which notes stand, in the order in which they are read."""
+        """Return the files that hold notes, in the order in which they are read."""
         scratch, inbox = self.workspace.scratch, self.workspace.inbox
         found = [*self.displaced().values(), scratch, *self.rotated().values(), inbox]
         return [path for path in found if os.path.lexists(path)]
 
     def is_inbox(self, path: Path) -> bool:
-        """Return whether the file is one of the user's own folder."""
+        """Return whether the file is in the user's own folder."""
         return path.parent == self.workspace.state
 
     def displaced(self) -> dict[int, Path]:
-        """Return the files that were scratch.md before, by their numbers, the oldest first."""
+        """Return the former scratch.md files by number, oldest first."""
         return _numbered(self.workspace.scratch.parent, _DISPLACED)
 
     def rotated(self) -> dict[int, Path]:
-        """Return the inboxes of before, by the numbers of the copies that have them, the oldest first."""
+        """Return the former inboxes by the number of the copy that includes them, oldest first."""
         return _numbered(self.workspace.state, _ROTATED)
 
     def shown(self) -> tuple[Note, ...] | None:
-        """Return the notes that stand in scratch.md; None without one."""
+        """Return the notes in scratch.md; None if there is no such file."""
         with suppress(NotFoundError), open_log(self.disk, self.workspace.scratch) as log:
             return tuple(one.note for one in log.entries(0, log.size))
         return None
 
 
 def _numbered(folder: Path, name: re.Pattern[str]) -> dict[int, Path]:
-    """Return the files in the folder whose whole name matches, by the number in it."""
+    """Return the files in the folder whose whole name matches, by the number in the name."""
     with suppress(NotFoundError), storage_errors(folder):
         matches = [name.fullmatch(entry) for entry in os.listdir(folder)]  # noqa: PTH208 - names are enough
         found = {int(match[1]): folder / match[0] for match in matches if match}
@@ -110,15 +110,15 @@ def _numbered(folder: Path, name: re.Pattern[str]) -> dict[int, Path]:
 
 
 def displaced_at(path: Path) -> tuple[int, int]:
-    """Return the number of a former scratch.md, and how many of its bytes were in rows; 0, 0 of another file."""
+    """Return the number of a former scratch.md and how many of its bytes were in rows; (0, 0) for other files."""
     match = _DISPLACED.fullmatch(path.name)
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def has_grown(path: Path) -> bool:
-    """Return whether there is more in this file than the name of a former scratch.md says. Raise NotFoundError.
+    """Return whether the file is longer than its name, if it is a former scratch.md, says. Raise NotFoundError.
 
-    Of any other file there is, perhaps.
+    Any other file may have grown: True.
     """
     number, read = displaced_at(path)
     with storage_errors(path):
@@ -126,14 +126,14 @@ def has_grown(path: Path) -> bool:
 
 
 def digest_of(note: Note) -> str:
-    """Return the digest of a note's entry, as it is rendered."""
+    """Return the digest of a note's rendered entry."""
     return _sha256(render_note(note).encode("utf-8", "surrogatepass"))
 
 
 class Entry(NamedTuple):
-    """A note of a file with its digest, the byte where its first line begins, and the one after its last line.
+    """A note in a file with its digest, the byte where its first line begins and the byte after its last line.
 
-    `grows` is the row of what stood there of it before, or 0.
+    `grows` is the row of the note whose entry it extends, or 0.
     """
 
     note: Note
@@ -145,25 +145,24 @@ class Entry(NamedTuple):
 
 
 class Log:
-    """One open file of notes, read as a stream from any byte of it."""
+    """One open file of notes, streamed from any byte."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self.path = path
         self._file = file
         self._status = os.fstat(file.fileno())
         self.size, self.inode = self._status.st_size, self._status.st_ino
-        if self.size > LONGEST_LOG:  # a file of holes may be of any length
+        if self.size > LONGEST_LOG:  # a sparse file may have any length
             told = f"{path} has {self.size:,} bytes, and {LONGEST_LOG:,} are read at most"
             raise StorageError(told, "move it away")
 
     def entries(self, start: int, end: int) -> Iterator[Entry]:
-        """Yield the notes between two bytes of the file; those without a stamp have the file's time.
+        """Yield the notes between two bytes of the file; notes without a stamp get the file's time.
 
-        A note is read when it is asked for, and nothing after it but the line that ends it. Raises StorageError for
-        a line of more than 16 MiB.
+        Notes are read lazily, each with only the line that ends it. Raise StorageError for a line over 16 MiB.
         """
         self._file.seek(start)
-        ends = {0: start}  # of the lines of the note that is read, by their numbers
+        ends = {0: start}  # where the lines of the current note end, by their numbers
 
         def lines() -> Iterator[str]:
             place, number = start, 0
@@ -184,53 +183,53 @@ class Log:
                     del ends[number]
 
     def whole(self, now: datetime) -> int:
-        """Return how far the log may be read: not to a last line that is being written."""
+        """Return how far the log may be read: not into a last line that is still being written."""
         if abs(now.timestamp() - self._status.st_mtime) >= QUIET_SECONDS:
             return self.size
         return end_of_lines(self._file, self.size)
 
     def bullet_near_end(self, start: int, most: int) -> int:
-        """Return where the first bullet begins within the last `most` bytes; never before `start`.
+        """Return where the first bullet within the last `most` bytes begins, but not before `start`.
 
-        Without a bullet there, the end.
+        Without such a bullet, return the end.
         """
         if self.size - start <= most:
             return start
         self._file.seek(self.size - most - 1)
-        self._file.readline(most + 1)  # the rest of a line
+        self._file.readline(most + 1)  # skip the rest of a line
         while (at := self._file.tell()) < self.size and (raw := self._file.readline(self.size - at)):
             if raw.startswith(_BULLETS):
                 return at
         return self.size
 
     def digest(self, end: int) -> str:
-        """Return the digest of the last of the first `end` bytes; of a former scratch.md, with its number."""
+        """Return the digest of the end of the first `end` bytes, with the number if it is a former scratch.md."""
         begin = max(0, end - _CHUNK)
         self._file.seek(begin)
         return digest_before(self._file.read(end - begin), displaced_at(self.path)[0])
 
 
 def digest_before(content: bytes, number: int = 0) -> str:
-    """Return the digest of the end of what was read of a file; `number` is that of a former scratch.md."""
+    """Return the digest of the end of this content, with the number of a former scratch.md unless it is 0."""
     digest = _sha256(content[-_CHUNK:])
     return f"{digest}.{number}" if number else digest
 
 
 def _sha256(content: bytes) -> str:
-    import hashlib  # who notes something does without
+    import hashlib  # imported late: taking a note does not need it
 
     return hashlib.sha256(content).hexdigest()
 
 
 @contextmanager
 def open_log(disk: Disk, path: Path) -> Iterator[Log]:
-    """Open a log for reading. Raise NotFoundError; StorageError for one that is too long."""
+    """Open a log for reading. Raise NotFoundError, or StorageError if it is too long."""
     with storage_errors(path), opened(disk.target(path)) as file:
         yield Log(path, file)
 
 
 def end_of_lines(file: BinaryIO, end: int) -> int:
-    """Return the byte after the last line that ends before this one; 0 when there is none."""
+    """Return the byte after the last complete line before `end`; 0 if there is none."""
     while end > 0:
         begin = max(0, end - _CHUNK)
         file.seek(begin)

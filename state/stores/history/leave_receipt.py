@@ -1,7 +1,7 @@
-"""Leave receipt: a row in bootstraps.jsonl for each time that an agent is given the memory; none of its words.
+"""Leave a receipt in bootstraps.jsonl each time that an agent is given the memory, without any of its words.
 
-Whoever reads the memory appends one, without the workspace's lock. A receipt is no memory: one that the disk refuses
-costs the agent nothing. They are read in `state.stores.history.bootstraps`, for which a session start does not wait.
+Every reader of the memory appends one, without the workspace's lock. A receipt that cannot be written costs the agent
+nothing. `state.stores.history.bootstraps` reads them; it is separate so that session starts need not load it.
 """
 
 import json
@@ -40,12 +40,12 @@ def leave_receipt(
     *,
     agent: str = "",
 ) -> None:
-    """Append the receipt of what an agent was given now, as one row of JSON: the fields of a `BootstrapReceipt`.
+    """Append a receipt for what an agent was given now: one row of JSON with the fields of a `BootstrapReceipt`.
 
-    A session of another form than an id's is left out. Not synced: a loss of power may cost it. Raises StorageError,
-    BusyError.
+    A session that does not look like an id is left out. The row is not synced, so a power failure may lose it. Raise
+    StorageError or BusyError.
     """
-    from state.text.chunks import tokens  # the agent has its memory already
+    from state.text.chunks import tokens  # imported late: the agent already has its memory
 
     row = {
         "at": at.astimezone(UTC).isoformat(timespec="seconds"),

@@ -1,4 +1,4 @@
-"""The ledger: every run with its outcome and its steps, rejections, calls with prices, acts of people."""
+"""The ledger: every run with its outcome and steps, the guards' rejections, paid calls, and people's acts."""
 
 import hashlib
 import json
@@ -16,12 +16,12 @@ from state.stores.database.connection import to_text, transaction, unsynced
 from state.stores.database.meta import Meta
 from state.stores.database.tables import Act, CallRow, RejectionRow, Run, StepRow
 
-# The answers of a dream that was killed are used again.
+# The answers paid by a dream that was killed are used again.
 _NEEDED = "SELECT id FROM dreams WHERE outcome = 'running'"
-# The daemon counts the failures among the latest runs, and the status shows the last one.
+# The daemon counts failures among the latest runs, and the status shows the last run.
 _LATEST = f"SELECT * FROM (SELECT id FROM dreams ORDER BY started_at DESC LIMIT 100) UNION {_NEEDED}"
-# What was paid since the step before: all that the dream has paid, less what its steps say. So the steps of a dream
-# that was killed and went on add up to what it cost.
+# Paid since the previous step: all that the dream has paid minus the sum of its steps. So the steps add up to the
+# dream's cost even if it was killed and resumed.
 _ADD_STEP = """
 INSERT INTO steps (dream, place, node, at, seconds, calls, tokens, figures)
 SELECT ?1, coalesce(max(place) + 1, 0), ?2, ?3, ?4,
@@ -31,14 +31,14 @@ SELECT ?1, coalesce(max(place) + 1, 0), ?2, ?3, ?4,
 FROM steps WHERE dream = ?1
 """
 ENOUGH = 3
-"""So many dreams were refused over one input: no model is asked of it any more."""
-# In `meta`: over each of the latest inputs, how many; what was refused longer ago may be tried again.
+"""After this many refused dreams over one input, no model is asked about it again."""
+# In `meta`: the number of refusals of each of the latest inputs; inputs refused longer ago may be tried again.
 _REFUSED, _MOST_REFUSED = "refused_inputs", 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One try of a model that was paid for. `reply` is the port's Answer as JSON, `usable` if it can be read.
+    """One paid try of a model. `reply` is the port's Answer as JSON, `usable` if it can be parsed.
 
     `request` holds the messages as they were sent, as JSON.
     """
@@ -54,14 +54,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class KeptCall(Call):
-    """A call of a model as the ledger keeps it; what was asked and answered is empty once it is too old."""
+    """A call as the ledger keeps it; its request and reply are empty once it is too old."""
 
     at: datetime = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A step that ended `at` this moment after so many seconds; `figures` say what it did."""
+    """A step that ended at `at` and took this many seconds; `figures` say what it did."""
 
     node: str
     at: datetime
@@ -71,14 +71,14 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class PaidStep(Finished):
-    """A finished step with the calls of the model, and their tokens, since the step before."""
+    """A finished step with the model's calls and tokens since the previous step."""
 
     calls: int
     tokens: int
 
 
 class Ledger:
-    """What was done in one workspace, in state.db. Of texts that may quote something, secrets are left out."""
+    """What was done in one workspace, in state.db. Texts that may quote something are redacted."""
 
     def __init__(self, connection: sqlite3.Connection, redaction: Redaction = DEFAULT) -> None:
         self._connection = connection
@@ -90,14 +90,14 @@ class Ledger:
         Run.table.add(self._connection, run, "INSERT OR IGNORE")
 
     def end(self, dream: str, outcome: str, detail: str, at: datetime, version: int | None = None) -> None:
-        """Record the end of a run, with its outcome."""
+        """Record the end of a run with its outcome."""
         detail = self._redaction.of(detail)
         Run.table.change(
             self._connection, "id = ?", dream, ended_at=at, outcome=outcome, detail=detail, version=version
         )
 
     def skip(self, dream: str, reason: str, detail: str, at: datetime) -> None:
-        """Record a skipped run. Consecutive skips for one reason are one entry with a count."""
+        """Record a skipped run; consecutive skips for the same reason share one row with a count."""
         with transaction(self._connection):
             (last,) = self.runs(1) or (None,)
             if last and last.outcome == "skipped" and (last.reason, last.detail) == (reason, detail):
@@ -107,15 +107,15 @@ class Ledger:
             Run.table.add(self._connection, run)
 
     def unfinished(self) -> Run | None:
-        """Return the latest run that has begun and not ended: it was killed, or still runs."""
+        """Return the latest run without an end: it was killed or is still running."""
         return next(iter(self._runs("WHERE outcome = 'running' ORDER BY started_at DESC LIMIT 1")), None)
 
     def runs(self, limit: int, last: str = "", outcome: str = "") -> list[Run]:
-        """Return the last runs before this one (an id; "": all), the newest first; of one outcome, if named.
+        """Return the last runs before the run `last` ("": all), newest first, optionally of one outcome.
 
-        Raises UsageError for an id that is not in the ledger any more.
+        Raise UsageError if `last` is no longer in the ledger.
         """
-        before = "9"  # after every moment
+        before = "9"  # sorts after every timestamp
         if last:
             row = self._connection.execute("SELECT started_at FROM dreams WHERE id = ?", (last,)).fetchone()
             if row is None:
@@ -125,7 +125,7 @@ class Ledger:
         return self._runs(f"WHERE {which}", before, last, outcome, limit)
 
     def run(self, dream: str) -> Run:
-        """Return the run of this id, or the only one whose id begins so. Raise NotFoundError."""
+        """Return the run with this id, or the only run whose id has this prefix. Raise NotFoundError."""
         found = self._runs("WHERE id >= ?1 AND substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT 2", dream)
         if not found or (len(found) > 1 and found[0].id != dream):
             what = "more than one dream begins" if found else "no dream in the ledger begins"
@@ -133,11 +133,11 @@ class Ledger:
         return found[0]
 
     def last_dream(self) -> Run | None:
-        """Return the last run that was more than a skip."""
+        """Return the last run that was not a skip."""
         return next(iter(self._runs("WHERE outcome <> 'skipped' ORDER BY started_at DESC LIMIT 1")), None)
 
     def reject(self, dream: str, refusals: Iterable[Refusal], at: datetime) -> None:
-        """Record what the guards refused, with figures, in place of earlier refusals of this dream."""
+        """Record the guards' refusals with figures, replacing earlier ones of this dream."""
         with transaction(self._connection):
             RejectionRow.table.delete(self._connection, "dream = ?", dream)
             for one in refusals:
@@ -145,11 +145,11 @@ class Ledger:
                 RejectionRow.table.add(self._connection, one, dream=dream, at=at, figures=figures)
 
     def rejections(self, dream: str) -> list[Refusal]:
-        """Return what the guards refused in this dream."""
+        """Return the guards' refusals in this dream."""
         return RejectionRow.table.read(Refusal, self._connection, "WHERE dream = ? ORDER BY key", dream)
 
     def versions_with_refusals(self) -> list[int]:
-        """Return the last versions in whose dreams the guards refused something, the latest first; twenty at most."""
+        """Return the last versions whose dreams had refusals, latest first; at most twenty."""
         rows = self._connection.execute(
             "SELECT version FROM dreams d WHERE version IS NOT NULL"
             " AND EXISTS (SELECT 1 FROM rejections WHERE dream = d.id) ORDER BY started_at DESC LIMIT 20"
@@ -165,7 +165,7 @@ class Ledger:
         return CallRow.table.read(KeptCall, self._connection, "WHERE dream = ? ORDER BY key LIMIT ?", dream, limit)
 
     def paid(self, dreams: Iterable[str]) -> dict[str, tuple[str, Spend]]:
-        """Return, of those of these dreams that called a model, which one and what they spent."""
+        """Return the model and the spend of each of these dreams that called one."""
         rows = self._connection.execute(
             "SELECT dream, max(model), count(*), sum(tokens), sum(usd) FROM calls"
             " WHERE dream IN (SELECT value FROM json_each(?)) GROUP BY dream",
@@ -174,7 +174,7 @@ class Ledger:
         return {dream: (model, Spend(*spent)) for dream, model, *spent in rows}
 
     def replay(self, dream: str, digest: str) -> str | None:
-        """Return the stored answer to this request of this dream, if there is a usable one."""
+        """Return the stored usable answer to this dream's request; None if there is none."""
         query = (
             "SELECT reply FROM calls WHERE dream = ? AND digest = ? AND usable AND reply <> '' ORDER BY key LIMIT 1"
         )
@@ -182,7 +182,7 @@ class Ledger:
         return row["reply"] if row else None
 
     def spent(self, *, dream: str | None = None, since: datetime | None = None) -> Spend:
-        """Return what was paid: by one dream, or by all since a moment."""
+        """Return what was paid by one dream, or by all since a moment."""
         conditions = [("dream = ?", dream)] if dream is not None else []
         conditions += [("at >= ?", to_text(since))] if since is not None else []
         where = " AND ".join(condition for condition, _ in conditions) or "1"
@@ -192,13 +192,13 @@ class Ledger:
         ).fetchone()
         return Spend(row[0], row[1], row[2])
 
-    # Steps, without secrets.
+    # Steps, redacted.
 
     def add_steps(self, dream: str, steps: Iterable[Finished]) -> bool:
-        """Record steps after those that the dream has already; whether state.db took them.
+        """Append steps to those of this dream; return whether state.db took them.
 
-        One that is full, busy or damaged is no reason for a dream to fail: the caller may try again later. A loss of
-        power may cost the last ones.
+        A full, busy or damaged state.db must not fail a dream: the caller may try again later. A power failure may
+        lose the last steps.
         """
         rows = [(dream, one.node, to_text(one.at), one.seconds, self._redaction.of(one.figures)) for one in steps]
         try:
@@ -209,17 +209,17 @@ class Ledger:
         return True
 
     def steps(self, dream: str, limit: int) -> list[PaidStep]:
-        """Return the first steps of this dream, in their order."""
+        """Return the first steps of this dream, in order."""
         return StepRow.table.read(PaidStep, self._connection, "WHERE dream = ? ORDER BY place LIMIT ?", dream, limit)
 
     def count_steps(self, dream: str) -> int:
         """Return how many steps this dream has."""
         return StepRow.table.count(self._connection, "dream = ?", dream)
 
-    # What dreams were refused over. A text is known by its digest, or by the id of its crystal.
+    # Inputs over which dreams were refused, known by a digest of the text or by the id of its crystal.
 
     def refuse(self, pieces: Iterable[Evidence]) -> None:
-        """Note that one more dream was refused over these."""
+        """Count one more refused dream for each of these inputs."""
         with transaction(self._connection) as connection:
             counts = self._refused()
             for key in dict.fromkeys(map(_key, pieces)):
@@ -227,7 +227,7 @@ class Ledger:
             Meta(connection).put(_REFUSED, json.dumps(dict(list(counts.items())[-_MOST_REFUSED:])))
 
     def refused(self, pieces: Iterable[Evidence]) -> tuple[str, ...]:
-        """Return the ids of those over which three dreams were refused."""
+        """Return the ids of the inputs over which three or more dreams were refused."""
         counts = self._refused()
         return tuple(piece.id for piece in pieces if counts and counts.get(_key(piece), 0) >= ENOUGH)
 
@@ -235,21 +235,21 @@ class Ledger:
         counts: dict[str, int] = json.loads(Meta(self._connection).get(_REFUSED) or "{}")
         return counts
 
-    # What a person did through a window.
+    # Acts of a person in a window.
 
     def record_act(self, act: Act) -> None:
         """Record an act."""
         Act.table.add(self._connection, act)
 
     def acts(self, limit: int, before: int | None = None) -> list[Act]:
-        """Return the latest acts, the newest first; those with a number below `before`, if that is given."""
+        """Return the latest acts, newest first; only those with a number below `before`, if given."""
         below = 2**63 - 1 if before is None else before
         return Act.table.read(Act, self._connection, "WHERE number < ? ORDER BY number DESC LIMIT ?", below, limit)
 
     def sweep(self, before: datetime, answers_before: datetime) -> int:
-        """Delete what is older: prompts and answers, then whole runs with what belongs to them; how many rows.
+        """Delete old prompts and answers, then old runs with all that belongs to them; return the number of rows.
 
-        A run that goes on, and what was paid in the last runs, stay. In the caller's transaction.
+        A running dream, and the calls of the latest runs, stay. In the caller's transaction.
         """
         execute, old = self._connection.execute, to_text(before)
         done = execute(

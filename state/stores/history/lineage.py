@@ -23,7 +23,7 @@ from state.stores.database.tables import DeletedLineRow, EvidenceRow, LineRow, P
 from state.text.words import normalise
 from state.trust import Trust
 
-# What takes the place of such a line is no other form of it.
+# Lines that left in these ways have no successor: what replaces them is not a new form of them.
 _SUCCEEDED_BY_NONE = {Why.EVICTED, Why.UNDONE}
 _POINTERS = SectionName.POINTERS
 
@@ -51,7 +51,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class LineLife:
-    """A line from its birth to its end; `evidence` are ids of crystals."""
+    """A line from birth to death; `evidence` holds ids of crystals."""
 
     id: str
     section: SectionName
@@ -68,7 +68,7 @@ class LineLife:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """The version that wrote a line: its number, its cause, and its author (a model, or what else wrote it)."""
+    """The version that wrote a line: its number, cause and author (a model or something else)."""
 
     version: int
     cause: str
@@ -82,7 +82,7 @@ class Lineage:
         self._connection = connection
 
     def _first(self, query: str, *values: object) -> Any:  # noqa: ANN401 - whatever the column holds
-        """Return the first column of the first row; None without one."""
+        """Return the first column of the first row; None if there is no row."""
         row = self._connection.execute(query, values).fetchone()
         return row[0] if row else None
 
@@ -92,39 +92,42 @@ class Lineage:
     # Versions.
 
     def last_version(self) -> int:
-        """Return the number of the last committed version; 0 before the first."""
+        """Return the number of the last committed version; 0 if there is none."""
         return int(self._first("SELECT coalesce(max(number), 0) FROM versions"))
 
     def standing(self) -> tuple[int, str]:
-        """Return the number of the version that is the memory, and the digest of its text; 0 before the first."""
+        """Return the number of the current version and the digest of its text; (0, "") before the first.
+
+        Versions that only record a text put there by git (FOUND) do not count.
+        """
         query = "SELECT number, digest FROM versions WHERE number > 0 AND cause <> ? ORDER BY number DESC LIMIT 1"
         row = self._connection.execute(query, (FOUND,)).fetchone()
         return (int(row["number"]), str(row["digest"])) if row else (0, "")
 
     def text(self, number: int) -> str:
-        """Return the text of this version; "" where it is not kept."""
+        """Return the text of this version; "" if it is not kept."""
         return unpacked(self._first("SELECT text FROM versions WHERE number = ?", number))
 
     def last_dream_at(self) -> datetime:
-        """Return when the last dream was that made a version; long ago before the first."""
+        """Return when a dream last made a version; the epoch if none did."""
         at = self._first("SELECT max(at) FROM versions WHERE cause = 'dream'")
         return from_text(at) if at else datetime.fromtimestamp(0, UTC)
 
     def has(self, number: int) -> bool:
-        """Return whether there is a version of this number."""
+        """Return whether there is a version with this number."""
         return self._first("SELECT 1 FROM versions WHERE number = ?", number) is not None
 
     def is_overtaken(self, number: int) -> bool:
-        """Return whether there is a version of this number or a later one that somebody else than the owner made."""
+        """Return whether this version, or a later one, was made by anybody but the owner or git."""
         query = "SELECT 1 FROM versions WHERE number >= ? AND cause NOT IN (?, ?, ?)"
         return self._first(query, number, HUMAN, MERGED, FOUND) is not None
 
     def has_text(self, text: str) -> bool:
-        """Return whether a version has this text."""
+        """Return whether any version has this text."""
         return self._first("SELECT 1 FROM versions WHERE digest = ? AND number > 0", digest_of(text)) is not None
 
     def made_at(self, second: str) -> list[int]:
-        """Return the numbers of the versions of this second (ISO 8601, UTC)."""
+        """Return the numbers of the versions made in this second (ISO 8601, UTC)."""
         return self._column("SELECT number FROM versions WHERE substr(at, 1, 19) = ?", second)
 
     def versions_after(self, number: int) -> list[int]:
@@ -132,17 +135,17 @@ class Lineage:
         return self._column("SELECT number FROM versions WHERE number > ? ORDER BY number", number)
 
     def version_of(self, dream: str) -> int | None:
-        """Return the number of the version that this dream committed; None when it did not."""
+        """Return the number of the version that this dream committed; None if it did not commit."""
         found: int | None = self._first("SELECT number FROM versions WHERE dream = ?", dream)
         return found
 
     def versions(self, limit: int) -> list[Version]:
-        """Return the last versions, the newest first."""
+        """Return the last versions, newest first."""
         rest = "WHERE number > 0 ORDER BY number DESC LIMIT ?"
         return VersionRow.table.read(Version, self._connection, rest, limit)
 
     def versions_by_number(self, numbers: Iterable[int]) -> dict[int, Version]:
-        """Return the versions of these numbers; numbers without one are left out."""
+        """Return the versions with these numbers; unknown numbers are left out."""
         which = "WHERE number > 0 AND number IN (SELECT value FROM json_each(?))"
         found = VersionRow.table.read(Version, self._connection, which, json.dumps(list(numbers)))
         return {version.number: version for version in found}
@@ -150,20 +153,20 @@ class Lineage:
     # Lines.
 
     def next_line(self) -> int:
-        """Return the number of the next line's id."""
+        """Return the number for the next line's id."""
         return int(self._first("SELECT coalesce(max(CAST(substr(id, 2) AS INTEGER)), 0) + 1 FROM lines"))
 
     def knows(self, lines: Iterable[CurrentLine]) -> bool:
-        """Return whether there ever was a line with the id of one of these."""
+        """Return whether any of these lines' ids was ever used."""
         ids = json.dumps([line.id for line in lines])
         return self._first("SELECT 1 FROM lines WHERE id IN (SELECT value FROM json_each(?))", ids) is not None
 
     def texts(self) -> set[str]:
-        """Return the folded texts of all lines that there ever were."""
+        """Return the normalised texts of all lines that ever existed."""
         return set(map(normalise, self._column("SELECT text FROM lines")))
 
     def current_lines(self) -> list[CurrentLine]:
-        """Return the lines of the last committed version; pointers with the crystals to which they lead."""
+        """Return the lines of the last committed version; pointers with the crystals that they lead to."""
         lines = LineRow.table.read(CurrentLine, self._connection, "WHERE died_in IS NULL")
         rows = self._connection.execute("SELECT keywords, crystal FROM pointers WHERE standing = 1")
         behind = {row["keywords"]: row["crystal"] for row in rows}
@@ -175,11 +178,11 @@ class Lineage:
         return [replace(line, crystal=crystal(line)) for line in lines]
 
     def evidence(self) -> dict[str, tuple[str, ...]]:
-        """Return the ids of the crystals on which each current line rests, by the line's id."""
+        """Return the ids of the crystals that support each current line, by the line's id."""
         return self._evidence("JOIN lines ON line = id WHERE died_in IS NULL ORDER BY 1, 2")
 
     def evidence_of(self, lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Return the ids of the crystals on which each of these lines rested, standing or not."""
+        """Return the ids of the crystals that supported each of these lines, current or gone."""
         which = "WHERE line IN (SELECT value FROM json_each(?)) ORDER BY 1, version, 2"
         return self._evidence(which, json.dumps(list(lines)))
 
@@ -197,7 +200,7 @@ class Lineage:
         return {row["id"]: Author(row["born_in"], row["cause"], row["model"]) for row in rows}
 
     def handwritten(self) -> set[str]:
-        """Return the ids of the current lines that the owner wrote: they rest on no input and were not merged."""
+        """Return the ids of the current lines that the owner wrote: without input as evidence, and not merged."""
         rows = self._connection.execute(
             """SELECT id FROM lines l WHERE died_in IS NULL AND trust = ?
                AND NOT EXISTS (SELECT 1 FROM evidence e JOIN crystals c ON c.id = e.crystal
@@ -208,17 +211,17 @@ class Lineage:
         return {row["id"] for row in rows}
 
     def lives(self, key_part: str, limit: int = 20) -> list[LineLife]:
-        """Return the lines, current or gone, whose text contains this; the current ones first, then the latest."""
+        """Return lines, current or gone, whose text contains this; current ones first, then the latest."""
         wanted = normalise(key_part)
         rows = self._connection.execute("SELECT * FROM lines ORDER BY died_in IS NOT NULL, born_in DESC")
         return [self._life(row) for row in islice((row for row in rows if wanted in normalise(row["text"])), limit)]
 
     def life(self, line: str) -> LineLife | None:
-        """Return the life of the line with this id."""
+        """Return the life of the line with this id; None if it is unknown."""
         return next(iter(self._lives("SELECT * FROM lines WHERE id = ?", line)), None)
 
     def ancestors(self, line: str) -> list[LineLife]:
-        """Return the lines that this one replaced, directly or not, the nearest first."""
+        """Return the lines that this one replaced, directly or indirectly, nearest first."""
         return self._lives(
             """WITH RECURSIVE back(id) AS (
                    SELECT id FROM lines WHERE successor = ?
@@ -228,7 +231,7 @@ class Lineage:
         )
 
     def resting_on(self, crystal: str, limit: int) -> tuple[list[LineLife], int]:
-        """Return the lines that cite this crystal or have become it, the current ones first, and their number."""
+        """Return lines that cite this crystal or became it, current ones first, and how many there are."""
         which = "id IN (SELECT line FROM evidence WHERE crystal = ?1 UNION SELECT id FROM lines WHERE crystal = ?1)"
         order = "died_in IS NOT NULL, died_in DESC, born_in DESC, id"
         found = self._lives(f"SELECT * FROM lines WHERE {which} ORDER BY {order} LIMIT ?2", crystal, limit)
@@ -242,33 +245,33 @@ class Lineage:
         return LineRow.table.value(LineLife, row, evidence=tuple(evidence))
 
     def deleted_lines(self, limit: int) -> tuple[list[tuple[str, datetime]], int]:
-        """Return the lines that the owner deleted and when, the latest first; and how many there are."""
+        """Return lines that the owner deleted with the times, latest first, and how many there are."""
         rows = self._connection.execute("SELECT text, at FROM tombstones ORDER BY at DESC, text LIMIT ?", (limit,))
         return [(row["text"], from_text(row["at"])) for row in rows], DeletedLineRow.table.count(self._connection)
 
     def tombstones(self) -> list[str]:
-        """Return the lines that the owner deleted, the latest last."""
+        """Return the lines that the owner deleted, latest last."""
         return self._column("SELECT text FROM tombstones ORDER BY at, text")
 
     # Pointers.
 
     def pointers_to(self, crystal: str, limit: int) -> tuple[list[tuple[PointerLine, bool]], int]:
-        """Return the pointers to this crystal and whether they stand, those first; and how many there are."""
+        """Return pointers to this crystal and whether they are current, those first, and how many there are."""
         order = "ORDER BY standing DESC, made_in DESC, keywords LIMIT ?"
         rows = self._connection.execute(f"SELECT * FROM pointers WHERE crystal = ? {order}", (crystal, limit))
         found = [(PointerRow.table.value(PointerLine, row), bool(row["standing"])) for row in rows]
         return found, PointerRow.table.count(self._connection, "crystal = ?", crystal)
 
     def pointers(self, *, current: bool) -> list[PointerLine]:
-        """Return the current pointers, or the retired ones, whose crystals still exist."""
+        """Return the current or the retired pointers whose crystals still exist."""
         rest = f"standing = {int(current)} AND crystal IN (SELECT id FROM crystals) ORDER BY made_in, keywords"
         return PointerRow.table.read(PointerLine, self._connection, f"WHERE {rest}")
 
     def use_pointer(self, keywords: str) -> None:
-        """Count one use of the pointer: somebody searched for exactly these keywords."""
+        """Count one use of the pointer: somebody searched for exactly its keywords."""
         self._connection.execute("UPDATE pointers SET uses = uses + 1 WHERE keywords = ?", (keywords,))
 
-    # What a version makes of them. In the caller's transaction.
+    # Recording versions. In the caller's transaction.
 
     def save(self, number: int, cause: str, text: str, at: datetime) -> None:
         """Record a text that no dream wrote as this version."""
@@ -319,13 +322,13 @@ class Lineage:
                     EvidenceRow.table.add(self._connection, None, "INSERT OR IGNORE", crystal=crystal, **row)
             successor = change.come[0].id if change.come and change.why not in _SUCCEEDED_BY_NONE else ""
             for line in change.gone:
-                if line.above:  # no version has known it
+                if line.above:  # it stood above the title, so no version recorded it
                     LineRow.table.add(self._connection, line, "INSERT OR IGNORE", born_in=dream.number)
                 died = {"died_in": dream.number, "fate": change.why, "crystal": line.crystal}
                 LineRow.table.change(self._connection, "id = ?", line.id, successor=successor, **died)
 
     def _record_pointers(self, dream: Dream) -> None:
-        """Record the pointers that came, and which of all stand."""
+        """Record new pointers, and which of all pointers are in the file now."""
         for change in dream.changes:
             for line in change.come:
                 if (parsed := _pointer_in(line)) is not None and line.crystal:
@@ -341,7 +344,7 @@ class Lineage:
     def _record_pointer(
         self, parsed: tuple[str, str], crystal: str, gone: Sequence[CurrentLine], version: int
     ) -> None:
-        """Record a pointer; one that takes the place of another leads to the same line, and was used as often."""
+        """Record a pointer; one that replaces another inherits its line and its use count."""
         topic, keywords = parsed
         line, uses = next((one.id for one in gone if one.section is not _POINTERS), ""), 0
         for former in filter(None, map(_pointer_in, reversed(gone))):
@@ -354,7 +357,7 @@ class Lineage:
 
 
 def _pointer_in(line: CurrentLine) -> tuple[str, str] | None:
-    """Return the topic and the keywords of a pointer; None of another line."""
+    """Return a pointer's topic and keywords; None for any other line."""
     return parse_pointer(line.text) if line.section is _POINTERS else None
 
 
@@ -364,7 +367,7 @@ def digest_of(text: str) -> str:
 
 
 def last_text(database: Path) -> str:
-    """Return the text of the last version in this state.db, read without its lock; "" when it cannot be read."""
+    """Return the text of the last version in this state.db, read without its lock; "" if it cannot be read."""
     with suppress(sqlite3.Error, StorageError), open_unmigrated(database) as connection:
         lineage = Lineage(connection)
         return lineage.text(lineage.standing()[0])

@@ -1,14 +1,14 @@
 """Memory: the versions of MEMORY.md in state.db, and the file, which follows them.
 
-A commit is one transaction: the version with its text, its lines, what it took in, and what the file is to say. Then
-`reconcile` brings the file there. It runs after every commit and at every opening, so that it is the recovery too.
+A commit is one transaction: the version with its text and lines, the input it consumes, and the text wanted in the
+file. `reconcile` then brings the file there, after every commit and at every opening, so it is also the recovery.
 
-    document: rendered  what the file last had from here      swap  the number of the swap that brings it there:
-              wanted    what it is to have                          .MEMORY.md.<swap>.displaced holds what it took out
+    document: rendered  the last known text of the file   swap  the number of the file's next swap:
+              wanted    the text that it is to have             .MEMORY.md.<swap>.displaced has the replaced text
               edits     how the one becomes the other
 
-What a person saved, even in the instant of the swap, becomes a version of theirs first; our edits are then made in
-their text. The number of the swap says whether it was done: a file beside MEMORY.md with another number is settled.
+What a person saved, even in the instant of the swap, first becomes a version of theirs; then our edits are applied to
+their text. The swap's number says whether it was done: files beside MEMORY.md with other numbers are settled.
 """
 
 import os
@@ -59,12 +59,12 @@ from state.trust import Trust
 
 _SWAPS = 8
 _ASIDE = re.compile(r"\.MEMORY\.md\.(?:[0-9]+\.)?displaced")
-# In `meta`: how many notes the last dream left for the next one, as far as it counted them.
+# In `meta`: how many notes the last dream left for the next one, as far as it counted.
 NOTES_LEFT = "notes_left"
 HELD = "held"
-"""In `meta`: a conflict stands in MEMORY.md, or did when that was last looked at. Nothing is written there."""
+"""In `meta`: MEMORY.md had conflict markers when it was last checked, so nothing is written there."""
 _REPAIRED_IMPORTANCE = 0.7
-# Of `consumed`: scratch.md is to be written anew, however many notes wait.
+# A value of `consumed` that has scratch.md rewritten however many notes are pending.
 _EVERY_NOTE = 1 << 40
 _HISTORY = "'dreamd history' lists them"
 
@@ -75,7 +75,7 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class TakenIn:
-    """What came of a text that a person saved: what looks like an accident, and how many lines unforget something."""
+    """What a person's save led to: problems that look like accidents, and the number of lines it unforgot."""
 
     problems: tuple[str, ...] = ()
     unforgotten: int = 0
@@ -105,16 +105,16 @@ class Memory:
         self._redaction = redaction
         self._connection = crystals.connection
         self.alone: AbstractContextManager[object] = nullcontext()
-        """Held while state.db and the file change together; who copies both as of one moment holds it too."""
+        """Held while state.db and the file change together; a backup of both holds it too."""
         self.is_checkout: Callable[[str], bool] = lambda _: False
-        """Says whether git, and nobody's save, put what is in the file in the place of this text."""
+        """Returns whether git, and not a person, replaced this text in the file."""
         self.is_forgetting: Callable[[], bool] = lambda: False
-        """Says whether a forgetting is unfinished."""
+        """Returns whether a forgetting is unfinished."""
 
     # Versions.
 
     def version(self, number: int) -> Dream:
-        """Return what a version was, with the text before it and its own. Raises NotFoundError."""
+        """Return a version with its text and the text before it. Raise NotFoundError."""
         row = self._connection.execute(
             "SELECT at, cause, text, record FROM versions WHERE number = ? AND number > 0", (number,)
         ).fetchone()
@@ -126,12 +126,12 @@ class Memory:
             now = datetime.fromtimestamp(0, UTC)
             blocks = parse(before).lines()
             lines = [CurrentLine("", name, one.text, IMPORTANCE, Trust.OWNER, now) for name, one in blocks]
-            changes = owners_text(lines, text, now).changes  # nothing else is known of it
+            changes = owners_text(lines, text, now).changes  # without a record, only the texts are known
             return Dream(number, "", from_text(row["at"]), row["cause"], "", before, text, "", changes)
         return replace(decode_record(unpacked(row["record"]), f"version {number}"), before=before, after=text)
 
     def text(self, number: int) -> str:
-        """Return MEMORY.md as it was in this version; of version 0, before dreamd. Raises NotFoundError."""
+        """Return MEMORY.md as of this version; version 0 is from before dreamd. Raise NotFoundError."""
         if not (text := self._lineage.text(number)) and number:
             raise NotFoundError(f"there is no version {number}", _HISTORY)
         return text
@@ -139,11 +139,11 @@ class Memory:
     # The commit.
 
     def commit(self, dream: Dream) -> Dream:
-        """Commit a dream, and return it as it became: `joined` is set when a person changed MEMORY.md meanwhile.
+        """Commit a dream, and return the result: `joined` is set if a person changed MEMORY.md meanwhile.
 
-        What they saved is a version of theirs, before it or after. Committing a dream that is a version already
-        changes nothing. Raises FencedError when another version was made since this dream read, ConflictError like
-        `_joined`.
+        What they saved is a version of theirs, before this one or after it. Committing a dream that is a version
+        already changes nothing. Raise FencedError if another version was made since this dream read, and
+        ConflictError as `_joined` does.
         """
         with self.alone:
             self.reconcile()
@@ -156,13 +156,13 @@ class Memory:
             try:
                 self.reconcile()
             except (StorageError, NotFoundError):
-                self.check()  # a new owner that clears up behind this one explains it better
+                self.check()  # if a new owner caused this by cleaning up, its FencedError explains it better
                 raise
         text, done = self._document().wanted, self.version(number)
         return replace(done, after=text, joined=dream.joined or text != done.after, crystals=dream.crystals)
 
     def _insert(self, dream: Dream) -> Dream:
-        """Write a dream into every table. In a transaction."""
+        """Write a dream to every table, in a transaction."""
         if self._lineage.is_overtaken(dream.number):
             raise FencedError(
                 f"version {dream.number} was committed by another process while this dream ran",
@@ -177,7 +177,7 @@ class Memory:
         new, row = self._record(replace(dream, number=self._lineage.last_version() + 1)), self._document()
         if row.rendered == row.wanted:
             rendered, edits = dream.before, new.edits
-        else:  # the file still lacks what earlier versions changed
+        else:  # the file still lacks changes of earlier versions
             rendered, edits = row.rendered, difference(row.rendered, new.after)
         consumed = _EVERY_NOTE if new.remarks else row.consumed + len(new.taken)
         wanted = replace(row, rendered=rendered, wanted=new.after, edits=edits)
@@ -185,10 +185,10 @@ class Memory:
         return new
 
     def _joined(self, dream: Dream) -> Dream:
-        """Return the dream made of what its owner saved since it read: what they changed stays as they have it.
+        """Merge what the owner saved since the dream read into the dream: their changes win.
 
-        What it would have said there is input again. Raises ConflictError for one of the owner's own that gives way,
-        and for a restore, which brings back more than lines.
+        Input whose changes are dropped is pending again. Raise ConflictError if an owner's own change would be
+        dropped, and for a restore, which brings back more than lines.
         """
         text = self._lineage.text(self._lineage.standing()[0])
         document, lines = working(text), self._lineage.current_lines()
@@ -207,15 +207,15 @@ class Memory:
         first, notes = min(self._crystals.keys(again).values(), default=0), self._notes.of_crystals(again)
         taken = tuple(row for row in dream.taken if row not in notes)
         left = replace(left, taken=taken, notes=len(taken), waiting=dream.waiting + len(dream.taken) - len(taken))
-        if first:  # it is news, too
+        if first:  # it is news again, too
             left = replace(left, newest=min(dream.newest, first - 1))
         made = replace(left, before=text, after=page.text(dream.at, dream.mood), changes=tuple(page.changes))
         return replace(with_lines(made, ids), joined=True)
 
     def _record(self, dream: Dream) -> Dream:
-        """Write a version with all that it makes of the memory, and return it with the crystals of lines that left.
+        """Write a version with all its effects on the memory, in a transaction.
 
-        In a transaction.
+        Return it with the crystals of the lines that left.
         """
         new = self._named(self._with_crystals(dream))
         self._crystals.upsert(new.crystals)
@@ -234,7 +234,7 @@ class Memory:
         return new
 
     def _with_crystals(self, dream: Dream) -> Dream:
-        """Give each line that leaves its crystal, and what its owner corrected the owner's words."""
+        """Give each line that leaves a crystal, and make the owner's words the evidence of their corrections."""
         made = {one.text: one for one in dream.crystals}
 
         def kept(line: CurrentLine) -> CurrentLine:
@@ -253,10 +253,10 @@ class Memory:
             changes.append(change)
         return replace(dream, changes=tuple(changes), crystals=tuple(made.values()))
 
-    # What a person saved.
+    # A person's edits.
 
     def take_in(self) -> "TakenIn":
-        """Make what a person saved in MEMORY.md a version of theirs."""
+        """Make a version of what a person saved in MEMORY.md."""
         with self.alone:
             self.reconcile()
             row, found = self._document(), self._found()
@@ -271,9 +271,9 @@ class Memory:
             return taken
 
     def _keep_by_owner(self, text: str, seen: str | None = None, cause: str = HUMAN) -> "TakenIn":
-        """Record a text as a version by its owner, if it is not the one that stands. In a transaction.
+        """Record a text as its owner's version, in a transaction, unless it is the current text.
 
-        Before the first dream it is version 0. What its owner writes may be learnt again, if it was forgotten.
+        Before the first dream it is version 0. Forgotten text that its owner writes may be learnt again.
         """
         standing = self._lineage.standing()[0]
         now, before = self._now(), self._lineage.text(standing)
@@ -288,9 +288,9 @@ class Memory:
         return TakenIn(said.problems, self._unforget(before, text))
 
     def _unforget(self, before: str, text: str) -> int:
-        """Unforget what the owner wrote into a text, in its sections or beside them; return how many lines held some.
+        """Unforget what the owner wrote, inside or outside the sections; return how many lines held forgotten text.
 
-        Nothing is unforgotten while a forgetting is unfinished: the line may be one that is still to be erased.
+        While a forgetting is unfinished, nothing is unforgotten: the line may be one that is still to be erased.
         """
         forgotten = self._crystals.forgotten
         if not forgotten.tombstones() or self.is_forgetting():
@@ -300,12 +300,12 @@ class Memory:
         return sum(forgotten.unblock_all_of(block.text) for block in written)
 
     def _named(self, dream: Dream) -> Dream:
-        """Return the dream with the ids of those of its crystals that are known already."""
+        """Return the dream with its crystals' existing ids, where they are stored already."""
         known = zip(dream.crystals, self._crystals.known(dream.crystals), strict=True)
         return with_ids(dream, {made.id: one.id for made, one in known if made.id != one.id})
 
     def consume(self, dream: Dream) -> Dream:
-        """Take in the input of a dream that changes nothing and makes no version; return it with the last number."""
+        """Consume the input of a dream that changes nothing and makes no version; return it with the last number."""
         with self.alone:
             last = self._lineage.last_version()
             with transaction(self._connection):
@@ -321,9 +321,9 @@ class Memory:
         return replace(dream, number=last, after=dream.before)
 
     def keep_found(self, text: str, crystals: Sequence[Crystal]) -> None:
-        """Keep a text that git put in the place of MEMORY.md as a version that nothing is made of.
+        """Record a text that git put in place of MEMORY.md as a version without effects on the memory.
 
-        The crystals are of what is new in it, and input of no dream.
+        The crystals hold what is new in it and are no input of any dream.
         """
         with transaction(self._connection):
             self.check()
@@ -334,9 +334,9 @@ class Memory:
             self._crystals.mark_dreamt([one.id for one in crystals], number)
 
     def adopt(self) -> bool:
-        """Make the file as it stands a version, and nobody's edit: state.db was restored from an older copy.
+        """Make the current file a version that is nobody's edit, after state.db was restored from an older copy.
 
-        Nobody knows who wrote what is new in it, and why the rest left.
+        Who wrote its new lines, and why the others left, is unknown.
         """
         if not (found := self._found()).strip():
             return False
@@ -353,20 +353,20 @@ class Memory:
     # The file.
 
     def recover(self) -> bool:
-        """Do what a commit that was cut off has left to do; return whether there was anything."""
+        """Finish a commit that was cut off; return whether anything was left to do."""
         with self.alone:
             return self.reconcile()
 
     def reconcile(self) -> bool:
-        """Bring the file to what state.db says, and return whether it was not there. May be cut off and repeated.
+        """Bring the file to the text that state.db wants; return whether it differed. It may be cut off and repeated.
 
-        Raises DocumentError when the file is no text while something is to be written, or never holds still.
+        Raise DocumentError if the file to be written is not text, or keeps changing.
         """
         done, swaps = False, 0
         while True:
             row = self._document()
             if (past := self._aside(row.swap - 1)).exists():
-                self.disk.remove(past)  # dealt with: its number is past
+                self.disk.remove(past)  # settled, because its number is past
             aside = self.disk.read_optional(self._aside(row.swap))
             found = self.disk.read_optional(self._path)
             if aside is not None and aside != row.wanted.encode() and aside != found:
@@ -380,7 +380,7 @@ class Memory:
                     self._update(replace(row, rendered=row.wanted, edits=()))
                 break
             is_saved = not is_blank and found != row.rendered.encode()
-            # The next commit takes a person's edit in; what is torn, or git's, a person or git deals with first.
+            # The next commit takes in a person's edit; a conflict, or a text by git, must be resolved there first.
             is_left = row.rendered == row.wanted or _is_torn(found, row)
             if not is_blank and (is_left or (is_saved and self.is_checkout(row.rendered))):
                 break
@@ -403,14 +403,14 @@ class Memory:
         return done
 
     def put_back(self) -> None:
-        """Record that the memory is in the file again, perhaps with a person's edits, where git had put another."""
+        """Record that the memory is in the file again, perhaps edited by a person, after git had replaced it."""
         if (row := self._document()).rendered != row.wanted:
             self._update(replace(row, rendered=row.wanted, edits=()))
 
     def _settle(self, row: Document, taken: str) -> None:
-        """Keep what a swap took out, where a person had saved it in the instant before."""
+        """Keep what a swap displaced, if a person had saved it in the instant before."""
         new = row.wanted
-        if _is_torn(taken.encode(), row):  # put back: it is for a person to resolve
+        if _is_torn(taken.encode(), row):  # put it back for a person to resolve
             self.disk.write_atomic(self._path, taken.encode())
             self._update(replace(row, swap=row.swap + 1))
             self.disk.remove(self._aside(row.swap))
@@ -424,19 +424,19 @@ class Memory:
         self.disk.remove(self._aside(row.swap))
 
     def _merged(self, row: Document, theirs: str) -> str:
-        """Save a person's text, and it with our edits, as versions; return the latter.
+        """Record a person's text, and that text with our edits, as versions; return the latter. In a transaction.
 
-        Lines of ours that gave way never stood: nobody has deleted them. In a transaction.
+        Lines of ours that gave way were never in the file, so nobody has deleted them.
         """
         version = self.version(row.version) if row.version and self._lineage.text(row.version) else None
         at, mood = (version.at, version.mood) if version else (self._now(), "")
         new, _ = merged(row.rendered, theirs, row.edits, at, mood)
-        if not difference(theirs, new):  # they have our edits already: a stamp alone is nothing to write
+        if not difference(theirs, new):  # our edits are in it already; a new stamp alone is not worth writing
             new = theirs
         if new != theirs:
             self._lineage.save(self._lineage.last_version() + 1, HUMAN, theirs, self._now())
         self._keep_by_owner(new, row.rendered, HUMAN if new == theirs else MERGED)
-        if version is not None:  # what follows from changes of which no line came to stand is taken back
+        if version is not None:  # take back the effects of changes none of whose lines are in the text
             standing = {block.key for _, block in parse(new).lines()}
             stay = (any(normalise(line.text) in standing for line in one.come) for one in version.changes)
             kept = tuple(one for one, stays in zip(version.changes, stay, strict=True) if stays or not one.come)
@@ -456,7 +456,7 @@ class Memory:
             raise
 
     def show_notes(self, *, anew: bool = False) -> None:
-        """Have scratch.md show what is pending, if it shows what is consumed, or `anew`."""
+        """Rewrite scratch.md if it shows consumed notes, or always with `anew`."""
         with self.alone:
             if anew:
                 self._update(replace(self._document(), consumed=_EVERY_NOTE))
@@ -494,19 +494,19 @@ class Memory:
 
 
 def displaced_files(workspace: Workspace) -> list[Path]:
-    """Return what swaps of MEMORY.md took out, where a commit was cut off while it wrote the file."""
+    """Return the files that swaps of MEMORY.md displaced, left by commits that were cut off while writing it."""
     with storage_errors(workspace.root):
         names = sorted(os.listdir(workspace.root))  # noqa: PTH208 - names are enough
     return [workspace.root / name for name in names if _ASIDE.fullmatch(name)]
 
 
 def _is_torn(found: bytes | None, row: Document) -> bool:
-    """Return whether git's conflict markers stand in the file, and are not wanted there."""
+    """Return whether the file has git's conflict markers that are not wanted there."""
     return is_conflicted((found or b"").decode(errors="replace")) and not is_conflicted(row.wanted)
 
 
 def decode_document(content: bytes, path: Path) -> str:
-    """Return the bytes of a MEMORY.md as text. Raises DocumentError for what is none."""
+    """Decode the bytes of a MEMORY.md. Raise DocumentError if they are not UTF-8 text."""
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

@@ -1,12 +1,11 @@
-"""Notes: rows of state.db, each made once of an entry in the inbox or in scratch.md, and consumed by one version.
+"""Notes: rows of state.db, each made once from an entry in the inbox or scratch.md, and consumed by one version.
 
     inbox.md, scratch.md --unread, take--> notes --consume--> consumed_in = 12
                                              │
-                                             └--render--> scratch.md: what is pending, and nothing else
+                                             └--render--> scratch.md: exactly the pending notes
 
-A row has no text of its own: that is its crystal's. A mark says how far a file was read, by the file's content, so
-that it holds for a copy, and for a file that has another name now. What stands in two files is recognised by the
-digest of its entry.
+A row has no text of its own: its crystal has it. A mark says how far a file was read. It identifies the file by its
+content, so that it also holds for a copy or a renamed file. An entry in two files is recognised by its digest.
 """
 
 import fcntl
@@ -37,7 +36,7 @@ from state.stores.history.inbox import (
     open_log,
 )
 
-# Whoever only looks at files, before there is a database, does not load SQLite.
+# Callers that only look at files, before there is a database, do not load SQLite.
 if TYPE_CHECKING:
     import sqlite3
 
@@ -47,29 +46,29 @@ if TYPE_CHECKING:
 
 
 Answer = TypeVar("Answer")
-# Beyond so many, pending notes are not counted; and of the newest ones, so many bytes are read.
+# Pending notes are counted up to this number; of the newest ones, about this many bytes are read.
 MOST_COUNTED = 1_000
 NEWEST_BYTES = 256 * 1024
 SOURCE = "notes"
-"""The file of a note's crystal, as its source names it; the line is the note's row."""
-# More of them are written into scratch.md anew only when as many were consumed.
+"""The file name in the source of a note's crystal; the line number in that source is the note's row."""
+# With more pending notes than this, scratch.md is rewritten only once at least as many were consumed.
 _MOST_RENDERED = 2_000
 _RENDERED_WITHIN = 1.0  # seconds
-# In `meta`: rows were made of what stands in another file than scratch.md, or that began anew.
+# In `meta`: set when notes came from another file than scratch.md, or scratch.md began anew with notes pending.
 _HIDDEN = "hidden_notes"
-# In `meta`: of which files, by their inodes, how many bytes hold what is forgotten, perhaps, and are overwritten.
+# In `meta`: [inode, bytes] of files whose first bytes may hold a forgotten text and must be overwritten.
 _WIPED = "wiped_notes"
 _KEPT_ASIDE = timedelta(hours=1)
 _ROWS = """SELECT n.key, n.at, n.importance, n.auto, n.replaces, n.crystal, c.text
     FROM notes n JOIN crystals c ON c.key = n.crystal"""
 _KEYS = "SELECT value FROM json_each(?)"
-# The marks of former files of scratch.md, but for those with these numbers.
+# Drops the marks of former scratch.md files, except those with these numbers.
 _DROP_NUMBERED = f"""DELETE FROM marks WHERE instr(digest, '.') > 0
     AND substr(digest, instr(digest, '.') + 1) NOT IN ({_KEYS})"""
 
 
 class Pending(NamedTuple):
-    """A note that no version has consumed: its row, its crystal's row, and what it says."""
+    """A note that no version has consumed: its row, its crystal's row, and its content."""
 
     key: int
     crystal: int
@@ -77,16 +76,16 @@ class Pending(NamedTuple):
 
 
 class Newest(NamedTuple):
-    """The newest pending notes, the oldest of them first; `more`: there are older ones, which were not read."""
+    """The newest pending notes, oldest first; `more` says that there are older ones, which were not read."""
 
     notes: tuple[Note, ...]
     more: bool
 
 
 class Mark(NamedTuple):
-    """How far a file was read: its first `end` bytes, which end in those of `digest`.
+    """How far a file was read: its first `end` bytes; `digest` is that of the last of them.
 
-    The last note in them begins at byte `start`, and is the one in the row `note` (0: in none).
+    The last note in them begins at byte `start` and has the row `note` (0: none).
     """
 
     end: int = 0
@@ -96,9 +95,9 @@ class Mark(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What was read on of one file: its notes, the digests of those that are rows already, and its marks.
+    """What was newly read from one file: its notes, the digests of notes that are rows already, and its marks.
 
-    `last` is the digest of the last note, if that is new (empty: there is none, or it is known).
+    `last` is the digest of the last note if it is new; empty if there is none or it is known.
     """
 
     path: Path
@@ -109,7 +108,7 @@ class Piece(NamedTuple):
     mark: Mark
 
     def without(self, known: "Known") -> "Piece":
-        """Return the piece with its notes as they are to be filed without what is known."""
+        """Return the piece with its notes as they are to be filed, without texts that are known to be forgotten."""
         notes = tuple(_without(one, known) for one in self.notes)
         return self._replace(notes=notes, last=notes[-1].digest if self.last else "")
 
@@ -123,7 +122,7 @@ def _without(one: Entry, known: "Known") -> Entry:
 
 
 class Notes:
-    """The notes of one workspace: their rows, if there is a database, and what stands in files beside them."""
+    """The notes of one workspace: their rows, if there is a database, and the files that hold notes not read yet."""
 
     def __init__(self, inbox: NoteInbox, connection: "sqlite3.Connection | None") -> None:
         self.inbox = inbox
@@ -136,26 +135,26 @@ class Notes:
             raise ValueError("there is no database to write to")
         return self._connection
 
-    # What is pending. None of this takes a lock.
+    # Pending notes. Nothing here takes a lock.
 
     def pending(self, bite: "Bite | None" = None) -> list[Pending]:
-        """Return the rows that no version has consumed, oldest first; at most `bite`, but at least one."""
+        """Return the unconsumed rows, oldest first: all, or as many as `bite` allows, but at least one."""
         return bite.of(self._rows(), lambda one: one.note) if bite else list(self._rows())
 
     def each_pending(self) -> Iterator[Note]:
-        """Yield every note that no version has consumed, with those in no row yet; read as far as is asked for."""
+        """Yield every unconsumed note lazily, including those that are not rows yet."""
         yield from (one.note for one in self._rows())
         yield from self.each_unread()
 
     def each_unread(self) -> Iterator[Note]:
-        """Yield every note that is in no row yet."""
+        """Yield every note that is not a row yet."""
         seen = set[str]()
         for log, mark in self._logs():
             yield from (one.note for one, is_new in self._read_on(log, mark, log.size, seen) if is_new)
 
     def count(self, most: int = MOST_COUNTED) -> "PendingCount":
-        """Count what is pending, up to `most` notes."""
-        from state.pending import PendingCount  # a session start does not count
+        """Count the pending notes, up to `most`."""
+        from state.pending import PendingCount  # imported late: a session start does not count
 
         found = list(islice(self.each_pending(), most + 1))
         counted = found[:most]
@@ -165,7 +164,7 @@ class Notes:
         return PendingCount(len(counted), characters, size, oldest, more=len(found) > most)
 
     def newest(self, most_bytes: int = NEWEST_BYTES) -> Newest:
-        """Return the newest pending notes, by where they stand, of about so many bytes."""
+        """Return about this many bytes of the newest pending notes, by their place in rows and files."""
         found, more, seen = list[Note](), False, set[str]()
         for log, mark in self._logs():
             begin = log.bullet_near_end(mark.end, most_bytes)
@@ -183,7 +182,7 @@ class Notes:
         return Newest((*reversed(older), *found), more)
 
     def has(self, note: Note) -> bool:
-        """Return whether this note is a row, pending or consumed, or stands in a file."""
+        """Return whether this note is a row, pending or consumed, or is in a file."""
         digest = digest_of(note)
         return self._is_row(digest) or any(digest_of(one) == digest for one in self.each_unread())
 
@@ -199,12 +198,12 @@ class Notes:
         query = "SELECT 1 FROM notes WHERE digest = ?"
         return self._connection is not None and self._connection.execute(query, (digest,)).fetchone() is not None
 
-    # From files into rows.
+    # From files to rows.
 
     def unread(self, now: datetime, most: int, files: Iterable[Path] | None = None) -> tuple[Piece, ...]:
-        """Return what stands in the files (None: in all) and in no row yet, at most `most` notes, oldest first.
+        """Return at most `most` notes in these files (None: all files) that are not rows yet, oldest first.
 
-        A last line without its newline counts only when the file has been quiet for a second.
+        A last line without a newline is read only if the file was quiet for a second.
         """
         pieces, seen, left = list[Piece](), set[str](), most
         for log, mark in self._logs(files):
@@ -216,7 +215,7 @@ class Notes:
         return tuple(pieces)
 
     def _logs(self, files: Iterable[Path] | None = None) -> Iterator[tuple[Log, Mark]]:
-        """Open one file after the other; of those that were scratch.md, the ones that have grown since they were."""
+        """Open each file in turn with its mark; former scratch.md files only if they have grown since."""
         for path in self.inbox.files() if files is None else files:
             with suppress(NotFoundError):
                 if files is not None or has_grown(path):
@@ -233,7 +232,7 @@ class Notes:
                 notes.append(one)
             else:
                 known.append(one.digest)
-            # What is known is the row of another entry, which does not grow with this one.
+            # A known entry is another entry's row, which must not grow with this one.
             mark, last = Mark(one.end, "", one.start, one.grows), one.digest if is_new else ""
         else:
             mark = mark._replace(end=end)
@@ -243,44 +242,44 @@ class Notes:
         return Piece(log.path, tuple(notes), tuple(known), last, before, mark)
 
     def _read_on(self, log: Log, mark: Mark, end: int, seen: set[str]) -> Iterator[tuple[Entry, bool]]:
-        """Yield a file's notes behind its mark, and whether each is in no row yet.
+        """Yield a file's notes after its mark, and whether each is new, that is in no row yet.
 
-        `seen` are the digests of those that were read of other files, to which these are added.
+        `seen` holds the digests read from other files; those of this file are added.
         """
         for entry in log.entries(mark.start, end):
             if entry.end <= mark.end:
-                continue  # the last one that was read, which has not grown
+                continue  # the last entry read before, which has not grown
             one = entry._replace(grows=mark.note) if entry.start < mark.end else entry
             yield one, not (one.digest in seen or self._is_row(one.digest) or self._is_said(one))
             seen.add(one.digest)
 
     def _is_said(self, one: Entry) -> bool:
-        """Return whether a note without a stamp is in a row by its text: its file's time is another one by now.
+        """Return whether an unstamped note is a row by its text, because its file's time has changed meanwhile.
 
-        What is not filed came from the scratch.md that there is, and may still stand there when it is consumed. Of
-        the row that grows only the end of its line has come.
+        An unfiled row came from the current scratch.md and may still be there when it is consumed. If the row being
+        extended has the same text, only its line's newline was added.
         """
         if one.note.stamped or self._connection is None:
             return False
         query = """SELECT 1 FROM notes n JOIN crystals c ON c.key = n.crystal
             WHERE c.digest = ? AND (n.consumed_in IS NULL OR NOT n.filed OR n.key = ?)"""
-        from state.crystals.crystal import Origin, crystal_digest  # a session start seldom gets here
+        from state.crystals.crystal import Origin, crystal_digest  # imported late: session starts seldom get here
 
         found = self._connection.execute(query, (crystal_digest(Origin.SCRATCH, one.note.text), one.grows))
         return found.fetchone() is not None
 
     def next_key(self) -> int:
-        """Return the row that the next new note will have."""
+        """Return the row that the next new note will get."""
         return int(self._db.execute("SELECT coalesce(max(key), 0) + 1 FROM notes").fetchone()[0])
 
     def take(self, pieces: Sequence[Piece], crystals: Mapping[str, int]) -> None:
-        """Make rows of what was read, and mark how far: `crystals` are the rows of their crystals, by the digests.
+        """Make rows of what was read and move the marks. `crystals` maps digests to the rows of the notes' crystals.
 
-        A note without one was forgotten. In the caller's transaction, in which the keys are as `next_key` has them.
+        A note without a crystal was forgotten. Keys follow `next_key`, so call both in one transaction.
         """
         key, scratch = self.next_key(), self.inbox.workspace.scratch
         is_hidden = any(piece.notes for piece in pieces if piece.path != scratch)
-        # A scratch.md that begins anew took the place of one that had these.
+        # A scratch.md that is read from its beginning has replaced one that showed the pending notes.
         is_begun = any(piece.path == scratch and not piece.before.end for piece in pieces)
         if is_hidden or (is_begun and next(self._rows(), None) is not None):
             Meta(self._db).put(_HIDDEN, "1")
@@ -303,7 +302,7 @@ class Notes:
         note = new.note
         said = (to_text(note.at), note.importance, note.auto, note.replaces, new.digest, crystal)
         if new.grows:
-            # Its stamp may have grown too. Of the same crystal, only its end of line came.
+            # Its stamp may have grown too. With the same crystal, only the end of its line was added.
             grown = self._db.execute(
                 "UPDATE notes SET at = ?1, importance = ?2, auto = ?3, replaces = ?4, digest = ?5, crystal = ?6"
                 " WHERE key = ?7 AND (consumed_in IS NULL OR crystal = ?6) RETURNING key",
@@ -317,53 +316,53 @@ class Notes:
             (*said, key, is_filed),
         )
 
-    # What versions consume.
+    # Consumption by versions.
 
     def consume(self, keys: Iterable[int], version: int) -> None:
-        """Note that this version has taken in these notes. In the transaction of the version."""
+        """Mark these notes as consumed by this version, in the version's transaction."""
         query = f"UPDATE notes SET consumed_in = ? WHERE consumed_in IS NULL AND key IN ({_KEYS})"
         self._db.execute(query, (version, json.dumps(list(keys))))
 
     def remark(self, remarks: "Iterable[Remark]") -> None:
-        """Make notes pending, or consumed, as a restore says. In the transaction of the version."""
+        """Make notes pending or consumed as a restore requires, in the version's transaction."""
         query = "UPDATE notes SET consumed_in = ? WHERE key = ?"
         self._db.executemany(query, [(one.after, one.note) for one in remarks])
 
     def say_again(self, note: Note, redaction: Redaction) -> None:
-        """Have this note pending, also if it is one that a version has consumed."""
+        """Make this note pending, even if a version has consumed it."""
         stored = note._replace(text=redaction.of(note.text))
         query = "UPDATE notes SET consumed_in = NULL WHERE digest = ? RETURNING key"
         if self._db.execute(query, (digest_of(stored),)).fetchone() is None:
             self.inbox.append(note, redaction)
 
     def revive(self, digests: Iterable[str]) -> set[int]:
-        """Have these notes pending, and return the rows of the crystals of those that were consumed."""
+        """Make these notes pending; return the crystals' rows of those that had been consumed."""
         query = f"""UPDATE notes SET consumed_in = NULL
             WHERE consumed_in IS NOT NULL AND digest IN ({_KEYS}) RETURNING crystal"""
         return {int(row[0]) for row in self._db.execute(query, (json.dumps(list(digests)),)).fetchall()}
 
     def consumed_after(self, version: int) -> dict[int, int]:
-        """Return the notes that later versions than this one have consumed, and which."""
+        """Map the notes consumed by versions after this one to these versions."""
         query = "SELECT key, consumed_in FROM notes WHERE consumed_in > ? ORDER BY key"
         return {int(row[0]): int(row[1]) for row in self._db.execute(query, (version,))}
 
     def consumed_in(self, keys: Iterable[int]) -> dict[int, int | None]:
-        """Return which version consumed each of these notes (None: it is pending), without those that are gone."""
+        """Map each of these notes to the version that consumed it (None: pending); missing notes are left out."""
         query = f"SELECT key, consumed_in FROM notes WHERE key IN ({_KEYS})"
         return {int(row[0]): row[1] for row in self._db.execute(query, (json.dumps(list(keys)),))}
 
     def of_crystals(self, ids: Iterable[str]) -> set[int]:
-        """Return the rows of the notes that these crystals keep."""
+        """Return the rows of the notes whose text these crystals hold."""
         query = f"SELECT n.key FROM notes n JOIN crystals c ON c.key = n.crystal WHERE c.id IN ({_KEYS})"
         return {int(row[0]) for row in self._db.execute(query, (json.dumps(list(ids)),))}
 
-    # From rows into files.
+    # From rows to files.
 
     def render(self, consumed: int) -> bool:
-        """Write scratch.md anew, with what is pending alone, and return whether there is nothing left to do.
+        """Rewrite scratch.md with the pending notes only; return whether nothing is left to do.
 
-        `consumed`: how many notes were since it was done. It waits while there is something that was not read yet,
-        and, of very many notes, until as many were consumed. May be cut off anywhere and repeated.
+        `consumed` counts the notes consumed since the last time. Nothing is written while a file has unread notes, or
+        while both 2,000 and `consumed` are less than the pending notes. It may be interrupted and repeated.
         """
         scratch = self.inbox.workspace.scratch
         self._disk.make_folder(scratch.parent)
@@ -374,10 +373,10 @@ class Notes:
             if waiting <= max(_MOST_RENDERED, consumed):
                 self._show(scratch)
                 return True
-        return False  # another thread does the same, or a process that was stopped in the middle of it
+        return False  # another thread is rewriting it, or a process that was stopped while doing so
 
     def _show(self, scratch: Path) -> None:
-        """Put what is pending in the place of scratch.md; what stood there is kept beside it for late writes."""
+        """Replace scratch.md by the pending notes; the old file is kept beside it to receive late writes."""
         from state.stores.database.connection import transaction
 
         rows = list(self._rows())
@@ -390,7 +389,7 @@ class Notes:
             before = self._mark_of(log)
         number = max(self.inbox.displaced(), default=0) + 1
         aside = self._disk.target(scratch).with_name(f".scratch.md.{number}.{before.end}.displaced")
-        # Known before anybody can find it; also under the number: the new text, if the swap is cut off.
+        # Marked before anybody can find the files. If the swap is cut off, the numbered file holds the new text.
         numbered = [one._replace(digest=f"{one.digest}.{number}") for one in (before, mark) if one.digest]
         with transaction(self._db):
             self._db.execute("UPDATE notes SET filed = 1 WHERE NOT filed")
@@ -398,15 +397,15 @@ class Notes:
         with storage_errors(scratch):
             times = scratch.stat()
             self._disk.exchange(scratch, content, aside=aside)
-            os.utime(scratch, ns=(times.st_atime_ns, times.st_mtime_ns))  # nobody has noted anything just now
-        with transaction(self._db):  # what is appended from now on may be what stood there before, and is new
+            os.utime(scratch, ns=(times.st_atime_ns, times.st_mtime_ns))  # rewriting must not look like a new note
+        with transaction(self._db):  # the file may grow to the old bytes again, which are new then
             if before.digest != mark.digest:
                 self._drop_mark(before)
             self._db.execute(_DROP_NUMBERED, (json.dumps([*map(str, self.inbox.displaced())]),))
             Meta(self._db).remove(_HIDDEN)
 
     def _known_as_filed(self) -> list[Pending]:
-        """Return the rows that no inbox has yet, each known by what will stand there: a secret is left out of it."""
+        """Return the rows in no inbox yet, each known by the digest of what the inbox will hold: without secrets."""
         from state.stores.database.connection import transaction
 
         rows = list(self._rows("ASC", "NOT filed"))
@@ -417,17 +416,17 @@ class Notes:
         return rows
 
     def are_hidden(self) -> bool:
-        """Return whether notes are pending that scratch.md does not show, or may not."""
+        """Return whether there may be pending notes that scratch.md does not show."""
         scratch = self.inbox.workspace.scratch
         is_gone = not os.path.lexists(scratch) or not scratch.lstat().st_size
         return (is_gone or Meta(self._db).get(_HIDDEN) is not None) and next(self._rows(), None) is not None
 
-    # Files that nobody needs any more.
+    # Obsolete files.
 
     def sweep(self, now: datetime) -> int:
-        """Delete what was scratch.md an hour ago and more, once it is read and nobody can write into it; how many.
+        """Delete former scratch.md files after an hour, once read and no longer open; return how many.
 
-        The last one stays: it tells a repair that scratch.md was written from state.db.
+        The last one stays, because it tells a repair that scratch.md was written from state.db.
         """
         swept = 0
         for path in [*self.inbox.displaced().values()][:-1]:
@@ -439,28 +438,28 @@ class Notes:
         return swept
 
     def is_read(self, path: Path) -> bool:
-        """Return whether all that stands in this file is in rows."""
+        """Return whether everything in this file is in rows."""
         with open_log(self._disk, path) as log:
             return self._mark_of(log).end >= log.size
 
     def rotate(self, copy: int) -> None:
-        """Begin a new inbox if all of this one is in rows: the copy of this number will have it."""
+        """Begin a new inbox if all of this one is in rows; the copy with this number will include them."""
         path = self.inbox.workspace.inbox
         if path.exists() and copy not in self.inbox.rotated():
-            with self._disk.locked(path, b""):  # nobody is in the middle of an append
+            with self._disk.locked(path, b""):  # no append is under way
                 if self.is_read(path):
                     self._disk.rename(path, path.with_name(f"inbox.{copy:06d}.md"))
 
     def drop_covered(self, oldest: int) -> None:
-        """Delete the inboxes that every kept copy of state.db has; the oldest of these has this number."""
+        """Delete the inboxes that every kept copy of state.db includes; `oldest` is the oldest copy's number."""
         for copy, path in self.inbox.rotated().items():
             if copy <= oldest and self.is_read(path):
                 self._disk.remove(path)
 
-    # What is forgotten.
+    # Forgetting.
 
     def plan_wipe(self) -> None:
-        """Write down that what was read of all files is to be overwritten. In the transaction that forgets it."""
+        """Plan to overwrite what was read of all files, in the transaction that forgets something."""
         places, filed = list[tuple[int, int]](), list[str]()
         for log, mark in self._logs(self.inbox.files()):
             places.append((log.inode, mark.end))
@@ -470,9 +469,9 @@ class Notes:
         Meta(self._db).put(_WIPED, json.dumps(places))
 
     def wipe(self) -> bool:
-        """Overwrite what is planned to be, and return whether anything was; the inbox gets what is left of its notes.
+        """Overwrite what was planned; return whether anything was. The inbox gets what is left of its notes.
 
-        Cut off, it is done again.
+        If interrupted, it is done again.
         """
         from state.stores.database.connection import transaction
 
@@ -494,7 +493,7 @@ class Notes:
     # Marks.
 
     def forget_marks(self) -> None:
-        """Drop the marks of what stands in no file any more. In a transaction of the caller's, or one of its own."""
+        """Drop marks that match no file any more, within the caller's transaction or one of its own."""
         from state.stores.database.connection import transaction
 
         used = [mark for _, mark in self._logs(self.inbox.files())]
@@ -522,13 +521,13 @@ class Notes:
 
 def is_held_open(path: Path) -> bool:
     """Return whether any process has this file open; False where the file system cannot tell."""
-    import signal  # a session start does not wait for its enumerations
+    import signal  # imported late: its enumerations would delay session starts
 
     with storage_errors(path):
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        # The kernel grants a write lease only for a file that nobody else has open. Whoever opens it right
-        # now sends us a signal, which must not be SIGIO: that would end this process.
+        # The kernel grants a write lease only for a file that nobody else has open. If somebody opens it now, we get
+        # a signal, which must not be SIGIO: that would end this process.
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
     except BlockingIOError:
@@ -541,7 +540,7 @@ def is_held_open(path: Path) -> bool:
 
 
 def look(workspace: Workspace, ask: Callable[[Notes], Answer]) -> Answer:
-    """Return what somebody asks of a workspace's notes; from files alone where the database cannot be read.
+    """Return the answer of `ask` to a workspace's notes; from files alone if the database cannot be read.
 
     It takes no lock.
     """
@@ -555,7 +554,7 @@ def look(workspace: Workspace, ask: Callable[[Notes], Answer]) -> Answer:
 
 @contextmanager
 def notes_of(workspace: Workspace) -> Iterator[Notes]:
-    """Open the notes of a workspace for reading, without its lock. Raises StorageError, sqlite3.Error."""
+    """Open the notes of a workspace for reading, without its lock. Raise StorageError or sqlite3.Error."""
     inbox = NoteInbox(workspace)
     if not os.path.lexists(workspace.database):
         yield Notes(inbox, None)

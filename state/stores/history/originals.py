@@ -1,8 +1,8 @@
-"""Originals: notes as they were before something was redacted that may be no secret, kept for their owner for a week.
+"""Originals: notes before a redaction that may be wrong, kept for their owner for a week.
 
-A key with a shape of its own is one wherever it stands, and nothing of it is kept; "pin is 1234" may be a wire of a
-board. Such a text is kept encrypted in the user's state folder, with the key beside it (0600, in a folder of 0700):
-no model, workspace, search or archive sees it. `dreamd secrets` lists and brings back.
+A key with a distinctive shape is always a secret, and nothing of it is kept; but "pin is 1234" may mean a pin of a
+circuit board. Such texts are kept encrypted in the user's state folder, with the key beside them (0600, in a folder
+of 0700): no model, workspace, search or archive sees them. `dreamd secrets` lists and restores them.
 """
 
 import json
@@ -24,16 +24,16 @@ from state.stores.disk.workspace import Workspace
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet
 
-# The oldest go first.
+# Above these limits the oldest are deleted.
 MOST, MOST_BYTES = 500, 512 * 1024
 KEPT_FOR = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A text as it was given, but for certain secrets.
+    """A text as it was given, without its certain secrets.
 
-    `where`: a note, or the session of a memory; `kinds` of what was taken out of it.
+    `where` is "note" or the session of a memory; `kinds` are the kinds of secrets that were redacted.
     """
 
     id: str
@@ -44,11 +44,11 @@ class Original:
 
     @classmethod
     def of(cls, row: dict[str, str]) -> "Original":
-        """Return the original in a row of JSON. Raise KeyError, TypeError."""
+        """Build an original from a row of JSON. Raise KeyError or TypeError."""
         return cls(row["id"], row["at"], row["where"], tuple(row["kinds"]), str(row["text"]))
 
     def is_old(self, now: datetime) -> bool:
-        """Return whether its week is over. Raise ValueError if `at` is no moment."""
+        """Return whether its week is over. Raise ValueError if `at` is no timestamp."""
         at = datetime.fromisoformat(self.at)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)) <= now - KEPT_FOR
 
@@ -68,7 +68,7 @@ class Originals:
         return Disk(self._path.parent)
 
     def redacted(self, text: str, redaction: Redaction, where: str, at: datetime) -> str:
-        """Return the text without its secrets; the original is kept if its context alone told one."""
+        """Return the text without its secrets; keep the original if only context marked one as a secret."""
         if (stored := redaction.of(text)) != text:
             kept, kinds = redaction.doubtful(text)
             if kinds:
@@ -76,16 +76,16 @@ class Originals:
         return stored
 
     def all(self, now: datetime) -> tuple[Original, ...]:
-        """Return the kept originals, the oldest first. Raise StorageError for a file that dreamd did not write."""
+        """Return the kept originals, oldest first. Raise StorageError for a file that dreamd did not write."""
         self.sweep(now)
         return tuple(self._read())
 
     def drop(self, number: str) -> None:
-        """Delete the original of this id."""
+        """Delete the original with this id."""
         self.erase(lambda one: one.id == number)
 
     def erase(self, is_meant: Callable[[Original], bool]) -> None:
-        """Delete the originals that are meant."""
+        """Delete the originals that match."""
         if not self._path.exists():
             return
         with self._disk.locked(self._path, b""):
@@ -95,8 +95,8 @@ class Originals:
                 self._write(kept)
 
     def sweep(self, now: datetime) -> None:
-        """Delete what is older than a week, of every workspace."""
-        with suppress(OSError):  # an older dreamd kept them here, in plain text
+        """Delete what is older than a week, in every workspace."""
+        with suppress(OSError):  # an older dreamd kept them here in plain text
             (self._workspace.state / "originals.jsonl").unlink(missing_ok=True)
         for other in self._path.parent.glob("*.originals"):
             with suppress(FileNotFoundError):
@@ -105,7 +105,7 @@ class Originals:
         self.erase(lambda one: one.is_old(now))
 
     def _keep(self, new: list[Original], now: datetime) -> None:
-        # A note is not refused because its original cannot be kept.
+        # If its original cannot be kept, the note must still succeed.
         with suppress(ConfigError, StorageError):
             make_private_folder(self._path.parent)
             with self._disk.locked(self._path, b""):
@@ -131,7 +131,7 @@ class Originals:
         self._disk.write_atomic(self._path, self._box().encrypt(rows.encode()))
 
     def _box(self) -> "Fernet":
-        """Return what encrypts and decrypts, with the key of all workspaces; one is made where there is none."""
+        """Return the cipher with the key that all workspaces share; create the key if it is missing."""
         from cryptography.fernet import Fernet
 
         key = self._path.with_name("key")

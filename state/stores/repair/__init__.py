@@ -1,1 +1,1 @@
-"""Repair of state.db: the check of a database, and what is filled in after a copy was restored."""
+"""Repair of state.db: checks of a database, and files of earlier versions that move into the current state."""

@@ -24,9 +24,9 @@ _MOST = 5
 
 
 def damage_of(database: Path, *, expected: bool) -> list[str]:
-    """Describe what is wrong with the file; empty if it is sound. No other process has it open.
+    """Describe what is wrong with the file; empty if it is sound. No other process may have it open.
 
-    `expected`: there has been one. Raise StorageError for the database of a newer dreamd.
+    `expected` says that a missing file is a fault. Raise StorageError for a newer dreamd's database.
     """
     if not os.path.lexists(database) or (database.is_file() and not database.stat().st_size):
         log = database.with_name(f"{database.name}-wal")
@@ -39,17 +39,17 @@ def damage_of(database: Path, *, expected: bool) -> list[str]:
         with open_unmigrated(database, "rw") as connection:
             return list(dict.fromkeys(faults(connection)))[:_MOST]
     except sqlite3.Error as error:
-        if not is_damage(error):  # the disk, permissions, another process: a copy would not help
+        if not is_damage(error):  # the disk, permissions or another process, where a copy would not help
             raise explained(error, database) from error
         return [str(error)]
 
 
 def faults(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield what is wrong with an open database; all of it is read. Raise StorageError for one of a newer dreamd."""
+    """Yield what is wrong with an open database, reading all of it. Raise StorageError for a newer dreamd's."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     found = things(connection)
     if not found and not version:
-        return  # it was created, and nothing more
+        return  # just created, and still empty
     if "crystals" not in found:
         yield "is another program's database"
         return
@@ -62,7 +62,7 @@ def faults(connection: sqlite3.Connection) -> Iterator[str]:
         yield f"{WRONG_SCHEMA} {version}"
         return
     if version < SCHEMA_VERSION:
-        return  # its rows are read when they are brought into the tables of this one
+        return  # its rows are checked when they are migrated
     if wrong := unlike_schema(connection):
         yield f"its schema is not ours: {', '.join(wrong[:_MOST])}"
         return
@@ -94,7 +94,7 @@ def _is_meta(row: Mapping[str, Value]) -> bool:
 
 
 def _is_crystal(row: Mapping[str, Value]) -> bool:
-    if row["origin"] is None:  # a damaged page may hold it all the same
+    if row["origin"] is None:  # possible in a damaged page, despite NOT NULL
         return False
     origin, text, digest = Origin(str(row["origin"])), str(row["text"]), str(row["digest"])
     own = {crystal_digest(origin, text), crystal_digest(origin, text, str(row["speaker"]))}
@@ -107,7 +107,7 @@ def _is_item(row: Mapping[str, Value]) -> bool:
 
 
 def _has_policy(row: Mapping[str, Value]) -> bool:
-    """Return whether the policy of a session takes its settings."""
+    """Return whether the session's policy accepts its settings."""
     try:
         policy_of(str(row["policy"]), json.loads(str(row["config"])))
     except (DreamdError, ValueError):
@@ -124,7 +124,7 @@ def _are_receipts(text: str) -> bool:
 
 
 def _is_intention(text: str) -> bool:
-    """Return whether this says what was being forgotten (state.stores.erasing.intent)."""
+    """Return whether this is a valid intent of a forgetting (state.stores.erasing.intent)."""
     record = json.loads(text)
     texts = [word for target in record["targets"] for word in target]
     texts += [*record["crystals"], *record["keywords"], record["cut"]]
@@ -132,12 +132,12 @@ def _is_intention(text: str) -> bool:
 
 
 def _are_places(text: str) -> bool:
-    """Return whether this says what is overwritten of the files of notes (state.stores.history.notes)."""
+    """Return whether this is a valid plan for overwriting note files (state.stores.history.notes)."""
     return all(type(number) is int for pair in json.loads(text) for number in pair)
 
 
 _IS_COUNT: Rule = re.compile(r"[0-9]{1,18}").fullmatch
-# What the rows of `meta` hold, by name.
+# The rules for the values in `meta`, by name.
 _META: Mapping[str, Rule] = {
     "entries_written": _IS_COUNT,
     "forgotten_salt": re.compile(r"(?:[0-9a-f]{2}){16,64}").fullmatch,

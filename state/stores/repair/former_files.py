@@ -1,7 +1,7 @@
-"""Former files: what an older dreamd kept in files beside state.db comes into it, once; for one release.
+"""Former files: moves what an older dreamd kept in files beside state.db into it, once; for one release.
 
-Pending notes of segments/ go to the inbox; what was consumed of them is in crystals. The records of versions in
-history/ become rows, and a commit that was decided, and not finished, is committed now. The folders are kept aside.
+Pending notes of segments/ go to the inbox; consumed ones are in crystals already. The records of versions in history/
+become rows, and a commit that was decided but not finished is committed now. The folders are kept aside.
 """
 
 import json
@@ -29,7 +29,7 @@ _RECORD = re.compile(r"([0-9]{6,12})\.(json|merging)")
 
 
 def take_in_segments(workspace: Workspace, disk: Disk, inbox: NoteInbox) -> int:
-    """Append what is pending of the segments to the inbox; return how many notes. May be cut off and repeated."""
+    """Append the segments' pending notes to the inbox; return how many. May be interrupted and repeated."""
     if not workspace.segments.is_dir():
         return 0
     notes = _pending(workspace, disk)
@@ -39,7 +39,7 @@ def take_in_segments(workspace: Workspace, disk: Disk, inbox: NoteInbox) -> int:
 
 
 def _put_aside(workspace: Workspace, disk: Disk, folder: Path) -> None:
-    """Keep a folder of an older dreamd under kept/, by a name that is free: it may have run again since."""
+    """Keep an older dreamd's folder below kept/ under a free name, because that dreamd may have run again."""
     kept = workspace.state / "kept"
     disk.make_folder(kept)
     names = (folder.name, *(f"{folder.name}.{number}" for number in range(2, 1_000)))
@@ -63,7 +63,7 @@ def _pending(workspace: Workspace, disk: Disk) -> list[Note]:
 
 
 def _consumed(sidecar: bytes | None) -> int:
-    """Return how many bytes of a segment were consumed; 0 of a damaged record: better read twice than never."""
+    """Return how many bytes of a segment were consumed; 0 if the record is damaged: better read twice than never."""
     try:
         return max(0, int(json.loads(sidecar or b"{}").get("consumed", 0)))
     except (ValueError, AttributeError, TypeError, OverflowError, RecursionError):
@@ -71,7 +71,7 @@ def _consumed(sidecar: bytes | None) -> int:
 
 
 def take_in_records(workspace: Workspace, disk: Disk, crystals: Crystals, memory: Memory) -> tuple[str, ...]:
-    """Make rows of the records; return what is wrong with those that cannot be read. May be cut off and repeated."""
+    """Turn the records into rows; return the problems of unreadable ones. May be interrupted and repeated."""
     found = _records(workspace, disk) if workspace.history.is_dir() else None
     if found is None:
         return ()
@@ -100,7 +100,7 @@ def take_in_records(workspace: Workspace, disk: Disk, crystals: Crystals, memory
 
 
 def _records(workspace: Workspace, disk: Disk) -> tuple[dict[int, Dream], tuple[str, ...]]:
-    """Return the records by number: of a merge that was cut off, the one with what a person had saved."""
+    """Return the records by number; for an interrupted merge, the one with what a person had saved."""
     records, problems = dict[int, Dream](), list[str]()
     with storage_errors(workspace.history):
         names = sorted(path.name for path in workspace.history.iterdir())
@@ -118,7 +118,7 @@ def _records(workspace: Workspace, disk: Disk) -> tuple[dict[int, Dream], tuple[
 
 
 def _rejoin(workspace: Workspace, disk: Disk, dream: Dream) -> None:
-    """Put what an older swap took out, and a person had saved, back into the file before the commit goes on."""
+    """Put back a person's save that an older swap displaced, before the commit continues."""
     path = workspace.document
     aside = disk.displaced(path)
     taken = decode_document(aside, path) if aside is not None else ""

@@ -1,8 +1,8 @@
-"""Moving out: the state of a workspace that lies in its folder yet comes into the user's data folder, once.
+"""Moving out: moves a workspace's state from its own folder to the user's data folder, once.
 
-Earlier versions kept it in `<folder>/.dreamd/`, and an import builds it there. The row of the place is written first
-and says `incoming`. Then entry by entry is renamed, or between two disks copied, named and removed. A kill leaves
-each of them whole in one place at least, and the next opening goes on.
+Earlier versions kept the state in `<folder>/.dreamd/`, and an import builds it there. First the place's row is
+written and says `incoming`. Then each entry is renamed, or between two disks copied, named and removed. A kill leaves
+every entry whole in at least one place, and the next opening continues.
 """
 
 import errno
@@ -33,9 +33,9 @@ _OF_USER = ("transcripts", "dream.log", "blocks.json")
 
 
 def own_number(root: Path, environment: Mapping[str, str]) -> str | None:
-    """Return the number of a workspace with its state in the folder, if this user's dreamd made it; else None.
+    """Return the id of a workspace whose state is in its folder, if this user's dreamd made it; otherwise None.
 
-    It left a mark of that in the user's own folder, with the number that the workspace has.
+    The proof is a mark with that id in the user's own folder.
     """
     try:
         number = Disk(root).read_optional(root / ".dreamd" / "id", 64)
@@ -48,7 +48,7 @@ def own_number(root: Path, environment: Mapping[str, str]) -> str | None:
 
 
 def expect(folder: Path, number: str, root: Path, environment: Mapping[str, str]) -> Place:
-    """Write down that the state in this folder, which is or will be at `root`, is this user's and comes in."""
+    """Record that the state in this folder, which is or will be at `root`, is this user's and is to be moved out."""
     data = data_folder(environment)
     make_private_folder(data)
     make_private_folder(data / number)
@@ -58,9 +58,9 @@ def expect(folder: Path, number: str, root: Path, environment: Mapping[str, str]
 
 
 def move_out(place: Place, environment: Mapping[str, str], system: System | None = None) -> Workspace:
-    """Bring the state of this place in, or go on with that; return the workspace. One process at a time may call it.
+    """Move the state of this place, or continue to; return the workspace. Only one process at a time may call it.
 
-    Raises StorageError when something in it is no file and no folder, BusyError while a process has the workspace.
+    Raise StorageError if an entry is neither file nor folder, and BusyError while a process holds the workspace.
     """
     data, old = data_folder(environment), contained(place.path)
     new, disk = Workspace(old.root, data / place.id), Disk(data, system)
@@ -73,8 +73,8 @@ def move_out(place: Place, environment: Mapping[str, str], system: System | None
             _bring_of_user(new, disk, environment)
             shutil.rmtree(old.state)
     write_id(new)
-    with suppress(StorageError):  # a repository in which nothing may be written
-        if take_back(new.root, [old.state]).names:  # its line may name a folder, and there is a file now
+    with suppress(StorageError):  # the repository may be read-only
+        if take_back(new.root, [old.state]).names:  # the line may name a folder, which is a file now
             keep_out(new.root, [old.state])
     write_place(data, place._replace(incoming=False))
     return new
@@ -87,22 +87,22 @@ def _marked(root: Path, environment: Mapping[str, str]) -> Path:
 def _require_plain(old: Workspace) -> None:
     for path in below(old.state):
         mode = path.lstat().st_mode
-        # A journal may name a file, which SQLite would delete. dreamd never writes one.
+        # A journal may name a file, which SQLite would then delete. dreamd never writes journals.
         if path.name.endswith("-journal") or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise StorageError(f"{path} is no file, and the state is to move out of the folder", "move it away")
-    with suppress(sqlite3.Error):  # damaged: told, and repaired, where it will lie
+    with suppress(sqlite3.Error):  # a damaged database is reported, and repaired, at its new place
         if old.database.exists():
             with open_unmigrated(old.database) as connection:
                 (version,) = connection.execute("PRAGMA user_version").fetchone()
-                # Of an older one nothing but the rows of its tables is taken.
+                # From an older schema, only the rows of its tables are taken.
                 wrong = unlike_schema(connection) if version == SCHEMA_VERSION else []
-            if wrong:  # the folder was open to others: a trigger does more than it was asked for
+            if wrong:  # others could write to the folder, and a trigger of theirs would run
                 what = f"{old.database}: its schema is not ours ({', '.join(wrong)!r:.60})"
                 raise StorageError(what, "move it away, and the rest moves out of the folder")
 
 
 def _bring(source: Path, target: Path, disk: Disk) -> None:
-    """Move a file or a folder; one that is there was brought whole, and what is left of the source goes."""
+    """Move a file or folder; if the target exists, it was moved whole, and the rest of the source is deleted."""
     if not os.path.lexists(target):
         with storage_errors(source):
             try:
@@ -120,7 +120,7 @@ def _bring(source: Path, target: Path, disk: Disk) -> None:
 
 def _copy(source: Path, target: Path, disk: Disk) -> None:
     beside = target.with_name(f".{target.name}.incoming")
-    if os.path.lexists(beside):  # of one that was killed
+    if os.path.lexists(beside):  # left by a killed process
         shutil.rmtree(beside) if beside.is_dir() else disk.system.unlink(beside)
     shutil.copytree(source, beside) if source.is_dir() else shutil.copy2(source, beside)
     for path in (beside, *below(beside)):
@@ -129,7 +129,7 @@ def _copy(source: Path, target: Path, disk: Disk) -> None:
 
 
 def _bring_of_user(new: Workspace, disk: Disk, environment: Mapping[str, str]) -> None:
-    """Bring what earlier versions kept beside the mark, and the originals of secrets."""
+    """Move what earlier versions kept beside the mark, and the originals of secrets."""
     marked = _marked(new.root, environment)
     for name in _OF_USER:
         if (marked / name).is_file():

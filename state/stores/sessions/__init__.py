@@ -1,1 +1,1 @@
-"""Working memory in state.db: sessions, their items, and the log of what happened to them."""
+"""Working memory in state.db: sessions, their items, and a log of what happened to them."""

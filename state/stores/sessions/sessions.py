@@ -1,11 +1,11 @@
-"""Sessions and their items in state.db: one row an item, whatever becomes of it, and a log of what became of it.
+"""Sessions and their items in state.db: one row per item, whatever happens to it, and a log of what happened.
 
     live ⇄ hidden        in the set
        │ ▲
        ▼ │
     archived ─> purged   the row stays; a purged one has no words and keeps its number
 
-Each method that writes is a part of the caller's transaction.
+Methods that write belong in the caller's transaction.
 """
 
 import json
@@ -23,13 +23,13 @@ from state.stores.database.connection import to_text
 from state.stores.database.tables import ItemEventRow, ItemRow, SessionRow
 from state.stores.database.tombstones import TombstoneStore
 
-# A session's items have the keys from its own key * SPAN on.
+# The items of a session have keys from the session's key * SPAN on.
 SPAN = 1 << 32
 # SQLite uses the index of the set only for a condition in exactly these words.
 IN_SET = "state IN ('live', 'hidden')"
 NEVER_OPENED = -1  # the key of a session that was never opened
 FORGOTTEN = "it was forgotten for good"
-# An item of this importance, or read so often, becomes a crystal with the next dream when it leaves by itself.
+# An item of this importance, or accessed this often, is given to the next dream when it is archived.
 RESCUE_IMPORTANCE = 0.7
 RESCUE_ACCESSES = 5
 _ITEMS = "items.*, (SELECT sessions.id FROM sessions WHERE sessions.key = items.session) AS session_id"
@@ -62,13 +62,13 @@ class Session:
 
     @property
     def rules(self) -> Policy:
-        """Return the policy, with its settings."""
+        """Return the policy with its settings."""
         return policy_of(self.policy, self.config)
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event. `seq` is the item's, None for an event of the session; `item` is its current id."""
+    """One event. `seq` is its item's, None for an event of the session; `item` is the item's current id."""
 
     key: int
     at: datetime
@@ -89,27 +89,27 @@ class Sessions:
     # ------------------------------------------------------------------------------------------------ sessions
 
     def find(self, id_: str) -> Session | None:
-        """Return the session of this id; None: it was never opened."""
+        """Return the session with this id; None if it was never opened."""
         return next(iter(self.all("WHERE id = ?", id_)), None)
 
     def session(self, id_: str) -> Session:
-        """Return the session of this id: an empty one with the default policy if it was never opened."""
+        """Return the session with this id, or an empty one with the default policy if it was never opened."""
         return self.find(id_) or Session(NEVER_OPENED, id_, DEFAULT, {}, _BEFORE)
 
     def all(self, condition: str = "", *values: object) -> list[Session]:
-        """Return the sessions for which the condition holds, the latest first."""
+        """Return the sessions that match the condition, latest first."""
         rows = self.connection.execute(f"SELECT * FROM sessions {condition} ORDER BY key DESC", values).fetchall()
         return [SessionRow.table.value(Session, row, config=json.loads(row["config"])) for row in rows]
 
     def open_ones(self, limit: int) -> list[Session]:
-        """Return the open sessions that hold something, the latest first."""
+        """Return the open sessions that hold items, latest first."""
         holds = f"EXISTS (SELECT 1 FROM items WHERE session = sessions.key AND {IN_SET})"
         return self.all(f"WHERE closed_at IS NULL AND {holds}")[:limit]
 
     def open(self, id_: str, now: datetime, policy: str = "", config: Mapping[str, Any] = _NO_CONFIG) -> Session:
-        """Return the session of this id, made if it was never opened, and opened again if it was closed.
+        """Return the session with this id, opening it if it is new or was closed.
 
-        Without a policy it keeps the one that it had.
+        Without `policy` a closed session keeps the one that it had.
         """
         known = self.find(id_)
         if known is not None and known.closed_at is None:
@@ -143,29 +143,29 @@ class Sessions:
         return View(self.held(session), session.step, now)
 
     def items(self, session: Session, condition: str = "TRUE", *values: object) -> list[Item]:
-        """Return the items of a session for which the condition holds, in the order in which they came."""
+        """Return the session's items that match the condition, in the order in which they were added."""
         statement = f"SELECT {_ITEMS} FROM items WHERE items.session = ? AND {condition} ORDER BY seq"
         return list(map(_item_of, self.connection.execute(statement, (session.key, *values)).fetchall()))
 
     def held(self, session: Session) -> list[Item]:
-        """Return the items of the set."""
+        """Return the items in the set."""
         return self.items(session, IN_SET)
 
     def holding(self, session: Session, part: str) -> list[Item]:
-        """Return the items of the set whose content holds this part, in any case."""
+        """Return the items in the set whose content contains this part, ignoring case."""
         self.connection.create_function("folded", 1, str.casefold, deterministic=True)
         return self.items(session, f"{IN_SET} AND instr(folded(content), ?)", part.casefold())
 
     def named(self, session: Session, ids: Sequence[str]) -> list[Item]:
-        """Return the items with these ids in this session, wherever they are."""
+        """Return this session's items with these ids, in any state."""
         return self.items(session, f"items.id IN ({_LISTED})", json.dumps(ids))
 
     def item(self, session: Session, id_: str) -> Item | None:
-        """Return the item with this id in this session, wherever it is."""
+        """Return this session's item with this id, in any state; None if there is none."""
         return next(iter(self.named(session, [id_])), None)
 
     def add(self, session: Session, item: Item) -> Item:
-        """Write a new item with the next number of the session; returns it. Its id gets a suffix if it is taken."""
+        """Write a new item with the session's next number; return it. A taken id gets a suffix."""
         first = session.key * SPAN
         statement = "SELECT coalesce(max(key) + 1, ?1) FROM items WHERE key >= ?1 AND key < ?1 + ?2"
         (key,) = self.connection.execute(statement, (first, SPAN)).fetchone()
@@ -178,7 +178,7 @@ class Sessions:
         return new
 
     def free_id(self, id_: str) -> str:
-        """Return the id, or with `-2`, `-3` and so on if it is taken."""
+        """Return the id, with `-2`, `-3` and so on appended if it is taken."""
         count = partial(ItemRow.table.count, self.connection)
         if not count("id = ?", id_):
             return id_
@@ -194,7 +194,7 @@ class Sessions:
         return dict[str, str](json.loads(text))
 
     def change(self, session: Session, item: Item, **values: Any) -> Item:  # noqa: ANN401
-        """Set these columns of an item; returns the item."""
+        """Set these columns of an item; return the item."""
         ItemRow.table.change(self.connection, "key = ?", key_of(session, item), **_stored(values))
         return replace(item, **{name: value for name, value in values.items() if hasattr(item, name)})
 
@@ -202,9 +202,9 @@ class Sessions:
         self, session: Session, item: Item, reason: str, now: datetime, *, rescue: bool = False,
         action: str = "archived",
     ) -> None:  # fmt: skip
-        """Archive an item, without the texts that were forgotten for good.
+        """Archive an item without its forgotten texts.
 
-        The next dream is given what mattered, or what is to be rescued, but nothing that was hidden.
+        The next dream takes in important or rescued items, but nothing that was hidden.
         """
         left = self._without_forgotten(session, item)
         if item.content and not left.content:
@@ -235,14 +235,14 @@ class Sessions:
             return item
         self.forgotten.count()
         if not left.content and item.content:
-            return left  # it is purged
+            return left  # the caller purges it
         return self.reword(session, item, **words)
 
     def reword(self, session: Session, item: Item, content: str, id_: str = "", **words: Any) -> Item:  # noqa: ANN401
-        """Replace what an item says, and what is said beside it; returns the item.
+        """Replace the words of an item; return the item.
 
-        It gets a new id (`id_` if that is given), in relations too, and so does the record that it became: both begin
-        with its content.
+        It gets a new id (`id_` if given), in relations too, and so does the long-term record that it became: both ids
+        begin with the content.
         """
         new = id_ or working_id(item.session_id, content, item.created_at)
         new = item.id if new == item.id else self.free_id(new)
@@ -254,8 +254,8 @@ class Sessions:
         return left
 
     def _rename(self, names: Mapping[str, str]) -> None:
-        """Replace ids of items in the relations of all others, and in what promotion noted of them."""
-        # What a forgetting has rewritten stands there without escapes.
+        """Replace ids of items in the relations of all items, and in what promotion recorded about them."""
+        # JSON that a forgetting rewrote has no escapes.
         both = (True, False)
         quoted = [(json.dumps(old, ensure_ascii=way), json.dumps(new)) for old, new in names.items() for way in both]
 
@@ -275,11 +275,11 @@ class Sessions:
         )
 
     def purge(self, session: Session, items: Sequence[Item], reason: str, now: datetime) -> None:
-        """Erase what was said in these items. The rows keep their numbers."""
+        """Erase the words of these items; the rows keep their numbers."""
         keys = [key_of(session, item) for item in items]
         for key in keys:
             full_text.remove(self.connection, key, "cold_words")
-        # The id begins with the content, and so does that of the long-term record.
+        # The ids of the item and of its long-term record begin with the content, so they go too.
         self.connection.execute(
             "UPDATE items SET state = 'purged', state_reason = ?, id = 'purged-' || key, promoted_to_id = NULL,"
             " record = '{}', rescue = 0, content = '', pairs = '', tags = '[]', metadata = '{}', relations = '[]',"
@@ -295,9 +295,9 @@ class Sessions:
     # ------------------------------------------------------------------------------------------------ what left
 
     def archived(self, words: Sequence[str], session: Session | None = None) -> Iterator[Item]:
-        """Yield the archived items that hold one of these words, the best first; without words the latest first.
+        """Yield the archived items that hold one of these words, best first; without words, latest first.
 
-        `session`: None searches those of all sessions.
+        `session` restricts the search to one session.
         """
         within, values = "", list[object]()
         if session is not None:
@@ -307,17 +307,17 @@ class Sessions:
                 f"SELECT {_ITEMS} FROM cold_words JOIN items ON items.key = cold_words.rowid"
                 f" WHERE cold_words MATCH ? {within} ORDER BY rank, items.key DESC"
             )
-            values = [" OR ".join(f'"{word}"' for word in words), *values]  # `terms` gives letters and digits alone
+            values = [" OR ".join(f'"{word}"' for word in words), *values]  # `terms` returns only letters and digits
         else:
             statement = f"SELECT {_ITEMS} FROM items WHERE state = 'archived' {within} ORDER BY key DESC"
         rows = self.connection.execute(statement, values)
         try:
             yield from map(_item_of, rows)
         finally:
-            rows.close()  # an open cursor would keep its moment of the database
+            rows.close()  # an open cursor would keep its snapshot of the database
 
     def undreamt(self, limit: int) -> list[tuple[Item, bool]]:
-        """Return the items for the next dream, each with whether it is to be rescued, which come first."""
+        """Return the items for the next dream, each with whether it is rescued; rescued ones come first."""
         rows = self.connection.execute(
             f"SELECT {_ITEMS} FROM items WHERE {_UNDREAMT} ORDER BY rescue DESC, importance DESC, key LIMIT ?",
             (limit,),
@@ -340,7 +340,7 @@ class Sessions:
         self, session: Session, action: str, now: datetime, item: Item | None = None, reason: str = "",
         **figures: float | str,
     ) -> None:  # fmt: skip
-        """Log what happened, when and why; nothing of what an item says. Events are only ever added."""
+        """Log what happened, when and why, without the item's words. Events are only ever added."""
         ItemEventRow.table.add(
             self.connection, None, at=now, session=session.key, item=key_of(session, item) if item else None,
             action=action, reason=reason, figures=json.dumps(figures),
@@ -349,7 +349,7 @@ class Sessions:
     def events(
         self, session: Session, item: Item | None = None, limit: int = -1, after: int | None = None
     ) -> list[Event]:
-        """Return the events of a session, the latest first, or of one item, from the beginning.
+        """Return a session's events, latest first, or one item's, oldest first.
 
         `after` is the key of the last event that the caller has.
         """
@@ -383,6 +383,6 @@ def _event_of(row: sqlite3.Row) -> Event:
 
 
 def _stored(values: Mapping[str, object]) -> dict[str, object]:
-    """Return values of an item as its table takes them: what has parts as JSON."""
+    """Return an item's values as its table stores them: compound values as JSON."""
     parts = {name: one for name, one in values.items() if isinstance(one, tuple | list | dict)}
     return {**values} | {name: json.dumps(one, default=astuple) for name, one in parts.items()}

@@ -1,8 +1,8 @@
-"""BERT without its framework: the weights of a sentence encoder as an ONNX graph, and a session that runs it.
+"""BERT without its framework: builds a sentence encoder's ONNX graph from its weights, and runs it.
 
-The graph is that of sentence-transformers: 12 heads, 384 wide, erf-GELU, LayerNorm 1e-12; all-MiniLM-L6-v2 has 6
-layers, multilingual-e5-small 12. Its inputs and output have the names and shapes that ChromaDB's own export of
-MiniLM has, so one class runs all. Pooling, the mean over the unmasked tokens, is done here.
+The architecture is that of sentence-transformers: 12 heads, width 384, erf-GELU, LayerNorm 1e-12; all-MiniLM-L6-v2
+has 6 layers, multilingual-e5-small 12. Inputs and output have the names and shapes of ChromaDB's own export of
+MiniLM, so one class runs all models. Pooling, the mean over unmasked tokens, is done here.
 """
 
 import math
@@ -22,22 +22,22 @@ WIDTH = 384
 MAX_TOKENS = 256
 HEADS = 12
 LAYER_NORM_EPSILON = 1e-12
-# Raised whenever `build_graph` gives other bytes for the same weights, so that cached graphs are built again.
+# Raised whenever `build_graph` makes other bytes of the same weights, so that cached graphs are rebuilt.
 GRAPH_VERSION = 1
 
 _WORDS = "embeddings.word_embeddings.weight"
-_OPSET = 20  # the first with Gelu
+_OPSET = 20  # the first one with Gelu
 _IR_VERSION = 9
-# A batch holds texts of similar length, and not more padded tokens than this: it bounds the memory of a run.
+# A batch holds texts of similar length, and at most this many padded tokens, to bound the memory of a run.
 _BATCH_TOKENS = 256
 _BATCH_TEXTS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a model wants said before a text, and before a question.
+    """How a model is called: the prefixes that it expects before a text and before a question.
 
-    `words` gives the rows (texts, tokens, width) of ids where the graph has no table of them.
+    `words` looks up the word embeddings (texts, tokens, width) of ids, if the graph does not contain their table.
     """
 
     text: str = ""
@@ -48,7 +48,7 @@ class Form:
 class Bert:
     """A loaded model. `embed` may be called from several threads.
 
-    `name` tells its vectors from those of other models; `width` is 384, or what another model of this form has.
+    `name` distinguishes its vectors from other models'; `width` is 384, or that of another model of this form.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class Bert:
         most_tokens: int = MAX_TOKENS,
         form: Form = Form(),
     ) -> None:
-        """Load the model; `threads` is how many cores one call of `embed` may use.
+        """Load the model; `threads` is the number of cores that one call of `embed` may use.
 
-        Raises what onnxruntime and tokenizers raise (ValueError, RuntimeError, OSError among them) when the files are
-        not a model and its tokenizer: both are meant to be checked by their digests before.
+        Raise what onnxruntime and tokenizers raise (ValueError, RuntimeError, OSError among others) if the files are
+        not a model and its tokenizer; the caller should have checked their digests.
         """
-        # onnxruntime reports its use to its maker unless this is set before its first import.
+        # onnxruntime sends telemetry to its maker unless this is set before its first import.
         os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         import onnxruntime
         from tokenizers import Tokenizer
@@ -78,7 +78,7 @@ class Bert:
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        # Threads that spin between two operators would keep the cores of an idle machine awake.
+        # Threads that spin between operators would keep the cores of an idle machine awake.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
@@ -89,15 +89,15 @@ class Bert:
         self.width = int(self._run([[0]]).shape[1])
 
     def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":
-        """Return one row per text: (n, width) float32, L2-normalised; of a text the first tokens are seen."""
+        """Return one row per text: (n, width) float32, L2-normalised; tokens beyond the maximum are ignored."""
         return self.calibration.centred(self.pooled(texts, questions=questions), questions=questions)
 
     def pooled(self, texts: Sequence[str], *, questions: bool) -> "NDArray[np.float32]":
-        """Return the mean over the tokens of each text, (n, width), as the model makes it."""
+        """Return the mean over each text's tokens, (n, width), neither centred nor normalised."""
         import numpy as np
 
         before = self._form.question if questions else self._form.text
-        # A lone surrogate has no UTF-8 form, and the tokenizer takes nothing else.
+        # A lone surrogate has no UTF-8 form, which the tokenizer requires.
         clean = [(before + text).encode("utf-8", "replace").decode() for text in texts]
         tokens: list[list[int]] = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(clean)]
         vectors = np.empty((len(texts), self.width), dtype=np.float32)
@@ -123,13 +123,13 @@ class Bert:
             feeds["words"] = self._form.words(input_ids)
         (hidden,) = self._session.run([self._output], {name: feeds[name] for name in feeds if name in self._inputs})
         weights = mask.astype(np.float32)
-        # Every text has at least its two special tokens, so that no sum of weights is 0.
+        # Every text has at least its two special tokens, so no sum of weights is 0.
         pooled: NDArray[np.float32] = np.einsum("btw,bt->bw", hidden, weights) / weights.sum(axis=1, keepdims=True)
         return pooled
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Row numbers, shortest text first, cut so that rows x longest stays within a batch's tokens."""
+    """Yield row numbers, shortest text first, in batches whose rows × longest stays within _BATCH_TOKENS."""
     batch: list[int] = []
     for row in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) == _BATCH_TEXTS or (len(batch) + 1) * lengths[row] > _BATCH_TOKENS):
@@ -143,8 +143,8 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 def read_safetensors(path: Path) -> "dict[str, NDArray[np.float32]]":
     """Return the float32 tensors of a safetensors file by name, mapped read-only.
 
-    The format: eight bytes of length (little-endian), so much JSON, then the tensors at the offsets it tells.
-    Raises ValueError when the file is not of that form.
+    The format: eight bytes of length (little-endian), that much JSON, then the tensors at the offsets in it. Raise
+    ValueError if the file has another form.
     """
     import json
 
@@ -165,8 +165,8 @@ def read_safetensors(path: Path) -> "dict[str, NDArray[np.float32]]":
 def build_graph(weights: "dict[str, NDArray[np.float32]]", *, most_tokens: int = MAX_TOKENS) -> bytes:
     """Return the model as a serialised ONNX graph.
 
-    Inputs input_ids, attention_mask, token_type_ids, each int64 (texts, tokens); of weights without a table of words,
-    words, float32 (texts, tokens, 384), too. Output last_hidden_state, float32 (texts, tokens, 384).
+    Inputs: input_ids, attention_mask, token_type_ids, each int64 (texts, tokens); without a word table in the weights
+    also words, float32 (texts, tokens, 384). Output: last_hidden_state, float32 (texts, tokens, 384).
     """
     graph = _Graph(has_words=_WORDS in weights)
     hidden = _embeddings(graph, weights, most_tokens)
@@ -220,7 +220,7 @@ def _normalise(graph: "_Graph", weights: "dict[str, NDArray[np.float32]]", name:
 
 
 class _Graph:
-    """An ONNX graph under construction; every method returns the name of a value in it."""
+    """An ONNX graph under construction; methods other than `serialize` return the name of a value in it."""
 
     def __init__(self, *, has_words: bool) -> None:
         self._has_words = has_words

@@ -1,10 +1,10 @@
-"""Calibration: what makes the cosines of any model mean to a search what those of all-MiniLM-L6-v2 mean.
+"""Calibration: makes the cosines of any model comparable with those of all-MiniLM-L6-v2.
 
-The weights of a search are fitted on that model (`state/search/ranking.py`). To another one all texts may look alike,
-or an answer may stand out less. Both are measured once for a model, from one list of questions with their answers:
-the mean vectors, which are taken off what the model makes, and the line that brings the cosines that are left, of
-answers and of others' answers, to where MiniLM has them. It holds for questions and texts: two texts, or two parts of
-a question, are compared by what is left without the mean.
+The weights of the search are fitted on that model (`state/search/ranking.py`). With another model all texts may look
+alike, or answers may stand out less. Both are measured once per model, from one list of questions with answers: the
+mean vectors, which are subtracted from the model's vectors, and the line that maps the remaining cosines, of right
+and of wrong answers, to MiniLM's. The line applies to a question and a text; two texts, or two parts of a question,
+are compared by the centred vectors alone.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Raised with every change of what is measured, so that vectors that were centred otherwise are made anew.
+# Raised with every change of the measurement, so that vectors centred in another way are computed anew.
 VERSION = 2
-# The mean cosines that MiniLM, which is not calibrated, has for a question and its answer, and others' answers: in
-# English, for in other languages they tell little.
+# Mean cosines of a question with its answer and with other answers in MiniLM, which is not calibrated. English only,
+# because in other languages MiniLM's cosines say little.
 NEAR, FAR = 0.454, 0.063
 ENGLISH = (
     ("Where is the spare key?", "The spare key hangs behind the cellar door."),
@@ -62,9 +62,9 @@ PAIRS = (
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The mean vectors (2, width) of texts and of questions, and slope and shift of the line for cosines of the two.
+    """The mean vectors (2, width) of texts and of questions; slope and shift of the line for question-text cosines.
 
-    Without means it changes nothing but the length of vectors.
+    Without means, it only normalises the length of vectors.
     """
 
     means: "NDArray[np.float32] | None" = None
@@ -79,7 +79,7 @@ class Calibration:
 
     @classmethod
     def read(cls, measured: bytes) -> "Calibration":
-        """Return what was measured."""
+        """Decode the result of `measure`."""
         import numpy as np
 
         numbers = np.frombuffer(measured, dtype="<f4")
@@ -89,7 +89,7 @@ class Calibration:
 def measure(pooled: "Callable[..., NDArray[np.float32]]") -> bytes:
     """Return the calibration of the model whose `Bert.pooled` this is, as float32: both means, slope, shift.
 
-    Raises ValueError for a model to which answers are no nearer than others' answers.
+    Raise ValueError if the model places answers no nearer to their own questions than to others.
     """
     import numpy as np
 

@@ -1,9 +1,9 @@
-"""VectorIndex: every crystal of one workspace in ChromaDB, with its text, to find those nearest to a vector.
+"""VectorIndex: a workspace's crystals in ChromaDB, with their texts, to find those nearest to a vector.
 
-It is never the only place of anything, and its files do not survive every kill: who writes into them says so in
-state.db before, and that they are whole afterwards (`index_state`). On any doubt the folder is deleted unopened and
-built again. A torn index may kill whoever opens it; so opening is writing, and kills a process at most once. Each
-build has a folder of its own, because ChromaDB keeps what it has opened by its path for the life of the process.
+It is only a cache, and its files do not survive every kill. So a writer first records in state.db that it writes, and
+afterwards that the files are whole (`index_state`). On any doubt the folder is deleted unopened and rebuilt. A torn
+index may kill the process that opens it, so opening counts as writing, and kills a process at most once. Each build
+has a folder of its own, because ChromaDB keeps an opened path for the life of the process.
 """
 
 import os
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# With ChromaDB's defaults (16, 100, 100) the search agrees with an exact one on 92 % of the first ten at 100,000
-# records; with these on 99.7 %, for 1.7 times the time to insert.
+# With ChromaDB's defaults (16, 100, 100), 92 % of the first ten results at 100,000 records agree with an exact
+# search; with these values 99.7 %, for 1.7 times the time to insert.
 HNSW = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200, "ef_search": 200}
 BATCH = 1000  # ChromaDB takes at most 5,461 records at once
 _COLLECTION = "crystals"
 _PREFIX = "chroma-"
 _BUILD = re.compile(rf"{_PREFIX}\w+", re.ASCII)
-# header.bin of hnswlib: version, offset of level 0, room for records, records, bytes of each.
+# hnswlib's header.bin: version, offset of level 0, capacity in records, number of records, bytes per record.
 _HEADER = struct.Struct("<iQQQQ")
 _GRAPH_VERSION = 1
 _LENGTH_BYTES = 4
@@ -40,9 +40,9 @@ _BLOCK = 1 << 20
 
 
 class VectorIndex:
-    """ChromaDB over the files of one build, owned by one process. Several threads may ask it, one may write.
+    """ChromaDB over the files of one build, owned by one process. Several threads may query it, one may write.
 
-    Methods raise StorageError when ChromaDB or the disk fails; `failed` says that it did, and that it is of no use.
+    Methods raise StorageError if ChromaDB or the disk fails; from then on `failed` is set and the index is useless.
     """
 
     def __init__(self, build: Path) -> None:
@@ -62,10 +62,10 @@ class VectorIndex:
         texts: Sequence[str],
         metadata: Sequence[Mapping[str, str]],
     ) -> None:
-        """Hold these records too. (n, width), normalised; what is there already stays as it is."""
+        """Add these records, with normalised vectors (n, width); existing ones stay as they are."""
         for first in range(0, len(ids), BATCH):
             with self._watched():
-                # ChromaDB takes 12 to 70 ms to change a record in its graph.
+                # Existing records are skipped: ChromaDB takes 12 to 70 ms to change one in its graph.
                 known = set(self._collection.get(ids=list(ids[first : first + BATCH]), include=[])["ids"])
                 new = [row for row in range(first, min(first + BATCH, len(ids))) if ids[row] not in known]
                 if new:
@@ -77,7 +77,7 @@ class VectorIndex:
                     )
 
     def nearest(self, vector: "NDArray[np.float32]", k: int) -> list[tuple[str, float]]:
-        """(crystal id, cosine) of up to k records, best first."""
+        """Return (crystal id, cosine) of up to k records, best first."""
         if k < 1:
             return []
         with self._watched():
@@ -90,7 +90,7 @@ class VectorIndex:
             return int(self._collection.count())
 
     def close(self) -> None:
-        """Release the files. Closing twice is closing once."""
+        """Release the files; closing twice is harmless."""
         if not self._closed:
             self._closed = True
             with self._watched():
@@ -102,13 +102,13 @@ class VectorIndex:
             yield
         except Exception as error:
             self.failed = True
-            if self._closed:  # by another thread: the files are whole, and may be another process's by now
+            if self._closed:  # by another thread: the files are whole, and may belong to another process by now
                 raise StorageError(f"{self.build}: it was closed meanwhile", "try again") from error
             raise StorageError(f"{self.build}: {' '.join(str(error).split())}", "it is built anew") from error
 
 
 def _client(folder: Path) -> Any:  # noqa: ANN401 - ChromaDB's own annotation lacks close()
-    """Return a client without telemetry, which no .env file in the working directory changes."""
+    """Return a client without telemetry, unaffected by any .env file in the working directory."""
     import chromadb
     from chromadb.config import Settings
 
@@ -119,7 +119,7 @@ def _client(folder: Path) -> Any:  # noqa: ANN401 - ChromaDB's own annotation la
         "chroma_otel_collection_endpoint": "",
     }
     with storage_errors(folder):
-        folder.mkdir(mode=0o700, exist_ok=True)  # ChromaDB would make the folders above it as well
+        folder.mkdir(mode=0o700, exist_ok=True)  # ChromaDB would create its parents as well
     return chromadb.PersistentClient(path=str(folder), settings=Settings(**values))
 
 
@@ -127,14 +127,14 @@ def _client(folder: Path) -> Any:  # noqa: ANN401 - ChromaDB's own annotation la
 
 
 def new_build(folder: Path) -> Path:
-    """Make an empty folder for a build; whatever was built before is gone. Raises StorageError."""
+    """Create an empty folder for a build, deleting all earlier builds. Raise StorageError."""
     drop_builds(folder)
     with storage_errors(folder):
         return Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder))
 
 
 def drop_builds(folder: Path, keep: str = "") -> None:
-    """Delete every build but this one. Raises StorageError."""
+    """Delete every build except this one. Raise StorageError."""
     with storage_errors(folder):
         for entry in folder.iterdir() if folder.is_dir() else ():
             if entry.name.startswith(_PREFIX) and entry.name != keep:
@@ -142,7 +142,7 @@ def drop_builds(folder: Path, keep: str = "") -> None:
 
 
 def has_build(folder: Path, build: str) -> bool:
-    """Return whether a build of this name lies there, of nothing but regular files and folders."""
+    """Return whether a build of this name exists and holds only regular files and folders."""
     path = folder / build
     if not _BUILD.fullmatch(build) or path.is_symlink() or not path.is_dir():
         return False
@@ -152,13 +152,13 @@ def has_build(folder: Path, build: str) -> bool:
 
 
 def sync(build: Path) -> None:
-    """Make these files, which nobody is writing, durable and private, with nothing in their unused room."""
+    """Make these files, which nobody is writing, durable and private, with their unused space zeroed."""
     with storage_errors(build):
         blank_rest(build)
         for path in (*below(build), build):
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
-                # ChromaDB makes its files as the umask says.
+                # ChromaDB creates its files with the umask's permissions.
                 os.fchmod(descriptor, stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o700)
                 os.fsync(descriptor)
             finally:
@@ -166,7 +166,7 @@ def sync(build: Path) -> None:
 
 
 def delete(path: Path) -> None:
-    """Delete a folder with what is in it; of a link or a file, that. Raises OSError."""
+    """Delete a folder with its content, or a file or link. Raise OSError."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -174,10 +174,10 @@ def delete(path: Path) -> None:
 
 
 def blank_rest(build: Path) -> int:
-    """Overwrite the unused space of every graph below this folder with zeros; how many bytes were none before.
+    """Overwrite the unused space of every graph below this folder with zeros; return how many bytes were not zero.
 
-    hnswlib writes memory as it got it from the system into the room for records that are still to come: whatever the
-    process had in it, also a text that was forgotten, or a secret that was left out.
+    hnswlib writes uninitialised memory into the space for future records: anything that the process had in it, such
+    as a forgotten text or a redacted secret.
     """
     return sum(_blank(header.parent, _read(header)) for header in build.rglob("header.bin"))
 
@@ -191,7 +191,7 @@ def _blank(folder: Path, header: bytes) -> int:
     if len(header) < _HEADER.size:
         return 0
     version, _, room, records, size = _HEADER.unpack_from(header)
-    if version != _GRAPH_VERSION or records > room:  # another library's: its files are not touched
+    if version != _GRAPH_VERSION or records > room:  # another version of the library: do not touch its files
         return 0
     files = (("data_level0.bin", records * size), ("length.bin", records * _LENGTH_BYTES))
     return sum(_zeroed(folder / name, used) for name, used in files)

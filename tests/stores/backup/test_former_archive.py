@@ -10,9 +10,7 @@ import pytest
 from daemon.upkeep.import_ import import_archive
 from daemon.workspace.adoption import open_workspace
 from state.dream import decode_record
-from state.stores.backup.archive import place
 from state.stores.backup.former_archive import MANIFEST
-from state.stores.disk.workspace import contained
 from tests.support.archives import HOSTILE_NAMES, NOTES, Importer
 from tests.support.former_archives import (
     FORMER,
@@ -60,31 +58,39 @@ def with_entry(target: Path, head: bytes, content: bytes = b"") -> Path:
     return target
 
 
-@pytest.mark.parametrize("name", [*HOSTILE_NAMES, "history/../../x", "history/1.json", "history/٠٠٠٠٠١.json"])
-def test_only_names_that_a_workspace_has_are_let_in(importer: Importer, tmp_path: Path, name: str) -> None:
-    assert place(contained(tmp_path), name) is None
-    importer.refuses(with_entry(tmp_path / "x.tar.gz", header(name)), "is no")
+def hidden(at: int, field: bytes) -> bytes:
+    """A header with these bytes at this place, and the sum that it has then."""
+    head = bytearray(header(NINTH))
+    head[at : at + len(field)] = field
+    head[148:156] = b"%06o\0 " % (sum(head[:148]) + sum(head[156:]) + 8 * ord(" "))
+    return bytes(head)
 
 
-def test_a_name_has_one_form(importer: Importer, tmp_path: Path) -> None:
-    """Nothing is hidden behind a NUL, put before it by a prefix, or not UTF-8."""
-    for number, (at, field) in enumerate(((0, b"GENOME.md\0.exe"), (0, b"\xff\xfe"), (345, b"/etc"))):
-        head = bytearray(header("history/000009.json"))
-        head[at : at + len(field)] = field
-        head[148:156] = b"%06o\0 " % (sum(head[:148]) + sum(head[156:]) + 8 * ord(" "))
-        importer.refuses(with_entry(tmp_path / f"{number}.tar.gz", bytes(head)))
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE,
-        tarfile.CONTTYPE, tarfile.GNUTYPE_SPARSE, tarfile.AREGTYPE, b"Z",
-    ],
+NINTH = "history/000009.json"
+# Links, devices, folders, sparse files.
+NO_FILES = (
+    tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE,
+    tarfile.CONTTYPE, tarfile.GNUTYPE_SPARSE, tarfile.AREGTYPE, b"Z",
 )  # fmt: skip
-def test_links_devices_folders_and_sparse_files_are_no_files(importer: Importer, tmp_path: Path, kind: bytes) -> None:
-    head = header("history/000009.json", type=kind, linkname="/etc/passwd", devmajor=1, devminor=3)
-    importer.refuses(with_entry(tmp_path / "x.tar.gz", head), "is no")
+ENTRIES: dict[str, tuple[bytes, str]] = {
+    **{f"name {name[:40]!a}": (header(name), "is no") for name in HOSTILE_NAMES},
+    **{
+        f"kind {kind!r}": (header(NINTH, type=kind, linkname="/etc/passwd", devmajor=1, devminor=3), "is no")
+        for kind in NO_FILES
+    },
+    **{f"size {size}": (header(NINTH, size), "") for size in (-1, -(2**62), 2**62, 10**12)},
+    "behind a NUL": (hidden(0, b"GENOME.md\0.exe"), ""),
+    "no UTF-8": (hidden(0, b"\xff\xfe"), ""),
+    "a prefix": (hidden(345, b"/etc"), ""),
+    "twice": (header("MEMORY.md", 7), "MEMORY.md is in it twice"),
+    "unknown": (header("history/000077.json"), "does not say what is in it"),
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_an_entry_that_no_dreamd_wrote_is_refused(importer: Importer, tmp_path: Path, entry: str) -> None:
+    head, said = ENTRIES[entry]
+    importer.refuses(with_entry(tmp_path / "x.tar.gz", head, b"another" if entry == "twice" else b""), said)
 
 
 @pytest.mark.parametrize(
@@ -105,21 +111,7 @@ def test_a_header_that_says_more_of_the_next_file_is_refused(
     tracemalloc.stop()
 
 
-@pytest.mark.parametrize("size", [-1, -(2**62), 2**62, 10**12])
-def test_a_size_that_cannot_be_meant_is_refused(importer: Importer, tmp_path: Path, size: int) -> None:
-    importer.refuses(with_entry(tmp_path / "x.tar.gz", header("history/000009.json", size)))
-
-
-def test_a_file_that_is_in_it_twice_is_in_it_wrongly(importer: Importer, tmp_path: Path) -> None:
-    path = with_entry(tmp_path / "x.tar.gz", header("MEMORY.md", 7), b"another")
-    importer.refuses(path, "MEMORY.md is in it twice")
-
-
-def test_what_the_manifest_does_not_know_is_refused_and_what_it_misses_too(
-    importer: Importer, tmp_path: Path
-) -> None:
-    more = with_entry(tmp_path / "more.tar.gz", header("history/000077.json"))
-    importer.refuses(more, "does not say what is in it")
+def test_what_a_manifest_does_not_say_or_says_twice_is_refused(importer: Importer, tmp_path: Path) -> None:
     importer.refuses(
         forged(FORMER, tmp_path / "less.tar.gz", {}, lambda said: said["members"].pop()), "does not say what is in it"
     )

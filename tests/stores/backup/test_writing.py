@@ -1,9 +1,7 @@
 """Archives: what is in one while everybody writes, and imports that end in the middle."""
 
 import fcntl
-import itertools
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -169,15 +167,16 @@ class Moving(FaultySystem):
 def test_an_import_that_is_cut_off_anywhere_leaves_nothing_or_a_whole_workspace(
     archive: Path, tmp_path: Path, faults: tuple[Fault, ...]
 ) -> None:
-    numbers = itertools.count()
     import_archive(archive, tmp_path / "honest")
     whole = everything(tmp_path / "honest")
     places = {False: 0, True: 0}
 
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        folder = tmp_path / f"run {next(numbers)}"
+    def prepare(folder: Path) -> Path:
         folder.mkdir()
-        system = Moving(folder, fail_at=fail_at, fault=fault)
+        return folder
+
+    def scenario(system: Moving) -> None:
+        folder = system.root
         try:
             import_archive(archive, folder / "there", system)
         except (PowerCut, StorageError):
@@ -187,10 +186,8 @@ def test_an_import_that_is_cut_off_anywhere_leaves_nothing_or_a_whole_workspace(
         assert list(folder.iterdir()) == ([folder / "there"] if there else [])
         if there:
             assert everything(folder / "there") == whole
-        shutil.rmtree(folder)
-        return system
 
-    runs = every_fault(faults, scenario)
+    runs = every_fault(faults, prepare, scenario, Moving)
     assert runs > share(20)
     assert all(places.values())
 

@@ -18,6 +18,7 @@ from state.stores.crystals.search import Searcher
 from state.stores.crystals.skills import Skills
 from state.stores.database.connection import open_database, to_text, transaction
 from state.trust import Trust
+from tests.stores.crystals.test_search import _note
 from tests.support.in_memory import BagOfWords
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -45,11 +46,6 @@ SAID = Crystal("Ada prefers tea over coffee in the morning", Origin.SCRATCH, AT,
 AGAIN = Crystal("ADA prefers tea over  coffee in the morning", Origin.SCRATCH, AT + timedelta(hours=1))
 TASK = Crystal("Before each release write the changelog", Origin.SESSION, AT, Kind.TASK_PATTERN, session="a")
 BILLING = "Who owns billing?"
-
-
-def _note(text: str, **changes: object) -> Crystal:
-    made = replace(Crystal(text, Origin.SCRATCH, AT), **changes)  # type: ignore[arg-type]
-    return replace(made, id=made.digest)
 
 
 def _turn(text: str, **changes: object) -> Crystal:
@@ -172,12 +168,6 @@ def _assert_moments(crystals: Crystals) -> None:
         assert row["fades_at"] == to_text(moment)
 
 
-def _fading(crystals: Crystals, crystal: Crystal = FACT) -> datetime:
-    moment = fades_at(crystals.get([crystal.id])[0])
-    assert moment is not None
-    return moment
-
-
 def test_the_moment_is_kept_through_all_that_changes_it(crystals: Crystals) -> None:
     crystals.upsert([FACT, replace(FACT, text="x", valence=0.7, accesses=3, last_accessed_at=AT)])
     _assert_moments(crystals)
@@ -196,15 +186,22 @@ def test_an_access_brings_it_back_and_it_fades_again(crystals: Crystals) -> None
     crystals.touch([FACT.id], later)
     assert _stage(crystals) is Lifecycle.ACTIVATED
     assert crystals.archive_faded(later) == (0, 0)
-    assert crystals.archive_faded(_fading(crystals)) == (1, 0)
+    moment = fades_at(crystals.get([FACT.id])[0])
+    assert moment is not None
+    assert crystals.archive_faded(moment) == (1, 0)
+
+
+def _point(crystals: Crystals, crystal: Crystal, *, standing: bool) -> None:
+    crystals.connection.execute(
+        "INSERT INTO pointers (keywords, topic, crystal, made_in, standing) VALUES (?, 'x', ?, 1, ?)",
+        (crystal.text, crystal.id, standing),
+    )
 
 
 def test_what_a_standing_pointer_leads_to_is_frozen_instead(crystals: Crystals) -> None:
     crystals.upsert([FACT, other := replace(FACT, text="other", id="0" * 32)])
-    crystals.connection.executemany(
-        "INSERT INTO pointers (keywords, topic, crystal, made_in, standing) VALUES (?, 'x', ?, 1, ?)",
-        [("port", FACT.id, 1), ("other", other.id, 0)],
-    )
+    _point(crystals, FACT, standing=True)
+    _point(crystals, other, standing=False)
     assert crystals.archive_faded(AT + timedelta(days=400)) == (1, 1)
     assert (_stage(crystals), _stage(crystals, other)) == (Lifecycle.FROZEN, Lifecycle.ARCHIVED)
 
@@ -221,13 +218,6 @@ def _merge(crystals: Crystals, one: Crystal, other: Crystal) -> bool:
     keys = _keys(crystals)
     with transaction(crystals.connection):
         return HiddenDuplicates(crystals).merge(keys[one.text], keys[other.text])
-
-
-def _point(crystals: Crystals, crystal: Crystal, *, standing: bool) -> None:
-    crystals.connection.execute(
-        "INSERT INTO pointers (keywords, topic, crystal, made_in, standing) VALUES (?, 'x', ?, 1, ?)",
-        (crystal.text, crystal.id, standing),
-    )
 
 
 def test_the_twin_stays_as_it_is_and_names_its_survivor(crystals: Crystals) -> None:

@@ -3,6 +3,7 @@
 import errno
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,13 @@ class NoHardLinks(System):
     link = no_such_call
 
 
+def old(folder: Path) -> Path:
+    """A folder with one file."""
+    folder.mkdir()
+    (folder / "a").write_bytes(OLD)
+    return folder
+
+
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
@@ -40,28 +48,21 @@ def test_a_new_file_gets_the_mode_and_an_existing_one_keeps_its_own(tmp_path: Pa
 
 
 @pytest.mark.parametrize("write", [Disk.write_atomic, Disk.exchange])
-def test_a_file_is_old_or_new_at_any_loss_of_power(tmp_path: Path, write: Callable[..., object]) -> None:
+def test_a_file_is_old_or_new_at_any_loss_of_power(write: Callable[..., object]) -> None:
     seen = set()
 
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        root = tmp_path / f"{fault.name}{fail_at}"
-        root.mkdir()
-        (root / "a").write_bytes(OLD)
-        system = FaultySystem(root, fail_at, fault)
+    def scenario(system: FaultySystem) -> None:
         done = False
-        try:
-            write(Disk(root, system), root / "a", NEW)
+        with suppress(PowerCut, StorageError):
+            write(Disk(system.root, system), system.root / "a", NEW)
             done = True
-        except (PowerCut, StorageError):
-            pass
-        for image in images(system, tmp_path / f"{fault.name}{fail_at}-images"):
+        for image in images(system):
             found = (image / "a").read_bytes()
             assert found in (OLD, NEW)
             assert found == NEW or not done
             seen.add(found)
-        return system
 
-    assert every_fault(tuple(Fault), scenario) > 4 * 5
+    assert every_fault(tuple(Fault), old, scenario) > 4 * 5
     assert seen == {OLD, NEW}
 
 
@@ -87,25 +88,20 @@ def test_a_save_between_reading_and_the_exchange_is_returned(tmp_path: Path) -> 
     assert Disk(tmp_path, HumanSaves()).exchange(path, NEW) == b"edited by hand"
 
 
-def test_a_save_is_never_lost_whenever_the_power_goes_during_an_exchange(tmp_path: Path) -> None:
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        root = tmp_path / f"{fault.name}{fail_at}"
-        root.mkdir()
-        (root / "a").write_bytes(OLD)
-        system = FaultySystem(root, fail_at, fault)
-        disk = Disk(root, system)
+def test_a_save_is_never_lost_whenever_the_power_goes_during_an_exchange() -> None:
+    def scenario(system: FaultySystem) -> None:
+        disk, path = Disk(system.root, system), system.root / "a"
         try:
-            disk.exchange(root / "a", NEW)
-            disk.settle(root / "a")
+            disk.exchange(path, NEW)
+            disk.settle(path)
         except (PowerCut, StorageError):
             # Whatever happened: the old bytes are in place, or beside the new ones.
-            for image in images(system, tmp_path / f"{fault.name}{fail_at}-images"):
+            for image in images(system):
                 after = Disk(image)
                 if "unlink .a.displaced" not in system.calls:
                     assert OLD in (after.read_bytes(image / "a"), after.displaced(image / "a"))
-        return system
 
-    assert every_fault(tuple(Fault), scenario) > 4 * 6
+    assert every_fault(tuple(Fault), old, scenario) > 4 * 6
 
 
 @pytest.mark.parametrize("move", [Disk.rename, Disk.rename_new])
@@ -118,7 +114,7 @@ def test_a_file_that_was_moved_is_there_after_a_loss_of_power(
     (root / "a").write_bytes(OLD)
     system = FaultySystem(root)
     move(Disk(root, system), root / "a", root / folder / "b")
-    for image in images(system, tmp_path / "images"):
+    for image in images(system):
         assert (image / folder / "b").read_bytes() == OLD
         assert not (image / "a").exists()
 
@@ -170,21 +166,17 @@ def test_a_link_that_leads_outside_is_refused(tmp_path: Path) -> None:
     assert names(outside) == ["a"]
 
 
-def test_an_append_that_fails_leaves_no_part_of_its_entry(tmp_path: Path) -> None:
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        root = tmp_path / f"{fault.name}{fail_at}"
-        root.mkdir()
-        (root / "log").write_bytes(b"head\nfirst\n")
-        system = FaultySystem(root, fail_at, fault)
+def test_an_append_that_fails_leaves_no_part_of_its_entry() -> None:
+    def scenario(system: FaultySystem) -> None:
+        log = system.root / "a"
         try:
-            Disk(root, system).append_locked(root / "log", b"second, which is long\n", b"head\n")
+            Disk(system.root, system).append_locked(log, b"second, which is long\n", b"head\n")
         except StorageError:
-            assert (root / "log").read_bytes().split() == [b"head", b"first"]
+            assert log.read_bytes().split() == OLD.split()
         else:
-            assert (root / "log").read_bytes() == b"head\nfirst\nsecond, which is long\n"
-        return system
+            assert log.read_bytes() == OLD + b"second, which is long\n"
 
-    assert every_fault((Fault.ERROR,), scenario) > 3
+    assert every_fault((Fault.ERROR,), old, scenario) > 3
 
 
 def test_blanking_a_torn_entry_spares_what_another_wrote_behind_it(tmp_path: Path) -> None:

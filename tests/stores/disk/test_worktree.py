@@ -1,7 +1,6 @@
 """A linked git worktree is known by its files, and no `.git` file makes a folder one that the repository disowns."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,13 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.stores.disk.worktree import Worktree, repository_top, worktree_at, worktrees_of
-
-
-def git(folder: Path, *words: str | Path) -> None:
-    named = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
-    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
-    command = ["git", *named, "-c", "protocol.file.allow=always", *map(str, words)]
-    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+from tests.support.repository import git
 
 
 def repository(folder: Path) -> Path:

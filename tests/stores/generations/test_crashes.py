@@ -2,6 +2,7 @@
 
 import shutil
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,17 +19,14 @@ _FAULTS = (Fault.ERROR, Fault.ERROR_ONWARDS, Fault.CRASH, Fault.TORN_CRASH)
 @pytest.mark.full
 def test_a_put_that_is_cut_off_anywhere_leaves_what_was_committed_and_the_next_is_whole(tmp_path: Path) -> None:
     here = make_folder(tmp_path / "here")
-    first_store = FolderObjects(tmp_path / "first", Unsynced())
-    first = put(Generations(first_store, PREFIX), here, 1)
+    first = put(Generations(FolderObjects(tmp_path / "first", Unsynced()), PREFIX), here, 1)
     old = contents(here)
     write_rows(here, ["one more"])
 
-    def scenario(fail_at: int, fault: Fault) -> FaultySystem:
-        store = shutil.copytree(tmp_path / "first", tmp_path / f"{fault.name}{fail_at}")
-        system = FaultySystem(store, fail_at, fault)
+    def scenario(system: FaultySystem) -> None:
         key = None
         with suppress(DreamdError, PowerCut):
-            key = put(Generations(FolderObjects(store, system), PREFIX), here, 2)
+            key = put(Generations(FolderObjects(system.root, system), PREFIX), here, 2)
         image = system.image(tmp_path / "image", Names.SYNCED, Bytes.SYNCED)  # the power goes now
         generations = Generations(FolderObjects(image, Unsynced()), PREFIX)
         if key is not None:  # it was acknowledged
@@ -41,8 +39,7 @@ def test_a_put_that_is_cut_off_anywhere_leaves_what_was_committed_and_the_next_i
         assert len(files(image)) == 1
         generations.bring_up(tmp_path / "there", second)
         assert contents(tmp_path / "there") == contents(here)
-        for folder in (store, image, tmp_path / "there"):
+        for folder in (image, tmp_path / "there"):
             shutil.rmtree(folder)
-        return system
 
-    assert every_fault(_FAULTS, scenario) > share(25)
+    assert every_fault(_FAULTS, partial(shutil.copytree, tmp_path / "first"), scenario) > share(25)

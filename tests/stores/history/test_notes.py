@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from daemon.dream.restore import restore
@@ -340,7 +340,22 @@ def end(life: Life) -> None:
         assert life.rows() == rows
 
 
-def assert_lives(acts: list[Act]) -> None:
+@examples(150)
+@given(st.lists(ACTS, max_size=16))
+# What is rare: emptied before it is read, and when it is in rows; noted in a folder that was deleted;
+@example([note, emptied])
+@example([note, take(1), emptied])
+@example([note, take(1), cleaned, note])
+# written anew before a line has its end; a commit soon after another; edited while it shows what is consumed;
+@example([plain(newline=False), render])
+@example([note, plain(newline=True), take(9), commit(1), note, commit(1)])
+@example([plain(newline=True), take(1), plain(newline=True), commit(4), edited(in_place=True)])
+# ended when its beginning is consumed, or at another second; cut off within its stamp; copied and renamed.
+@example([hold(0.6), quiet, take(1), commit(3), let_go])
+@example([hold(0.5), quiet, take(1), note, take(2), commit(1)])
+@example([hold_stamped, quiet, take(1), let_go, take(2), commit(1)])
+@example([note, plain(newline=True), take(3), *MOVES, note, commit(3)])
+def test_whatever_befalls_the_files_every_entry_becomes_one_row(acts: list[Act]) -> None:
     """Do these acts in a new workspace, and look after each and at the end."""
     with tempfile.TemporaryDirectory(dir=PLACE) as folder:
         workspace = init_workspace(contained(Path(folder) / "agent"))
@@ -348,41 +363,11 @@ def assert_lives(acts: list[Act]) -> None:
         with opened(workspace) as store:
             life = Life(workspace, store)
         try:
-            live(life, acts)
+            live(life, list(acts))
             end(life)
         finally:
             for file, *_ in life.held:
                 file.close()
-
-
-@examples(150)
-@given(st.lists(ACTS, max_size=16))
-def test_whatever_befalls_the_files_every_entry_becomes_one_row(acts: list[Act]) -> None:
-    assert_lives(list(acts))
-
-
-@pytest.mark.parametrize(
-    "acts",
-    [
-        pytest.param([note, emptied], id="emptied before it is read"),
-        pytest.param([note, take(1), emptied], id="emptied when it is in rows"),
-        pytest.param([note, take(1), cleaned, note], id="noted in a folder that was deleted"),
-        pytest.param([plain(newline=False), render], id="written anew before a line has its end"),
-        pytest.param(
-            [note, plain(newline=True), take(9), commit(1), note, commit(1)], id="a commit soon after another"
-        ),
-        pytest.param(
-            [plain(newline=True), take(1), plain(newline=True), commit(4), edited(in_place=True)],
-            id="edited while it shows what is consumed",
-        ),
-        pytest.param([hold(0.6), quiet, take(1), commit(3), let_go], id="ended when its beginning is consumed"),
-        pytest.param([hold(0.5), quiet, take(1), note, take(2), commit(1)], id="ended at another second"),
-        pytest.param([hold_stamped, quiet, take(1), let_go, take(2), commit(1)], id="cut off within its stamp"),
-        pytest.param([note, plain(newline=True), take(3), *MOVES, note, commit(3)], id="copied and renamed"),
-    ],
-)
-def test_a_case_that_is_rare_in_the_law(acts: list[Act]) -> None:
-    assert_lives(list(acts))
 
 
 # ------------------------------------------------------------------------------- what is noted
@@ -409,7 +394,7 @@ def test_where_the_state_may_not_be_written_a_note_goes_to_scratch_durably(tmp_p
     inbox.append(Note("tea", AT))
     inbox.append(Note("milk", AT))
     assert not agent.inbox.exists()
-    for image in images(system, tmp_path / "images"):
+    for image in images(system):
         assert [note.text for note in pending_notes(contained(image))] == ["tea", "milk"]
     with opened(agent) as store:
         assert taken(store) == ["tea", "milk"]
