@@ -47,7 +47,7 @@ class WorkspaceAccess(Protocol):
         """Return messages for a person about this call, complete once it has ended."""
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
-        """Return the operation's reply, wherever it runs. Raise what the operation raises."""
+        """Return the operation's reply, wherever it is done. Raise what the operation raises."""
 
     def read(self) -> "AbstractContextManager[Store]":
         """Open the stores read-only, even while another process owns the workspace."""
@@ -69,10 +69,10 @@ class WorkspaceAccess(Protocol):
         """Dream now and report each step. Raise as `dream_now`, and BusyError while another dream runs."""
 
     def dream_soon(self, reason: Reason) -> bool:
-        """Queue a dream for the daemon without waiting; return False if there is no daemon."""
+        """Queue a dream without waiting for it. Return False without a daemon, which would dream it."""
 
     def service(self) -> "ServiceStatus | None":
-        """Return the daemon's part of the status; None without a daemon."""
+        """Return what the daemon adds to the status; None without a daemon."""
 
     def report(self, step: Step) -> None:
         """Tell the caller about a finished step."""
@@ -85,9 +85,9 @@ class WorkspaceAccess(Protocol):
 class LocalAccess:
     """Access without a daemon; a context manager. `command` is the name written into the lock.
 
-    `notices` is complete after the context. `embedding` may be shared by several calls. `beside`: this process's
-    access that dreams now and holds the lock, under which only reads and short changes work. `stays`: this process
-    goes on after the call.
+    `notices` is complete at the end of the context. `embedding` may be reused over several calls. `beside`: an access
+    of this process that holds the lock because it dreams; short changes work under its lock, nothing else does.
+    `stays`: this process goes on after the call.
     """
 
     workspace: Workspace
@@ -141,6 +141,7 @@ class LocalAccess:
         yield self._store
 
     def _acquired(self) -> "Lock":
+        """Return the workspace's lock, held until the end of the call."""
         from state.stores.disk.lock import acquire
 
         self._lock = self._stack.enter_context(acquire(self.workspace, self.command, self.wait_seconds))
@@ -174,11 +175,11 @@ class LocalAccess:
             return dream_now(store, reason, mode, self.report)
 
     def dream_soon(self, reason: Reason) -> bool:  # noqa: ARG002 - the same for every reason
-        """Return False, as there is no daemon."""
+        """Return False: no daemon would dream it."""
         return False
 
     def service(self) -> None:
-        """Return None, as there is no daemon."""
+        """Return None: there is no daemon."""
         return
 
     def report(self, step: Step) -> None:
@@ -186,7 +187,7 @@ class LocalAccess:
         self.on_step(step)
 
     def mark_changed(self) -> None:
-        """Do nothing, as the next owner finds the note in the log."""
+        """Do nothing: the next owner finds the note in the log."""
 
     def __enter__(self) -> Self:
         return self

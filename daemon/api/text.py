@@ -42,13 +42,13 @@ _BAR = 20
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """Return how long ago: "now", "5 min ago", "3 h ago", "12 d ago"."""
+    """Say how long ago, in words: "now", "5 min ago", "3 h ago", "12 d ago"."""
     span = duration((now - moment).total_seconds())
     return "now" if span == "0 s" else f"{span} ago"
 
 
 def duration(seconds: float) -> str:
-    """Return a time span in the largest unit that fits: s, min, h, d."""
+    """Write a span in its largest unit that fits: s, min, h, d."""
     seconds = max(0.0, seconds)
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size or (seconds >= size and unit == "min"):
@@ -57,7 +57,7 @@ def duration(seconds: float) -> str:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Align rows under headers; the last column may be long."""
+    """Lay rows out under headers; the last column may be long."""
     widths = [max(len(row[column]) for row in (headers, *rows)) for column in range(len(headers))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -70,7 +70,7 @@ def _one_row(text: str) -> str:
 
 
 def _listed(*parts: str | None) -> str:
-    """Join the non-empty parts in one row."""
+    """Join the parts that there are, in one row."""
     return _one_row(", ".join(filter(None, parts)))
 
 
@@ -100,7 +100,7 @@ def mood_text(levels: "Mood") -> str:
 
 
 def superseded_text(reply: "Superseded") -> str:
-    """Say which of the two memories holds now."""
+    """Say which of the two holds."""
     older = f"{'holds again' if reply.undone else 'superseded'}: {_one_row(reply.older)}"
     return f"{older}\nholds: {_one_row(reply.newer)}"
 
@@ -147,7 +147,7 @@ def how_likely(chance: float) -> str:
 def _quoted(mark: str, text: str) -> Iterator[str]:
     first, *more = visible(text).split("\n")
     yield f"{mark} {first}"
-    yield from (f"   | {row}" for row in more)  # so that none passes for the next result
+    yield from (f"   | {row}" for row in more)  # a text that goes on cannot be taken for the next result
 
 
 def _left_rows(one: "Archived") -> Iterator[str]:
@@ -437,7 +437,7 @@ def _how(dream: "Dream") -> str:
 
 
 def status_text(value: "Status") -> str:
-    """Show the status of a workspace, a row for each fact."""
+    """Show how a workspace is, a row for each thing."""
     return "\n".join(_rows(_status_rows(value)))
 
 

@@ -1,4 +1,4 @@
-"""Archive: a whole workspace in one file, written while agents and the daemon go on, and made a workspace again."""
+"""Archive: exports a whole workspace into one file, while agents and the daemon go on, and imports such a file."""
 
 import argparse
 import os
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from daemon.upkeep.export import Exported
 
 _STDOUT = "-"
-# A dream may take minutes, and a backup at night waits for it.
+# A nightly backup waits for a dream, which may take minutes.
 _PATIENCE_SECONDS = 600.0
 _ENDINGS = (".gz", ".tar", ".db", ".dreamd")
 
@@ -75,7 +75,7 @@ def _exported_text(done: "Exported") -> str:
 
 
 def _target(output: str | None, root: Path) -> Path:
-    """Return the file to be written. Raise UsageError for what is there and is no file."""
+    """Return the path of the file to write. Raise UsageError if that is no file, or has no folder."""
     path = Path(output) if output else Path.cwd()
     with storage_errors(path):
         if path.is_dir():
@@ -141,7 +141,7 @@ def import_(arguments: argparse.Namespace) -> int:
         notices.append(f"{workspace.root} is another folder now; 'cd' into it again")
     try:
         kept = keep(workspace, wanted=wanted)
-    except DreamdError as error:  # the workspace is there, whatever the registry fails with
+    except DreamdError as error:  # the import has succeeded, even if the registration fails
         notices.append(f"the daemon does not know of it ({error}); run 'dreamd init {workspace.root}'")
     show_notices(notices)
     if arguments.json:

@@ -91,6 +91,7 @@ class Formatter(argparse.HelpFormatter):
 
 
 def parser_of(prog: str, description: str | None, arguments: Arguments = ()) -> Parser:
+    """Return a command's parser."""
     parser = Parser(prog=prog, description=description, allow_abbrev=False, formatter_class=Formatter)
     for one in arguments:
         if isinstance(one, tuple):

@@ -23,7 +23,7 @@ _BACKLOG = 256
 
 @dataclass(frozen=True, slots=True)
 class PortKeys:
-    """The configuration keys of a port, for messages; `zero` says what port 0 means."""
+    """The keys of the configuration that a port comes from, and what its 0 means."""
 
     host: str = "http.host"
     port: str = "http.port"
@@ -31,7 +31,7 @@ class PortKeys:
 
     @property
     def advice(self) -> str:
-        """Return advice for a port that cannot be opened."""
+        """What to do about a port that cannot be had."""
         variable = f"DREAMD_{self.port.upper().replace('.', '__')}"
         return f"set {self.port} ({variable}) to another one, or to 0 for {self.zero}"
 
@@ -104,9 +104,9 @@ def _lock(path: Path, held: ExitStack) -> None:
 
 
 def open_port(host: str, port: int, token: str, keys: PortKeys = PortKeys()) -> Listener:
-    """Listen at this TCP address; port 0 means any free one. Errors name the configuration `keys`.
+    """Listen at this TCP address; port 0: any that is free. Errors name the keys that it comes from.
 
-    Raise BusyError if another program has the port, and ConfigError if this machine cannot listen there.
+    Raise BusyError when another program has it, ConfigError when this machine cannot listen there.
     """
     policy = port_policy(token)
     try:
