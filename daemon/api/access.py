@@ -36,7 +36,7 @@ class LockedWorkspace:
 
 
 class WorkspaceAccess(Protocol):
-    """One workspace, for the length of one call."""
+    """An operation's access to one workspace during one call."""
 
     @property
     def workspace(self) -> Workspace: ...

@@ -45,7 +45,7 @@ class NoDaemonError(BusyError):
 
 
 class SandboxedError(NoDaemonError):
-    """Nothing in this process's sandbox may ask the daemon."""
+    """The sandbox of this process forbids connections to the daemon."""
 
 
 class LostError(StorageError):

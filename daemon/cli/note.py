@@ -48,7 +48,7 @@ def note(arguments: argparse.Namespace) -> int:
         secrets = taken.text.count("[redacted: ") - text.count("[redacted: ")
         left_out = f" (with {secrets} secret{'s' * (secrets > 1)} left out)" if secrets > 0 else ""
         sys.stdout.write(f"noted{left_out}\n")
-    if taken.replaces:  # the note is in the log already; say if it replaces nothing
+    if taken.replaces:  # the note is safe in the log; warn if it replaces nothing
         from daemon.api.access import LocalAccess
         from daemon.api.operations.notes import doubt_what_it_replaces
         from daemon.cli.terminal import show_notices

@@ -1,4 +1,4 @@
-"""Crystal: as evidence of something else, and by itself: where it was said, what it was made of, what rests on it."""
+"""Crystal: as evidence for something else, and in full: its occurrences, its origins, and what depends on it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,9 +17,9 @@ from state.stores.crystals.neighbours import said_around
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.history.lineage import LineLife
 
-# A crystal may rest on others (an insight on what was read), and those on others again.
+# A crystal may be derived from others (an insight from turns), and those from others again.
 _GENERATIONS = 3
-# Of each list so many are told; `more` says how many there are beside them.
+# Rows of each list that are shown; `more` counts the others.
 MOST = 100
 NEIGHBOURS = 2
 _CUT = 300
@@ -164,20 +164,20 @@ class CrystalDetails:
 
 @dataclass(slots=True)
 class _Lists:
-    """Cuts lists, and counts what they leave out."""
+    """Cuts lists, and counts the rows that it leaves out."""
 
     crystals: Crystals
     shown: Callable[[str], str]
     more: dict[str, int] = field(default_factory=dict)
 
     def first(self, name: str, rows: Sequence[RowT], count: int = 0) -> Sequence[RowT]:
-        """Return the first rows of a list, which has `count` where these are not all."""
+        """Return the first rows of a list. `count`: its length, if these rows are not all."""
         if (left := max(count, len(rows)) - MOST) > 0:
             self.more[name] = left
         return rows[:MOST]
 
     def of(self, keys: Iterable[int]) -> tuple[Evidence, ...]:
-        """Return the crystals in these rows, in this order."""
+        """Return the crystals of these rows as evidence, in this order."""
         wanted = list(keys)
         found = self.crystals.by_keys(wanted)
         return tuple(evidence_in(self.shown, [found[key] for key in wanted if key in found], _CUT).values())
@@ -232,7 +232,7 @@ def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
 
 
 def _whole(crystals: Crystals, listing: CrystalList, id_: str) -> Crystal:
-    """Return the crystal whose id begins so. Raise NotFoundError and UsageError."""
+    """Return the crystal whose id begins with `id_`. Raise NotFoundError, and UsageError if several do."""
     found = listing.ids(id_, 2)
     if not found:
         raise NotFoundError(f"no crystal has an id that begins with {id_!r}", "'dreamd search' shows the ids")

@@ -131,7 +131,7 @@ class _Asked:
         self.then: str | None = None  # MEMORY.md as the agent read it
 
     def short(self, text: str) -> str:
-        """Return the beginning of a text, without secrets."""
+        """Return the first 300 characters of a text, redacted."""
         return self.shown(text[: 4 * _SHOWN_CHARACTERS])[:_SHOWN_CHARACTERS]
 
     def reasons(self, text: str) -> Iterator[Reason]:
