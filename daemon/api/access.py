@@ -47,7 +47,8 @@ class WorkspaceAccess(Protocol):
         """Return messages for a person about this call, complete once it has ended."""
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
-        """Return the operation's reply, wherever it is done. Raise what the operation raises."""
+        """Return the operation's reply, wherever it is done; here, if nothing else is said. Raise what it raises."""
+        return operation.answer(self, request)
 
     def read(self) -> "AbstractContextManager[Store]":
         """Open the stores read-only, even while another process owns the workspace."""
@@ -68,36 +69,40 @@ class WorkspaceAccess(Protocol):
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
         """Dream now and report each step. Raise as `dream_now`, and BusyError while another dream runs."""
 
-    def dream_soon(self, reason: Reason) -> bool:
+    def dream_soon(self, reason: Reason) -> bool:  # noqa: ARG002 - the same for every reason
         """Queue a dream without waiting for it. Return False without a daemon, which would dream it."""
+        return False
 
     def service(self) -> "ServiceStatus | None":
         """Return what the daemon adds to the status; None without a daemon."""
+        return None
 
     def report(self, step: Step) -> None:
         """Tell the caller about a finished step."""
 
     def mark_changed(self) -> None:
-        """Tell the daemon that something was added to the scratch log."""
+        """Tell the daemon that something was added to the scratch log; without one the next owner finds it there."""
+        return
 
 
 @dataclass(slots=True)
-class LocalAccess:
+class LocalAccess(WorkspaceAccess):
     """Access without a daemon; a context manager. `command` is the name written into the lock.
 
-    `notices` is complete at the end of the context. `embedding` may be reused over several calls. `beside`: an access
-    of this process that holds the lock because it dreams; short changes work under its lock, nothing else does.
-    `stays`: this process goes on after the call.
+    `notices` is complete at the end of the context, and `on_notice` is told each then. `embedding` may be reused over
+    several calls. `beside`: an access of this process that holds the lock because it dreams; short changes work under
+    its lock, nothing else does. `stays`: this process goes on after the call.
     """
 
-    workspace: Workspace
-    config: Config
+    workspace: Workspace = field()
+    config: Config = field()
     command: str
     on_step: Callable[[Step], None] = lambda _: None
     embedding: "Embedding | None" = None
     wait_seconds: float = 0.0
     beside: "LocalAccess | None" = None
     stays: bool = False
+    on_notice: Callable[[str], None] = lambda _: None
     notices: list[str] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
     _store: "Store | None" = None
@@ -107,10 +112,6 @@ class LocalAccess:
     def open_store(self) -> "Store | None":
         """Return the stores if this access has opened them under its lock."""
         return self._store
-
-    def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
-        """Run the operation in this process."""
-        return operation.answer(self, request)
 
     @contextmanager
     def read(self) -> "Iterator[Store]":
@@ -130,22 +131,17 @@ class LocalAccess:
     def write(self) -> "Iterator[Store]":
         """Lock the workspace until the end of the call, and open the stores."""
         from daemon.workspace.stores import open_locked, open_owned
+        from state.stores.disk.lock import acquire
 
         if self._store is None:
             dreaming = self.beside.open_store if self.beside is not None else None
             if dreaming is not None:  # share the dream's lock and index
                 self._store = self._stack.enter_context(closing(open_owned(dreaming.index, self.config)))
             else:
-                opening = open_locked(self._acquired(), self.config, self.embedding)
+                self._lock = self._stack.enter_context(acquire(self.workspace, self.command, self.wait_seconds))
+                opening = open_locked(self._lock, self.config, self.embedding)
                 self._store = self._stack.enter_context(opening)
         yield self._store
-
-    def _acquired(self) -> "Lock":
-        """Return the workspace's lock, held until the end of the call."""
-        from state.stores.disk.lock import acquire
-
-        self._lock = self._stack.enter_context(acquire(self.workspace, self.command, self.wait_seconds))
-        return self._lock
 
     def exclusive(self, *, wait: bool = False) -> "AbstractContextManager[Store]":  # noqa: ARG002 - who dreams here does not queue
         """Open the stores as `write` does. Raise BusyError while this process dreams, even with `wait`."""
@@ -174,20 +170,9 @@ class LocalAccess:
 
             return dream_now(store, reason, mode, self.report)
 
-    def dream_soon(self, reason: Reason) -> bool:  # noqa: ARG002 - the same for every reason
-        """Return False: no daemon would dream it."""
-        return False
-
-    def service(self) -> None:
-        """Return None: there is no daemon."""
-        return
-
     def report(self, step: Step) -> None:
         """Pass the step on to the caller."""
         self.on_step(step)
-
-    def mark_changed(self) -> None:
-        """Do nothing: the next owner finds the note in the log."""
 
     def __enter__(self) -> Self:
         return self
@@ -196,4 +181,6 @@ class LocalAccess:
         if self._store is not None:
             self.notices += self._store.notices
             self._store = None
+        for notice in dict.fromkeys(self.notices):
+            self.on_notice(notice)
         self._stack.close()

@@ -49,13 +49,10 @@ class Caller:
         request, used = operation.bind(*args, **kwargs), list[LocalAccess]()
 
         def here() -> ReplyT:
-            used.append(access := LocalAccess(self.workspace, self.config, self.command, self.on_step))
-            try:
-                with access:
-                    return access.run(operation, request)
-            finally:
-                for notice in dict.fromkeys(access.notices):
-                    self.on_notice(notice)
+            own = LocalAccess(self.workspace, self.config, self.command, self.on_step, on_notice=self.on_notice)
+            used.append(own)
+            with own:
+                return own.run(operation, request)
 
         reply = dispatch(self.workspace, operation, request, here, self.on_step, self.on_notice)
         if self.own_config and operation.long and not used:

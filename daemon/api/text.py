@@ -4,10 +4,11 @@ Replies quote memory, so continuation rows of a quoted text are marked, lest one
 invisible characters are escaped.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from daemon.api.shapes import ago, duration, facts, listed, one_row, quoted, table
 from daemon.observability.printable import ABOUT, visible
 from state.text.words import counted
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from daemon.upkeep.examine import Finding
     from daemon.upkeep.forget import Receipt
     from daemon.upkeep.repair import Repair
-    from daemon.workspace.status import LastDream, Spending, Status
+    from daemon.workspace.status import LastDream, Status
     from state.changes.change import Change, CurrentLine
     from state.dream import Dream
     from state.stores.history.bootstraps import BootstrapReceipt
@@ -41,43 +42,10 @@ _MOST_FORGOTTEN = 160
 _BAR = 20
 
 
-def ago(moment: datetime, now: datetime) -> str:
-    """Say how long ago, in words: "now", "5 min ago", "3 h ago", "12 d ago"."""
-    span = duration((now - moment).total_seconds())
-    return "now" if span == "0 s" else f"{span} ago"
-
-
-def duration(seconds: float) -> str:
-    """Write a span in its largest unit that fits: s, min, h, d."""
-    seconds = max(0.0, seconds)
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= 2 * size or (seconds >= size and unit == "min"):
-            return f"{int(seconds // size)} {unit}"
-    return f"{int(seconds)} s"
-
-
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay rows out under headers; the last column may be long."""
-    widths = [max(len(row[column]) for row in (headers, *rows)) for column in range(len(headers))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (headers, *rows)
-    )
-
-
-def _one_row(text: str) -> str:
-    return " ".join(visible(text).split())
-
-
-def _listed(*parts: str | None) -> str:
-    """Join the parts that there are, in one row."""
-    return _one_row(", ".join(filter(None, parts)))
-
-
 def _cut(text: str) -> str:
     """Return at most 1,000 characters of a text in one row, and how many more there are."""
     more = len(text) - _MOST_QUOTED
-    return _one_row(text) if more <= 0 else f"{_one_row(text[:_MOST_QUOTED])}… [{counted(more, 'character')} more]"
+    return one_row(text) if more <= 0 else f"{one_row(text[:_MOST_QUOTED])}… [{counted(more, 'character')} more]"
 
 
 # ---------------------------------------------------------------- notes, mood
@@ -92,17 +60,15 @@ def mood_text(levels: "Mood") -> str:
     """Show the levels, the mood, and the events of the requested hours that raised them."""
     every = zip(("dopamine", "cortisol", "oxytocin"), levels.now.levels, strict=True)
     rows = [f"{name:<9} {level:.2f} {'█' * round(level * _BAR):<{_BAR}}".rstrip() for name, level in every]
-    felt = [
-        f"{one.after.at:%Y-%m-%d %H:%M} UTC  {one.event}  {_one_row(one.cause)}".rstrip() for one in levels.events
-    ]
+    felt = [f"{one.after.at:%Y-%m-%d %H:%M} UTC  {one.event}  {one_row(one.cause)}".rstrip() for one in levels.events]
     more = [f"and {counted(levels.more, 'other event')}"] if levels.more else []
     return "\n".join([*rows, f"mood      {levels.mood}", *felt, *more])
 
 
 def superseded_text(reply: "Superseded") -> str:
     """Say which of the two holds."""
-    older = f"{'holds again' if reply.undone else 'superseded'}: {_one_row(reply.older)}"
-    return f"{older}\nholds: {_one_row(reply.newer)}"
+    older = f"{'holds again' if reply.undone else 'superseded'}: {one_row(reply.older)}"
+    return f"{older}\nholds: {one_row(reply.newer)}"
 
 
 # ---------------------------------------------------------------- search
@@ -144,25 +110,19 @@ def how_likely(chance: float) -> str:
     return "likely" if chance >= 0.4 else "possible" if chance >= 0.15 else "unlikely"
 
 
-def _quoted(mark: str, text: str) -> Iterator[str]:
-    first, *more = visible(text).split("\n")
-    yield f"{mark} {first}"
-    yield from (f"   | {row}" for row in more)  # a text that goes on cannot be taken for the next result
-
-
 def _left_rows(one: "Archived") -> Iterator[str]:
-    yield from _quoted("- ", one.text)
+    yield from quoted("- ", one.text)
     age = duration(one.age_days * 86_400)
-    yield f"   {_listed(f'left session {one.session}', f'trust {one.trust}', f'{age} old', f'id {one.id}')}"
+    yield f"   {listed(f'left session {one.session}', f'trust {one.trust}', f'{age} old', f'id {one.id}')}"
 
 
 def _hit_rows(number: int, hit: "SearchHit") -> Iterator[str]:
-    yield from _quoted(f"{number}.", hit.text)
+    yield from quoted(f"{number}.", hit.text)
     if hit.superseded_at is not None:
-        yield f"   superseded {hit.superseded_at:%Y-%m-%d} by: {_one_row(hit.superseded_by)}"
+        yield f"   superseded {hit.superseded_at:%Y-%m-%d} by: {one_row(hit.superseded_by)}"
     kind = (how_likely(hit.score), hit.origin, hit.kind, f"trust {hit.trust}", hit.context)
     age = f"{duration(hit.age_days * 86_400)} old"
-    yield f"   {_listed(*kind, age, hit.provenance, f'crystal {hit.id[:12]}')}"
+    yield f"   {listed(*kind, age, hit.provenance, f'crystal {hit.id[:12]}')}"
     if hit.signals:
         yield from (f"   {row}" for row in _reasons(hit.signals))
 
@@ -182,7 +142,7 @@ def _reasons(signals: "SearchSignals") -> Iterator[str]:
         yield f"moved by {', '.join(f'{one.name} x {one.factor:.2f}' for one in signals.boosts)}"
     for one in signals.neighbours:
         said = f"{one.speaker}: {one.text}" if one.speaker else one.text
-        yield f"{f'{-one.place} before' if one.place < 0 else f'{one.place} after'}: {_one_row(said)}"
+        yield f"{f'{-one.place} before' if one.place < 0 else f'{one.place} after'}: {one_row(said)}"
 
 
 def bootstrap_text(reply: "BootstrapReply") -> str:
@@ -199,7 +159,7 @@ def why_text(reply: "WhyReply") -> str:
 
 
 def _story(line: "LineHistory") -> Iterator[str]:
-    yield f"{line.id or '(new)'}  {line.section or 'above the sections'}: {_one_row(line.text)}"
+    yield f"{line.id or '(new)'}  {line.section or 'above the sections'}: {one_row(line.text)}"
     yield f"  {_written(line.writing)}"
     for one in line.evidence[:_MOST_EVIDENCE]:
         yield from (f"  {row}" for row in _witnessed(one))
@@ -210,7 +170,7 @@ def _story(line: "LineHistory") -> Iterator[str]:
     if (end := line.ending) is not None:
         now, words = end.successor and f"now: {end.successor}", end.keywords and f"search: {end.keywords}"
         kept = f"kept as crystal {end.crystal[:12]}" if end.crystal else "kept in 'dreamd history'"
-        yield f"  {_listed(f'left in version {end.version}: {end.fate}', now, words, kept)}"
+        yield f"  {listed(f'left in version {end.version}: {end.fate}', now, words, kept)}"
 
 
 def _written(writing: "WrittenBy | None") -> str:
@@ -221,7 +181,7 @@ def _written(writing: "WrittenBy | None") -> str:
         return f"{when}, whose record is gone"
     by = " ".join([writing.model, *(f"({prompt})" for prompt in writing.prompts)]).strip()
     dream = f"{writing.cause} {writing.dream} ({writing.reason})"
-    return _listed(when, dream, writing.operation, by and f"by {by}")
+    return listed(when, dream, writing.operation, by and f"by {by}")
 
 
 def _witnessed(one: "Evidence") -> Iterator[str]:
@@ -231,7 +191,7 @@ def _witnessed(one: "Evidence") -> Iterator[str]:
     where = "; ".join(one.sources[:_MOST_EVIDENCE]) or "no file"
     made = one.parents and f"made from {', '.join(parent[:12] for parent in one.parents)}"
     heard = one.heard and f"heard: {one.heard}"
-    about = _listed(one.origin, f"trust {one.trust}", heard, f"{one.at:%Y-%m-%d}", where, made or "")
+    about = listed(one.origin, f"trust {one.trust}", heard, f"{one.at:%Y-%m-%d}", where, made or "")
     yield f"rests on crystal {one.id[:12]} ({about}): {_cut(one.text)}"
     if one.superseded_at:
         by = f"{one.superseded_at:%Y-%m-%d} by crystal {one.superseded_by[:12]}, found by {one.found_by}"
@@ -246,8 +206,8 @@ def why_not_text(answer: "Answer") -> str:
         how = f"{given.how} ({given.agent})" if given.agent else given.how
         rows.append(f"last read {given.at:%Y-%m-%d %H:%M} UTC by {how}: version {given.version}")
     for reason in answer.reasons:
-        rows += [said] if (said := _one_row(reason.text)) else []
-        rows.append(f"  {_one_row(reason.what)}")
+        rows += [said] if (said := one_row(reason.text)) else []
+        rows.append(f"  {one_row(reason.what)}")
         rows += [f"  {reason.advice}"] if reason.advice else []
     return "\n".join(rows + ([f"and {answer.more} more; ask with more words"] if answer.more else []))
 
@@ -259,23 +219,18 @@ def versions_text(reply: "Versions") -> str:
     """List the versions in a table."""
     if not reply.versions:
         return "no version yet; 'dreamd dream' makes the first"
-    headers = ("version", "when", "cause", "added", "revised", "evicted", "notes", "tokens", "usd", "by")
     rows = [
         (
             str(one.number),
-            one.at.strftime("%Y-%m-%d %H:%M"),
+            f"{one.at:%Y-%m-%d %H:%M}",
             f"{one.cause}: {one.reason}" if one.reason else one.cause,
-            str(one.added),
-            str(one.revised),
-            str(one.evicted),
-            str(one.notes),
-            f"{one.tokens:,}",
+            *(one.added, one.revised, one.evicted, one.notes, one.tokens),
             f"{one.usd:.4f}",
             one.model,
         )
         for one in reply.versions
     ]
-    return table(headers, rows)
+    return table("version,when,cause,added,revised,evicted,notes,tokens,usd,by", rows)
 
 
 def difference_text(reply: "Difference") -> str:
@@ -326,7 +281,7 @@ def grounds(change: "ChangeToReview") -> Iterator[str]:
     for piece in change.evidence:
         who = f"{piece.trust} ({piece.speaker})" if piece.speaker else piece.trust
         heard = f", heard: {piece.heard}" if piece.heard else ""
-        yield _one_row(f"{who}{heard}, {piece.at:%Y-%m-%d}: {piece.text}")
+        yield one_row(f"{who}{heard}, {piece.at:%Y-%m-%d}: {piece.text}")
     if change.why:
         yield change.why
     if change.outdated:
@@ -372,7 +327,7 @@ def dream_text(reply: "Dreamt") -> str:
     if dream.joined:
         rows.append("MEMORY.md was edited meanwhile: the edit is kept, and what the dream changed stands beside it")
     rows += [f"  {row}" for row in change_rows(dream)]
-    rows += [f"  refused by {one.guard} ({one.scope}): {_one_row(one.figures)}" for one in outcome.refused]
+    rows += [f"  refused by {one.guard} ({one.scope}): {one_row(one.figures)}" for one in outcome.refused]
     if outcome.changes:
         waits = "waits" if outcome.changes == 1 else "wait"
         rows.append(f"  {counted(outcome.changes, 'change')} {waits} for you: 'dreamd review'")
@@ -408,11 +363,11 @@ def _change_rows(change: "Change", come: Sequence["CurrentLine"], gone: Sequence
 
     for line in come:
         if gone:
-            was = "; ".join(_one_row(old.text) for old in gone)
-            yield f"~ {line.section}: {_one_row(line.text)} (was: {was})"
+            was = "; ".join(one_row(old.text) for old in gone)
+            yield f"~ {line.section}: {one_row(line.text)} (was: {was})"
         else:
             yours = " (yours)" if line.trust == "owner" and not change.evidence else ""
-            yield f"+ {line.section}: {_one_row(line.text)}{yours}"
+            yield f"+ {line.section}: {one_row(line.text)}{yours}"
     if come:
         return
     pointer = next((parsed for line in change.come if (parsed := parse_pointer(line.text))), None)
@@ -420,7 +375,7 @@ def _change_rows(change: "Change", come: Sequence["CurrentLine"], gone: Sequence
     ends = {Why.EVICTED: f"(to {where})", Why.DELETED: "(you deleted it)", Why.ANSWERED: "(answered)"}
     for line in gone:
         if change.why in ends:
-            yield f"- {line.section}: {_one_row(line.text)} {ends[change.why]}"
+            yield f"- {line.section}: {one_row(line.text)} {ends[change.why]}"
 
 
 def _how(dream: "Dream") -> str:
@@ -438,38 +393,30 @@ def _how(dream: "Dream") -> str:
 
 def status_text(value: "Status") -> str:
     """Show how a workspace is, a row for each thing."""
-    return "\n".join(_rows(_status_rows(value)))
-
-
-def _rows(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
-    yield from (f"{name:<12} {_one_row(text)}" for name, text in rows)
-
-
-def _status_rows(value: "Status") -> Iterator[tuple[str, str]]:
-    notes = f"{value.pending.notes:,}+ notes" if value.pending.more else counted(value.pending.notes, "note")
-    waits = f", the oldest for {duration(value.pending.oldest_seconds)}" if value.pending.notes else ""
-    yield "workspace", value.workspace
-    yield "MEMORY.md", f"version {value.version}, {value.characters:,} characters"
-    yield "last dream", _dream(value.last_dream, value.at)
-    yield "next dream", _next(value)
-    yield "bootstrap", _given(value.last_bootstrap, value.at)
-    yield "notes", f"{notes} pending{waits}"
-    yield "crystals", _crystals(value.crystals, value.waiting_embeddings)
-    yield "spent today", _spent(value.spending)
-    yield "spent by all", _spent_by_all(value.spending)
-    if value.withheld:
-        yield "withheld", f"{counted(value.withheld, 'text')}: forgotten"
-    if value.spending.breaker:
-        yield "breaker", f"open: {value.spending.breaker}"
-    if value.service is not None:
-        yield "daemon", f"process {value.service.pid}, since {value.service.since:%Y-%m-%d %H:%M} UTC"
-    elif value.holder:
-        yield "held by", str(value.holder)
-    if waiting := value.changes.waiting:
-        verb, them = ("waits", "it") if waiting == 1 else ("wait", "them")
-        yield "review", f"{counted(waiting, 'change')} {verb}; 'dreamd review' shows {them}"
-    yield from (("refused", f"{one.guard} ({one.scope}): {one.figures}") for one in value.rejections)
-    yield from (("problem", str(one)) for one in value.problems)
+    pending, spending, service, waiting = value.pending, value.spending, value.service, value.changes.waiting
+    notes = f"{pending.notes:,}+ notes" if pending.more else counted(pending.notes, "note")
+    oldest = f", the oldest for {duration(pending.oldest_seconds)}" if pending.notes else ""
+    verb, them = ("waits", "it") if waiting == 1 else ("wait", "them")
+    own = (spending.usd, spending.usd_per_day, spending.tokens, spending.tokens_per_day)
+    every = (spending.all_usd, spending.all_usd_per_day, spending.all_tokens, spending.all_tokens_per_day)
+    return facts(
+        ("workspace", value.workspace),
+        ("MEMORY.md", f"version {value.version}, {value.characters:,} characters"),
+        ("last dream", _dream(value.last_dream, value.at)),
+        ("next dream", _next(value)),
+        ("bootstrap", _given(value.last_bootstrap, value.at)),
+        ("notes", f"{notes} pending{oldest}"),
+        ("crystals", _crystals(value.crystals, value.waiting_embeddings)),
+        ("spent today", f"{_spent(*own)}, {counted(spending.calls, 'call')}"),
+        ("spent by all", f"{_spent(*every)}, over all workspaces"),
+        ("withheld", value.withheld and f"{counted(value.withheld, 'text')}: forgotten"),
+        ("breaker", spending.breaker and f"open: {spending.breaker}"),
+        ("daemon", service and f"process {service.pid}, since {service.since:%Y-%m-%d %H:%M} UTC"),
+        ("held by", None if service else value.holder),
+        ("review", waiting and f"{counted(waiting, 'change')} {verb}; 'dreamd review' shows {them}"),
+        *(("refused", f"{one.guard} ({one.scope}): {one.figures}") for one in value.rejections),
+        *(("problem", one) for one in value.problems),
+    )
 
 
 def _crystals(stages: Mapping[str, int], waiting: int) -> str:
@@ -484,7 +431,7 @@ def _dream(last: "LastDream | None", now: datetime) -> str:
     how = f"{ago(last.at, now)}, {last.reason}: {last.outcome}"
     version = f"version {last.version}" if last.version else ""
     paid = f"{last.tokens:,} tokens, ${last.usd:.4f}" if last.tokens else ""
-    return _listed(how, version, last.model, paid, last.detail)
+    return listed(how, version, last.model, paid, last.detail)
 
 
 def _given(last: "BootstrapReceipt | None", now: datetime) -> str:
@@ -494,7 +441,7 @@ def _given(last: "BootstrapReceipt | None", now: datetime) -> str:
     how = f"{ago(last.at, now)}, {last.how}{f' ({last.agent})' if last.agent else ''}: version {last.version}"
     older = f"{'more than ' if last.more else ''}{last.left_out} left out" if last.left_out or last.more else ""
     cut, everywhere = last.cut.budget + last.cut.host, last.cut.everywhere
-    return _listed(
+    return listed(
         how,
         f"{last.characters:,} characters",
         counted(last.notes, "note"),
@@ -513,33 +460,23 @@ def _next(value: "Status") -> str:
     return f"{'now' if seconds < 1 else f'in {duration(seconds)}'}: {service.upcoming}"
 
 
-def _spent(spending: "Spending") -> str:
-    return (
-        f"${spending.usd:.4f} of ${spending.usd_per_day:.2f}, "
-        f"{spending.tokens:,} of {spending.tokens_per_day:,} tokens, {counted(spending.calls, 'call')}"
-    )
-
-
-def _spent_by_all(spending: "Spending") -> str:
-    return (
-        f"${spending.all_usd:.4f} of ${spending.all_usd_per_day:.2f}, "
-        f"{spending.all_tokens:,} of {spending.all_tokens_per_day:,} tokens, over all workspaces"
-    )
+def _spent(usd: float, usd_per_day: float, tokens: int, tokens_per_day: int) -> str:
+    return f"${usd:.4f} of ${usd_per_day:.2f}, {tokens:,} of {tokens_per_day:,} tokens"
 
 
 def daemon_text(overview: "DaemonStatus") -> str:
     """Describe the daemon, and each workspace that it keeps."""
     daemon = overview.daemon
-    rows = [
+    waiting = sum(not one.kept and one.problem is None for one in daemon.workspaces)
+    about = facts(
         ("daemon", f"process {daemon.pid}, version {daemon.version}, since {daemon.since:%Y-%m-%d %H:%M} UTC"),
         ("listens at", daemon.socket + (f" and {daemon.http}" if daemon.http else "")),
         ("dreams", f"{daemon.dreaming} running, {daemon.waiting} waiting"),
-        *(("problem", str(problem)) for problem in daemon.problems),
+        *(("problem", one) for one in daemon.problems),
         *(("refused", f"{kept.root}: {kept.problem}") for kept in daemon.workspaces if kept.problem is not None),
-    ]
-    if waiting := sum(not one.kept and one.problem is None for one in daemon.workspaces):
-        rows += [("starting", f"{counted(waiting, 'workspace')} of {len(daemon.workspaces)} yet to be taken up")]
-    return "\n\n".join(["\n".join(_rows(rows)), *map(status_text, overview.workspaces)])
+        ("starting", waiting and f"{counted(waiting, 'workspace')} of {len(daemon.workspaces)} yet to be taken up"),
+    )
+    return "\n\n".join([about, *map(status_text, overview.workspaces)])
 
 
 # ---------------------------------------------------------------- upkeep, configuration
@@ -554,7 +491,7 @@ def receipt_text(receipt: "Receipt") -> str:
     rows.append("would go:" if receipt.dry_run else "forgotten:" if receipt.traces else nowhere)
     for number, said in enumerate(receipt.texts, 1):
         places = ", ".join(f"{place.kind} {place.id}" for place in said.places)
-        line = _one_row(said.text)
+        line = one_row(said.text)
         rows.append(f"  {number}. {line[:_MOST_FORGOTTEN]}{'…' if len(line) > _MOST_FORGOTTEN else ''}")
         rows.append(f"     {places}{', in other words' if said.derived else ''}")
     rows += [f"  {trace.place}: {trace.count:,}" for trace in receipt.traces]

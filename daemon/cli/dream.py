@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     arg("--dry-run", action="store_true", help="show what would change and write nothing"),
     arg("--reason", choices=("manual", "session-end"), default="manual", help="for the ledger; default %(default)s"),
     arg("--no-wait", action="store_true", help="leave it to the daemon and return at once (without one: dream here)"),
-    arg("--lock", type=int, metavar="N", help=argparse.SUPPRESS),  # for a process that holds the lock
+    arg("--given", type=int, metavar="N", help=argparse.SUPPRESS),  # for a process that a daemon has dream
     *FOLDER,
 )
 def dream(arguments: argparse.Namespace) -> int:
     """Dream now: fold what is new into MEMORY.md. Shows each step as it runs."""
-    if arguments.lock is not None:
-        from daemon.dream.process import dream_handed
+    if arguments.given is not None:
+        from daemon.dream.process import dream_given
 
-        return dream_handed(arguments.lock)
+        return dream_given(arguments.given)
     if not arguments.everywhere:
         _adopt(named_folder(arguments) or Path.cwd())
     from daemon.api.operations.dreams import dream_now

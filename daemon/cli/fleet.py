@@ -9,14 +9,14 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daemon.api.operations.operation import AnyOperation, Arg, Operation, operation, operations_in
-from daemon.api.text import ago, duration, table
+from daemon.api.shapes import ago, duration, facts, table
 from daemon.cli.parsing import CONFIG, JSON, arg, config_of, parser_of
 from daemon.cli.parsing import add as add_argument
 from daemon.cli.perform import argument_of, arguments_of, fields_of
@@ -94,12 +94,7 @@ class Done:
 
 def _listing(found: object, columns: str, rows: Sequence[Sequence[object]], none: str) -> Done:
     """Lay out rows under columns, which have commas between them; say `none` if there is no row."""
-    shown = [[_cell(value) for value in row] for row in rows]
-    return Done(found, table(columns.split(","), shown)) if rows else Done(found, beside=none)
-
-
-def _cell(value: object) -> str:
-    return f"{value:%Y-%m-%d}" if isinstance(value, datetime) else f"{value:,}" if type(value) is int else str(value)
+    return Done(found, table(columns, rows)) if rows else Done(found, beside=none)
 
 
 def _is_agreed(question: str, *, yes: bool) -> bool:
@@ -107,10 +102,6 @@ def _is_agreed(question: str, *, yes: bool) -> bool:
     if not yes and not can_ask():
         raise ConfirmRequiredError("it cannot be undone, and nobody is at the terminal to be asked", "give --yes")
     return yes or agreed(question)
-
-
-def _rows(*rows: tuple[str, str]) -> str:
-    return "\n".join(f"{name:<12} {text}" for name, text in rows)
 
 
 # ------------------------------------------------------------------- processes
@@ -147,11 +138,13 @@ def status(operator: Operator, oldest_minutes: Annotated[float | None, Arg(_OLDE
 
 def _status_text(found: "FleetStatus") -> str:
     counts, inbox, spent, ceilings = found.counts, found.inbox, found.spent, found.ceilings
+    removing = found.removing.tenants + found.removing.workspaces
     behind = f" of {counted(inbox.workspaces, 'workspace')}, the oldest for {duration(inbox.oldest_seconds)}"
     usd = f" of ${ceilings.usd_per_day:,.2f}" if ceilings.usd_per_day else ""
     tokens = f" of {ceilings.tokens_per_day:,}" if ceilings.tokens_per_day else ""
     work = f"{counts.due:,} due, {counts.queued:,} queued, {counts.running:,} running, {counts.failing:,} failing"
-    rows = [
+    spenders = found.spenders if spent.usd or spent.tokens else ()
+    standing = facts(
         ("database", found.database),
         ("objects", found.objects),
         ("workspaces", f"{counts.workspaces:,}, {counts.owned:,} owned, {counts.bytes:,} bytes"),
@@ -159,11 +152,12 @@ def _status_text(found: "FleetStatus") -> str:
         ("sweep", f"{duration(counts.lag_seconds)} behind"),
         ("inbox", f"{inbox.waiting:,} waiting{behind}" if inbox.waiting else "empty: every generation is current"),
         ("spent today", f"${spent.usd:,.4f}{usd}, {spent.tokens:,}{tokens} tokens, {counted(spent.dreams, 'dream')}"),
-    ]
-    for one in found.spenders if spent.usd or spent.tokens else ():
-        rows += [("", f"{one.tenant}: ${one.usd:,.4f}, {one.tokens:,} tokens, {counted(one.dreams, 'dream')}")]
-    if removing := found.removing.tenants + found.removing.workspaces:
-        rows += [("removing", f"{counted(removing, 'removal')} not finished")]
+        *(
+            ("", f"{one.tenant}: ${one.usd:,.4f}, {one.tokens:,} tokens, {counted(one.dreams, 'dream')}")
+            for one in spenders
+        ),
+        ("removing", removing and f"{counted(removing, 'removal')} not finished"),
+    )
     alive = [one for one in found.processes if one.alive]
     figures = attrgetter("owned", "dreaming", "slots", "version", "address", "host")
     shown = [
@@ -174,12 +168,14 @@ def _status_text(found: "FleetStatus") -> str:
     processes = _listing(found, columns, shown, "").text if found.processes else "no process is known"
     if dead := len(found.processes) - len(alive):
         processes += f"\n{counted(dead, 'process', 'processes')} died in the last hour"
-    wrong = [
-        ("failing", f"{one.tenant}/{one.workspace} ({one.handle}), {one.failures} in a row: {one.problem}")
-        for one in found.failing
-    ]
-    wrong += [("problem", str(problem)) for problem in found.problems]
-    return "\n".join(filter(None, [_rows(*rows) + "\n", processes, _rows(*wrong)]))
+    wrong = facts(
+        *(
+            ("failing", f"{one.tenant}/{one.workspace} ({one.handle}), {one.failures} in a row: {one.problem}")
+            for one in found.failing
+        ),
+        *(("problem", problem) for problem in found.problems),
+    )
+    return "\n".join(filter(None, [standing + "\n", processes, wrong]))
 
 
 # ------------------------------------------------------------------- tenants
@@ -263,7 +259,7 @@ def _removed(operator: Operator, tenant: str, workspace: str = "", *, yes: bool)
     left = "nothing: the store was listed, the rows counted"
     if is_left:
         left = f"{counted(receipt.objects_left, 'object')}, {counted(receipt.rows_left, 'row')}: remove it again"
-    text = _rows(
+    text = facts(
         ("removed", what.named),
         ("closed", f"{receipt.closed_at:%Y-%m-%d %H:%M:%S} UTC"),
         ("deleted", f"{receipt.at:%Y-%m-%d %H:%M:%S} UTC"),

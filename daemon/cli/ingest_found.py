@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.api.text import table
+from daemon.api.shapes import table
 from daemon.cli.ingest import ask_patiently
 from daemon.cli.parsing import workspace_of
 from daemon.cli.terminal import agreed, can_ask, out, say, show, show_json
@@ -112,4 +112,4 @@ def _found_text(found: Sequence[ExistingMemory], workspace: Workspace) -> str:
         files = f"{len(one.files):,}{'+' if one.more else ''}"
         size = f"{math.ceil(one.size_bytes / 1_000):,} kB"
         rows.append((one.kind.value, ", ".join(one.agents), where, files, size))
-    return table(("what", "agent", "where", "files", "size"), rows)
+    return table("what,agent,where,files,size", rows)

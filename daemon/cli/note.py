@@ -53,9 +53,9 @@ def note(arguments: argparse.Namespace) -> int:
         from daemon.api.operations.notes import doubt_what_it_replaces
         from daemon.cli.terminal import show_notices
 
-        with LocalAccess(workspace, config_of(arguments), "dreamd note") as access:
+        told = LocalAccess(workspace, config_of(arguments), "dreamd note", on_notice=lambda one: show_notices([one]))
+        with told as access:
             doubt_what_it_replaces(access, taken)
-        show_notices(access.notices)
     if is_new:
         from daemon.cli.workspace import keep
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from daemon.api.operations import sessions
-from daemon.api.text import table
+from daemon.api.shapes import facts, table
 from daemon.cli.parsing import WORKSPACE, arg, caller_of, command
 from daemon.cli.perform import show
 from state.errors import UsageError
@@ -24,12 +24,12 @@ def _list_text(reply: "SessionList") -> str:
         return "no session yet; an agent makes one with working_memory_add or session_open"
     rows = [
         (
-            one.policy, "closed" if one.closed_at else one.status, str(one.count), f"{one.token_count:,}",
+            one.policy, "closed" if one.closed_at else one.status, one.count, one.token_count,
             f"{one.utilisation:.0f} %", f"{one.opened_at:%Y-%m-%d %H:%M}", _line(one.session_id),
         )
         for one in reply.sessions
     ]  # fmt: skip
-    return table(("policy", "status", "items", "tokens", "full", "opened", "session"), rows)
+    return table("policy,status,items,tokens,full,opened,session", rows)
 
 
 def _items_text(reply: "Memories") -> str:
@@ -57,15 +57,14 @@ def _stats_text(reply: "SessionStats") -> str:
 
     hidden = f", {reply.hidden_count} hidden" if reply.hidden_count else ""
     counts = f"{reply.active_count} active, {reply.expired_count} expired{hidden}"
-    rows = [
+    return facts(
         ("policy", f"{fill.policy}, {fill.status}, {fill.utilisation:.0f} % full"),
         ("items", f"{of(reply.total_count, fill.max_items)} ({counts})"),
         ("tokens", of(fill.tokens, fill.max_tokens)),
         ("promoted", f"{reply.promoted_count}, {reply.pending_promotion} pending"),
         ("priorities", ", ".join(f"{number} {name}" for name, number in reply.by_priority.items())),
         *(("next", f"{_line(one.id)}: {one.action}, {one.reason}") for one in reply.next_to_leave),
-    ]
-    return "\n".join(f"{name:<12}{text}" for name, text in rows)
+    )
 
 
 def _events_text(reply: "Events") -> str:

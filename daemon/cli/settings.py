@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from daemon.api.client import daemon
 from daemon.api.operations.setup import LONGEST_KEY, configuration, in_force
-from daemon.api.text import table
+from daemon.api.shapes import table
 from daemon.cli import COMMANDS
 from daemon.cli import command as command_called
 from daemon.cli.parsing import (
@@ -129,7 +129,7 @@ def _models_text(found: Models) -> str:
         return f"unusable: {one.wrong}" if one.wrong else "in use" if str(one.path) == found.used else "not needed"
 
     rows = [(one.name, _size(one.bytes), state(one), str(one.path)) for one in found.models]
-    return table(("model", "size", "", "where"), rows) if rows else MISSING
+    return table("model,size,,where", rows) if rows else MISSING
 
 
 def _install(model: weights.Model, source: Path | None) -> None:

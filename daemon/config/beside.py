@@ -19,13 +19,13 @@ start: Callable[..., Process] = _started
 """Starts `dreamd` with these words; the parameters are those of Popen. Tests fork it instead."""
 
 
-def start_beside(words: Sequence[str], pass_fds: Sequence[int] = ()) -> Process:
-    """Start `dreamd` with these words and pipes to its stdin and stdout; what it says on stderr goes nowhere."""
+def start_beside(words: Sequence[str], pass_fds: Sequence[int] = (), stdout: int = subprocess.DEVNULL) -> Process:
+    """Start `dreamd` with these words and descriptors; what libraries print goes nowhere."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(DAEMONS_OWN)}
     return start(
         words,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
         stderr=subprocess.DEVNULL,
         pass_fds=tuple(pass_fds),
         env={**kept, "MALLOC_ARENA_MAX": "2"},  # glibc's arenas, one a thread, would hold tens of megabytes each

@@ -1,114 +1,77 @@
 """Checkpoints: the conversation of a dream in progress, which LangGraph saves to dreams.db after each node.
 
-LangGraph's own format may name any class of any module, which is imported and called while it is read. Whoever can
-write the file could thereby run code, so only plain JSON is read. Any other format is dropped like a damaged file,
-and the dream begins anew.
+The file exists only while a dream with a model is in progress. LangGraph's format may name any class of any module,
+which is imported and called while it is read, so only the types that LangGraph itself lists as safe are allowed.
 """
 
-import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daemon.workspace.stores import Store
-from state.errors import StorageError
-from state.stores.database.connection import make_private
+from state.stores.database.connection import SIDES, make_private
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.sqlite import SqliteSaver
 
-_JSON = "json"
 
-
-class JsonValues:
-    """A serialiser for LangGraph that accepts JSON values only."""
-
-    def dumps_typed(self, obj: object) -> tuple[str, bytes]:
-        """Return the value as JSON, and an exception, which LangGraph saves when a node fails, as its text.
-
-        Raise TypeError for a value that is not JSON.
-        """
-        value = f"{type(obj).__name__}: {obj}" if isinstance(obj, BaseException) else obj
-        return _JSON, json.dumps(value).encode()
-
-    def loads_typed(self, data: tuple[str, bytes]) -> Any:  # noqa: ANN401 - JSON has no better type
-        """Return the value of this JSON. Raise StorageError for any other format, without reading it."""
-        form, content = data
-        if form != _JSON:
-            raise StorageError(f"a checkpoint of the form {form!r:.40}, which dreamd never writes")
-        return json.loads(content)
-
-
-def has_begun(store: Store, dream: str) -> bool:
-    """Return whether this dream has a readable checkpoint."""
+def saved(store: Store, dream: str) -> Mapping[str, Any] | None:
+    """Return the values of this dream's last checkpoint; None if there is none, or it is unreadable or empty."""
+    if not _path(store).exists():
+        return None
     try:
-        with checkpoints(store) as connection:
-            rows = connection.execute(
-                "SELECT type, checkpoint FROM checkpoints WHERE thread_id = ?", (dream,)
-            ).fetchall()
-            saved = [JsonValues().loads_typed(tuple(row)) for row in rows]
-        return any(one["channel_values"].get("messages") for one in saved)
+        with checkpoints(store) as saver:
+            last = saver.get(thread(dream))
+        values: Mapping[str, Any] = last["channel_values"] if last is not None else {}
+        return values if values.get("messages") else None
     except sqlite3.OperationalError:
         raise
     except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
         store.notices.add(f"the checkpoints of dream {dream} are damaged ({error}), so it begins anew")
-        return False
+        return None
 
 
-def saver_of(connection: sqlite3.Connection) -> "SqliteSaver":
-    """Return LangGraph's checkpointer over this database."""
-    from langgraph.checkpoint.sqlite import SqliteSaver
-
-    return SqliteSaver(connection, serde=JsonValues())
+def thread(dream: str) -> "RunnableConfig":
+    """Return the configuration by which LangGraph finds the thread of this dream."""
+    return {"configurable": {"thread_id": dream}}
 
 
 def drop(store: Store) -> None:
-    """Delete all checkpoints, once a dream has ended, and shrink the file."""
-    if not (store.workspace.checkpoints / "dreams.db").exists():
-        return
-    with checkpoints(store) as connection:
-        with connection:
-            connection.execute("DELETE FROM checkpoints")
-            connection.execute("DELETE FROM writes")
-        connection.execute("VACUUM")
+    """Delete dreams.db, once a dream has ended."""
+    path = _path(store)
+    for side in SIDES:
+        store.memory.disk.remove(path.with_name(f"{path.name}{side}"))
 
 
 @contextmanager
-def checkpoints(store: Store, dream: str = "") -> Iterator[sqlite3.Connection]:
-    """Open dreams.db; with a dream's id, first delete the checkpoints of every other dream.
+def checkpoints(store: Store) -> Iterator["SqliteSaver"]:
+    """Open LangGraph's checkpointer over dreams.db.
 
     A damaged file is replaced by a new one, which costs at most one answer that is paid for again.
     """
-    path = store.workspace.checkpoints / "dreams.db"
-    make_private(path)
+    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
     with ExitStack() as stack:
         try:
-            connection = _opened(stack, str(path))
+            connection = _opened(stack, _path(store))
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError as error:
             stack.close()
-            store.notices.add(f"{path} was damaged ({' '.join(str(error).split())}) and is begun anew")
-            for part in (path, path.with_name("dreams.db-wal"), path.with_name("dreams.db-shm")):
-                store.memory.disk.remove(part)
-            connection = _opened(stack, str(path))
-        _make_tables(connection)
-        if dream:  # left by a displaced process, or by one that failed to delete its own
-            with connection:
-                connection.execute("DELETE FROM checkpoints WHERE thread_id <> ?", (dream,))
-                connection.execute("DELETE FROM writes WHERE thread_id <> ?", (dream,))
-        yield connection
+            store.notices.add(f"{_path(store)} was damaged ({' '.join(str(error).split())}) and is begun anew")
+            drop(store)
+            connection = _opened(stack, _path(store))
+        yield SqliteSaver(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
 
 
-def _opened(stack: ExitStack, path: str) -> sqlite3.Connection:
+def _opened(stack: ExitStack, path: Path) -> sqlite3.Connection:
+    make_private(path)
     # LangGraph writes from threads of its own, one at a time.
     connection = stack.enter_context(closing(sqlite3.connect(path, check_same_thread=False)))
-    connection.execute("PRAGMA trusted_schema = OFF")
-    odd = connection.execute("SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index')").fetchone()
-    if odd is not None:
-        raise sqlite3.DatabaseError(f"a {odd[0]} in it that dreamd has not made: {odd[1]!r:.40}")
-    connection.execute("PRAGMA secure_delete = ON")  # free pages must not keep what a finished dream has read
     # A damaged page might otherwise be found only by a write, after the model has been paid.
     wrong = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if wrong != "ok":
@@ -116,6 +79,5 @@ def _opened(stack: ExitStack, path: str) -> sqlite3.Connection:
     return connection
 
 
-def _make_tables(connection: sqlite3.Connection) -> None:
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'writes'").fetchone() is None:
-        saver_of(connection).setup()
+def _path(store: Store) -> Path:
+    return store.workspace.checkpoints / "dreams.db"

@@ -2,7 +2,7 @@
 
 import gc
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from daemon.config.settings import Config
 from daemon.dream.agreements import propose_agreements
 from daemon.dream.answers import settle_answers
-from daemon.dream.checkpoints import checkpoints, drop, has_begun, saver_of
+from daemon.dream.checkpoints import checkpoints, drop, saved, thread
 from daemon.dream.consolidation import merge_duplicates, new_input
 from daemon.dream.memory import DryMemory, Upto, WorkspaceMemory
 from daemon.dream.model import Listener, model_for
@@ -40,7 +40,6 @@ from state.stores.history.ledger import Ledger
 from state.text.words import counted
 
 if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.sqlite import SqliteSaver
 
 
@@ -61,13 +60,13 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A dream in progress. `resumed`: it continues one that was interrupted."""
+    """A dream in progress. `saved`: the last checkpoint, if the dream was interrupted and is resumed."""
 
     id: str
     reason: Reason
     at: datetime
     mode: Mode
-    resumed: bool = False
+    saved: Mapping[str, Any] | None = None
     listener: Listener = field(default_factory=Listener)
 
 
@@ -183,13 +182,13 @@ def _resume(store: Store, run: Run, mode: Mode, steps: StepRecord, listener: Lis
         store.notices.add(f"the interrupted dream {run.id} had committed version {version}")
         drop(store)
         return None
-    if not has_begun(store, run.id):
+    if (last := saved(store, run.id)) is None:
         store.ledger.end(run.id, "failed", "interrupted before it had said anything", utc_now())
         drop(store)
         return None
     steps.begin(run.id)
     steps(Step("resume", f"dream {run.id} was interrupted; it goes on"))
-    begun = _Begun(run.id, Reason(run.reason), run.started_at, mode, resumed=True, listener=listener)
+    begun = _Begun(run.id, Reason(run.reason), run.started_at, mode, last, listener)
     return _run(store, begun, steps)
 
 
@@ -208,7 +207,7 @@ def _run(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> Outcom
             store.ledger.end(dream, "failed", f"{code}: {error}", utc_now())
             settle_answers(store, dream)
             drop(store)
-        if begun.resumed and not isinstance(error, DreamdError):  # damaged or forged checkpoints may raise anything
+        if begun.saved and not isinstance(error, DreamdError):  # damaged checkpoints may raise anything
             raise StorageError(
                 f"the interrupted dream {dream} cannot go on ({type(error).__name__}: {error}) and is given up",
                 "nothing was consumed, run 'dreamd dream' again",
@@ -233,16 +232,13 @@ def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tup
     window = model.context_window if model else None
     memory = (DryMemory if mode is Mode.DRY else WorkspaceMemory)(store, window)
     upto, told = None, list[talk.Message]()
-    if begun.resumed and model is not None:
-        with checkpoints(store, dream) as connection:
-            saved = saver_of(connection).get(_thread(dream))
-        if saved:
-            upto, told = Upto(*saved["channel_values"]["upto"]), saved["channel_values"]["messages"][:2]
+    if begun.saved is not None and model is not None:
+        upto, told = Upto(*begun.saved["upto"]), begun.saved["messages"][:2]
     snapshot = capped(memory.read(dream, begun.reason, begun.at, upto), window)
     if upto is not None and (upto.next_line, told) != (snapshot.next_line, talk.opening(snapshot)):
         on_step(Step("resume", "what it has read is not what stands there now: it begins anew"))
         drop(store)
-        begun = replace(begun, resumed=False)
+        begun = replace(begun, saved=None)
         snapshot = capped(memory.read(dream, begun.reason, begun.at), window)
     on_step(gathered(snapshot))
     dreamer = Dreamer(Ports(memory, model, utc_now, store.config.model.on_failure), snapshot)
@@ -255,8 +251,8 @@ def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tup
     elif mode is Mode.DRY:
         _streamed(dreamer, None, begun, on_step)
     else:
-        with checkpoints(store, dream) as connection:
-            _streamed(dreamer, saver_of(connection), begun, on_step)
+        with checkpoints(store) as saver:
+            _streamed(dreamer, saver, begun, on_step)
     assert dreamer.ended is not None
     if dreamer.ended.dream is not None and mode is not Mode.DRY:
         on_step(Step("commit", f"version {dreamer.ended.dream.number}"))
@@ -265,11 +261,11 @@ def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tup
 
 def _streamed(dreamer: Dreamer, saver: "SqliteSaver | None", begun: _Begun, on_step: Callable[[Step], None]) -> None:
     """Run the nodes with LangGraph; report each result after its checkpoint is saved."""
-    graph, thread = graph_of(dreamer, saver), _thread(begun.id)
-    start: Any = None if begun.resumed else {"messages": [], "usage": [], "failure": "", "upto": []}
+    graph, its = graph_of(dreamer, saver), thread(begun.id)
+    start: Any = None if begun.saved else {"messages": [], "usage": [], "failure": "", "upto": []}
     durability: Any = {"durability": "sync"} if saver else {}
-    messages = list(graph.get_state(thread).values["messages"]) if begun.resumed else []
-    for update in graph.stream(start, thread, stream_mode="updates", **durability):
+    messages = list(begun.saved["messages"]) if begun.saved else []
+    for update in graph.stream(start, its, stream_mode="updates", **durability):
         for node, step in update.items():
             messages += step.get("messages", ()) if isinstance(step, dict) else ()
             if node == "synthesize":
@@ -280,10 +276,6 @@ def _streamed(dreamer: Dreamer, saver: "SqliteSaver | None", begun: _Begun, on_s
                 on_step(answered(node, talk.heard(dreamer.snapshot, messages)))
             elif node == "evict" and dreamer.ended is not None:
                 _report_end(dreamer.ended, on_step)
-
-
-def _thread(dream: str) -> "RunnableConfig":
-    return {"configurable": {"thread_id": dream}}
 
 
 def _report_end(ended: Ended, on_step: Callable[[Step], None]) -> None:
@@ -341,4 +333,4 @@ def _conclude(store: Store, begun: _Begun, snapshot: Snapshot, ended: Ended) -> 
         store.ledger.end(dream, "committed", detail, utc_now(), record.number)
     pending = store.notes.count()
     changes = Changes(store.connection).counts().waiting
-    return Outcome(record, mode, ended.refused, begun.resumed, pending.notes, pending.more, changes)
+    return Outcome(record, mode, ended.refused, begun.saved is not None, pending.notes, pending.more, changes)

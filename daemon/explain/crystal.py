@@ -1,16 +1,14 @@
 """Crystal: as evidence for something else, and in full: its occurrences, its origins, and what depends on it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
-from daemon.workspace.redaction import shown_of
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Lifecycle, strength
 from state.dream import PointerLine
 from state.errors import NotFoundError, UsageError
-from state.secrets.policy import Redaction
 from state.stores.crystals.crystals import Crystals, Occurrence
 from state.stores.crystals.listing import CrystalList
 from state.stores.crystals.neighbours import said_around
@@ -51,44 +49,39 @@ class Evidence:
     found_by: str = ""
 
 
-def evidence_in(
-    shown: Callable[[str], str], crystals: Iterable[Crystal], most: int | None = None
-) -> dict[str, Evidence]:
-    """Return these crystals as evidence by their ids, without their places; of each text `most` characters."""
-    return {
-        one.id: Evidence(
-            id=one.id,
-            text=shown(one.text)[:most],
-            origin=one.origin.value,
-            trust=one.trust.value,
-            speaker=shown(one.speaker),
-            heard=one.heard,
-            at=one.created_at,
-            parents=one.parents,
-        )
-        for one in crystals
-    }
+def evidence_by_id(store: Store, ids: Iterable[str], most: int | None = None) -> dict[str, Evidence]:
+    """Return the crystals with these ids as evidence, without their places; of each text `most` characters."""
+    wanted, shown = list(dict.fromkeys(ids)), store.shown
+    known = {one.id: _evidence(shown, one, most) for one in store.crystals.get(wanted)}
+    return {one: known.get(one, Evidence(one)) for one in wanted}
 
 
-def evidence_of(crystals: Crystals, redaction: Redaction, ids: Iterable[str]) -> tuple[Evidence, ...]:
+def _evidence(shown: Callable[[str], str], crystal: Crystal, most: int | None) -> Evidence:
+    return Evidence(
+        id=crystal.id,
+        text=shown(crystal.text)[:most],
+        origin=crystal.origin.value,
+        trust=crystal.trust.value,
+        speaker=shown(crystal.speaker),
+        heard=crystal.heard,
+        at=crystal.created_at,
+        parents=crystal.parents,
+    )
+
+
+def evidence_of(store: Store, ids: Iterable[str]) -> tuple[Evidence, ...]:
     """Return the crystals with these ids, then those they were derived from: where said, and what holds now."""
-    found, shown = dict[str, Evidence](), shown_of(crystals, redaction)
-    wanted = list(dict.fromkeys(ids))
+    found, wanted = dict[str, Evidence](), list(ids)
     for _ in range(_GENERATIONS):
-        known = {one.id: one for one in crystals.get(wanted)}
-        brief = evidence_in(shown, known.values())
-        found |= {one: _placed(crystals, redaction, brief[one]) if one in brief else Evidence(one) for one in wanted}
-        wanted = [parent for one in known.values() for parent in one.parents if parent not in found]
+        brief = evidence_by_id(store, wanted)
+        found |= {id_: one if one.at is None else _placed(store, one) for id_, one in brief.items()}
+        wanted = [parent for one in brief.values() for parent in one.parents if parent not in found]
     return tuple(found.values())
 
 
-def picked(known: Mapping[str, Evidence], ids: Iterable[str]) -> tuple[Evidence, ...]:
-    """Return the evidence with these ids; what is not known any more has nothing but its id."""
-    return tuple(known.get(one, Evidence(one)) for one in ids)
-
-
-def _placed(crystals: Crystals, redaction: Redaction, evidence: Evidence) -> Evidence:
+def _placed(store: Store, evidence: Evidence) -> Evidence:
     """Add where it was said, and what supersedes it."""
+    crystals = store.crystals
     places = (
         str(one.source) if one.source else f"session {one.session}" if one.session else ""
         for one in crystals.sources(evidence.id)
@@ -103,7 +96,7 @@ def _placed(crystals: Crystals, redaction: Redaction, evidence: Evidence) -> Evi
     return replace(
         evidence,
         superseded_by=newer.id,
-        holds_now=shown_of(crystals, redaction)(newer.text),
+        holds_now=store.shown(newer.text),
         superseded_at=last.at,
         found_by=last.cause.value,
     )
@@ -166,8 +159,7 @@ class CrystalDetails:
 class _Lists:
     """Cuts lists, and counts the rows that it leaves out."""
 
-    crystals: Crystals
-    shown: Callable[[str], str]
+    store: Store
     more: dict[str, int] = field(default_factory=dict)
 
     def first(self, name: str, rows: Sequence[RowT], count: int = 0) -> Sequence[RowT]:
@@ -179,20 +171,18 @@ class _Lists:
     def of(self, keys: Iterable[int]) -> tuple[Evidence, ...]:
         """Return the crystals of these rows as evidence, in this order."""
         wanted = list(keys)
-        found = self.crystals.by_keys(wanted)
-        return tuple(evidence_in(self.shown, [found[key] for key in wanted if key in found], _CUT).values())
+        found, shown = self.store.crystals.by_keys(wanted), self.store.shown
+        return tuple(_evidence(shown, found[key], _CUT) for key in dict.fromkeys(wanted) if key in found)
 
 
 def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
     """Return all about the crystal whose id begins so. Raise NotFoundError, and UsageError if several do."""
-    listing, shown = CrystalList(store.connection), shown_of(store.crystals, store.config.redaction)
-    lists = _Lists(store.crystals, shown)
+    listing, shown, lists = CrystalList(store.connection), store.shown, _Lists(store)
     crystal = _whole(store.crystals, listing, id_)
     row = listing.rows([crystal.id], now)[crystal.id]
     key, survivor = row.keys
-    superseded, by, over = _values(store.crystals, key, survivor, lists)
+    superseded, by, over = _values(key, survivor, lists)
     before, after = said_around(store.connection, key, NEIGHBOURS)
-    parents = lists.first("parents", crystal.parents)
     return CrystalDetails(
         crystal=replace(
             crystal,
@@ -211,7 +201,7 @@ def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
             replace(one, session=shown(one.session))
             for one in lists.first("occurrences", store.crystals.sources(row.id))
         ),
-        parents=picked(evidence_in(shown, store.crystals.get(parents), _CUT), parents),
+        parents=tuple(evidence_by_id(store, lists.first("parents", crystal.parents), _CUT).values()),
         children=lists.of(lists.first("children", listing.children(row.id))),
         superseded_by=by,
         supersedes=over,
@@ -241,11 +231,9 @@ def _whole(crystals: Crystals, listing: CrystalList, id_: str) -> Crystal:
     return crystals.get(found)[0]
 
 
-def _values(
-    crystals: Crystals, key: int, survivor: int, lists: _Lists
-) -> tuple[bool, tuple[OtherValue, ...], tuple[OtherValue, ...]]:
+def _values(key: int, survivor: int, lists: _Lists) -> tuple[bool, tuple[OtherValue, ...], tuple[OtherValue, ...]]:
     """Return whether another value holds now, what supersedes the crystal, and what it supersedes."""
-    known = Supersessions(crystals)
+    known = Supersessions(lists.store.crystals)
     values, mine = known.among({key, survivor}), {key, survivor}
     by, over = list[OtherValue](), list[OtherValue]()
     for pair, undone_at in (*((pair, None) for pair in values.pairs), *known.taken_back(key)):

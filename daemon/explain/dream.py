@@ -1,13 +1,12 @@
 """Dream: everything known about one, from the ledger, its version and the crystals."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import unified_diff as _unified
 
-from daemon.explain.crystal import Evidence, evidence_in, picked
-from daemon.workspace.redaction import shown_of
+from daemon.explain.crystal import Evidence, evidence_by_id
 from daemon.workspace.stores import Store
 from graphs.ports import Answer
 from state.budget import Spend
@@ -15,8 +14,6 @@ from state.codec import decode
 from state.document.operations import Operation, Refusal
 from state.dream import Dream
 from state.errors import NotFoundError, StorageError
-from state.secrets.policy import Redaction
-from state.stores.crystals.crystals import Crystals
 from state.stores.database.tables import Run
 from state.stores.history.changes import Changes
 from state.stores.history.ledger import KeptCall, Ledger, PaidStep
@@ -140,8 +137,8 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
         run=shown,
         steps=tuple(store.ledger.steps(run.id, limit)),
         operations=_applied(store, record, operations[:limit]) if record else (),
-        refusals=tuple(_refused(store.crystals, store.config.redaction, one) for one in refused[:limit]),
-        diff=_diff(store.crystals, store.config.redaction, record, number) if record else "",
+        refusals=tuple(_refused(store.shown, one) for one in refused[:limit]),
+        diff=_diff(store.shown, record, number) if record else "",
         calls=calls,
         changes=changes[:limit],
         before=number - 1 if number is not None and store.lineage.text(number - 1) else None,
@@ -169,8 +166,8 @@ def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tu
         cited = dict.fromkeys(piece.crystal for piece in staged.evidence if piece.crystal)
         rests[staged.operation.section, normalise(staged.operation.text)] = tuple(cited)
     cites = {one: rests.get((one.section, normalise(one.text)), ()) for one in operations}
-    left, shown = {line.id: line.text for line, _ in record.left}, shown_of(store.crystals, store.config.redaction)
-    known = evidence_in(shown, store.crystals.get({id_ for ids in cites.values() for id_ in ids}))
+    left, shown = {line.id: line.text for line, _ in record.left}, store.shown
+    known = evidence_by_id(store, (id_ for ids in cites.values() for id_ in ids))
 
     def old(line: str) -> str:  # the old line of a staged operation is still in MEMORY.md
         life = None if line in left else store.lineage.life(line)
@@ -182,14 +179,14 @@ def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tu
             section=one.section.value,
             old=tuple(shown(text) for text in map(old, one.lines) if text),
             new=shown(one.text),
-            cites=picked(known, cites[one]),
+            cites=tuple(known[id_] for id_ in cites[one]),
         )
         for one in operations
     )
 
 
-def _refused(crystals: Crystals, redaction: Redaction, refusal: Refusal) -> Refusal:
-    one, shown = refusal.operation, shown_of(crystals, redaction)
+def _refused(shown: Callable[[str], str], refusal: Refusal) -> Refusal:
+    one = refusal.operation
     one = replace(one, text=shown(one.text), keywords=shown(one.keywords)) if one else None
     return replace(refusal, figures=shown(refusal.figures), operation=one)
 
@@ -200,10 +197,10 @@ def unified_diff(before: str, after: str, old: str, new: str) -> str:
     return "\n".join(_unified(*sides, f"MEMORY.md ({old})", f"MEMORY.md ({new})", lineterm=""))
 
 
-def _diff(crystals: Crystals, redaction: Redaction, record: Dream, number: int | None) -> str:
+def _diff(shown: Callable[[str], str], record: Dream, number: int | None) -> str:
     """Return what the dream changed. What the owner wrote by hand nobody has redacted before."""
     old = f"version {record.number - 1}" if record.number > 1 else "before dreamd"
-    return shown_of(crystals, redaction)(unified_diff(record.before, record.after, old, f"version {number}"))
+    return shown(unified_diff(record.before, record.after, old, f"version {number}"))
 
 
 def _call(kept: KeptCall) -> ModelCall:

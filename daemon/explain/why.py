@@ -12,8 +12,7 @@ from state.document.operations import Why
 from state.document.sections import SectionName
 from state.dream import Dream
 from state.errors import NotFoundError
-from state.secrets.policy import Redaction
-from state.stores.history.lineage import Lineage, LineLife
+from state.stores.history.lineage import LineLife
 from state.stores.history.memory import Memory
 from state.text.words import normalise
 
@@ -75,16 +74,16 @@ def why(store: Store, what: str) -> tuple[LineHistory, ...]:
 
 
 def _history(store: Store, life: LineLife) -> LineHistory:
-    before = store.lineage.ancestors(life.id)
+    before, shown = store.lineage.ancestors(life.id), store.shown
     return LineHistory(
         id=life.id,
         section=life.section.value,
-        text=store.config.redaction.of(life.text),
+        text=shown(life.text),
         trust=life.trust.value,
         writing=_written_by(store.memory, life),
-        evidence=evidence_of(store.crystals, store.config.redaction, life.evidence),
-        replaced=tuple(replace(one, text=store.config.redaction.of(one.text)) for one in before),
-        ending=_removal(store.lineage, store.config.redaction, life),
+        evidence=evidence_of(store, life.evidence),
+        replaced=tuple(replace(one, text=shown(one.text)) for one in before),
+        ending=_removal(store, life),
     )
 
 
@@ -95,7 +94,7 @@ def _by_hand(store: Store, what: str) -> Iterable[LineHistory]:
     for part in parse(text).parts:
         for block in part.lines:
             if wanted and wanted in block.key and block.key not in known:
-                yield LineHistory("", part.name.value if part.name else "", store.config.redaction.of(block.text))
+                yield LineHistory("", part.name.value if part.name else "", store.shown(block.text))
 
 
 def _written_by(memory: Memory, life: LineLife) -> WrittenBy:
@@ -125,16 +124,17 @@ def _operation(record: Dream, life: LineLife) -> str:
     return "restore" if record.cause == "restore" else "by hand"
 
 
-def _removal(lineage: Lineage, redaction: Redaction, life: LineLife) -> Removal | None:
+def _removal(store: Store, life: LineLife) -> Removal | None:
     if life.died_in is None:
         return None
+    lineage = store.lineage
     successor = lineage.life(life.successor) if life.successor else None
     pointers = [*lineage.pointers(current=True), *lineage.pointers(current=False)]
     keywords = next((one.keywords for one in pointers if life.id == one.line or life.crystal == one.crystal), "")
     return Removal(
         version=life.died_in,
         fate=life.fate,
-        successor=redaction.of(successor.text) if successor else "",
+        successor=store.shown(successor.text) if successor else "",
         crystal=life.crystal,
         keywords=keywords if life.fate == Why.EVICTED else "",
     )

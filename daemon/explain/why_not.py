@@ -19,7 +19,6 @@ from daemon.config.registry import known
 from daemon.explain.why import why
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.document import document_of, lines_with, read_document, without_lines
-from daemon.workspace.redaction import shown_of
 from daemon.workspace.session_start import global_memory, session
 from daemon.workspace.stores import Store, utc_now
 from state.agents import Reader
@@ -124,10 +123,7 @@ class _Asked:
 
     def __init__(self, store: Store, wanted: str, receipt: BootstrapReceipt | None) -> None:
         self.store, self.wanted, self.receipt = store, wanted, receipt
-        self.shown, self.when = (
-            shown_of(store.crystals, store.config.redaction),
-            f"{receipt.at:%Y-%m-%d %H:%M} UTC" if receipt else "never",
-        )
+        self.shown, self.when = store.shown, f"{receipt.at:%Y-%m-%d %H:%M} UTC" if receipt else "never"
         self.then: str | None = None  # MEMORY.md as the agent read it
 
     def short(self, text: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from daemon.config.paths import token
 from daemon.config.settings import Config
 from daemon.fleet.connections import connect, isolate, own_folder
-from daemon.http.sockets import Listener, PortKeys, open_port
+from daemon.http.sockets import Listener, open_port
 from daemon.observability import logs
 from state.errors import UnreachableError
 
@@ -26,7 +26,6 @@ Result = TypeVar("Result")
 _STOP_SECONDS = 8.0
 _RETRY_SECONDS = 1.0
 _CONNECTIONS = 16
-_KEYS = PortKeys("fleet.host", "fleet.port", "any free one")
 
 
 def patiently(act: Callable[[], Result]) -> Result:
@@ -50,7 +49,7 @@ def run(config: Config) -> int:
     connections = patiently(lambda: connect(config, os.environ, size=config.fleet.dreams_at_once + _CONNECTIONS))
     with own_folder(config, os.environ, "process") as folder:
         isolate(folder, os.environ)
-        with closing(open_port(config.fleet.host, config.fleet.port, operators, _KEYS)) as listener:
+        with closing(open_port(config.fleet.host, config.fleet.port, operators, "fleet", "any free one")) as listener:
             from daemon.fleet.process import FleetProcess
 
             address = config.fleet.address or public_address(listener.address, socket.gethostname())

@@ -22,21 +22,6 @@ _BACKLOG = 256
 
 
 @dataclass(frozen=True, slots=True)
-class PortKeys:
-    """The keys of the configuration that a port comes from, and what its 0 means."""
-
-    host: str = "http.host"
-    port: str = "http.port"
-    zero: str = "none"
-
-    @property
-    def advice(self) -> str:
-        """What to do about a port that cannot be had."""
-        variable = f"DREAMD_{self.port.upper().replace('.', '__')}"
-        return f"set {self.port} ({variable}) to another one, or to 0 for {self.zero}"
-
-
-@dataclass(frozen=True, slots=True)
 class Listener:
     """A listening socket and its policy. `path` and `lock` are the Unix socket's."""
 
@@ -103,10 +88,11 @@ def _lock(path: Path, held: ExitStack) -> None:
         ) from error
 
 
-def open_port(host: str, port: int, token: str, keys: PortKeys = PortKeys()) -> Listener:
-    """Listen at this TCP address; port 0: any that is free. Errors name the keys that it comes from.
+def open_port(host: str, port: int, token: str, section: str = "http", zero: str = "none") -> Listener:
+    """Listen at this TCP address; port 0: any that is free.
 
-    Raise BusyError when another program has it, ConfigError when this machine cannot listen there.
+    Errors name the keys of the configuration's section that it comes from, and what their 0 means (`zero`). Raise
+    BusyError when another program has it, ConfigError when this machine cannot listen there.
     """
     policy = port_policy(token)
     try:
@@ -114,9 +100,8 @@ def open_port(host: str, port: int, token: str, keys: PortKeys = PortKeys()) -> 
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except (OSError, UnicodeError) as error:
-        raise ConfigError(
-            f"{keys.host}: {host!r} is no address of this machine ({error})", "set it to 127.0.0.1"
-        ) from error
+        what = f"{section}.host: {host!r} is no address of this machine ({error})"
+        raise ConfigError(what, "set it to 127.0.0.1") from error
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -127,13 +112,12 @@ def open_port(host: str, port: int, token: str, keys: PortKeys = PortKeys()) -> 
         listener.setblocking(False)  # noqa: FBT003 - socket's own
     except OSError as error:
         listener.close()
-        raise _no_port(host, port, keys, error) from error
+        key, variable = f"{section}.port", f"DREAMD_{section.upper()}__PORT"
+        advice = f"set {key} ({variable}) to another one, or to 0 for {zero}"
+        if error.errno == errno.EADDRINUSE:
+            raise BusyError(f"port {port} of {host} is taken by another program", advice) from error
+        if error.errno == errno.EACCES:
+            raise ConfigError(f"port {port} is not for this user to listen at", advice) from error
+        what = f"{section}.host: this machine cannot listen at {host} ({error.strerror})"
+        raise ConfigError(what, "set it to 127.0.0.1") from error
     return Listener(policy, listener)
-
-
-def _no_port(host: str, port: int, keys: PortKeys, error: OSError) -> BusyError | ConfigError:
-    if error.errno == errno.EADDRINUSE:
-        return BusyError(f"port {port} of {host} is taken by another program", keys.advice)
-    if error.errno == errno.EACCES:
-        return ConfigError(f"port {port} is not for this user to listen at", keys.advice)
-    return ConfigError(f"{keys.host}: this machine cannot listen at {host} ({error.strerror})", "set it to 127.0.0.1")

@@ -118,11 +118,8 @@ class Calls:
             else:
                 embedding = self._embedding
                 access = LocalAccess(workspace, self.config, COMMAND, on_step, embedding, _LOCK_SECONDS, stays=True)
-            try:
-                return self._run(access, operation, request)
-            finally:
-                for notice in access.notices:
-                    on_notice(notice)
+            access.on_notice = on_notice
+            return self._run(access, operation, request)
 
         if operation is working_memory_note:
             return here()

@@ -19,7 +19,14 @@ _FILLED_BY = {
     "gaps": "A search that finds nothing good leaves a question here, and so does a question in a note.",
     "skills": "A task that is asked for in several sessions shows here, once a pass over the memory has looked.",
     "mood": "Errors and thanks in transcripts raise the levels, and so does 'dreamd feel'.",
+    "acts": "A row for each thing that you do here: approve, edit, restore, forget.",
+    "configuration": "Your own values go into ~/.config/dreamd/config.yaml; a variable of the daemon's environment"
+    " overrides them. Secrets are never shown.",
+    "doctor": "It looks at the configuration, the model, the files and every store, and mends a torn index; nothing"
+    " is asked of the network.",
 }
+# These say more as tables and curves than their text does.
+_LAID_OUT = {"configuration", "doctor", "history", "mood"}
 # These names are of pages.
 _OWN = {"crystal", "dreams", "forget"}
 _LONG = 1_000
@@ -35,7 +42,9 @@ def page_of(name: str) -> Page | None:
     known = {one.name for one in operation.parameters}
     at_once = operation.reads and not operation.long
     title = name.replace("_", " ").capitalize()
-    beside = {"operation": operation, "controls": controls, "at_once": at_once, "filled_by": _FILLED_BY.get(name, "")}
+    as_text = operation.text is not None and name not in _LAID_OUT
+    beside = {"operation": operation, "controls": controls, "at_once": at_once, "as_text": as_text}
+    beside["filled_by"] = _FILLED_BY.get(name, "")
 
     def asked(ask: Ask, fields: Mapping[str, object]) -> object:
         given = {name: value for name, value in fields.items() if value is not None}

@@ -17,7 +17,6 @@ from daemon.api.operations.request import Request
 from daemon.http.calls import from_query
 from daemon.http.logins import Session
 from daemon.observability import logs
-from daemon.workspace.redaction import shown_of
 from state.errors import ConflictError, DreamdError
 from state.stores.database import tables
 from state.text.words import counted
@@ -172,7 +171,7 @@ def _tell(ask: Ask, act: str, session: Session, done: Done, outcome: str) -> Non
     try:
         with ask.access.write() as store:
             # An agent names a session as it likes; a page from before a forgetting still has such a name.
-            about = shown_of(store.crystals, store.config.redaction)(done.about)
+            about = store.shown(done.about)
             row = tables.Act(at=ask.now, author=author, act=act, about=about, outcome=outcome, version=done.version)
             store.ledger.record_act(row)
     except (DreamdError, sqlite3.Error, OSError) as error:

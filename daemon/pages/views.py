@@ -12,21 +12,18 @@ from pydantic import Field
 
 from daemon.api.operations import sessions
 from daemon.api.operations.crystals import crystal, crystals, supersede
-from daemon.api.operations.dreams import acts, dream_details, dream_now, dream_status, dreams
+from daemon.api.operations.dreams import dream_details, dream_now, dream_status, dreams
 from daemon.api.operations.memory import ChangeOfLine, change_lines, lines, restore_version
 from daemon.api.operations.review import ChangeToReview, Numbers, OwnText, changes
 from daemon.api.operations.review import decide as decide_changes
 from daemon.api.operations.search import memory_search, memory_why
-from daemon.api.operations.setup import configuration
 from daemon.api.operations.signals import current_mood, forgotten
-from daemon.api.operations.upkeep import MAX_CHARACTERS, MAX_KEPT, doctor, forget_text
+from daemon.api.operations.upkeep import MAX_CHARACTERS, MAX_KEPT, forget_text
 from daemon.api.text import decided_text
-from daemon.config.entries import DEFAULT
 from daemon.dream.standing import Line, StandingLines
 from daemon.pages.generic import everything
 from daemon.pages.page import UNDO, Act, Ask, Cursor, Day, Done, Page, Start, Undo, Version, begin_of, undo_of
 from daemon.pages.templates import mark, short
-from daemon.upkeep.examine import Level
 from daemon.upkeep.forget import Receipt
 from graphs.review import LineAction
 from state.crystals.crystal import Kind, Origin
@@ -95,7 +92,7 @@ def _sections(every: Sequence[ChangeToReview], decision: Decision) -> list[tuple
 
 def _decide(
     ask: Ask,
-    verdict: Literal["approve", "decline", "accept", "undo"],
+    verdict: Literal["approve", "decline", "accept", "undo", "reopen"],
     number: Chosen,
     text: Annotated[str, Field(max_length=600)] = "",
 ) -> Done:
@@ -107,7 +104,7 @@ def _decide(
         undo = undo_of(done.version)
     else:  # another decision is taken back by opening the changes again
         back = done.declined or done.accepted
-        undo = Undo("reopen", {"number": back}) if back else None
+        undo = Undo("decide", {"verdict": "reopen", "number": back}) if back else None
     return Done(decided_text(done), f"{verdict} {_listed(number)}", done.version, undo)
 
 
@@ -116,12 +113,7 @@ def _listed(numbers: Sequence[int]) -> str:
     return f"{', '.join(map(str, numbers[:20]))}{more}"
 
 
-def _reopen(ask: Ask, number: Chosen) -> Done:
-    return Done(decided_text(ask(decide_changes, reopen=number)), f"reopen {_listed(number)}")
-
-
-_REVIEWING = (Act(_decide, "decide", long=True), Act(_reopen, "reopen", long=True), UNDO)
-REVIEW = Page("review", "Review", _review, acts=_REVIEWING, live=True)
+REVIEW = Page("review", "Review", _review, acts=(Act(_decide, "decide", long=True), UNDO), live=True)
 
 # ------------------------------------------------------------------------------------------------ memory
 
@@ -179,7 +171,7 @@ LINE = Page("line", "Line", _line, under="memory")
 
 # ------------------------------------------------------------------------------------------------ dreams
 
-_RUNS, _DONE = 40, 15
+_RUNS = 40
 # Of each list of one dream, of the characters of a text, a prompt and the difference so much, and on its whole page.
 _FIRST = {"rows": 8, "text": 300, "prompt": 500, "diff": 4_000}
 _WHOLE = {"rows": 200, "text": 2_000, "prompt": 20_000, "diff": 200_000}
@@ -191,10 +183,8 @@ def _dreams(
     ask: Ask,
     outcome: Outcome = "",
     cursor: Annotated[str, Field(max_length=100)] = "",
-    acts_before: Annotated[int | None, Field(ge=1, le=2**53)] = None,
 ) -> Beside:
     found = ask(dreams, limit=_RUNS, cursor=cursor, outcome=outcome)
-    ask(acts, limit=_DONE, cursor=acts_before)
     ran = [one for one in reversed(found.dreams) if one.run.outcome != "skipped"]
     every = (("tokens", [float(one.spent.tokens) for one in ran]), ("seconds", [one.seconds for one in ran]))
     # A curve of fewer says nothing.
@@ -231,8 +221,6 @@ ONE_DREAM = Page("dream", "Dream", _one_dream, live=True, under="dreams")
 
 _FEW, _MOST, _STEP = 10, 50, 15
 _LISTED = 30
-# So many of each list of a crystal are shown; all that the operation tells of are in the page's .json.
-_OF_EACH = 12
 # What the signals of a result are called for people, in the order of their weights.
 _SIGNALS: Mapping[str, tuple[str, str]] = {
     "cosine": ("meaning", "it says what was asked for"),
@@ -281,23 +269,17 @@ def _search(
 
 def _crystal(ask: Ask, id: Annotated[str, Field(min_length=8, max_length=32, pattern="^[0-9a-f]+$")]) -> Beside:
     found = ask(crystal, id=id)
-    lists = {
-        name: getattr(found, name)
-        for name in ("occurrences", "parents", "children", "merged_from", "lines", "pointers")
-    }
     others = (*found.superseded_by, *found.supersedes)
     holding = {other.crystal.id for other in others if other.undone_at is None}
     undone = {other.crystal.id: other.crystal for other in others if other.crystal.id not in holding}
     return {
         "found": found,
         "one": found.crystal,
-        "shown": {name: rows[:_OF_EACH] for name, rows in lists.items()},
-        "hidden": {name: len(rows[_OF_EACH:]) + found.more.get(name, 0) for name, rows in lists.items()},
         "values": [  # without those that the owner took back
-            (title, [other for other in each if other.undone_at is None][:_OF_EACH])
+            (title, [other for other in each if other.undone_at is None])
             for title, each in (("Superseded by", found.superseded_by), ("Supersedes", found.supersedes))
         ],
-        "undone": list(undone.values())[:_OF_EACH],
+        "undone": list(undone.values()),
     }
 
 
@@ -321,7 +303,7 @@ CRYSTAL = Page("crystal", "Crystal", _crystal, acts=(Act(_supersede, "supersede"
 
 # ------------------------------------------------------------------------------------------------ sessions
 
-_MEMORIES, _LEAVING, _LEFT, _EVENTS = 15, 8, 5, 20
+_MEMORIES, _LEAVING, _LEFT = 15, 8, 5
 Session = Annotated[str, Field(min_length=1, max_length=10_000)]
 Memory = Annotated[str, Field(min_length=1, max_length=1_000)]
 
@@ -331,14 +313,8 @@ def _sessions(ask: Ask, cursor: Cursor = "", limit: Annotated[int, Field(ge=1, l
     return {}
 
 
-def _session(
-    ask: Ask,
-    session_id: Session,
-    cursor: Cursor = "",
-    left: Cursor = "",
-    before: Annotated[int | None, Field(ge=0, le=2**53)] = None,
-) -> Beside:
-    """Read a session: from which memory on, from which that left, and the events before which."""
+def _session(ask: Ask, session_id: Session, cursor: Cursor = "", left: Cursor = "") -> Beside:
+    """Read a session: from which memory on, and from which that left."""
     of = {"session_id": session_id}
     ask(sessions.session_summary, **of)
     ask(sessions.stats, **of)
@@ -346,8 +322,7 @@ def _session(
     ask(sessions.list_memories, **of, limit=_MEMORIES, cursor=cursor, **every)
     ask(sessions.preview, **of, limit=_LEAVING)
     ask(sessions.session_archive, **of, limit=_LEFT, cursor=left)
-    happened = ask(sessions.events, **of, limit=_EVENTS, cursor=before).events
-    return {"earlier": happened[-1].key if len(happened) == _EVENTS else None}
+    return {}
 
 
 def _change_memory(
@@ -456,24 +431,7 @@ FORGET = Page("forget", "Forget", _forget, acts=_FORGETTING)
 # ------------------------------------------------------------------------------------------------ settings
 
 
-def _settings(ask: Ask) -> Beside:
-    found = ask(configuration).entries
-    return {
-        "yours": [one for one in found if one.origin != DEFAULT],
-        "sections": [(name, list(group)) for name, group in groupby(found, lambda one: one.key.split(".")[0])],
-        "levels": [(Level.PROBLEM, "bad"), (Level.WARNING, "warn"), (Level.OK, "good")],
-        "operations": everything(),
-    }
-
-
-def _doctor(ask: Ask) -> Done:
-    found = ask(doctor)
-    counts = {level: sum(one.level is level for one in found.findings) for level in Level}
-    wrong = [counted(counts[level], level.value) for level in (Level.PROBLEM, Level.WARNING) if counts[level]]
-    return Done(f"Examined: {' and '.join(wrong) or 'everything is sound'}.", replies={"doctor": found})
-
-
-SETTINGS = Page("settings", "Settings", _settings, acts=(Act(_doctor, "doctor", long=True, reads=True),))
+SETTINGS = Page("settings", "Settings", lambda _: {"operations": everything()})
 
 # ------------------------------------------------------------------------------------------------ all of them
 

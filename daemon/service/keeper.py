@@ -18,7 +18,7 @@ from itertools import takewhile
 from sqlite3 import Connection
 from typing import TYPE_CHECKING
 
-from daemon.api.access import LockedWorkspace, ReplyT
+from daemon.api.access import LockedWorkspace, WorkspaceAccess
 from daemon.api.dispatch import KEEPER
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
@@ -47,8 +47,6 @@ from state.stores.history.ledger import Ledger
 from state.stores.history.memory import NOTES_LEFT
 
 if TYPE_CHECKING:
-    from daemon.api.operations.operation import Operation
-    from daemon.api.operations.request import Request
     from daemon.dream.run import Mode, Outcome
 
 SESSION_ENDED = "session_ended"
@@ -408,7 +406,7 @@ def _latest(moments: Iterable[datetime | None], now: datetime) -> datetime | Non
 
 
 @dataclass(slots=True)
-class DaemonAccess:
+class DaemonAccess(WorkspaceAccess):
     """One client's call on a workspace that the daemon keeps: a `WorkspaceAccess` over the keeper's stores.
 
     `dream_now` runs a dream with a client's `on_step`; `ask` requests one soon; `note_taken` makes the workspace's
@@ -416,7 +414,7 @@ class DaemonAccess:
     """
 
     keeper: Keeper
-    config: Config
+    config: Config = field()
     on_step: Callable[[Step], None]
     dream_now: "Callable[[Reason, Mode, Callable[[Step], None]], Outcome]"
     ask: Callable[[Reason], None]
@@ -429,10 +427,6 @@ class DaemonAccess:
     def workspace(self) -> Workspace:
         """Return the workspace that the keeper holds."""
         return self.keeper.workspace
-
-    def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
-        """Run the operation in this process."""
-        return operation.answer(self, request)
 
     def read(self) -> AbstractContextManager[Store]:
         """Open the stores as `write` does, but read-only while another process has the workspace."""

@@ -188,7 +188,7 @@ def look_up_beside(name: str, api_base: str | None) -> KnownModel:
     """Look up the model in a short-lived process, so that this one stays small. Raise ModelError."""
     words = ["models", "--known", name, *(("--api-base", api_base) if api_base else ())]
     try:
-        with start_beside(words) as process:
+        with start_beside(words, stdout=subprocess.PIPE) as process:
             try:
                 said, _ = process.communicate(timeout=_LOOK_UP_SECONDS)
             finally:

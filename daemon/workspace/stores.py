@@ -1,7 +1,7 @@
 """Stores: the open database, files, index and embedder of one workspace, owned or read-only."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -11,6 +11,7 @@ from sqlite3 import Connection
 
 from daemon.config.settings import Config
 from daemon.workspace.notices import Notices
+from daemon.workspace.redaction import redacted
 from daemon.workspace.vector_index import Embedding, Index
 from state.errors import BusyError, DocumentError, StorageError
 from state.stores.crystals import full_text
@@ -75,6 +76,15 @@ class Store:
     memory: Memory
     index: Index
     notices: Notices = field(default_factory=Notices)
+
+    @property
+    def shown(self) -> Callable[[str], str]:
+        """Return how a text that is remembered is shown: without what is forgotten, and without its secrets.
+
+        A long list shows many texts, the same ones again and again: what was redacted is known for a while.
+        """
+        redaction, forgotten = self.config.redaction, self.crystals.forgotten.tombstones()
+        return lambda text: redacted(redaction, forgotten.without(text))
 
     def close(self) -> None:
         """Close the databases. The index is closed by whoever opened it, because stores may share it."""

@@ -319,7 +319,7 @@ def _reap(children: dict[int, int]) -> None:
 
 def _fork(line: socket.socket, children: dict[int, int], own: tuple[int, ...]) -> None:
     """Fork what a process asks for; one that was killed meanwhile, as a client does with its server, gets nothing."""
-    head, fds, _, _ = socket.recv_fds(line, 4, 5)
+    head, fds, _, _ = socket.recv_fds(line, 4, 6)
     length = int.from_bytes(head, "big")
     request = line.recv(length or 1, socket.MSG_WAITALL)
     if not 0 < length == len(request):

@@ -9,7 +9,6 @@ from daemon.api.operations.request import Moment
 from daemon.api.text import superseded_text
 from daemon.explain.crystal import CrystalDetails, details
 from daemon.ingest.notes import absorb_notes
-from daemon.workspace.redaction import shown_of
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.crystals.supersession import Cause, Supersession
@@ -75,7 +74,7 @@ def crystals(
         without_hold = chosen.superseded
         if without_hold is None:
             without_hold = frozenset(supersessions.among(key for row in part for key in row.keys).current)
-        shown = shown_of(store.crystals, store.config.redaction)
+        shown = store.shown
         return CrystalTable(
             crystals=tuple(
                 replace(
@@ -145,7 +144,7 @@ def supersede(
             elif not any(undone):
                 raise NothingToDoError("neither supersedes the other", "'dreamd why' says what superseded a line")
         turned = not undo and any((other, one) in pairs for one in before for other in after)
-        texts = store.config.redaction.of(once.text), store.config.redaction.of(now_holds.text)
+        texts = store.shown(once.text), store.shown(now_holds.text)
     return Superseded(*texts, undone=undo, turned=turned)
 
 
@@ -161,6 +160,6 @@ def _meant(store: Store, name: str) -> tuple[Crystal, set[int]]:
     if not found:
         raise NotFoundError(f"no memory has {name[:200]!r} in it or as its id", "'dreamd search' shows texts and ids")
     if len({normalise(one.text) for one in found}) > 1:
-        ids = ", ".join(f"{one.id[:12]} ({store.config.redaction.of(one.text)[:60]!r})" for one in found[:5])
+        ids = ", ".join(f"{one.id[:12]} ({store.shown(one.text)[:60]!r})" for one in found[:5])
         raise UsageError(f"{name[:200]!r} means several memories: {ids}", "name one by its id")
     return found[-1], set(store.crystals.keys(one.id for one in found).values())

@@ -130,9 +130,8 @@ def memory_search(
     # While another process holds the workspace it is only read: a note of this minute may be missed then.
     try:
         with access.write() as store:
-            if look:
-                return found(store, look_up(store, query, limit, filters, everything=all))
-            return found(store, recall(store, query, limit, filters, everything=all, agent=agent))
+            asks = None if look else agent
+            return found(store, recall(store, query, limit, filters, everything=all, agent=asks))
     except (BusyError, ReadOnlyError) as why:
         with access.read() as store:
             store.notices.add(f"searched as it stands: {why}")
@@ -146,14 +145,23 @@ def recall(
     filters: Filters = _NO_FILTERS,
     *,
     everything: bool = False,
-    agent: str = "",
+    agent: str | None = "",
 ) -> Findings:
-    """Search as `look_up` does, and record what was found and what an agent missed. `agent` names who asks.
+    """Search with what is new, and record what was found and missed. `agent` names who asks; None: an owner looks.
 
-    Each hit that matches at least half as well as the best counts as an access; an agent's query that nothing answers
-    becomes its open question; the keywords of a pointer count as a use of that pointer.
+    Pending notes become crystals first. Nobody uses what an owner finds, so nothing is recorded. Else each hit that
+    matches at least half as well as the best counts as an access; an agent's query that nothing answers becomes its
+    open question; the keywords of a pointer count as a use of that pointer.
     """
-    findings, now = look_up(store, query, limit, filters, everything=everything), utc_now()
+    now, vectors = utc_now(), store.crystals.vectors
+    absorb_notes(store, now)
+    if (embedder := embedder_of(store)) is not None:
+        # Of a large ingestion, or a lost index, the newest only: the rest is found by its words until then.
+        vectors.settle()
+        vectors.embed_pending(embedder, _NEWEST if vectors.waiting()[0] > BATCH else BATCH)
+    findings = search(store, query, limit, filters, everything=everything)
+    if agent is None:
+        return findings
     keywords = " ".join(query.split()).strip("`")
     store.lineage.use_pointer(keywords)
     if findings.good:
@@ -162,23 +170,6 @@ def recall(
     elif agent and filters == _NO_FILTERS and (gap := gap_of_search(store.config.redaction.of(keywords))) is not None:
         Questions(store.connection).raise_(gap, Cause.MISS, now)
     return findings
-
-
-def look_up(
-    store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS, *, everything: bool = False
-) -> Findings:
-    """Search for the owner who looks through a window: nobody used what it finds, so nothing is recorded.
-
-    Pending notes become crystals first.
-    """
-    absorb_notes(store, utc_now())
-    embedder = embedder_of(store)
-    if embedder is not None:
-        # Of a large ingestion, or a lost index, the newest only: the rest is found by its words until then.
-        store.crystals.vectors.settle()
-        is_much = store.crystals.vectors.waiting()[0] > BATCH
-        store.crystals.vectors.embed_pending(embedder, _NEWEST if is_much else BATCH)
-    return search(store, query, limit, filters, everything=everything)
 
 
 def search(
@@ -271,16 +262,7 @@ def memory_bootstrap(
             leave_receipt(access.workspace, ready, budget_for(window), now, receipt, agent=agent_called(agent))
         except DreamdError as error:  # the agent gets its memory all the same
             access.notices.append(f"that this was given is not noted: {error}")
-    return BootstrapReply(
-        ready.text,
-        ready.memory,
-        ready.notes,
-        ready.left_out,
-        ready.truncated,
-        ready.more,
-        ready.everywhere,
-        ready.attention,
-    )
+    return BootstrapReply(ready.text, *ready[:7])
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.text import mood_text
 from daemon.ingest.feelings import feel
-from daemon.workspace.redaction import shown_of
 from daemon.workspace.stores import utc_now
 from state.signals.curiosity import Cause, Gap
 from state.signals.hormones import Feeling, Hormones, mood, resting
@@ -71,7 +70,7 @@ def current_mood(
         feelings = Feelings(store.connection, store.config.baselines)
         if not hours:
             return _mood_of(feelings, now)
-        shown = shown_of(store.crystals, store.config.redaction)
+        shown = store.shown
         events, count = feelings.events(now - span, now, MOST_EVENTS)
         return replace(
             _mood_of(feelings, now),
@@ -104,7 +103,7 @@ def gaps(
     """Return the open questions: what was asked and is not answered yet; the most often or the latest asked first."""
     with access.read() as store:
         found = sorted(Questions(store.connection).all(cause), key=attrgetter(sort, "question"), reverse=True)
-        shown = shown_of(store.crystals, store.config.redaction)
+        shown = store.shown
         return GapTable(tuple(replace(one, question=shown(one.question)) for one in found[:limit]), len(found))
 
 
@@ -121,7 +120,7 @@ def skills(access: WorkspaceAccess, limit: Limit = 50) -> SkillTable:
     """Return the emerging skills: tasks that came back in different sessions."""
     with access.read() as store:
         known = Skills(store.connection, store.crystals.vectors)
-        shown = shown_of(store.crystals, store.config.redaction)
+        shown = store.shown
         found = tuple(replace(one, pattern=shown(one.pattern)) for one in known.listed(limit))
         return SkillTable(found, known.count())
 
@@ -152,7 +151,7 @@ class ForgottenTable:
 def forgotten(access: WorkspaceAccess, limit: Limit = 50) -> ForgottenTable:
     """Return what stays forgotten, without its words; and the lines that the owner deleted."""
     with access.read() as store:
-        shown, found = shown_of(store.crystals, store.config.redaction), forgotten_list(store.connection)
+        shown, found = store.shown, forgotten_list(store.connection)
         lines, line_count = store.lineage.deleted_lines(limit)
         return ForgottenTable(
             forgotten=tuple(found[:limit]),

@@ -13,7 +13,8 @@ import pytest
 
 from daemon.api.operations.crystals import Superseded
 from daemon.api.operations.signals import Mood
-from daemon.api.text import duration, mood_text, superseded_text
+from daemon.api.shapes import duration
+from daemon.api.text import mood_text, superseded_text
 from daemon.cli import ASKING, COMMANDS, main, perform
 from daemon.cli.terminal import show
 from daemon.observability.failures import failure

@@ -17,7 +17,7 @@ from daemon.config.settings import load
 from daemon.pages.generic import page_of
 from daemon.pages.templates import environment, mark
 from daemon.pages.views import PAGES
-from daemon.pages.window import MOST_WORKSPACES, static_address, static_files
+from daemon.pages.window import MOST_WORKSPACES, Place, static_address, static_files
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.status import Problem
 from state.codec import encode
@@ -42,7 +42,8 @@ EMPTY = {
     "search?speaker=Bo": "Fewer filters",
     "sessions": "No session was ever opened.",
     "forget": "Nothing was forgotten.",
-    "settings": "Every value is the default.",
+    "settings": "All that can be asked",
+    "acts": "A row for each thing that you do here",
     "gaps": "A search that finds nothing good leaves a question here",
     "skills": "A task that is asked for in several sessions",
     "mood": "Errors and thanks in transcripts raise the levels",
@@ -73,7 +74,9 @@ FULL = {
     f"crystal?id={OLD.id}": ["superseded", NEW.text, "No, this crystal holds now", "Both hold"],
     "sessions": ["bounded", "2 of 2", "100 %, approaching"],
     "session?session_id=mind": ["2 memories of 2", "★ 0.90", "to the archive: capacity_exceeded", "What left"],
-    "settings": ["limits.usd_per_day", "the same", "All that can be asked"],
+    "settings": ["Configuration", "Doctor", "All that can be asked"],
+    "configuration": ["limits.usd_per_day", "config.yaml"],
+    "session_events?session_id=mind": ["capacity_exceeded", "enter"],
     "gaps": [*QUESTIONS, "miss"],
     "gaps?cause=miss": ["Who approves refunds?"],
     "crystals?since=2001-01-01T00:00:00Z": [CAT.text, "Only from this time on"],
@@ -139,11 +142,13 @@ def test_a_page_shows_what_there_is(browser: Browser, full: Asking, path: str, s
         ("now", ["dream_status", "mood"]),
         ("memory", ["lines"]),
         ("review", ["changes"]),
-        ("dreams", ["dreams", "acts"]),
+        ("dreams", ["dreams"]),
+        ("acts", ["acts"]),
         ("search", ["crystals"]),
         ("sessions", ["session_list"]),
         ("forget", ["forgotten"]),
-        ("settings", ["configuration"]),
+        ("settings", []),
+        ("configuration", ["configuration"]),
         ("gaps", ["gaps"]),
         ("skills", ["skills"]),
     ],
@@ -294,7 +299,7 @@ def test_a_session_of_any_name_can_be_opened(browser: Browser, name: str, ask: A
     assert "it is kept" not in text_of(browser.get(f"/w/{name}/search?query=kept"))
 
 
-def test_settings_say_what_is_in_force_and_who_set_it_and_no_secret(
+def test_the_configuration_says_what_is_in_force_and_who_set_it_and_no_secret(
     served: Running, browser: Browser, name: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "<b>mine.yaml"
@@ -302,23 +307,22 @@ def test_settings_say_what_is_in_force_and_who_set_it_and_no_secret(
     before = served.house.config
     served.house.config = load(file, {"HOME": "/nonexistent", "DREAMD_DREAM__MODE": "propose"})
     try:
-        page, replies = browser.get(f"/w/{name}/settings"), browser.get(f"/w/{name}/settings.json")
+        page, replies = browser.get(f"/w/{name}/configuration"), browser.get(f"/w/{name}/configuration.json")
     finally:
         served.house.config = before
     text = text_of(page)
-    yours = text[text.index("What you have set") : text.index("Everything")]
-    assert 'dream.mode "propose" "auto" DREAMD_DREAM__MODE auto: by the rules of approve; propose' in yours
-    assert "<b>mine.yaml" in yours
-    assert "limits.usd_per_day 5.0 the same default" in text
+    assert 'dream.mode "propose" "auto" DREAMD_DREAM__MODE auto: by the rules of approve; propose' in text
+    assert "<b>mine.yaml" in text
+    assert "limits.usd_per_day 5.0 5.0 default" in text
     assert b"hunter2" not in page.body + replies.body
 
 
 @pytest.mark.parametrize("deed", ["dream", "restore 7", "forget", "doctor"])
 def test_what_mends_a_problem_is_an_act_of_a_page(deed: str) -> None:
-    template = environment().from_string("{{ ui.problem({'root': '/w/a/', 'csrf': 'c'}, problem) }}")
-    made = template.render(problem=Problem("it is broken", "mend it", deed))
+    template = environment().from_string("{{ ui.problem(place, problem) }}")
+    made = template.render(place=Place("a", csrf="c"), problem=Problem("it is broken", "mend it", deed))
     page, name = made.partition('action="/w/a/')[2].partition('"')[0].split("/")
-    act = PAGES[page].act(name)
+    act = (PAGES.get(page) or page_of(page)).act(name)  # type: ignore[union-attr]
     assert act is not None
     act.form.model_validate({"version": 7} if deed.startswith("restore") else {})
     assert ('name="version" value="7"' in made) is deed.startswith("restore")

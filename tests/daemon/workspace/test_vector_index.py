@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from daemon.api.operations.search import look_up
+from daemon.api.operations.search import recall
 from daemon.config.settings import Config
 from daemon.dream.consolidation import consolidate
 from daemon.service.keeper import Keeper
@@ -209,7 +209,7 @@ def test_a_daemon_that_lost_its_index_answers_by_words_and_makes_it_anew_in_the_
         keeper.acquire()
         keeper.changed = False
         with keeper.store() as store:
-            found = look_up(store, "House 77")
+            found = recall(store, "House 77", agent=None)
             assert found.hits[0].crystal.text == "House 77 was repaired"
             assert found.arms == ("lexical",)
         assert keeper.changed  # so that a pass is due
@@ -219,7 +219,7 @@ def test_a_daemon_that_lost_its_index_answers_by_words_and_makes_it_anew_in_the_
             assert index is not None
             assert index.count() == 900
         with keeper.store() as store:
-            assert look_up(store, "House 77").arms == ("lexical", "dense")
+            assert recall(store, "House 77", agent=None).arms == ("lexical", "dense")
     finally:
         keeper.release()
     assert failures == []
