@@ -47,7 +47,7 @@ class WorkspaceAccess(Protocol):
         """Return messages for a person about this call, complete once it has ended."""
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
-        """Return the operation's reply, wherever it is done; here, if nothing else is said. Raise what it raises."""
+        """Return the operation's reply, by default after running it here. Raise what the operation raises."""
         return operation.answer(self, request)
 
     def read(self) -> "AbstractContextManager[Store]":
@@ -70,18 +70,18 @@ class WorkspaceAccess(Protocol):
         """Dream now and report each step. Raise as `dream_now`, and BusyError while another dream runs."""
 
     def dream_soon(self, reason: Reason) -> bool:  # noqa: ARG002 - the same for every reason
-        """Queue a dream without waiting for it. Return False without a daemon, which would dream it."""
+        """Queue a dream for the daemon without waiting; return False if there is no daemon."""
         return False
 
     def service(self) -> "ServiceStatus | None":
-        """Return what the daemon adds to the status; None without a daemon."""
+        """Return the daemon's part of the status; None without a daemon."""
         return None
 
     def report(self, step: Step) -> None:
         """Tell the caller about a finished step."""
 
     def mark_changed(self) -> None:
-        """Tell the daemon that something was added to the scratch log; without one the next owner finds it there."""
+        """Tell the daemon about an addition to the scratch log; without a daemon the next owner finds it there."""
         return
 
 
@@ -89,9 +89,9 @@ class WorkspaceAccess(Protocol):
 class LocalAccess(WorkspaceAccess):
     """Access without a daemon; a context manager. `command` is the name written into the lock.
 
-    `notices` is complete at the end of the context, and `on_notice` is told each then. `embedding` may be reused over
-    several calls. `beside`: an access of this process that holds the lock because it dreams; short changes work under
-    its lock, nothing else does. `stays`: this process goes on after the call.
+    `notices` is complete after the context, which passes each to `on_notice`. `embedding` may be shared by several
+    calls. `beside`: this process's access that dreams now and holds the lock, under which only reads and short
+    changes work. `stays`: this process goes on after the call.
     """
 
     workspace: Workspace = field()

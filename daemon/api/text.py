@@ -66,7 +66,7 @@ def mood_text(levels: "Mood") -> str:
 
 
 def superseded_text(reply: "Superseded") -> str:
-    """Say which of the two holds."""
+    """Say which of the two memories holds now."""
     older = f"{'holds again' if reply.undone else 'superseded'}: {one_row(reply.older)}"
     return f"{older}\nholds: {one_row(reply.newer)}"
 
@@ -392,7 +392,7 @@ def _how(dream: "Dream") -> str:
 
 
 def status_text(value: "Status") -> str:
-    """Show how a workspace is, a row for each thing."""
+    """Show the status of a workspace, a row for each fact."""
     pending, spending, service, waiting = value.pending, value.spending, value.service, value.changes.waiting
     notes = f"{pending.notes:,}+ notes" if pending.more else counted(pending.notes, "note")
     oldest = f", the oldest for {duration(pending.oldest_seconds)}" if pending.notes else ""

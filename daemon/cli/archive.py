@@ -89,11 +89,11 @@ def _target(output: str | None, root: Path) -> Path:
 
 
 def _move(made: Path, target: Path) -> None:
-    """Give the archive its name, maybe on another disk: whole, and open to its owner alone, from the first moment."""
+    """Move the archive, perhaps to another disk, so that it appears complete and readable by its owner only."""
     beside = target.with_name(f".dreamd-export-{os.getpid()}-{os.urandom(4).hex()}")
     disk = Disk(target.parent, state=made.parent)
     try:
-        disk.rename_new(made, beside)  # a file that is there may be open to others, and gives its rights on
+        disk.rename_new(made, beside)  # a new name: an existing file would pass on its permissions
         disk.rename(beside, target)
     finally:
         beside.unlink(missing_ok=True)

@@ -93,7 +93,7 @@ class Done:
 
 
 def _listing(found: object, columns: str, rows: Sequence[Sequence[object]], none: str) -> Done:
-    """Lay out rows under columns, which have commas between them; say `none` if there is no row."""
+    """Return a table of the rows, or the remark `none` if there is no row; `columns` have commas in between."""
     return Done(found, table(columns, rows)) if rows else Done(found, beside=none)
 
 

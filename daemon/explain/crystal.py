@@ -50,7 +50,7 @@ class Evidence:
 
 
 def evidence_by_id(store: Store, ids: Iterable[str], most: int | None = None) -> dict[str, Evidence]:
-    """Return the crystals with these ids as evidence, without their places; of each text `most` characters."""
+    """Return the crystals with these ids as evidence, without their sources; `most` limits each text."""
     wanted, shown = list(dict.fromkeys(ids)), store.shown
     known = {one.id: _evidence(shown, one, most) for one in store.crystals.get(wanted)}
     return {one: known.get(one, Evidence(one)) for one in wanted}
@@ -70,7 +70,7 @@ def _evidence(shown: Callable[[str], str], crystal: Crystal, most: int | None) -
 
 
 def evidence_of(store: Store, ids: Iterable[str]) -> tuple[Evidence, ...]:
-    """Return the crystals with these ids, then those they were derived from: where said, and what holds now."""
+    """Return the crystals with these ids, then those they were derived from, with sources and current values."""
     found, wanted = dict[str, Evidence](), list(ids)
     for _ in range(_GENERATIONS):
         brief = evidence_by_id(store, wanted)
@@ -80,7 +80,7 @@ def evidence_of(store: Store, ids: Iterable[str]) -> tuple[Evidence, ...]:
 
 
 def _placed(store: Store, evidence: Evidence) -> Evidence:
-    """Add where it was said, and what supersedes it."""
+    """Add the sources of a crystal, and the current value that supersedes it."""
     crystals = store.crystals
     places = (
         str(one.source) if one.source else f"session {one.session}" if one.session else ""
@@ -176,7 +176,7 @@ class _Lists:
 
 
 def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
-    """Return all about the crystal whose id begins so. Raise NotFoundError, and UsageError if several do."""
+    """Return everything about the crystal whose id begins with `id_`. Raise as `_whole`."""
     listing, shown, lists = CrystalList(store.connection), store.shown, _Lists(store)
     crystal = _whole(store.crystals, listing, id_)
     row = listing.rows([crystal.id], now)[crystal.id]
@@ -232,7 +232,7 @@ def _whole(crystals: Crystals, listing: CrystalList, id_: str) -> Crystal:
 
 
 def _values(key: int, survivor: int, lists: _Lists) -> tuple[bool, tuple[OtherValue, ...], tuple[OtherValue, ...]]:
-    """Return whether another value holds now, what supersedes the crystal, and what it supersedes."""
+    """Return whether the crystal is superseded, the values that supersede it, and those that it supersedes."""
     known = Supersessions(lists.store.crystals)
     values, mine = known.among({key, survivor}), {key, survivor}
     by, over = list[OtherValue](), list[OtherValue]()

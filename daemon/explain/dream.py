@@ -198,7 +198,7 @@ def unified_diff(before: str, after: str, old: str, new: str) -> str:
 
 
 def _diff(shown: Callable[[str], str], record: Dream, number: int | None) -> str:
-    """Return what the dream changed. What the owner wrote by hand nobody has redacted before."""
+    """Return the diff of the dream, redacted, as text that the owner wrote by hand is not redacted on disk."""
     old = f"version {record.number - 1}" if record.number > 1 else "before dreamd"
     return shown(unified_diff(record.before, record.after, old, f"version {number}"))
 

@@ -89,10 +89,10 @@ def _lock(path: Path, held: ExitStack) -> None:
 
 
 def open_port(host: str, port: int, token: str, section: str = "http", zero: str = "none") -> Listener:
-    """Listen at this TCP address; port 0: any that is free.
+    """Listen at this TCP address; port 0 means any free one.
 
-    Errors name the keys of the configuration's section that it comes from, and what their 0 means (`zero`). Raise
-    BusyError when another program has it, ConfigError when this machine cannot listen there.
+    Errors name the keys of this configuration `section`, and what port 0 means there (`zero`). Raise BusyError if
+    another program has the port, and ConfigError if this machine cannot listen there.
     """
     policy = port_policy(token)
     try:
