@@ -23,7 +23,7 @@ from daemon.api.operations.notes import NoteTaken
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
 from daemon.fleet.arrivals import require_room, require_size
-from daemon.fleet.disclosure import told, told_advice, told_value, unknown
+from daemon.fleet.disclosure import advice_for_tenant, error_for_tenant, unknown, value_for_tenant
 from daemon.fleet.held import Held
 from daemon.observability import logs
 from daemon.service.keeper import DaemonAccess
@@ -155,12 +155,12 @@ class TenantAccess:
         except Exception as error:
             if self.is_forwarded and isinstance(error, NotKeptError):
                 raise NotKeptError("this is done elsewhere", "try again") from None
-            shown = told(error, self.place)
+            shown = error_for_tenant(error, self.place)
             if shown is error:
                 raise
             raise shown from error
         finally:
-            self.notices[:] = filter(None, [told_advice(one, self.place) for one in self.notices])
+            self.notices[:] = filter(None, [advice_for_tenant(one, self.place) for one in self.notices])
         if isinstance(reply, Status):
             own = reply.spending  # hide what others spent on the same machine
             spending = replace(
@@ -172,7 +172,7 @@ class TenantAccess:
             )
             upcoming = BY_FLEET if reply.next_dream == NO_DAEMON else reply.next_dream
             reply = replace(reply, workspace=self.place.name, next_dream=upcoming, holder=None, spending=spending)
-        return told_value(reply, self.place) if operation.name in _NAMING else reply  # type: ignore[no-any-return]
+        return value_for_tenant(reply, self.place) if operation.name in _NAMING else reply  # type: ignore[no-any-return]
 
     def _done(self, operation: "AnyOperation", request: "Request") -> object:
         if operation.name == _NOTE:
