@@ -222,7 +222,7 @@ class FleetProcess:
         return Condition(len(self.desk.all()), self.work.dreaming, self._store_problem)
 
     def _look(self) -> None:
-        self.desk.look(self.config.fleet.idle_seconds)
+        self.desk.tidy(self.config.fleet.idle_seconds)
         if minutes := self.config.embeddings.idle_minutes:
             self._embedding.rest(minutes * 60)
 
