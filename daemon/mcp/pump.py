@@ -66,7 +66,7 @@ class Pump:
         self._daemon: Server | None = None
         self._alone: Server | None = None
         self._open: set[str] = set()
-        self._places = threading.Semaphore(_MOST_AT_ONCE)
+        self._slots = threading.Semaphore(_MOST_AT_ONCE)
         # From the handshake: the agent's name, and the version of its protocol.
         self._agent = self._protocol = ""
         self._look_at = self._wait_until = 0.0
@@ -81,7 +81,7 @@ class Pump:
             if method == "notifications/cancelled":
                 self._open.discard(_key((params or {}).get("requestId")))
             elif type(message.get("id")) in (int, str):
-                self._places.acquire()
+                self._slots.acquire()
                 self._open.add(_key(message["id"]))
                 threading.Thread(target=self._answer, args=(message, line.rstrip(b"\r\n")), daemon=True).start()
         deadline = time.monotonic() + (_ENDING_SECONDS if self._alone is None else _ENDING_ALONE_SECONDS)
@@ -96,7 +96,7 @@ class Pump:
         except Exception as defect:  # noqa: BLE001 - the agent must not be left waiting
             error = DreamdError(f"a defect in dreamd ({type(defect).__name__})", "please report it")
         finally:
-            self._places.release()
+            self._slots.release()
         if error is not None:
             self._refuse(message, error)
 
@@ -106,7 +106,7 @@ class Pump:
             return _TOO_LARGE
         error: DreamdError = _LOST
         for _ in range(_TRIES):
-            server = self._served()
+            server = self._server()
             try:
                 if self._is_answered(server, message, line):
                     return None
@@ -115,7 +115,7 @@ class Pump:
                 error = _LOST
             except (BusyError, NotFoundError) as gone:
                 error = gone
-            self._leave(server)
+            self._drop_daemon(server)
             if server is self._alone or (error is _LOST and message["method"] == "tools/call"):
                 break
         return error
@@ -157,17 +157,17 @@ class Pump:
 
     # ------------------------------------------------------------ the server
 
-    def _served(self) -> Server:
+    def _server(self) -> Server:
         """Return the server to use: the daemon if it is known or found now, else this process's own."""
         with self._turn:
             if self._daemon is not None and self._is_daemon_stopped():
                 self._daemon, self._wait_until = None, 0.0
             is_to_look = self._alone is None or (len(self._open) <= 1 and time.monotonic() >= self._look_at)
             if self._daemon is None and is_to_look:
-                self._daemon = self._found()
+                self._daemon = self._find_daemon()
                 while self._daemon is None and time.monotonic() < self._wait_until:
                     time.sleep(0.1)
-                    self._daemon = self._found()
+                    self._daemon = self._find_daemon()
                 self._look_at = time.monotonic() + _LOOK_SECONDS
             if self._daemon is not None:
                 return self._daemon
@@ -180,7 +180,7 @@ class Pump:
         except (OSError, DreamdError):
             return False
 
-    def _found(self) -> Server | None:
+    def _find_daemon(self) -> Server | None:
         """Return the daemon if it keeps the workspace or takes it up now; else None."""
         if not self._with_daemon or self._is_daemon_stopped():
             return None
@@ -197,7 +197,7 @@ class Pump:
             return None  # the server of this process reports it at each call
         return lambda headers, body: client.lines(f"/mcp/{name_of(root)}", headers, body)
 
-    def _leave(self, server: Server) -> None:
+    def _drop_daemon(self, server: Server) -> None:
         with self._turn:
             if server is self._daemon:
                 self._daemon, self._wait_until = None, time.monotonic() + _RESTART_SECONDS
