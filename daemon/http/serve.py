@@ -64,10 +64,10 @@ async def serve(
 
 def server(app: ASGIApp, workers: Workers) -> "Server":
     """Return a server for this application that ends once `workers.stopping` is set."""
-    limits, here = workers.limits, dict[Connection, None]()
+    limits, connections = workers.limits, dict[Connection, None]()
     config = uvicorn.Config(
         app,
-        http=cast("Any", partial(Connection, limits=limits, here=here)),
+        http=cast("Any", partial(Connection, limits=limits, connections=connections)),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -117,14 +117,14 @@ class Server(uvicorn.Server):
 class Connection(H11Protocol):
     """A connection with time limits; at the Unix socket it must be this user's or root's, according to the kernel.
 
-    `here`: all connections of its listener, oldest first.
+    `connections`: all connections of its listener, oldest first.
     """
 
-    def __init__(self, *args: Any, limits: Limits, here: "dict[Connection, None]", **options: Any) -> None:  # noqa: ANN401 - uvicorn's
+    def __init__(self, *args: Any, limits: Limits, connections: "dict[Connection, None]", **options: Any) -> None:  # noqa: ANN401 - uvicorn's
         super().__init__(*args, **options)
-        self._limits, self._here = limits, here
-        self._late: asyncio.TimerHandle | None = None
-        self._late_for: object = None
+        self._limits, self._connections = limits, connections
+        self._timer: asyncio.TimerHandle | None = None
+        self._timed_state: object = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Abort another user's connection; start the time limit; close the oldest if too many wait."""
@@ -135,44 +135,44 @@ class Connection(H11Protocol):
             transport.abort()
             return
         self.app_state = {**self.app_state, PEER: peer}
-        self._here[self] = None
-        self._watch()
-        waiting = [one for one in self._here if one.waits and not one.transport.is_closing()]
+        self._connections[self] = None
+        self._set_timer()
+        waiting = [one for one in self._connections if one.is_waiting and not one.transport.is_closing()]
         if self.client and len(waiting) > self._limits.waiting:
             waiting[0].transport.close()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._watch()
+        self._set_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._here.pop(self, None)
-        self._relax()
+        self._connections.pop(self, None)
+        self._stop_timer()
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
         """Close when idle, or when only part of a request has arrived, which no route works on yet."""
-        if self.waits:
+        if self.is_waiting:
             self.transport.close()
         else:
             super().shutdown()
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """Return whether it waits for a request, or for the rest of one."""
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
 
-    def _watch(self) -> None:
+    def _set_timer(self) -> None:
         """Start or stop the time limit: one for an incomplete head, another one for its body."""
-        state = self.conn.their_state if self.waits else None
-        if self._late is not None and state is self._late_for:
+        state = self.conn.their_state if self.is_waiting else None
+        if self._timer is not None and state is self._timed_state:
             return
-        self._relax()
+        self._stop_timer()
         if state is not None:
             seconds = self._limits.head_seconds if state is h11.IDLE else self._limits.body_seconds
-            self._late, self._late_for = self.loop.call_later(seconds, self.transport.close), state
+            self._timer, self._timed_state = self.loop.call_later(seconds, self.transport.close), state
 
-    def _relax(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
