@@ -80,7 +80,7 @@ def own_answers(process: "FleetProcess", policy: "AccessPolicy", workers: "Worke
             return await answered(request, partial(_list_workspaces, after=after))
         require_json(request)
         return await answered(
-            request, partial(_make_workspace, name=from_json(NewWorkspace, await request.body()).name)
+            request, partial(_add_workspace, name=from_json(NewWorkspace, await request.body()).name)
         )
 
     async def removed(request: Request) -> Response:
@@ -121,7 +121,7 @@ def _list_workspaces(process: "FleetProcess", token: Token, *, after: str) -> di
     return {"workspaces": rows, "after": page[-1].place.name if len(found) > len(page) else None}
 
 
-def _make_workspace(process: "FleetProcess", token: Token, *, name: str) -> dict[str, Any]:
+def _add_workspace(process: "FleetProcess", token: Token, *, name: str) -> dict[str, Any]:
     require(token, Right.MANAGE, "make workspaces")
     if not token.reaches(name):
         raise ForbiddenError("this token is for certain workspaces, and this is none of them", "ask for another one")
