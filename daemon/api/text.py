@@ -89,7 +89,7 @@ def search_text(reply: "SearchReply") -> str:
     head += "" if reply.good else " Nothing answers this well; what follows is the nearest."
     head += "" if "dense" in reply.arms else " It was searched by words only."
     found = [_hit_rows(number, hit) for number, hit in enumerate(reply.hits, 1)]
-    found += [_left_rows(one) for one in reply.archived]
+    found += [_archived_rows(one) for one in reply.archived]
     rows, room, left_out = [head], MOST_FOUND, 0
     for place, one in enumerate("\n".join(each) for each in found):
         room -= len(one)
@@ -110,7 +110,7 @@ def how_likely(chance: float) -> str:
     return "likely" if chance >= 0.4 else "possible" if chance >= 0.15 else "unlikely"
 
 
-def _left_rows(one: "Archived") -> Iterator[str]:
+def _archived_rows(one: "Archived") -> Iterator[str]:
     yield from quoted("- ", one.text)
     age = duration(one.age_days * 86_400)
     yield f"   {listed(f'left session {one.session}', f'trust {one.trust}', f'{age} old', f'id {one.id}')}"
@@ -155,14 +155,14 @@ def bootstrap_text(reply: "BootstrapReply") -> str:
 
 def why_text(reply: "WhyReply") -> str:
     """Show the history of each matching line."""
-    return "\n\n".join([ABOUT, *("\n".join(_story(one)) for one in reply.lines)])
+    return "\n\n".join([ABOUT, *("\n".join(_history_rows(one)) for one in reply.lines)])
 
 
-def _story(line: "LineHistory") -> Iterator[str]:
+def _history_rows(line: "LineHistory") -> Iterator[str]:
     yield f"{line.id or '(new)'}  {line.section or 'above the sections'}: {one_row(line.text)}"
     yield f"  {_written(line.writing)}"
     for one in line.evidence[:_MOST_EVIDENCE]:
-        yield from (f"  {row}" for row in _witnessed(one))
+        yield from (f"  {row}" for row in _evidence_rows(one))
     for old in line.replaced[:_MOST_EVIDENCE]:
         yield f"  replaced {old.id} ({old.fate} in version {old.died_in}): {_cut(old.text)}"
     if left_out := len(line.evidence[_MOST_EVIDENCE:]) + len(line.replaced[_MOST_EVIDENCE:]):
@@ -184,7 +184,7 @@ def _written(writing: "WrittenBy | None") -> str:
     return listed(when, dream, writing.operation, by and f"by {by}")
 
 
-def _witnessed(one: "Evidence") -> Iterator[str]:
+def _evidence_rows(one: "Evidence") -> Iterator[str]:
     if one.at is None:
         yield f"rests on crystal {one.id[:12]}, which was forgotten"
         return
@@ -322,7 +322,7 @@ def dream_text(reply: "Dreamt") -> str:
         from daemon.explain.dream import unified_diff
 
         diff = unified_diff(dream.before, dream.after, "as it is", "after this dream")
-        return f"{visible(diff)}\n{_how(dream)}"
+        return f"{visible(diff)}\n{_cost(dream)}"
     rows = [f"version {dream.number}, {len(dream.after):,} characters"]
     if dream.joined:
         rows.append("MEMORY.md was edited meanwhile: the edit is kept, and what the dream changed stands beside it")
@@ -331,7 +331,7 @@ def dream_text(reply: "Dreamt") -> str:
     if outcome.changes:
         waits = "waits" if outcome.changes == 1 else "wait"
         rows.append(f"  {counted(outcome.changes, 'change')} {waits} for you: 'dreamd review'")
-    rows.append(_how(dream))
+    rows.append(_cost(dream))
     if outcome.pending:
         number = f"{outcome.pending:,}+ notes" if outcome.more else counted(outcome.pending, "note")
         why = "left for the next dreams" if dream.waiting else "what came meanwhile"
@@ -378,7 +378,7 @@ def _change_rows(change: "Change", come: Sequence["CurrentLine"], gone: Sequence
             yield f"- {line.section}: {one_row(line.text)} {ends[change.why]}"
 
 
-def _how(dream: "Dream") -> str:
+def _cost(dream: "Dream") -> str:
     usage = dream.usage
     if not usage.calls:
         return f"{dream.author} (without a model), {counted(dream.notes, 'note')}, {dream.seconds:.1f} s"
@@ -402,9 +402,9 @@ def status_text(value: "Status") -> str:
     return facts(
         ("workspace", value.workspace),
         ("MEMORY.md", f"version {value.version}, {value.characters:,} characters"),
-        ("last dream", _dream(value.last_dream, value.at)),
-        ("next dream", _next(value)),
-        ("bootstrap", _given(value.last_bootstrap, value.at)),
+        ("last dream", _last_dream(value.last_dream, value.at)),
+        ("next dream", _next_dream(value)),
+        ("bootstrap", _last_bootstrap(value.last_bootstrap, value.at)),
         ("notes", f"{notes} pending{oldest}"),
         ("crystals", _crystals(value.crystals, value.waiting_embeddings)),
         ("spent today", f"{_spent(*own)}, {counted(spending.calls, 'call')}"),
@@ -425,7 +425,7 @@ def _crystals(stages: Mapping[str, int], waiting: int) -> str:
     return f"{sum(stages.values()):,}" + (f" ({kinds})" if kinds else "") + embeddings
 
 
-def _dream(last: "LastDream | None", now: datetime) -> str:
+def _last_dream(last: "LastDream | None", now: datetime) -> str:
     if last is None:
         return "never ('dreamd dream' folds in what is new)"
     how = f"{ago(last.at, now)}, {last.reason}: {last.outcome}"
@@ -434,7 +434,7 @@ def _dream(last: "LastDream | None", now: datetime) -> str:
     return listed(how, version, last.model, paid, last.detail)
 
 
-def _given(last: "BootstrapReceipt | None", now: datetime) -> str:
+def _last_bootstrap(last: "BootstrapReceipt | None", now: datetime) -> str:
     """Describe the last bootstrap that an agent got."""
     if last is None:
         return "no agent has read it yet ('dreamd init' shows how to connect one)"
@@ -452,7 +452,7 @@ def _given(last: "BootstrapReceipt | None", now: datetime) -> str:
     )
 
 
-def _next(value: "Status") -> str:
+def _next_dream(value: "Status") -> str:
     service = value.service
     if service is None or service.at is None or service.dreaming:
         return value.next_dream
