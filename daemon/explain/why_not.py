@@ -110,7 +110,7 @@ def why_not(store: Store, text: str, session: str = "") -> Answer:
         found = [Reason(Absence.FORGOTTEN, "it was forgotten for good", advice)]
     else:
         life = store.lineage.life(text.strip().upper())
-        asked, order = _Asked(store, normalise(life.text if life else text), receipt), list(Absence)
+        asked, order = _Search(store, normalise(life.text if life else text), receipt), list(Absence)
         shown = (replace(one, text=asked.short(one.text)) for one in asked.reasons(text.strip()))
         found = sorted(shown, key=lambda one: order.index(one.code))
     if is_global(store.workspace.root, os.environ):
@@ -118,7 +118,7 @@ def why_not(store: Store, text: str, session: str = "") -> Answer:
     return Answer(tuple(found[:MOST_REASONS]), len(found[MOST_REASONS:]), receipt)
 
 
-class _Asked:
+class _Search:
     """The normalised text and the bootstrap that are asked about; each method searches one place."""
 
     def __init__(self, store: Store, wanted: str, receipt: BootstrapReceipt | None) -> None:
@@ -133,20 +133,20 @@ class _Asked:
     def reasons(self, text: str) -> Iterator[Reason]:
         """Yield a reason for each match, at least one."""
         if not self.wanted:
-            yield self._unheard()
+            yield self._unknown()
             return
-        standing, notes = list(self._standing()), list(self._notes())
+        standing, notes = list(self._in_memory()), list(self._notes())
         changes = list(self._waiting(Changes(self.store.connection).open()))
-        gone = [] if any(one.code is Absence.GIVEN for one in standing) else list(self._gone())
-        found = [*standing, *notes, *changes, *gone, *self._everywhere()]
+        gone = [] if any(one.code is Absence.GIVEN for one in standing) else list(self._removed_lines())
+        found = [*standing, *notes, *changes, *gone, *self._in_global_workspace()]
         if not standing and not notes:
             crystals = list(self._crystals(text))
             found += crystals
             if crystals and not changes and not gone:
                 found += self._refused()
-        yield from found or (self._unheard(),)
+        yield from found or (self._unknown(),)
 
-    def _standing(self) -> Iterator[Reason]:
+    def _in_memory(self) -> Iterator[Reason]:
         """Yield matches in MEMORY.md as it is now, or as the agent read it."""
         now_text, _ = read_document(self.store.workspace, self.store.connection)
         now, receipt = dict(lines_with(now_text, self.wanted)), self.receipt
@@ -239,7 +239,7 @@ class _Asked:
                 what = f"it is change {one.number}{where}, which waits for the owner since {one.at:%Y-%m-%d}"
                 yield Reason(Absence.APPROVAL, what, f"'dreamd review{option}' shows and decides it", text)
 
-    def _gone(self) -> Iterator[Reason]:
+    def _removed_lines(self) -> Iterator[Reason]:
         """Yield matches among lines that had left when the agent read MEMORY.md."""
         version = self.receipt.version if self.receipt else self.store.lineage.last_version()
         with suppress(NotFoundError):
@@ -302,7 +302,7 @@ class _Asked:
                         advice = "write the line by hand, or note it with its ground"
                         yield Reason(Absence.REFUSED, what, advice, one.operation.text)
 
-    def _everywhere(self) -> Iterator[Reason]:
+    def _in_global_workspace(self) -> Iterator[Reason]:
         """Yield matches in the global workspace; nothing if this is the global workspace."""
         if is_global(self.store.workspace.root, os.environ):
             return
@@ -310,10 +310,10 @@ class _Asked:
             memory, own = global_memory(os.environ)
             if own is not None:
                 with suppress(DreamdError, OSError, sqlite3.Error):
-                    yield from self._waiting_everywhere(own)
+                    yield from self._waiting_globally(own)
             parts = parse(memory[:_LOOKED_AT]).parts
             lines = [(part.name, block.raw) for part in parts for block in part.lines if self.wanted in block.key]
-            given = self._given_everywhere() if lines else ""
+            given = self._global_bootstrap() if lines else ""
             for section, raw in lines:
                 where = f"it stands in the global workspace, in {section.value if section else 'no section'}"
                 if section not in (SectionName.BOND, SectionName.PHENOTYPE):
@@ -327,7 +327,7 @@ class _Asked:
                     advice = "shorten that memory, and run 'dreamd dream --global'"
                     yield Reason(Absence.EVERYWHERE, what, advice, raw)
 
-    def _waiting_everywhere(self, own: Workspace) -> Iterator[Reason]:
+    def _waiting_globally(self, own: Workspace) -> Iterator[Reason]:
         """Yield matches among pending notes and changes of the global workspace, without notes forgotten there."""
         with notes_of(own) as pending:
             notes = [note for note in pending.newest().notes if self.wanted in normalise(note.text)]
@@ -342,22 +342,22 @@ class _Asked:
                 changes = Changes(connection).open()
             yield from self._waiting(changes, " of the global workspace", " --global")
 
-    def _given_everywhere(self) -> str:
+    def _global_bootstrap(self) -> str:
         """Return the global workspace's part of a bootstrap now, for an agent like the last one."""
         one, config = self.receipt, self.store.config
         limits = Reader(characters=one.budget) if one is not None else None
         asked = (self.store.workspace, config.dream.context_window, limits, config.redaction, utc_now())
         return session(*asked).ready.everywhere
 
-    def _unheard(self) -> Reason:
+    def _unknown(self) -> Reason:
         """Return the reason for a text that this workspace does not have."""
-        if (other := self._another()) is None:
+        if (other := self._other_workspace()) is None:
             advice = "'dreamd note' says it; or ask with other words of it"
             return Reason(Absence.UNKNOWN, "nothing here says so", advice)
         what = f"it stands in the memory of {other} alone"
         return Reason(Absence.ELSEWHERE, what, "say it here as well, or everywhere: 'dreamd note --global'")
 
-    def _another(self) -> Path | None:
+    def _other_workspace(self) -> Path | None:
         """Return the first of the user's other workspaces (at most twenty) whose MEMORY.md has the text."""
         not_meant = {self.store.workspace.root, global_root(os.environ)}
         with suppress(DreamdError, OSError):
