@@ -110,15 +110,15 @@ def why_not(store: Store, text: str, session: str = "") -> Answer:
         found = [Reason(Absence.FORGOTTEN, "it was forgotten for good", advice)]
     else:
         life = store.lineage.life(text.strip().upper())
-        asked, order = _Search(store, normalise(life.text if life else text), receipt), list(Absence)
-        shown = (replace(one, text=asked.short(one.text)) for one in asked.reasons(text.strip()))
+        question, order = _Question(store, normalise(life.text if life else text), receipt), list(Absence)
+        shown = (replace(one, text=question.short(one.text)) for one in question.reasons(text.strip()))
         found = sorted(shown, key=lambda one: order.index(one.code))
     if is_global(store.workspace.root, os.environ):
         found = [replace(one, advice=_COMMAND.sub(r"'\1 --global'", one.advice)) for one in found]
     return Answer(tuple(found[:MOST_REASONS]), len(found[MOST_REASONS:]), receipt)
 
 
-class _Search:
+class _Question:
     """The normalised text and the bootstrap that are asked about; each method searches one place."""
 
     def __init__(self, store: Store, wanted: str, receipt: BootstrapReceipt | None) -> None:
