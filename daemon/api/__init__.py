@@ -1,1 +1,1 @@
-"""The operations: all that can be asked of a workspace, and how a call is carried out, by the daemon or here."""
+"""The operations on a workspace, and how a call of one is run, by the daemon or in this process."""

@@ -1,7 +1,7 @@
-"""WorkspaceAccess: what an operation may do with its workspace during one call, in the daemon or without one.
+"""WorkspaceAccess: an operation's access to its workspace during one call, in the daemon or without one.
 
-An operation does not know which it has: `service.keeper.DaemonAccess`, whose stores are open already and
-beside which a dream may run, or `LocalAccess`, which takes the workspace's lock on demand until the call ends.
+An operation does not know which one it has: `service.keeper.DaemonAccess`, whose stores are already open and beside
+which a dream may run, or `LocalAccess`, which takes the workspace's lock on demand until the call ends.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,14 +29,14 @@ ReplyT = TypeVar("ReplyT")
 
 @dataclass(frozen=True, slots=True)
 class LockedWorkspace:
-    """A workspace that is locked while its stores are closed. `check` raises when the lock has been lost."""
+    """A locked workspace whose stores are closed. `check` raises if the lock has been lost."""
 
     check: Callable[[], None]
     embedding: "Embedding"
 
 
 class WorkspaceAccess(Protocol):
-    """One workspace, for the length of one call."""
+    """An operation's access to one workspace during one call."""
 
     @property
     def workspace(self) -> Workspace: ...
@@ -44,44 +44,44 @@ class WorkspaceAccess(Protocol):
     def config(self) -> Config: ...
     @property
     def notices(self) -> list[str]:
-        """Return what a person should know of this call; it is complete when the call has ended."""
+        """Return messages for a person about this call, complete once it has ended."""
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
-        """Return the operation's reply, wherever it is done; here, if nothing else is said. Raise what it raises."""
+        """Return the operation's reply, by default after running it here. Raise what the operation raises."""
         return operation.answer(self, request)
 
     def read(self) -> "AbstractContextManager[Store]":
-        """Open the stores to read only, also while another process owns the workspace."""
+        """Open the stores read-only, even while another process owns the workspace."""
 
     def write(self) -> "AbstractContextManager[Store]":
-        """Open the stores for a short change, also beside a dream. Raise BusyError if another process owns them."""
+        """Open the stores for a short change, even beside a dream. Raise BusyError if another process owns them."""
 
     def exclusive(self, *, wait: bool = False) -> "AbstractContextManager[Store]":
-        """Open the stores for what takes long or makes a version; no dream runs meanwhile.
+        """Open the stores, with no dream beside, for long work or a new version.
 
-        Raise BusyError when another process owns them, or while this one dreams; `wait`: wait for that dream, which
-        may take minutes.
+        Raise BusyError if another process owns them or this one dreams; `wait`: wait for that dream, perhaps for
+        minutes.
         """
 
     def offline(self) -> "AbstractContextManager[LockedWorkspace]":
         """Lock the workspace with all its stores closed. Raise BusyError if another process owns it."""
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
-        """Dream now and report each step. Raise what `dream_now` raises, and BusyError while another dream runs."""
+        """Dream now and report each step. Raise as `dream_now`, and BusyError while another dream runs."""
 
     def dream_soon(self, reason: Reason) -> bool:  # noqa: ARG002 - the same for every reason
-        """Queue a dream without waiting for it. Return False without a daemon, which would dream it."""
+        """Queue a dream for the daemon without waiting; return False if there is no daemon."""
         return False
 
     def service(self) -> "ServiceStatus | None":
-        """Return what the daemon adds to the status; None without a daemon."""
+        """Return the daemon's part of the status; None without a daemon."""
         return None
 
     def report(self, step: Step) -> None:
         """Tell the caller about a finished step."""
 
     def mark_changed(self) -> None:
-        """Tell the daemon that something was added to the scratch log; without one the next owner finds it there."""
+        """Tell the daemon about an addition to the scratch log; without a daemon the next owner finds it there."""
         return
 
 
@@ -89,9 +89,9 @@ class WorkspaceAccess(Protocol):
 class LocalAccess(WorkspaceAccess):
     """Access without a daemon; a context manager. `command` is the name written into the lock.
 
-    `notices` is complete at the end of the context, and `on_notice` is told each then. `embedding` may be reused over
-    several calls. `beside`: an access of this process that holds the lock because it dreams; short changes work under
-    its lock, nothing else does. `stays`: this process goes on after the call.
+    `notices` is complete after the context, which passes each to `on_notice`. `embedding` may be shared by several
+    calls. `beside`: this process's access that dreams now and holds the lock, under which only reads and short
+    changes work. `stays`: this process goes on after the call.
     """
 
     workspace: Workspace = field()
@@ -110,7 +110,7 @@ class LocalAccess(WorkspaceAccess):
 
     @property
     def open_store(self) -> "Store | None":
-        """Return the stores, if this access has them open under its lock."""
+        """Return the stores if this access has opened them under its lock."""
         return self._store
 
     @contextmanager
@@ -129,13 +129,13 @@ class LocalAccess(WorkspaceAccess):
 
     @contextmanager
     def write(self) -> "Iterator[Store]":
-        """Open the stores with the lock, which is kept until the end of the call."""
+        """Lock the workspace until the end of the call, and open the stores."""
         from daemon.workspace.stores import open_locked, open_owned
         from state.stores.disk.lock import acquire
 
         if self._store is None:
             dreaming = self.beside.open_store if self.beside is not None else None
-            if dreaming is not None:  # its lock and its index serve this thread as well
+            if dreaming is not None:  # share the dream's lock and index
                 self._store = self._stack.enter_context(closing(open_owned(dreaming.index, self.config)))
             else:
                 self._lock = self._stack.enter_context(acquire(self.workspace, self.command, self.wait_seconds))
@@ -144,7 +144,7 @@ class LocalAccess(WorkspaceAccess):
         yield self._store
 
     def exclusive(self, *, wait: bool = False) -> "AbstractContextManager[Store]":  # noqa: ARG002 - who dreams here does not queue
-        """Open the stores with the lock. Raise BusyError while this process dreams, even if the caller would wait."""
+        """Open the stores as `write` does. Raise BusyError while this process dreams, even with `wait`."""
         if self.beside is not None:
             raise BusyError(f"{self.workspace.root}: a dream is under way", "wait for it and try again")
         return self.write()
@@ -160,7 +160,7 @@ class LocalAccess(WorkspaceAccess):
             yield LockedWorkspace(lock.check, embedding)
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
-        """Dream in this process; with a model in one of its own, if this process stays."""
+        """Dream in this process, or with a model in a child process if this one stays."""
         with self.write() as store:
             if self.stays and self.config.model.name is not None and self._lock is not None:
                 from daemon.dream.process import dream_beside

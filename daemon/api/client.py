@@ -36,7 +36,7 @@ SILENT = (
     "the daemon does not answer: it is stopped, or overrun",
     "'kill -CONT' lets a stopped one go on, 'systemctl --user restart dreamd' starts it anew",
 )
-# A dream says nothing while a model thinks, which may take model.timeout_seconds and tries.
+# A dream sends nothing while a model thinks, for up to model.timeout_seconds and retries.
 LONG_SECONDS = 3_600.0
 
 
@@ -45,7 +45,7 @@ class NoDaemonError(BusyError):
 
 
 class SandboxedError(NoDaemonError):
-    """Nothing in this process's sandbox may ask the daemon."""
+    """The sandbox of this process forbids connections to the daemon."""
 
 
 class LostError(StorageError):
@@ -54,10 +54,10 @@ class LostError(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The daemon behind a socket. Each call opens a connection, so a restart between two calls is not noticed.
+    """The daemon behind a socket. Each call opens a connection, so restarts between calls go unnoticed.
 
-    `named`: DREAMD_SOCKET leads to it, which lets root call another account's service. Nothing is sent to a listener
-    of another user: every call raises StorageError.
+    `named`: DREAMD_SOCKET names the socket, so root may call another account's service. Otherwise every call to a
+    listener of another user raises StorageError, and nothing is sent.
     """
 
     socket: Path
@@ -65,7 +65,7 @@ class Client:
 
     @classmethod
     def at(cls, environment: Mapping[str, str]) -> Self:
-        """Return the daemon that this environment leads to, whether it runs or not."""
+        """Return the client for this environment's socket, whether a daemon runs or not."""
         return cls(socket_path(environment), bool(environment.get("DREAMD_SOCKET")))
 
     def call(
@@ -81,9 +81,9 @@ class Client:
     ) -> ReplyT:
         """Return the operation's reply for the workspace at this root. `register`: the daemon keeps it from now on.
 
-        `seconds` without a word from the daemon, and it is lost; else as many as the operation may need.
-        Raise what the operation raises; NoDaemonError when no daemon runs, UnknownWorkspaceError when it does not
-        keep this workspace, LostError when it ended meanwhile.
+        `seconds` of silence count as lost; by default as many as the operation may need. Raise what the operation
+        raises, NoDaemonError if no daemon runs, UnknownWorkspaceError if it does not keep this workspace, and
+        LostError if it ended meanwhile.
         """
         headers = _root_header(root) | ({ADOPT_HEADER: "yes"} if register else {})
         connection = _Connection(self, seconds or (LONG_SECONDS if operation.long else ANSWER_SECONDS))
@@ -91,23 +91,23 @@ class Client:
         return reply_over(connection, path, headers, operation, request, on_step, on_notice)
 
     def get(self, path: str, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
-        """Return the JSON at this path. Raise NoDaemonError, the daemon's error; LostError after these seconds."""
+        """Return the JSON at this path. Raise NoDaemonError, the daemon's error, and LostError, also on a timeout."""
         return self._json("GET", path, None, {}, seconds)
 
     def post(
         self, path: str, fields: dict[str, object], root: Path | None = None, seconds: float = ANSWER_SECONDS
     ) -> Any:  # noqa: ANN401
-        """Return the daemon's reply to these fields, of the workspace at this root, if one is named; else as `get`.
+        """Return the daemon's reply to these fields, for the workspace at this root if one is given.
 
-        What is imported for `call` is not needed. Raise UnknownWorkspaceError too.
+        It saves the imports of `call`. Raise as `get`, and UnknownWorkspaceError.
         """
         place = f"/v1/workspaces/{name_of(root)}" if root else ""
         return self._json("POST", f"{place}{path}", fields, _root_header(root) if root else {}, seconds)
 
     def lines(self, path: str, headers: Mapping[str, str], body: bytes) -> Iterator[bytes]:
-        """Yield the lines of the answer to MCP's message. Raise NoDaemonError, and LostError.
+        """Yield the lines of the answer to an MCP message. Raise NoDaemonError and LostError.
 
-        A daemon at work on it sends something every 15 seconds.
+        While it works, the daemon sends something every 15 seconds.
         """
         own = {"Accept": "application/json, text/event-stream", **headers}
         for _, line in _lines(_Connection(self, ANSWER_SECONDS), "POST", path, body, own):
@@ -137,7 +137,7 @@ def reply_over(
     on_step: Callable[[Step], None],
     on_notice: Callable[[str], None],
 ) -> ReplyT:
-    """Return the operation's reply over this connection, which is opened and closed. `workspace`: its path there.
+    """Open the connection, return the operation's reply, and close it. `workspace`: its URL path.
 
     Raise what the operation raises, NoDaemonError, and LostError.
     """
@@ -184,7 +184,7 @@ def _answered(
     fields: dict[str, object] | None,
     headers: Mapping[str, str],
 ) -> Iterator[Any]:
-    """Ask, and give the JSON of each line of the answer. Raise what the daemon refuses."""
+    """Send a request, and yield the JSON of each line of the answer. Raise the daemon's error."""
     for status, line in _lines(connection, method, path, json.dumps(fields).encode(), headers):
         try:
             reply = json.loads(line)
@@ -198,7 +198,7 @@ def _answered(
 def _lines(
     connection: http.client.HTTPConnection, method: str, path: str, body: bytes, headers: Mapping[str, str]
 ) -> Iterator[tuple[int, bytes]]:
-    """Ask, and give the status with each line of the answer. Raise LostError."""
+    """Send a request, and yield the status with each line of the answer. Raise LostError."""
     own = {"Content-Type": "application/json", **headers}
     with closing(connection), _sent(connection, method, path, body, own) as answer:
         try:
@@ -220,7 +220,7 @@ def _sent(
     except (ConnectionRefusedError, FileNotFoundError) as error:
         raise NoDaemonError("no daemon runs", "'dreamd serve' starts one") from error
     except OSError as error:
-        if error.errno == errno.EPERM:  # not the rights of the socket, which are another error
+        if error.errno == errno.EPERM:  # a sandbox: a socket without permission raises EACCES
             raise SandboxedError(
                 "this process may not ask the daemon, as in a sandbox",
                 "ask over MCP (memory_search, working_memory_note), which is outside of it",

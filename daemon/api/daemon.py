@@ -1,4 +1,4 @@
-"""DaemonApi: the daemon as its HTTP application and its MCP endpoint use it; the operations on the daemon itself."""
+"""DaemonApi: the daemon's interface for its HTTP application and MCP endpoint; operations on the daemon itself."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -18,7 +18,7 @@ from state.errors import NotFoundError, UsageError
 if TYPE_CHECKING:
     from daemon.observability.metrics import Metrics
 
-# Where agents find MCP, beside the operations under /v1.
+# The path of MCP, beside the operations under /v1.
 MCP_PATH = "/mcp"
 
 
@@ -60,11 +60,11 @@ class DaemonStatus:
 
 
 class DaemonApi(Protocol):
-    """What the HTTP application and the MCP endpoint need of the daemon. Any thread may call any method."""
+    """The interface of the daemon for its HTTP application and MCP endpoint. Any thread may call any method."""
 
     @property
     def config(self) -> Config:
-        """Return the current configuration; SIGHUP may change it."""
+        """Return the current configuration, which SIGHUP may replace."""
 
     @property
     def metrics(self) -> "Metrics": ...
@@ -76,35 +76,35 @@ class DaemonApi(Protocol):
         """Return the daemon, and the status of every workspace that can be read."""
 
     def register(self, root: Path) -> str:
-        """Keep the workspace at this root from now on, also after a restart, and return its name.
+        """Keep the workspace at this root from now on, even after a restart, and return its name.
 
-        Raise UsageError, and ForeignError for somebody else's workspace.
+        Raise UsageError, and ForeignError for another user's workspace.
         """
 
     def unregister(self, name: str) -> None:
         """Stop keeping this workspace; nothing in it changes. Raise NotFoundError."""
 
     def open(self, name: str, on_step: Callable[[Step], None]) -> AbstractContextManager[WorkspaceAccess]:
-        """Give access to this workspace for one call. Raise UnknownWorkspaceError, NotKeptError."""
+        """Open an access to this workspace for one call. Raise UnknownWorkspaceError and NotKeptError."""
 
     def meant(self, given: str) -> str:
-        """Return the workspace that a path of MCP names; the only one needs none. Raise UsageError, NotFoundError."""
+        """Return the workspace for an MCP path, which may omit the name of the only one; raise as `meant` below."""
 
     def pulse(self, name: str) -> str:
-        """Return a text that differs whenever something about this workspace (empty: about any) may have changed.
+        """Return a text that changes whenever this workspace (empty: any) may have changed.
 
-        It is made of what is in memory, at once. Raise UnknownWorkspaceError.
+        It never blocks, as it uses only memory. Raise UnknownWorkspaceError.
         """
 
     def unready_reason(self) -> str:
-        """Say why the daemon does not serve yet; empty if it does."""
+        """Return why the daemon does not serve yet; empty if it does."""
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonCall:
-    """The daemon, for one call of it by an operation of its own.
+    """The daemon during one call of an operation on itself.
 
-    `link` makes a link that logs a browser in, once and within a minute, and leads there.
+    `link` returns a link to this page that logs a browser in once, within a minute.
     """
 
     api: DaemonApi
@@ -112,9 +112,9 @@ class DaemonCall:
 
 
 def meant(given: str, names: Sequence[str]) -> str:
-    """Return the one of these names that a path of MCP names; the only one needs no name.
+    """Return the workspace that an MCP path gives, if it is among these names; without one the only workspace.
 
-    Raise UsageError, and NotFoundError when none is.
+    Raise UsageError if a name is needed, and NotFoundError if it is unknown.
     """
     if given in names:
         return given

@@ -1,4 +1,4 @@
-"""Dispatch: has an operation carried out, by the daemon when it keeps the workspace, else in this process."""
+"""Dispatch: runs an operation in the daemon if it keeps the workspace, else in this process."""
 
 import os
 import time
@@ -24,7 +24,7 @@ P = ParamSpec("P")
 ReplyT = TypeVar("ReplyT")
 
 KEEPER = "dreamd serve"
-# A daemon that starts has the workspaces' locks before it answers.
+# A starting daemon holds the workspaces' locks before it answers.
 _STARTING_SECONDS = 10.0
 _POLL_SECONDS = 0.1
 
@@ -33,8 +33,8 @@ _POLL_SECONDS = 0.1
 class Caller:
     """A command that calls operations on one workspace.
 
-    `config` and `command` (the name in the lock) are used when the operation runs in this process. `own_config`: the
-    user gave that configuration; when the daemon does a long operation without it, a notice says so.
+    `config` and `command` (the name in the lock) apply if the operation runs in this process. `own_config`: the user
+    gave that configuration, so a notice says if the daemon runs a long operation without it.
     """
 
     workspace: Workspace
@@ -70,11 +70,11 @@ def dispatch(
     *,
     register: bool = False,
 ) -> ReplyT:
-    """Return the daemon's reply, or what `here` returns if no daemon runs or keeps the workspace.
+    """Return the daemon's reply, or the result of `here` if no daemon runs or keeps the workspace.
 
-    `register`: the daemon is to keep the workspace from now on, unless the user ruled that out ('dreamd init
-    --no-daemon'). A daemon that goes away during an operation that only reads is asked once more. Raise what the
-    operation raises, and BusyError when another process has the workspace.
+    `register`: have the daemon keep the workspace from now on, unless the user ruled that out ('dreamd init
+    --no-daemon'). If the daemon dies during a read, try once more. Raise what the operation raises, and BusyError if
+    another process has the workspace.
     """
     deadline, retry = time.monotonic() + _STARTING_SECONDS, operation.reads
     register = register and workspace.root not in excluded(registry_path(os.environ))
@@ -85,9 +85,9 @@ def dispatch(
             try:
                 return client.call(workspace.root, operation, request, on_step, on_notice, register=register)
             except SandboxedError as error:
-                sandboxed = error  # what only reads needs no daemon
+                sandboxed = error  # a read also works here
             except (NoDaemonError, UnknownWorkspaceError, NotKeptError):
-                pass  # a dead daemon's socket, or a workspace that the daemon does not keep, or not now
+                pass  # a dead daemon's socket, or the daemon does not keep the workspace, at least not now
             except (LostError, StoppedError):
                 if not retry:
                     raise

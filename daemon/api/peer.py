@@ -1,7 +1,7 @@
-"""Peer of a connection: which user of this machine is at the other end, and whether a client may send it anything.
+"""Peer of a connection: which user of this machine is at the other end, and whether a client may trust that user.
 
-While the daemon does not run, the folder of its socket may be missing, and another user could create it and listen
-there. So a client asks the kernel who listens before it sends anything.
+While no daemon runs, the folder of its socket may be missing, and another user could create it and listen there. So a
+client asks the kernel who listens before it sends anything.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from state.errors import StorageError
 
-# In the state of a request at a Unix socket: the user at the other end.
+# Key in the state of a request at a Unix socket: the uid at the other end.
 PEER = "dreamd.peer"
 _ROOT = 0
 _WRITABLE_BY_OTHERS = 0o022
@@ -21,7 +21,7 @@ _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid: struct ucred of unix(7)
 
 
 def user_of(connection: socket.socket) -> int | None:
-    """Return the user at the other end, according to the kernel; None for TCP."""
+    """Return the uid at the other end, according to the kernel; None for TCP."""
     if connection.family != socket.AF_UNIX:
         return None
     said = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -29,9 +29,9 @@ def user_of(connection: socket.socket) -> int | None:
 
 
 def user_of_address(client: tuple[str, int], server: tuple[str, int]) -> int | None:
-    """Return the user whose program here is the client of this TCP connection; None if Linux does not say.
+    """Return the uid of the program on this machine that is the client of this TCP connection.
 
-    It does not for a client of another machine or network, nor for one that has closed its end.
+    None if Linux does not know: for a client on another machine or network, or one that has closed its end.
     """
     ends = [(_as_ipv6(host), port) for host, port in (client, server)]
     ports = [f":{port:04X}" for _, port in ends]
@@ -46,22 +46,22 @@ def user_of_address(client: tuple[str, int], server: tuple[str, int]) -> int | N
 
 
 def _end(text: str) -> tuple[IPv6Address, int]:
-    """Write an address and port as /proc/net prints them: words in the machine's byte order, in hexadecimal."""
+    """Parse an address and port from /proc/net, which prints words in the machine's byte order, in hexadecimal."""
     host, _, port = text.partition(":")
     words = struct.unpack(f">{len(host) // 8}I", bytes.fromhex(host))
     return _as_ipv6(str(ip_address(struct.pack(f"={len(words)}I", *words)))), int(port, 16)
 
 
 def _as_ipv6(host: str) -> IPv6Address:
-    """Return an IPv4 address as the IPv6 sockets see it: a client may have either kind."""
+    """Return the address in IPv6 form, as a client may have an IPv6 socket for an IPv4 address."""
     return IPv6Address(f"::ffff:{host}" if "." in host and ":" not in host else host)
 
 
 def require_trusted(connection: socket.socket, path: Path, *, named: bool) -> None:
-    """Require that the listener at this path is root's or this user's; for root also a service that root installed.
+    """Raise StorageError unless the listener at this path is root's or this user's, or a service that root installed.
 
-    Such a service of another account is trusted when `named` (DREAMD_SOCKET leads there) and only root could have
-    created the folder that it listens in. Raise StorageError for any other listener.
+    Root trusts another account's service if `named` (DREAMD_SOCKET names the socket) and only root can have created
+    the folder that it listens in.
     """
     listener, own = user_of(connection), os.geteuid()
     if listener in (_ROOT, own) or (own == _ROOT and named and _was_placed_by_root(path, listener)):
@@ -73,7 +73,7 @@ def require_trusted(connection: socket.socket, path: Path, *, named: bool) -> No
 
 
 def _was_placed_by_root(path: Path, listener: int | None) -> bool:
-    """Tell whether only root can have created this folder."""
+    """Return whether only root can have created the folder of this path."""
     folder = path.parent.resolve()
     status = folder.stat()
     if status.st_uid not in (_ROOT, listener) or status.st_mode & _WRITABLE_BY_OTHERS:

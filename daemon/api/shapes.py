@@ -1,4 +1,4 @@
-"""Shapes of texts for people at a terminal and agents: facts, tables, parts in one row, texts that are quoted."""
+"""Shapes of texts for people at a terminal and agents: lists of facts, tables, single rows, quotations."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -7,13 +7,13 @@ from daemon.observability.printable import visible
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """Say how long ago, in words: "now", "5 min ago", "3 h ago", "12 d ago"."""
+    """Return how long ago: "now", "5 min ago", "3 h ago", "12 d ago"."""
     span = duration((now - moment).total_seconds())
     return "now" if span == "0 s" else f"{span} ago"
 
 
 def duration(seconds: float) -> str:
-    """Write a span in its largest unit that fits: s, min, h, d."""
+    """Return a time span in the largest unit that fits: s, min, h, d."""
     seconds = max(0.0, seconds)
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size or (seconds >= size and unit == "min"):
@@ -22,22 +22,22 @@ def duration(seconds: float) -> str:
 
 
 def one_row(text: object) -> str:
-    """Write a text in one row, with what cannot be seen in it as escapes."""
+    """Return a text in one row, with invisible characters escaped."""
     return " ".join(visible(str(text)).split())
 
 
 def listed(*parts: object) -> str:
-    """Join the parts that there are, in one row."""
+    """Join the non-empty parts in one row."""
     return one_row(", ".join(map(str, filter(None, parts))))
 
 
 def facts(*rows: tuple[str, object]) -> str:
-    """Write a row for each fact, its name before it; without those that are empty."""
+    """Return a row for each non-empty fact, with its name in front."""
     return "\n".join(f"{name:<12} {one_row(fact)}" for name, fact in rows if fact)
 
 
 def table(columns: str, rows: Sequence[Sequence[object]]) -> str:
-    """Lay rows out under columns, which have commas between their names; the last one may be long."""
+    """Align rows under columns, named with commas in between; the last one may be long."""
     every = [columns.split(","), *([_cell(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*every, strict=True)]
     return "\n".join(
@@ -50,7 +50,7 @@ def _cell(value: object) -> str:
 
 
 def quoted(mark: str, text: str) -> Iterator[str]:
-    """Yield the rows of a text behind a mark; the further ones are marked, so that none looks like the next text."""
+    """Yield the rows of a text after a mark; later rows begin with `|`, so that none passes for another text."""
     first, *more = visible(text).split("\n")
     yield f"{mark} {first}"
     yield from (f"   | {row}" for row in more)

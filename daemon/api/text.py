@@ -1,7 +1,7 @@
-"""Text: a reply as people at a terminal and agents read it, one text for both; programs get JSON.
+"""Text: replies as people at a terminal and agents read them; programs get JSON.
 
-What it quotes is memory: of a text in several rows the further ones are marked, so that none can be taken for another
-result, and characters that cannot be seen are escapes.
+Replies quote memory, so continuation rows of a quoted text are marked, lest one passes for another result, and
+invisible characters are escaped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from state.dream import Dream
     from state.stores.history.bootstraps import BootstrapReceipt
 
-# So much of a search fits into one answer, some 8,000 tokens; the first result always does.
+# Characters of a search that fit into one answer, some 8,000 tokens; the first result is always shown.
 MOST_FOUND = 32_000
 _MOST_EVIDENCE, _MOST_QUOTED = 10, 1_000
 _MOST_FORGOTTEN = 160
@@ -43,7 +43,7 @@ _BAR = 20
 
 
 def _cut(text: str) -> str:
-    """Return the beginning of a text that only shows where something comes from, in one row."""
+    """Return at most 1,000 characters of a text in one row, and how many more there are."""
     more = len(text) - _MOST_QUOTED
     return one_row(text) if more <= 0 else f"{one_row(text[:_MOST_QUOTED])}… [{counted(more, 'character')} more]"
 
@@ -52,12 +52,12 @@ def _cut(text: str) -> str:
 
 
 def note_text(reply: "NoteTaken") -> str:
-    """Say that it is kept, and since when."""
+    """Confirm a note, with its time and importance."""
     return f"noted {reply.at:%Y-%m-%dT%H:%M:%SZ}, importance {reply.importance:g}; the next search finds it"
 
 
 def mood_text(levels: "Mood") -> str:
-    """Show the levels and the mood, and what raised them in the hours that were asked for."""
+    """Show the levels, the mood, and the events of the requested hours that raised them."""
     every = zip(("dopamine", "cortisol", "oxytocin"), levels.now.levels, strict=True)
     rows = [f"{name:<9} {level:.2f} {'█' * round(level * _BAR):<{_BAR}}".rstrip() for name, level in every]
     felt = [f"{one.after.at:%Y-%m-%d %H:%M} UTC  {one.event}  {one_row(one.cause)}".rstrip() for one in levels.events]
@@ -66,7 +66,7 @@ def mood_text(levels: "Mood") -> str:
 
 
 def superseded_text(reply: "Superseded") -> str:
-    """Say which of the two holds."""
+    """Say which of the two memories holds now."""
     older = f"{'holds again' if reply.undone else 'superseded'}: {one_row(reply.older)}"
     return f"{older}\nholds: {one_row(reply.newer)}"
 
@@ -75,7 +75,7 @@ def superseded_text(reply: "Superseded") -> str:
 
 
 def search_text(reply: "SearchReply") -> str:
-    """Show what was found, best first, as far as it fits into one answer."""
+    """Show the results, best first, as far as they fit into one answer."""
     verb, those = ("is", "it") if reply.unlikely == 1 else ("are", "them")
     unlikely = (
         f"{reply.unlikely} more {verb} near and unlikely; all: true (--all) shows {those}" if reply.unlikely else ""
@@ -89,7 +89,7 @@ def search_text(reply: "SearchReply") -> str:
     head += "" if reply.good else " Nothing answers this well; what follows is the nearest."
     head += "" if "dense" in reply.arms else " It was searched by words only."
     found = [_hit_rows(number, hit) for number, hit in enumerate(reply.hits, 1)]
-    found += [_left_rows(one) for one in reply.archived]
+    found += [_archived_rows(one) for one in reply.archived]
     rows, room, left_out = [head], MOST_FOUND, 0
     for place, one in enumerate("\n".join(each) for each in found):
         room -= len(one)
@@ -106,11 +106,11 @@ def search_text(reply: "SearchReply") -> str:
 
 
 def how_likely(chance: float) -> str:
-    """Say a chance in [0, 1] in words: about half of the results that are called likely answer."""
+    """Return a chance in [0, 1] in words: about half of the results called likely answer the query."""
     return "likely" if chance >= 0.4 else "possible" if chance >= 0.15 else "unlikely"
 
 
-def _left_rows(one: "Archived") -> Iterator[str]:
+def _archived_rows(one: "Archived") -> Iterator[str]:
     yield from quoted("- ", one.text)
     age = duration(one.age_days * 86_400)
     yield f"   {listed(f'left session {one.session}', f'trust {one.trust}', f'{age} old', f'id {one.id}')}"
@@ -128,7 +128,7 @@ def _hit_rows(number: int, hit: "SearchHit") -> Iterator[str]:
 
 
 def _reasons(signals: "SearchSignals") -> Iterator[str]:
-    """Yield rows that say why a result stands where it does: what added to it, what moved it, what is beside it."""
+    """Yield rows that explain a result's rank: shares of its relevance, boosts, and neighbours in its session."""
     if signals.shares:
         shares = [
             f"{one.name} {one.share:+.2f} ({one.value:.2f} x {one.weight:g})" for one in signals.shares if one.value
@@ -146,7 +146,7 @@ def _reasons(signals: "SearchSignals") -> Iterator[str]:
 
 
 def bootstrap_text(reply: "BootstrapReply") -> str:
-    """Return what an agent reads, under the mark by which it is not learnt again from a transcript."""
+    """Return the bootstrap under the heading that keeps transcripts from teaching it again."""
     return f"{ABOUT}\n\n{reply.text}" if reply.text else "The memory is empty."
 
 
@@ -154,15 +154,15 @@ def bootstrap_text(reply: "BootstrapReply") -> str:
 
 
 def why_text(reply: "WhyReply") -> str:
-    """Tell the stories of the lines that are meant."""
-    return "\n\n".join([ABOUT, *("\n".join(_story(one)) for one in reply.lines)])
+    """Show the history of each matching line."""
+    return "\n\n".join([ABOUT, *("\n".join(_history_rows(one)) for one in reply.lines)])
 
 
-def _story(line: "LineHistory") -> Iterator[str]:
+def _history_rows(line: "LineHistory") -> Iterator[str]:
     yield f"{line.id or '(new)'}  {line.section or 'above the sections'}: {one_row(line.text)}"
     yield f"  {_written(line.writing)}"
     for one in line.evidence[:_MOST_EVIDENCE]:
-        yield from (f"  {row}" for row in _witnessed(one))
+        yield from (f"  {row}" for row in _evidence_rows(one))
     for old in line.replaced[:_MOST_EVIDENCE]:
         yield f"  replaced {old.id} ({old.fate} in version {old.died_in}): {_cut(old.text)}"
     if left_out := len(line.evidence[_MOST_EVIDENCE:]) + len(line.replaced[_MOST_EVIDENCE:]):
@@ -184,7 +184,7 @@ def _written(writing: "WrittenBy | None") -> str:
     return listed(when, dream, writing.operation, by and f"by {by}")
 
 
-def _witnessed(one: "Evidence") -> Iterator[str]:
+def _evidence_rows(one: "Evidence") -> Iterator[str]:
     if one.at is None:
         yield f"rests on crystal {one.id[:12]}, which was forgotten"
         return
@@ -200,7 +200,7 @@ def _witnessed(one: "Evidence") -> Iterator[str]:
 
 
 def why_not_text(answer: "Answer") -> str:
-    """Give the reasons, and what to do about each."""
+    """List the reasons, with advice for each."""
     rows = list[str]()
     if (given := answer.receipt) is not None:
         how = f"{given.how} ({given.agent})" if given.agent else given.how
@@ -216,7 +216,7 @@ def why_not_text(answer: "Answer") -> str:
 
 
 def versions_text(reply: "Versions") -> str:
-    """List them in a table."""
+    """List the versions in a table."""
     if not reply.versions:
         return "no version yet; 'dreamd dream' makes the first"
     rows = [
@@ -234,12 +234,12 @@ def versions_text(reply: "Versions") -> str:
 
 
 def difference_text(reply: "Difference") -> str:
-    """Return the difference."""
+    """Return the diff, or that there is none."""
     return visible(reply.diff) or f"no difference between {reply.old} and {reply.new}"
 
 
 def restored_text(done: "RestoredVersion") -> str:
-    """Say which version it is now, and show what that changed."""
+    """Say which version it is now, and show the diff."""
     from daemon.explain.dream import unified_diff
 
     dream = done.dream
@@ -252,7 +252,7 @@ def restored_text(done: "RestoredVersion") -> str:
 
 
 def review_text(waiting: "ChangesToReview") -> str:
-    """Show what waits: of each change the old and the new lines and what it rests on, and how to decide."""
+    """Show each waiting change with its old and new lines and its evidence, and say how to decide."""
     rows = list[str]()
     for one in waiting.changes:
         rows.append(f"{one.number}  {heading(one)}")
@@ -271,13 +271,13 @@ def review_text(waiting: "ChangesToReview") -> str:
 
 
 def heading(change: "ChangeToReview") -> str:
-    """Say what the change does, where, and until when it waits."""
+    """Return what the change does, its section, and until when it waits."""
     state = "applied" if change.decision == "applied" else f"waits until {change.until:%Y-%m-%d}"
     return f"{change.action} · {change.section} · {state}"
 
 
 def grounds(change: "ChangeToReview") -> Iterator[str]:
-    """Yield a row for each thing that it rests on, and why it waits."""
+    """Yield a row for each piece of the change's evidence, and one that says why it waits."""
     for piece in change.evidence:
         who = f"{piece.trust} ({piece.speaker})" if piece.speaker else piece.trust
         heard = f", heard: {piece.heard}" if piece.heard else ""
@@ -289,7 +289,7 @@ def grounds(change: "ChangeToReview") -> Iterator[str]:
 
 
 def decided_text(done: "ChangesDecided") -> str:
-    """Say what became of the decisions."""
+    """Show the result of each decision."""
     words = {
         f"approved: version {done.version}": done.approved,
         f"undone: version {done.version}": done.undone,
@@ -313,7 +313,7 @@ def _named(numbers: Sequence[int]) -> str:
 
 
 def dream_text(reply: "Dreamt") -> str:
-    """Tell what the dream changed, what was refused, and what it cost."""
+    """Show what the dream changed, what was refused, and what it cost."""
     outcome = reply.outcome
     if outcome is None:
         return "the daemon dreams when it comes to it"
@@ -322,7 +322,7 @@ def dream_text(reply: "Dreamt") -> str:
         from daemon.explain.dream import unified_diff
 
         diff = unified_diff(dream.before, dream.after, "as it is", "after this dream")
-        return f"{visible(diff)}\n{_how(dream)}"
+        return f"{visible(diff)}\n{_cost(dream)}"
     rows = [f"version {dream.number}, {len(dream.after):,} characters"]
     if dream.joined:
         rows.append("MEMORY.md was edited meanwhile: the edit is kept, and what the dream changed stands beside it")
@@ -331,7 +331,7 @@ def dream_text(reply: "Dreamt") -> str:
     if outcome.changes:
         waits = "waits" if outcome.changes == 1 else "wait"
         rows.append(f"  {counted(outcome.changes, 'change')} {waits} for you: 'dreamd review'")
-    rows.append(_how(dream))
+    rows.append(_cost(dream))
     if outcome.pending:
         number = f"{outcome.pending:,}+ notes" if outcome.more else counted(outcome.pending, "note")
         why = "left for the next dreams" if dream.waiting else "what came meanwhile"
@@ -342,7 +342,7 @@ def dream_text(reply: "Dreamt") -> str:
 def change_rows(dream: "Dream") -> Iterator[str]:
     """Yield a row for each line that was added, revised or evicted.
 
-    A line that came and left in the same dream, since there was no room for it, is only counted.
+    A line that came and left in the same dream, for lack of room, is only counted.
     """
     born = {line.id for line in dream.came}
     passing = {line.id for line, _ in dream.left if line.id in born}
@@ -378,7 +378,7 @@ def _change_rows(change: "Change", come: Sequence["CurrentLine"], gone: Sequence
             yield f"- {line.section}: {one_row(line.text)} {ends[change.why]}"
 
 
-def _how(dream: "Dream") -> str:
+def _cost(dream: "Dream") -> str:
     usage = dream.usage
     if not usage.calls:
         return f"{dream.author} (without a model), {counted(dream.notes, 'note')}, {dream.seconds:.1f} s"
@@ -392,7 +392,7 @@ def _how(dream: "Dream") -> str:
 
 
 def status_text(value: "Status") -> str:
-    """Show how a workspace is, a row for each thing."""
+    """Show the status of a workspace, a row for each fact."""
     pending, spending, service, waiting = value.pending, value.spending, value.service, value.changes.waiting
     notes = f"{pending.notes:,}+ notes" if pending.more else counted(pending.notes, "note")
     oldest = f", the oldest for {duration(pending.oldest_seconds)}" if pending.notes else ""
@@ -402,9 +402,9 @@ def status_text(value: "Status") -> str:
     return facts(
         ("workspace", value.workspace),
         ("MEMORY.md", f"version {value.version}, {value.characters:,} characters"),
-        ("last dream", _dream(value.last_dream, value.at)),
-        ("next dream", _next(value)),
-        ("bootstrap", _given(value.last_bootstrap, value.at)),
+        ("last dream", _last_dream(value.last_dream, value.at)),
+        ("next dream", _next_dream(value)),
+        ("bootstrap", _last_bootstrap(value.last_bootstrap, value.at)),
         ("notes", f"{notes} pending{oldest}"),
         ("crystals", _crystals(value.crystals, value.waiting_embeddings)),
         ("spent today", f"{_spent(*own)}, {counted(spending.calls, 'call')}"),
@@ -425,7 +425,7 @@ def _crystals(stages: Mapping[str, int], waiting: int) -> str:
     return f"{sum(stages.values()):,}" + (f" ({kinds})" if kinds else "") + embeddings
 
 
-def _dream(last: "LastDream | None", now: datetime) -> str:
+def _last_dream(last: "LastDream | None", now: datetime) -> str:
     if last is None:
         return "never ('dreamd dream' folds in what is new)"
     how = f"{ago(last.at, now)}, {last.reason}: {last.outcome}"
@@ -434,8 +434,8 @@ def _dream(last: "LastDream | None", now: datetime) -> str:
     return listed(how, version, last.model, paid, last.detail)
 
 
-def _given(last: "BootstrapReceipt | None", now: datetime) -> str:
-    """Say what an agent was last given at session start."""
+def _last_bootstrap(last: "BootstrapReceipt | None", now: datetime) -> str:
+    """Describe the last bootstrap that an agent got."""
     if last is None:
         return "no agent has read it yet ('dreamd init' shows how to connect one)"
     how = f"{ago(last.at, now)}, {last.how}{f' ({last.agent})' if last.agent else ''}: version {last.version}"
@@ -452,7 +452,7 @@ def _given(last: "BootstrapReceipt | None", now: datetime) -> str:
     )
 
 
-def _next(value: "Status") -> str:
+def _next_dream(value: "Status") -> str:
     service = value.service
     if service is None or service.at is None or service.dreaming:
         return value.next_dream
@@ -483,7 +483,7 @@ def daemon_text(overview: "DaemonStatus") -> str:
 
 
 def receipt_text(receipt: "Receipt") -> str:
-    """Say what was forgotten or would be, and what is left of it."""
+    """Show what was (or would be) forgotten, and what is left of it."""
     if receipt.lifted or not receipt.cut:
         return "it may be learnt again" if receipt.lifted else "it was not forgotten; nothing was changed"
     rows = ["an earlier forgetting was interrupted; it is finished with this one"] if receipt.went_on else []
@@ -505,7 +505,7 @@ def receipt_text(receipt: "Receipt") -> str:
 
 
 def findings_text(found: "Findings") -> str:
-    """List what was checked, sound or not."""
+    """List the result of every check."""
     return "\n".join(map(_finding, found.findings))
 
 
@@ -514,7 +514,7 @@ def _finding(one: "Finding") -> str:
 
 
 def repair_text(done: "Repair") -> str:
-    """Say what was broken, what came of it, what is still wrong, and where the originals are."""
+    """Show what was broken and repaired, what is still wrong, and where the originals are."""
     word, verb, rows = *(("broken", "would be done") if done.dry else ("mended", "done")), list[str]()
     for mend in done.mends:
         rows.append(f"{word:<8} {mend.about:<13} {mend.wrong}; {verb}: {mend.deed}")
@@ -527,7 +527,7 @@ def repair_text(done: "Repair") -> str:
 
 
 def configuration_text(shown: "Configuration") -> str:
-    """List the keys, each with its value, its origin, and what it means."""
+    """List the keys, each with its value, origin and meaning."""
     rows = list[str]()
     for one in shown.entries:
         default = "" if one.value == one.default else f" (default {one.default})"

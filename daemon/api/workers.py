@@ -1,8 +1,8 @@
 """Workers: the threads in which the daemon's servers call the synchronous core.
 
-Short calls and long ones (dreams) have separate threads, so that no number of dreams delays a note; and no workspace
-may take all of them, so that one on a hanging disk does not block the others. A call without a thread waits in the
-event loop, where that costs nothing.
+Short and long calls (dreams) have separate threads, so that no number of dreams delays a note. No workspace may take
+all of them, so that one on a hanging disk does not block the others. A call without a thread waits in the event loop,
+where waiting costs nothing.
 """
 
 import asyncio
@@ -20,30 +20,30 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much at once, how large, how long. Threads are counted over both listeners; connections at each."""
+    """Limits of concurrency, size and time. Threads count over both listeners together, connections at each."""
 
     short_threads: int = 40
     long_threads: int = 32
     threads_of_a_workspace: int = 16
-    # Of the workspaces of one owner together, where there are several owners.
+    # For all workspaces of one owner together, if there are several owners.
     threads_of_an_owner: int = 16
     requests: int = 256
     connections: int = 512
-    # Of the port's, those that wait for a request or for the rest of one; beyond that the first one makes room.
+    # Connections at the port that wait for a request or the rest of one; beyond that the oldest is closed.
     waiting: int = 256
     body_bytes: int = 1024 * 1024
-    # A query of the longest text that an operation takes, percent-encoded, is an eighth of a megabyte.
+    # Enough for a query with the longest text that an operation takes, percent-encoded.
     header_bytes: int = 128 * 1024
-    # From the first byte of a request's head to its last, and then of its body: whoever is slower is cut off.
+    # From the first to the last byte of a request's head, and then of its body; slower clients are disconnected.
     head_seconds: float = 10.0
     body_seconds: float = 20.0
     keep_alive_seconds: int = 75
-    # What is being answered when the daemon stops may go on for so long.
+    # For requests under way when the daemon stops.
     grace_seconds: int = 7
 
 
 class Workers:
-    """Made and closed in the event loop that it is used in. `owner_of` a workspace: whose it is; empty: nobody's."""
+    """Thread pools, made, used and closed in one event loop. `owner_of`: returns a workspace's owner, or empty."""
 
     def __init__(self, limits: Limits, owner_of: Callable[[str], str] = lambda _: "") -> None:
         self.limits = limits
@@ -55,9 +55,9 @@ class Workers:
         self._tasks: set[asyncio.Task[object]] = set()
 
     def begin(self, workspace: str, work: Callable[[], Made], *, long: bool) -> "asyncio.Task[Made]":
-        """Do the work in a thread. It is done even if nobody waits for the task any more.
+        """Run the work in a thread, to its end even if nobody waits for the task any more.
 
-        Raise OverloadedError when too much is under way already.
+        Raise OverloadedError if too many calls are under way.
         """
         if len(self._tasks) >= self.limits.requests:
             raise OverloadedError(f"{self.limits.requests} requests are being answered already", "try again")
@@ -67,12 +67,12 @@ class Workers:
         return task
 
     async def run(self, work: Callable[[], Made], workspace: str = "", *, long: bool = False) -> Made:
-        """Return the result of the work, which goes on when the caller is cancelled. Raise what it raises."""
+        """Return the result of the work, which goes on even if the caller is cancelled. Raise what it raises."""
         task = self.begin(workspace, work, long=long)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            task.add_done_callback(_log_failure)  # nobody else will hear of it
+            task.add_done_callback(_log_failure)  # no caller is left to get the error
             raise
 
     async def _run(self, workspace: str, work: Callable[[], Made], *, long: bool) -> Made:
@@ -83,11 +83,11 @@ class Workers:
             return await asyncio.get_running_loop().run_in_executor(self._long if long else self._short, work)
 
     def _share(self, kind: Literal["workspace", "owner"], name: str, most: int, *, long: bool) -> asyncio.Semaphore:
-        """Return what lets so many in at once; it is kept as long as somebody waits for it."""
+        """Return the shared semaphore of this name, which is kept as long as somebody uses it."""
         return self._slots.setdefault((kind, name, long), asyncio.Semaphore(most))
 
     async def close(self) -> None:
-        """Begin nothing more, and do not wait for running work: the daemon ends it, or the process."""
+        """Start nothing more, and do not wait for running work, which ends with the daemon or the process."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

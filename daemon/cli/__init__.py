@@ -1,9 +1,9 @@
 """The command line: `dreamd COMMAND`.
 
-A command is an operation, whose parameters are its arguments (`perform`), or a function with a list of arguments
-(`parsing.command`). Only the one that was asked for is imported, and it imports what is heavy when it runs: `note`
-and `bootstrap` are called at every turn of an agent. argparse rather than typer for the same reason (100 ms). Results
-go to stdout, everything else to stderr.
+A command is either an operation, whose parameters become its arguments (`perform`), or a function with a list of
+arguments (`parsing.command`). Only the requested command is imported, and it imports heavy modules late: agents call
+`note` and `bootstrap` at every turn. For the same reason argparse, not typer (100 ms). Results go to stdout,
+everything else to stderr.
 """
 
 import sys
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from daemon.cli.parsing import Parser
 
-# Where each command is, and what it does.
+# The module and attribute of each command, and its help.
 COMMANDS = {
     "init": ("cli.workspace:init", "create a workspace, take in an existing MEMORY.md, show how to connect an agent"),
     "connect": ("cli.agents:connect", "have agents use the memory: each file is shown first; --check tries it"),
@@ -54,23 +54,23 @@ COMMANDS = {
     "doctor": ("cli.upkeep:doctor", "check everything and say what to do"),
     "completion": ("cli.settings:completion", "a script by which bash, zsh or fish complete commands and options"),
 }
-# These are one operation each.
+# Commands that are one operation each.
 OPERATIONS = tuple(name for name, (place, _) in COMMANDS.items() if place.startswith("api."))
-# Those that only ask: a running daemon is put the question without all that an answer takes here.
+# Commands that only read: a running daemon answers them, so this process skips the imports for an answer of its own.
 ASKING = ("search", "why", "why-not", "history", "diff", "mood")
-_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+_INTERRUPTED = 130  # 128 + SIGINT, as in shells
 _BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status.
 
-    0 done, 1 failed, 2 usage, 3 nothing to do, 4 rejected by a guard, 5 busy. Whatever goes wrong is one line on
-    stderr, and with `--json` also an object on stdout; DREAMD_DEBUG=1 shows where.
+    0 done, 1 failed, 2 usage, 3 nothing to do, 4 rejected by a guard, 5 busy. An error is one line on stderr, and
+    with `--json` also an object on stdout; DREAMD_DEBUG=1 prints a traceback.
     """
     words = sys.argv[1:] if argv is None else list(argv)
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character must not stop a command that has already done its work.
+        # A command that has done its work must not fail because the terminal cannot show a character.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -105,7 +105,7 @@ def _run(words: Sequence[str]) -> int:
         return 0
     if name not in COMMANDS:
         raise UsageError(f"there is no command {name!r}", "'dreamd --help' lists them")
-    if name == "fleet":  # its first words are commands of their own
+    if name == "fleet":  # it has subcommands
         from daemon.cli import fleet
 
         if (acting := fleet.plain(rest)) is not None:
@@ -128,13 +128,13 @@ def _run(words: Sequence[str]) -> int:
 
 
 def command(name: str) -> "tuple[Parser, Callable[[Namespace], int]]":
-    """Return the parser of a command, and what runs it."""
+    """Return a command's parser, and the function that runs it."""
     from daemon.cli.parsing import WORKSPACE, Command, parser_of
 
     module, _, attribute = COMMANDS[name][0].partition(":")
     __import__(f"daemon.{module}")  # importlib's own function would take longer to import than it takes
     found = sys.modules[f"daemon.{module}"]
-    if not attribute:  # a module that makes its parser by itself
+    if not attribute:  # a module that fills its own parser
         parser = parser_of(f"dreamd {name}", found.__doc__)
         found.add(parser)
         return parser, found.run
@@ -168,7 +168,7 @@ def _version() -> str:
 
 
 def _discard_output() -> None:
-    """Discard the output, whose reader has gone: the rest of it must not fail again when Python ends."""
+    """Send stdout, whose reader has gone, to /dev/null, so that flushing it at exit does not fail again."""
     import os
 
     null = os.open(os.devnull, os.O_WRONLY)

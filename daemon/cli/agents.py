@@ -1,4 +1,4 @@
-"""Agents: connects them, which puts dreamd into their own files, checks that, and takes it out again."""
+"""Agents: connects them by adding dreamd to their own files, checks the connections, and removes them."""
 
 import argparse
 import os
@@ -37,7 +37,7 @@ _SCOPES = (
 
 
 def _which(usual: str, *scopes: Argument) -> Arguments:
-    """Return the arguments of both commands: the agents, the scope, and how much is asked."""
+    """Return the arguments of both commands: agents, scope, and confirmation."""
     return (
         arg("agents", nargs="*", metavar="AGENT", help=f"{_NAMES}; without one, {usual}"),
         (*_SCOPES, *scopes),
@@ -97,13 +97,13 @@ def disconnect(arguments: argparse.Namespace) -> int:
     if not meant:
         where = f"in {project}" if project else "anywhere" if project is None else "for all projects"
         raise NothingToDoError(f"no such agent is connected {where}", "'dreamd connect --check' lists what is")
-    # One plan after the other, for two of them may change the same file of the user's.
+    # Each plan is made after the one before was carried out, as two may change the same file.
     carry_out_plans((to_disconnect(one) for one in reversed(meant)), arguments, "disconnected")
     return 0
 
 
 def connected(agents: Sequence[Agent], place: Place, known: Record, arguments: argparse.Namespace) -> bool:
-    """Connect the agents and say what is left to do by hand; return whether anything was written."""
+    """Connect the agents, and print what is left to do by hand; return whether anything was written."""
     shown, now = _shown(place, arguments), utc_now()
     plans = [to_connect(one, place, known.find(one.name, project_of(place)), now, shown) for one in agents]
     changed = carry_out_plans(plans, arguments, "connected")
@@ -121,21 +121,21 @@ def connected(agents: Sequence[Agent], place: Place, known: Record, arguments: a
 
 
 def _shown(place: Place, arguments: argparse.Namespace) -> ShownMemory | None:
-    """Return the memory as files of agents show it; None for all projects, where no file can."""
+    """Return the memory to show in agents' files; None for all projects, where no file can show it."""
     if place.workspace is None:
         return None
     return ShownMemory(find_workspace(place.workspace), redaction(arguments.config, os.environ), os.environ)
 
 
 def place_of(arguments: argparse.Namespace) -> Place:
-    """Return what is connected to what. Raise UsageError without a workspace, and for a home folder as a project."""
+    """Return the place to connect agents in. Raise UsageError without a workspace, or if the project is the home."""
     no_memory, trust, in_file = (getattr(arguments, name, False) for name in ("no_auto_memory", "trust", "file"))
     if arguments.scope is Scope.USER:
         if in_file:
             raise UsageError("a file shows the memory of one project", "--file without --user")
         return Place(Scope.USER, Path.cwd(), None, program(), os.environ, not no_memory, trust)
     start, root = Path.cwd(), workspace_of(arguments).root
-    # Agents start in the workspace around this folder, else in its repository, else in the folder itself.
+    # Agents start in the workspace around this folder, else at the root of its repository, else in the folder itself.
     repositories = (one for one in (start, *start.parents) if os.path.lexists(one / ".git"))
     project = root if start.is_relative_to(root) else next(repositories, start)
     if project == home(os.environ):
@@ -144,14 +144,14 @@ def place_of(arguments: argparse.Namespace) -> Place:
 
 
 def project_of(place: Place) -> str:
-    """Return the project as the record has it."""
+    """Return the project as connections record it: its path, or empty for all projects."""
     return "" if place.scope is Scope.USER else str(place.project)
 
 
 def carry_out_plans(plans: Iterable[Plan], arguments: argparse.Namespace, done: str) -> list[str]:
-    """Show what each plan changes, ask, and do it; return the agents that changed. `done`: what one is then.
+    """Show each plan, ask, and carry it out; return the names of the agents that changed.
 
-    A person at a terminal is asked. Without one nothing is written but with --yes.
+    Without a person at a terminal to ask, only --yes writes. `done`: the verb for messages, such as "connected".
     """
     seen, changed, backups, excluded = list[Plan](), list[Plan](), list[Backup](), list[Excluded]()
     for plan in plans:
@@ -200,7 +200,7 @@ def _agreed(plan: Plan, arguments: argparse.Namespace) -> bool:
 
 
 def _exclude_from_git(plan: Plan) -> Excluded:
-    """Exclude a project's files that the connection made from its repository, or take that back; say what changed."""
+    """Exclude the files that a connection created from the project's repository, or undo that; return the change."""
     connection, folder = plan.connection or plan.last, plan.folder
     if folder is None or connection is None:
         return Excluded()
@@ -210,7 +210,7 @@ def _exclude_from_git(plan: Plan) -> Excluded:
 
 
 def told_git(tell: Callable[[], Excluded]) -> Excluded:
-    """Return what changed in a repository's exclude file; a failure is only said."""
+    """Return what changed in a repository's exclude file; only print a failure."""
     try:
         return tell()
     except DreamdError as error:
@@ -229,7 +229,7 @@ def _show(plan: Plan, done: str) -> None:
 
 
 def _check(agents: Sequence[Agent], place: Place, known: Record, arguments: argparse.Namespace) -> int:
-    """Try each agent that is meant, connected here or in all projects; return 1 if anything is wrong."""
+    """Check these agents, by default the connected ones; return 1 if one is wrong or none was found."""
     shown = _shown(place, arguments)
     connections = {one.name: known.find(one.name, project_of(place)) or known.find(one.name, "") for one in AGENTS}
     meant = agents or [one for one in AGENTS if connections[one.name] is not None] or installed(os.environ)

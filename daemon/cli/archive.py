@@ -1,4 +1,4 @@
-"""Archive: a whole workspace in one file, written while agents and the daemon go on, and made a workspace again."""
+"""Archive: exports a whole workspace into one file, while agents and the daemon go on, and imports such a file."""
 
 import argparse
 import os
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from daemon.upkeep.export import Exported
 
 _STDOUT = "-"
-# A dream may take minutes, and a backup at night waits for it.
+# A nightly backup waits for a dream, which may take minutes.
 _PATIENCE_SECONDS = 600.0
 _ENDINGS = (".gz", ".tar", ".db", ".dreamd")
 
@@ -75,7 +75,7 @@ def _exported_text(done: "Exported") -> str:
 
 
 def _target(output: str | None, root: Path) -> Path:
-    """Return the file to be written. Raise UsageError for what is there and is no file."""
+    """Return the path of the file to write. Raise UsageError if that is no file, or has no folder."""
     path = Path(output) if output else Path.cwd()
     with storage_errors(path):
         if path.is_dir():
@@ -89,11 +89,11 @@ def _target(output: str | None, root: Path) -> Path:
 
 
 def _move(made: Path, target: Path) -> None:
-    """Give the archive its name, maybe on another disk: whole, and open to its owner alone, from the first moment."""
+    """Move the archive, perhaps to another disk, so that it appears complete and readable by its owner only."""
     beside = target.with_name(f".dreamd-export-{os.getpid()}-{os.urandom(4).hex()}")
     disk = Disk(target.parent, state=made.parent)
     try:
-        disk.rename_new(made, beside)  # a file that is there may be open to others, and gives its rights on
+        disk.rename_new(made, beside)  # a new name: an existing file would pass on its permissions
         disk.rename(beside, target)
     finally:
         beside.unlink(missing_ok=True)
@@ -135,7 +135,7 @@ def import_(arguments: argparse.Namespace) -> int:
         notices.append(f"{workspace.root} is another folder now; 'cd' into it again")
     try:
         kept = keep(workspace, wanted=wanted)
-    except DreamdError as error:  # the workspace is there, whatever the registry fails with
+    except DreamdError as error:  # the import has succeeded, even if the registration fails
         notices.append(f"the daemon does not know of it ({error}); run 'dreamd init {workspace.root}'")
     show_notices(notices)
     if arguments.json:

@@ -1,4 +1,4 @@
-"""Bootstrap: a command that runs at the start of each session of an agent, and loads next to nothing."""
+"""Bootstrap: the command that runs at the start of each agent session; it imports almost nothing."""
 
 import argparse
 import os
@@ -16,12 +16,12 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.leave_receipt import leave_receipt
 
 DEFAULT_WINDOW = 200_000
-# An agent that is busy may write its message after it has started the hook; what it is given is out by then.
+# A busy agent may write its message only after it has started the hook. The bootstrap is printed before this wait.
 _WAIT_SECONDS = 0.25
 _LONGEST_MESSAGE = 1 << 16
 
 
-# What an agent's hook answers where the memory is somebody else's: nothing of it, and no name from it.
+# The hook's answer for another user's memory; it quotes nothing of that memory.
 _FOREIGN = Bootstrap(
     "dreamd: this folder says that it has a memory of somebody else's, or is a copy, so none is shown. "
     "'dreamd status' in the folder says what its owner can do.\n",
@@ -46,8 +46,8 @@ _FOREIGN = Bootstrap(
 )  # fmt: skip
 def bootstrap(arguments: argparse.Namespace) -> int:
     """Print what an agent reads at session start: MEMORY.md within its budget, then the pending notes."""
-    # Nothing waits, no lock of the workspace is taken; a missing MEMORY.md is empty. What somebody else made is no
-    # agent's memory: a hook says so in one line, any other caller is told by an error.
+    # It takes no lock and waits for nothing; a missing MEMORY.md counts as empty. For another user's memory a hook
+    # prints one line, any other caller gets an error.
     try:
         workspace = workspace_of(arguments)
     except ForeignError:
@@ -76,7 +76,7 @@ def bootstrap(arguments: argparse.Namespace) -> int:
 
 
 def _leave_receipt(workspace: Workspace, ready: Bootstrap, window: int, agent: str, form: str) -> None:
-    """Note what was given; an agent that has been given it is not to fail for that."""
+    """Record what was given; a failure is only a notice, as the agent already has its memory."""
     sys.stdout.flush()
     if os.environ.get(TRIED):
         return
@@ -90,7 +90,7 @@ def _leave_receipt(workspace: Workspace, ready: Bootstrap, window: int, agent: s
 
 
 def _session_of_hook() -> str:
-    """Return the session that the agent named to its hook on stdin; "" if nothing comes at once."""
+    """Return the session id that the agent sends to its hook on stdin; "" if none comes within 0.25 s."""
     import json
     import select
 
@@ -99,7 +99,7 @@ def _session_of_hook() -> str:
         if os.isatty(stdin) or not select.select([stdin], [], [], _WAIT_SECONDS)[0]:
             return ""
         message = json.loads(os.read(stdin, _LONGEST_MESSAGE))
-    except (OSError, ValueError, AttributeError, RecursionError):  # it is closed, or says something else
+    except (OSError, ValueError, AttributeError, RecursionError):  # stdin is closed, or has no JSON
         return ""
     if not isinstance(message, dict):
         return ""

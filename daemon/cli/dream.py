@@ -1,4 +1,4 @@
-"""Dream: has the daemon dream now, or dreams in this process."""
+"""Dream: dreams now, in the daemon or in this process."""
 
 import argparse
 import os
@@ -55,9 +55,9 @@ def dream(arguments: argparse.Namespace) -> int:
 
 
 def _adopt(named: Path) -> None:
-    """Make a folder that has a memory a workspace. Raise UsageError for the home folder, and for one of the system's.
+    """Make a folder with a memory a workspace. Raise UsageError for the home folder and the system's folders.
 
-    What may have come with the folder is left for 'dreamd init' to show first.
+    A memory that may have come with the folder is left to 'dreamd init', which shows it first.
     """
     root = shared_folder(named) or named
     has_memory = any((root / name).is_file() for name in ("MEMORY.md", SCRATCH))
@@ -67,9 +67,9 @@ def _adopt(named: Path) -> None:
 
 
 def found_in(root: Path) -> tuple[str, ...]:
-    """Return the lines of a MEMORY.md that may have come with a folder that is no workspace yet; none of the owner's.
+    """Return the lines of a MEMORY.md that may have come with its folder, so perhaps is not the owner's; else none.
 
-    It may have if a dreamd has written it, another workspace's id lies beside it, or git has it.
+    The signs: a dreamd has written it, a workspace id lies beside it, or git tracks it.
     """
     path = root / "MEMORY.md"
     text = (Disk(root).read_optional(path) or b"").decode(errors="replace")

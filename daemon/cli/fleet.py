@@ -1,7 +1,7 @@
 """Serve and keep a fleet: its processes, how it stands, its tenants with their tokens and workspaces, recovery."""
 
-# Each act is a function: its parameters are the words and options behind it, its docstring is what the help says.
-# What is heavy (psycopg, obstore) is imported when an act runs.
+# Each act is a function: its parameters become arguments and options, its docstring becomes the help. Heavy packages
+# (psycopg, obstore) are imported only when an act runs.
 
 import argparse
 import os
@@ -52,7 +52,7 @@ Yes = Annotated[bool, Arg("do not ask; needed without a terminal")]
 
 
 class Operator:
-    """Who asks: with which configuration, and whether what comes of it is shown as JSON."""
+    """The context of an act: the configuration, open connections, and whether to print JSON."""
 
     def __init__(self, config: Config, *, as_json: bool) -> None:
         self.config, self.as_json = config, as_json
@@ -60,23 +60,23 @@ class Operator:
 
     @cached_property
     def registry(self) -> "Registry":
-        """Return the database. Raise ConfigError and UnreachableError."""
+        """Return the database, opened at the first use. Raise ConfigError and UnreachableError."""
         return self._followed(self._open.enter_context(closing(open_database(self.config, _CONNECTIONS))))
 
     @cached_property
     def fleet(self) -> Connections:
-        """Return the database and the store of one fleet. Raise ConfigError and UnreachableError."""
+        """Return the database and the object store, opened at the first use. Raise ConfigError, UnreachableError."""
         fleet = self._open.enter_context(closing(connect(self.config, os.environ, _CONNECTIONS)))
         self._followed(fleet.database)
         return fleet
 
     def close(self) -> None:
-        """Close what was opened."""
+        """Close all connections."""
         self._open.close()
 
     @staticmethod
     def _followed(database: "Registry") -> "Registry":
-        """Go by the database's clock: this machine may be no part of the fleet, and its clock by days apart."""
+        """Follow the database's clock: this machine may not be part of the fleet, and its clock days off."""
         asked = time.monotonic()
         follow_clock(database.now(), asked)
         return database
@@ -84,7 +84,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of an act: a value for JSON, its text for people, what is said beside that, and the exit status."""
+    """The result of an act: a value for JSON, its text for people, remarks for stderr, and the exit status."""
 
     value: object
     text: str = ""
@@ -93,12 +93,12 @@ class Done:
 
 
 def _listing(found: object, columns: str, rows: Sequence[Sequence[object]], none: str) -> Done:
-    """Lay out rows under columns, which have commas between them; say `none` if there is no row."""
+    """Return a table of the rows, or the remark `none` if there is no row; `columns` have commas in between."""
     return Done(found, table(columns, rows)) if rows else Done(found, beside=none)
 
 
 def _is_agreed(question: str, *, yes: bool) -> bool:
-    """Ask the person, unless `--yes` was said. Raise ConfirmRequiredError without a terminal."""
+    """Ask the person, unless `--yes` was given. Raise ConfirmRequiredError without a terminal."""
     if not yes and not can_ask():
         raise ConfirmRequiredError("it cannot be undone, and nobody is at the terminal to be asked", "give --yes")
     return yes or agreed(question)
@@ -189,13 +189,13 @@ _QUOTAS = {
     "tokens_per_day": "tokens that its dreams may cost",
 }
 Given = Mapping[str, Any]
-"""Quotas that were given; each is an option of its own."""
+"""The given quotas by name; each is an option of its own."""
 
 
 def _with(before: Quotas, quotas: Given) -> Quotas:
-    """Return the quotas with what was given. Raise UsageError."""
+    """Return the quotas with the given ones replaced. Raise UsageError."""
     for name, value in quotas.items():
-        if not 0 <= value < 2**53:  # also not a number
+        if not 0 <= value < 2**53:  # true of NaN as well
             raise UsageError(f"--{name.replace('_', '-')} {value} is impossible", "give 0 for no limit, or more")
     return replace(before, **quotas)
 
@@ -242,7 +242,7 @@ def remove_tenant(operator: Operator, tenant: Whose, yes: Yes = False) -> Done: 
 
 
 def _removed(operator: Operator, tenant: str, workspace: str = "", *, yes: bool) -> Done:
-    """Remove the tenant, or one workspace of it; go on if that was begun before."""
+    """Remove the tenant, or one workspace of it, or resume its removal."""
     from daemon.fleet.upkeep.removal import remove
 
     what, is_begun = _to_remove(operator, tenant, workspace)
@@ -369,7 +369,7 @@ def remove_workspace(operator: Operator, tenant: Whose, name: OldName, yes: Yes 
 
 
 def _to_remove(operator: Operator, tenant: str, workspace: str) -> "tuple[Tenant | Place, bool]":
-    """Return the tenant, or its workspace, and whether its removal was begun before. Raise NotFoundError."""
+    """Return the tenant or its workspace, and whether its removal was begun before. Raise NotFoundError."""
     try:
         return (_place(operator, tenant, workspace) if workspace else operator.registry.tenants.find(tenant)), False
     except NotFoundError:
@@ -493,7 +493,7 @@ ACTS: dict[str, AnyOperation] = {one.name: one for one in operations_in(globals(
 
 
 def plain(words: Sequence[str]) -> argparse.Namespace | None:
-    """Return the arguments of the act that these words begin with; None if they begin with none."""
+    """Parse the words of an act; return None if they begin with none."""
     act = next((act for act in ACTS.values() if [*words[: len(act.name.split())]] == act.name.split()), None)
     if act is None:
         return None
@@ -510,7 +510,7 @@ def plain(words: Sequence[str]) -> argparse.Namespace | None:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the act with its words, and list all acts in the help."""
+    """Add the argument ACT, and list all acts in the help."""
     width = max(map(len, ACTS))
     rows = "\n".join(f"  {name:<{width}}  {act.summary}" for name, act in ACTS.items())
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -521,7 +521,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it, and show what came of it. Raise UsageError for what is no act."""
+    """Run the act, and print its result. Raise UsageError if there is no such act."""
     act = arguments.act
     if not isinstance(act, Operation):
         raise _no_act(act)

@@ -1,4 +1,4 @@
-"""Ingest: reads transcripts, and is the hook by which agents' own are read and dreamt."""
+"""Ingest: reads transcripts; with --hook, the command that agents' hooks run to have theirs read and dreamt."""
 
 import argparse
 import os
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 ReplyT = TypeVar("ReplyT")
 
-# A daemon often takes in for a moment what was just written; a dream may take longer than anybody waits.
+# A daemon is often busy for a moment with what was just written; a dream may take longer than anybody waits.
 _PATIENCE_SECONDS = 30.0
 _POLL_SECONDS = 0.2
-# An agent ends its hooks after a second or three.
+# Agents end their hooks after one to three seconds.
 _ASKING_SECONDS = 1.0
-# Without a daemon, the turns of a session begin no more than one dream in this time.
+# Without a daemon, turns of a session start at most one dream in this time.
 _BETWEEN_DREAMS_SECONDS = 1_800.0
 _HOOK = (
     "what a hook of an agent runs: link the transcript that its JSON on stdin names into the workspace, where"
@@ -91,7 +91,7 @@ def ingest(arguments: argparse.Namespace) -> int:
 def ask_patiently(
     arguments: argparse.Namespace, operation: "Operation[P, ReplyT]", *args: P.args, **kwargs: P.kwargs
 ) -> ReplyT:
-    """Ask for what reads files, and again for a while if the daemon is busy; raise BusyError if it stays so."""
+    """Run an operation that reads files; retry for 30 s while the daemon is busy, then raise BusyError."""
     from daemon.api.client import daemon
     from daemon.cli.terminal import working
 
@@ -102,7 +102,7 @@ def ask_patiently(
 
 
 def patiently(ask: Callable[[], ReplyT], seconds: float, tell: Callable[[str], None] = lambda _: None) -> ReplyT:
-    """Return what is asked for, which may be busy for so long. Raise BusyError if it stays so; tell once of it."""
+    """Call `ask` again while it raises BusyError, for this many seconds; `tell` once about the wait."""
     deadline, waiting = time.monotonic() + seconds, False
     while True:
         try:
@@ -117,7 +117,7 @@ def patiently(ask: Callable[[], ReplyT], seconds: float, tell: Callable[[str], N
 
 
 def _run_as_hook(arguments: argparse.Namespace) -> int:
-    """Run as a hook: print nothing on stdout, and never return 2, by which hooks stop what the agent does."""
+    """Run as a hook: print nothing on stdout, and never return 2, with which a hook blocks its agent."""
     if os.environ.get(TRIED):
         return 0
     try:
@@ -131,7 +131,7 @@ def _run_as_hook(arguments: argparse.Namespace) -> int:
 
 
 def _link_and_dream(arguments: argparse.Namespace) -> None:
-    """Link the transcript, so that it is read; at the end of a session have it dreamt, which nobody waits for."""
+    """Link the transcript, so that it is read; after a session or a turn ask for a dream without waiting for it."""
     from daemon.config.layers import transcripts
     from daemon.ingest.agent_hooks import link, parse_hook
 
@@ -139,16 +139,16 @@ def _link_and_dream(arguments: argparse.Namespace) -> None:
         raise UsageError("--hook learns on stdin what to read", "leave out PATH and --found")
     hook = parse_hook(sys.stdin.buffer.read())
     workspace, globs = workspace_of(arguments), transcripts(arguments.config, os.environ)
-    if hook.transcript is not None and hook.transcript.exists():  # a session in which nothing was said has none
+    if hook.transcript is not None and hook.transcript.exists():  # a session without a word has none
         link(workspace, hook.transcript, globs)
     if (hook.ends_session or hook.ends_turn) and not _left_to_daemon(workspace, hook):
         _dream_apart(workspace, hook, arguments.config)
 
 
 def _left_to_daemon(workspace: "Workspace", hook: "Hook") -> bool:
-    """Tell whether a daemon keeps the workspace; after a session, ask it for a dream.
+    """Return whether a daemon keeps the workspace; at the end of a session, ask it for a dream.
 
-    Otherwise it dreams when it is time. A daemon that has no time now is one, too: it watches the transcript.
+    Otherwise it dreams when due. A busy daemon counts, too, as it watches the transcript.
     """
     from daemon.api.client import NoDaemonError, daemon
     from state.stores.disk.lock import is_stopped, present_holder
@@ -165,14 +165,14 @@ def _left_to_daemon(workspace: "Workspace", hook: "Hook") -> bool:
     except (NoDaemonError, UnknownWorkspaceError, NotKeptError, NotFoundError):
         return False
     except (NothingToDoError, BusyError, StoppedError, StorageError):
-        pass  # it keeps it
+        pass  # the daemon keeps the workspace
     return True
 
 
 def _dream_apart(workspace: "Workspace", hook: "Hook", config: Path | None) -> None:
-    """Begin a dream in a session of its own, which the agent's end does not reach; what it says goes to a log.
+    """Start a dream in a process session of its own, so that it survives the agent; its stderr goes to a log.
 
-    It holds the log's lock as long as it runs: of a thousand sessions that end at once only one begins a dream.
+    It holds the log's lock while it runs, so that of a thousand sessions that end at once only one starts a dream.
     """
     import fcntl
     import subprocess

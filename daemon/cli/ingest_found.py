@@ -1,4 +1,4 @@
-"""`dreamd ingest --found`: shows what agents and people wrote down of a project before, asks, and has it taken in."""
+"""`dreamd ingest --found`: shows what agents and people wrote about a project before dreamd, and takes it in."""
 
 import argparse
 import math
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def run_found(arguments: argparse.Namespace) -> int:
-    """Show it; take it in where a person agrees, or with `--yes`. 1 when nothing of it could be read."""
+    """Show what was found; take it in if the person agrees, or with `--yes`. Return 1 if nothing could be read."""
     workspace = workspace_of(arguments)
     agents = {agent_of(str(name)).name for name in arguments.paths}
     found = [one for one in existing_memory(workspace, os.environ) if not agents or not agents.isdisjoint(one.agents)]
@@ -59,7 +59,7 @@ def run_found(arguments: argparse.Namespace) -> int:
 
 
 def offer(workspace: Workspace) -> None:
-    """Say in one line what could be taken in, if there is anything."""
+    """Print in one line what could be taken in, if anything."""
     found = existing_memory(workspace, os.environ)
     named = [one.path.name for one in found if one.kind is Kind.INSTRUCTIONS]
     for kind, noun, more in ((Kind.MEMORY, "file", " of agents' memory"), (Kind.SESSIONS, "past session", "")):
@@ -73,7 +73,7 @@ def offer(workspace: Workspace) -> None:
 def _said_to_be_own(
     found: Sequence[ExistingMemory], mine: Sequence[Path], workspace: Workspace
 ) -> list[ExistingMemory]:
-    """Return those found, with `own` for the instructions that the person named. Raise UsageError for others."""
+    """Return the finds, with `own` set for instructions named by --mine. Raise UsageError if one was not found."""
     instructions, own = {one.path for one in found if one.kind is Kind.INSTRUCTIONS}, set[Path]()
     for path in mine:
         meant = instructions & {workspace.root / path, Path.cwd() / path}
@@ -88,7 +88,7 @@ def _taken(found: Sequence[ExistingMemory], arguments: argparse.Namespace) -> "I
 
     files = list[ExistingFile]()
     for one in found:
-        for path in map(os.path.abspath, one.files):  # links stay
+        for path in map(os.path.abspath, one.files):  # without resolving links
             if not any("\ud800" <= sign <= "\udfff" for sign in path):
                 files.append(ExistingFile(path=path, kind=one.kind, own=one.own))
             else:

@@ -1,4 +1,4 @@
-"""Install service: writes the unit of systemd that runs the daemon, and says or does what is left."""
+"""Install service: writes the systemd unit of the daemon, and runs or prints the remaining commands."""
 
 import argparse
 import os
@@ -18,7 +18,7 @@ from daemon.process import systemd_unit as unit
 from daemon.process.systemd_unit import Placed, Sandbox
 from state.errors import DreamdError, UsageError
 
-# Where the system's service keeps its things, and where it listens: its unit says the same.
+# Folders and socket of the system's service, as in its unit.
 _PLACES = {"XDG_STATE_HOME": "/var/lib", "XDG_DATA_HOME": "/var/lib", "DREAMD_SOCKET": "/run/dreamd/dreamd.sock"}
 _REDUCED = (
     "this machine forbids user namespaces to users: the service runs without its file system sandbox; "
@@ -28,7 +28,7 @@ _REDUCED = (
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The unit and where it goes. `workspaces`: the folders that it names."""
+    """A unit's text and path. `workspaces`: the folders that it names."""
 
     unit: Path
     sandbox: Sandbox
@@ -72,7 +72,7 @@ def install_service(arguments: argparse.Namespace) -> int:
     if systemctl:
         _start([systemctl, *([] if arguments.system else ["--user"])], outcome)
     refused = dict[Path, str]()
-    if systemctl and arguments.system:  # what root names here it gives to the account
+    if systemctl and arguments.system:  # root has named these folders for the account
         refused = {one: why for one in plan.workspaces if (why := _refusal(arguments.account, one))}
     commands = list(_commands(arguments, outcome, tuple(refused) if systemctl else plan.workspaces))
     notices = [f"{folder} is not looked after yet: {why}" for folder, why in refused.items()]
@@ -119,7 +119,7 @@ def _may_install_for_the_system(account: str) -> None:
 
 def _start(systemctl: list[str], outcome: Placed) -> None:
     steps = [["daemon-reload"], ["enable", "--now", unit.NAME]]
-    # A service that runs already goes on with its old unit.
+    # A running service keeps its old unit until a restart.
     steps += [["restart", unit.NAME]] if outcome is Placed.REPLACED else []
     for step in steps:
         done = subprocess.run(  # noqa: S603 - fixed words
@@ -133,7 +133,7 @@ def _start(systemctl: list[str], outcome: Placed) -> None:
 
 
 def _refusal(account: str, folder: Path) -> str:
-    """Have the account make the folder its workspace, which the service then keeps; "", or why it could not."""
+    """Run 'dreamd init' on the folder as the account; return why that failed, or "" if the service keeps it now."""
     try:
         done = subprocess.run(  # noqa: S603 - our own program
             [*unit.installation().command, "init", str(folder)],
@@ -142,7 +142,7 @@ def _refusal(account: str, folder: Path) -> str:
             env={**_PLACES, "HOME": "/var/lib/dreamd", "PATH": os.defpath}, cwd="/", stdin=subprocess.DEVNULL,
             capture_output=True, check=False, text=True, errors="replace",
         )  # fmt: skip
-    except OSError as error:  # the program is where the account may not go
+    except OSError as error:  # the account cannot reach the program
         return f"{error.filename}: {error.strerror}"
     said = done.stderr.strip().rpartition("\n")[2].removeprefix("dreamd: ")
     return (said or f"exit status {done.returncode}") if done.returncode else ""
@@ -156,7 +156,7 @@ def _commands(arguments: argparse.Namespace, outcome: Placed, workspaces: tuple[
         yield f"{systemctl} daemon-reload && {systemctl} {start} dreamd"
     if not arguments.system and not _lingers():
         yield "loginctl enable-linger"
-    if arguments.system:  # what another account made is not this account's until that is said
+    if arguments.system:  # the account must adopt folders that another account made
         places = " ".join(f"{name}={value}" for name, value in _PLACES.items())
         asks = f"sudo -u {arguments.account} env {places} {shlex.join(unit.installation().command)} init"
         yield from (f"{asks} {shlex.quote(str(folder))}" for folder in workspaces)

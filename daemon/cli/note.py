@@ -1,4 +1,4 @@
-"""Note: a command that runs at every turn of an agent, and loads next to nothing."""
+"""Note: the command that runs at every turn of an agent; it imports almost nothing."""
 
 import argparse
 import os
@@ -22,14 +22,14 @@ from state.stores.history.inbox import NoteInbox
 )
 def note(arguments: argparse.Namespace) -> int:
     """Append a note to the scratch log; the next dream folds it in."""
-    # Durably, without its secrets; neither the workspace's lock nor its database is needed.
+    # The append is durable and redacted, and needs neither the workspace's lock nor its database.
     is_new = False
     if arguments.everywhere:
-        named_folder(arguments)  # which says so when another one is named too
+        named_folder(arguments)  # raises if another workspace is named, too
         if is_new := not has_global_workspace():
             init_global_workspace()
     workspace = workspace_of(arguments)
-    # Whatever bytes come: the log shows those that are no UTF-8 as escapes, and the note is kept.
+    # Bytes that are not UTF-8 must not lose the note: the log shows them as escapes.
     text = (
         sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
         if arguments.text == ["-"]
@@ -41,14 +41,14 @@ def note(arguments: argparse.Namespace) -> int:
         import json
 
         fields = {"at": f"{taken.at:%Y-%m-%dT%H:%M:%SZ}", "importance": taken.importance, "text": taken.text}
-        fields["crystal"] = "pending"  # as the tool says
+        fields["crystal"] = "pending"  # as the operation's reply has it
         fields |= {"replaces": taken.replaces} if taken.replaces else {}
         sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
     else:
         secrets = taken.text.count("[redacted: ") - text.count("[redacted: ")
         left_out = f" (with {secrets} secret{'s' * (secrets > 1)} left out)" if secrets > 0 else ""
         sys.stdout.write(f"noted{left_out}\n")
-    if taken.replaces:  # the note is in the log already; say if it replaces nothing
+    if taken.replaces:  # the note is safe in the log; warn if it replaces nothing
         from daemon.api.access import LocalAccess
         from daemon.api.operations.notes import doubt_what_it_replaces
         from daemon.cli.terminal import show_notices

@@ -1,4 +1,4 @@
-"""Parsing: a command as a function with arguments, argparse with errors like all others, and the workspace meant."""
+"""Parsing: commands as functions with arguments, argparse with our errors, and the workspace that is meant."""
 
 import argparse
 import os
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from daemon.dream.progress import Step
 
 Argument: TypeAlias = Mapping[str, Any]
-"""What `add_argument` takes, the names as `flags`; a type may be the name of a reader."""
+"""The parameters of `add_argument`, with the names as `flags`; `type` may be a key of `_READERS`."""
 Arguments: TypeAlias = "Iterable[Argument | tuple[Argument, ...]]"
-"""Arguments; of those in a tuple only one may be given."""
+"""Arguments; those in a tuple exclude each other."""
 
 
 def arg(*flags: str, **options: object) -> Argument:
-    """Return an argument: what `add_argument` takes."""
+    """Return an argument with these parameters of `add_argument`."""
     return {"flags": flags, **options}
 
 
@@ -44,46 +44,46 @@ NAMED = (
     CONFIG,
 )  # fmt: skip
 WORKSPACE = (*NAMED, JSON)
-# The workspace may be the first argument too.
+# For commands that also take the workspace as their first argument.
 FOLDER = (arg("folder", nargs="?", type=Path, metavar="DIR", help="the workspace"), *WORKSPACE)
 
 
 class Command(NamedTuple):
-    """A command: its arguments, and the function that runs it, with its help as docstring; it returns the status."""
+    """A command: its arguments, and the function that runs it, with the help as docstring; it returns the status."""
 
     run: Callable[[argparse.Namespace], int]
     arguments: Arguments
 
 
 def command(*arguments: Argument | tuple[Argument, ...]) -> Callable[[Callable[[argparse.Namespace], int]], Command]:
-    """Make a command of a function, with these arguments."""
+    """Make a function a command with these arguments."""
     return lambda run: Command(run, arguments)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises UsageError, and takes options between the words of an argument too."""
+    """A parser that raises UsageError, and allows options between positional arguments."""
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
-        """Read the words of a command; options may stand between arguments, also those that may be left out."""
+        """Parse the words of a command; options may stand between positional arguments, even optional ones."""
         if any(word.startswith("-") for word in words):
             return self.parse_intermixed_args(words)
-        return self.parse_args(words)  # the same, for a fraction of the time
+        return self.parse_args(words)  # the same result, much faster
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}", f"see '{self.prog} --help'")
 
 
 class Formatter(argparse.HelpFormatter):
-    """Help as wide as the terminal; a paragraph of what is described stays one, and a list a list.
+    """A help formatter that uses the terminal's width, and keeps the description's paragraphs and lists.
 
-    argparse itself would import shutil and five compressors to learn the width.
+    argparse itself would import shutil, with five compressors, to get the width.
     """
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=columns() - 2)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        from inspect import cleandoc  # only help waits for it
+        from inspect import cleandoc  # late: only help needs it
 
         paragraphs = cleandoc(text).split("\n\n")
         fill = super()._fill_text
@@ -91,7 +91,7 @@ class Formatter(argparse.HelpFormatter):
 
 
 def parser_of(prog: str, description: str | None, arguments: Arguments = ()) -> Parser:
-    """Return a parser of a command."""
+    """Return a command's parser."""
     parser = Parser(prog=prog, description=description, allow_abbrev=False, formatter_class=Formatter)
     for one in arguments:
         if isinstance(one, tuple):
@@ -121,9 +121,9 @@ def _moment(text: str) -> datetime:
 
 
 def _day_over(text: str) -> datetime:
-    """Return the end of a day, at which what was known on it was known; of a time, that time."""
+    """Return the end of a day, so that all known on that day counts; return a time as it is."""
     moment = _moment(text)
-    is_day = len(text) == len("2026-03-12") and moment.date() < date.max  # after which Python has no day
+    is_day = len(text) == len("2026-03-12") and moment.date() < date.max  # Python has no later day
     return moment + timedelta(days=1) if is_day else moment
 
 
@@ -133,7 +133,7 @@ _READERS: Mapping[str, Callable[[str], object]] = {
 
 
 def named_folder(arguments: argparse.Namespace) -> Path | None:
-    """Return the folder that was named, by argument, option or DREAMD_WORKSPACE."""
+    """Return the folder named by argument, option or DREAMD_WORKSPACE. Raise UsageError if several are named."""
     folder: Path | None = getattr(arguments, "folder", None)
     option: Path | None = arguments.workspace
     if arguments.everywhere:
@@ -147,7 +147,7 @@ def named_folder(arguments: argparse.Namespace) -> Path | None:
 
 
 def workspace_of(arguments: argparse.Namespace) -> Workspace:
-    """Return the workspace that is meant; of a worktree without one, its repository's. Raise UsageError for none."""
+    """Return the workspace that is meant; for a worktree without one, its repository's. Raise UsageError for none."""
     folder = named_folder(arguments)
     if arguments.everywhere:
         return open_global_workspace()
@@ -167,7 +167,7 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
 
 
 def workspace_if_any(arguments: argparse.Namespace) -> Workspace | None:
-    """Return the workspace that is meant; None outside of every one. Raise UsageError if one is named and is none."""
+    """Return the workspace that is meant; None outside of all. Raise UsageError if a named folder is none."""
     try:
         return workspace_of(arguments)
     except UsageError:
@@ -186,7 +186,7 @@ def config_of(arguments: argparse.Namespace) -> "Config":
 def caller_of(
     arguments: argparse.Namespace, command: str, on_step: "Callable[[Step], None]" = lambda _: None
 ) -> "Caller":
-    """Return the caller of an operation; each notice goes to stderr once."""
+    """Return a caller of operations that prints each notice to stderr once."""
     from daemon.api.dispatch import Caller
     from daemon.config.layers import configured_here
 
@@ -202,7 +202,7 @@ def caller_of(
 
 
 def as_arguments(error: UsageError, parser: argparse.ArgumentParser) -> UsageError:
-    """Return the error, which names fields of a request, by the names that these have on the command line."""
+    """Return an error about fields of a request with the names that they have on the command line."""
     from daemon.api.operations.operation import FieldsError
 
     fields: dict[str, str] = dict(error.details["fields"])  # type: ignore[call-overload]
@@ -210,9 +210,9 @@ def as_arguments(error: UsageError, parser: argparse.ArgumentParser) -> UsageErr
 
 
 def _argument(parser: argparse.ArgumentParser, field: str) -> str:
-    """Return the argument that a field of a request was made of: the one of its name, else the only one in place."""
+    """Return the argument that a field came from: the one of the same name, else the only positional one."""
     name = field.partition(".")[0].removesuffix("_id")
-    actions = parser._actions  # noqa: SLF001 - argparse shows them in no other way
+    actions = parser._actions  # noqa: SLF001 - argparse has no public access to them
     meant = [one for one in actions if one.dest == name] or [one for one in actions if not one.option_strings]
     if len(meant) != 1:
         return field

@@ -1,8 +1,8 @@
-"""Perform: a command that is one operation, made from its parameters: a running daemon answers it, else this process.
+"""Perform: commands made from the parameters of one operation, answered by a running daemon, else by this process.
 
-A running daemon is put the question as it stands, arguments out, text in, and nothing else is loaded for that: an
-agent that searches by a command waits for little but Python. What the arguments are then stands in `commands.json`,
-which is made of the operations; whatever is not a plain answer, an error too, is left to the command in full.
+The fast way sends the arguments to a running daemon and prints its text, without importing anything else: an agent
+that searches by a command waits for little but Python's start. It takes the arguments from `commands.json`, which is
+generated from the operations. Anything but a plain answer, such as an error, makes the command run in full.
 """
 
 import argparse
@@ -36,14 +36,14 @@ _OK = "HTTP/1.1 200 "
 
 
 def run(operation: "AnyOperation", arguments: argparse.Namespace, command: str) -> int:
-    """Have it done, and print the reply."""
+    """Run the operation in the daemon or here, and print the reply."""
     asked = fields_of(arguments_of(operation), arguments)
     show(operation.text, caller_of(arguments, command).ask(operation, **asked), as_json=arguments.json)
     return 0
 
 
 def show(text: Callable[[Any], str] | None, reply: object, *, as_json: bool) -> None:
-    """Print a reply."""
+    """Print a reply as JSON or text."""
     if as_json or text is None:
         show_json(reply)
     else:
@@ -51,7 +51,7 @@ def show(text: Callable[[Any], str] | None, reply: object, *, as_json: bool) -> 
 
 
 def ask_daemon(name: str, words: Sequence[str]) -> int | None:
-    """Print the daemon's answer to a command and return 0; None where the command has to be run in full.
+    """Print the daemon's answer to a command and return 0; return None if the command must run in full.
 
     Raise UsageError for wrong arguments.
     """
@@ -73,9 +73,10 @@ def ask_daemon(name: str, words: Sequence[str]) -> int | None:
 def show_answer(
     operation: str, workspace: Workspace | None, fields: Mapping[str, Any], seconds: float, *, as_json: bool
 ) -> bool:
-    """Print the daemon's reply, or return False without one. `workspace` None: the daemon itself is asked.
+    """Print the daemon's reply and return True; return False if it is an error or incomplete.
 
-    Raise OSError for a daemon that is not there or not in time, StorageError for a listener that is not trusted.
+    `workspace`: None asks the daemon itself. Raise OSError if no daemon answers in time, and StorageError for an
+    untrusted listener.
     """
     path, root = socket_path(os.environ), workspace.root if workspace else None
     target = f"/v1/workspaces/{name_of(root)}/{operation}" if root else f"/v1/{operation}"
@@ -104,7 +105,7 @@ def show_answer(
 
 
 def fields_of(arguments: Iterable[Argument], given: argparse.Namespace) -> dict[str, Any]:
-    """Return what was given of these arguments, by the names of the request's fields. Several words are one text."""
+    """Return the given arguments by the names of the request's fields; words of one text are joined."""
     fields = {}
     for one in arguments:
         name = one.get("dest", one["flags"][0])
@@ -115,9 +116,9 @@ def fields_of(arguments: Iterable[Argument], given: argparse.Namespace) -> dict[
 
 
 def arguments_of(operation: "AnyOperation", without: Collection[str] = ()) -> list[Argument]:
-    """Return its parameters as arguments: the required ones by their place, the others as options.
+    """Return the operation's parameters as arguments: required ones positional, the others options.
 
-    Text in one place may be several words.
+    If the only required one is a text, it may be several words.
     """
     required = [one for one in operation.parameters if one.required]
     words = required[0].name if len(required) == 1 and required[0].type is str else ""
@@ -126,7 +127,7 @@ def arguments_of(operation: "AnyOperation", without: Collection[str] = ()) -> li
 
 
 def argument_of(one: "Parameter") -> Argument:
-    """Return the argument for a parameter: a required one by its place, another one as an option."""
+    """Return the argument for a parameter: positional if it is required or has a place, else an option."""
     if one.required:
         return {"flags": [one.name], "help": one.about, "metavar": one.name.upper(), **_reader(one)}
     if one.place:
@@ -140,7 +141,7 @@ def argument_of(one: "Parameter") -> Argument:
 
 
 def _reader(one: "Parameter") -> dict[str, Any]:
-    """Return how argparse reads it."""
+    """Return the parameters of `add_argument` that depend on the type."""
     from pydantic import AwareDatetime
 
     kind = one.type
@@ -152,7 +153,7 @@ def _reader(one: "Parameter") -> dict[str, Any]:
         return {"choices": list(get_args(kind))}
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return {"choices": [each.value for each in kind], "metavar": "NAME"}
-    if kind is AwareDatetime:  # what was known on a day was known at its end
+    if kind is AwareDatetime:  # `as_of` a day includes all of that day
         return {"type": "end of day" if one.name == "as_of" else "moment", "metavar": "TIME"}
     is_number = kind in (int, float)
     return {"type": kind.__name__, "metavar": "N"} if is_number else {} if one.required else {"metavar": "TEXT"}

@@ -1,4 +1,4 @@
-"""Review: shows the changes that wait, and decides on them by number, or in an editor like git rebase."""
+"""Review: shows the waiting changes, and decides on them by number, or in an editor as in git rebase."""
 
 import argparse
 import os
@@ -28,7 +28,7 @@ _DECISIONS = {
 }
 _LONGEST_NUMBER = 7
 _KEEP = "skip"
-# For each word that may stand before a number the field of the request; `edit` is approval in other words.
+# The request's field for each word before a number; `edit` also approves.
 _FIELDS = {"approve": "approve", "edit": "approve", "decline": "decline", "accept": "accept", "undo": "undo"}
 _TODO = f"""\
 # Changes of MEMORY.md to decide on. Change the word before a number:
@@ -105,12 +105,12 @@ def _chosen(waiting: Sequence[ChangeToReview], arguments: argparse.Namespace) ->
 
 
 def _is_number(name: str) -> bool:
-    """Tell whether this can be the number of a change."""
+    """Return whether this can be the number of a change."""
     return name.isascii() and name.isdecimal() and len(name) <= _LONGEST_NUMBER
 
 
 def _meant(waiting: Sequence[ChangeToReview], arguments: argparse.Namespace) -> tuple[int, ...]:
-    """Return those that the decision is for: what was named; else all of its kind, if that is said or clear."""
+    """Return the changes to decide on: the named ones, else all of the kind, which for several needs an option."""
     if arguments.names:
         return tuple(one.number for one in waiting)
     verdict, applied = arguments.verdict, arguments.verdict in {"accept", "undo"}
@@ -129,9 +129,9 @@ def _meant(waiting: Sequence[ChangeToReview], arguments: argparse.Namespace) -> 
 def _edited(
     waiting: Sequence[ChangeToReview], workspace: Workspace, decide: Callable[[Mapping[str, Any]], int]
 ) -> int:
-    """Decide by a text that the person edits; one that cannot be carried out is kept."""
+    """Decide by a text that the person edits; keep the text if it cannot be carried out."""
     text = _todo(waiting)
-    with storage_errors(workspace.state):  # for this user alone, where a forgetting finds it
+    with storage_errors(workspace.state):  # readable by this user only, in a place that a forgetting searches
         handle, name = tempfile.mkstemp(".txt", "review-", workspace.state)
         with os.fdopen(handle, "w", encoding="utf-8") as open_file:
             open_file.write(text)
@@ -163,7 +163,7 @@ def _text_of(file: Path) -> str:
 
 
 def _todo(waiting: Sequence[ChangeToReview]) -> str:
-    """Return the text to edit: a line for each change, and below it, in comments, what is known of it."""
+    """Return the text to edit: a line for each change, with its old lines and evidence below as comments."""
     parts = [_TODO]
     for one in waiting:
         rows = [heading(one), *(f"was: {text}" for text in one.old if one.new), *grounds(one)]
@@ -172,9 +172,9 @@ def _todo(waiting: Sequence[ChangeToReview]) -> str:
 
 
 def read_todo(text: str, waiting: Sequence[ChangeToReview]) -> dict[str, tuple[Any, ...]]:
-    """Return the fields of the request that the text says.
+    """Parse an edited text into the fields of a request.
 
-    Raise UsageError that names the line it cannot read, and NothingToDoError when nothing is decided.
+    Raise UsageError naming an invalid line, and NothingToDoError if nothing is decided.
     """
     known, decided, texts = {str(one.number): one for one in waiting}, dict[int, str](), list[dict[str, Any]]()
     for at, row in enumerate(text.splitlines(), 1):
@@ -202,7 +202,7 @@ def read_todo(text: str, waiting: Sequence[ChangeToReview]) -> dict[str, tuple[A
 
 
 def _said_by(change: ChangeToReview) -> str:
-    """Return what is written, or what leaves, in one row."""
+    """Return the change's new text, or the old one if it leaves MEMORY.md, in one row."""
     return _one_row(change.new or " / ".join(change.old))
 
 

@@ -1,4 +1,4 @@
-"""Service: the daemon in the foreground, its window in a browser, its status and that of a workspace."""
+"""Service: the daemon in the foreground, its window in a browser, and the status of daemon and workspaces."""
 
 import argparse
 import os
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from daemon.api.client import Client
 
 _START = "'dreamd install-service --now' makes one that stays, 'dreamd serve' runs one here"
-# A stopped daemon would not answer in thirty seconds either.
+# A daemon that does not answer in this time is stopped or overloaded, and would not in thirty seconds either.
 _STATUS_SECONDS = 2.0
 _LINK = re.compile(r"http://[0-9A-Za-z.:%\[\]-]+/login/[0-9A-Za-z_-]+")
 
@@ -98,7 +98,7 @@ def open_(arguments: argparse.Namespace) -> int:
     url = link(client, name)
     import webbrowser
 
-    # What opens here can show something: a text browser would take the terminal.
+    # Only with a graphical browser, as a text browser would take over the terminal.
     screen = any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
     if arguments.json:
         show_json({"url": url})
@@ -111,7 +111,7 @@ def open_(arguments: argparse.Namespace) -> int:
 
 
 def link(client: "Client", workspace: str) -> str:
-    """Return a link of the daemon that logs a browser in, once. Raise LostError for what no daemon says."""
+    """Return a link of the daemon that logs a browser in once. Raise LostError for an implausible reply."""
     from daemon.api.client import LostError
 
     reply = client.post("/v1/login", {"workspace": workspace})
@@ -132,7 +132,7 @@ def status(arguments: argparse.Namespace) -> int:
     """
     workspace, is_silent = workspace_if_any(arguments), False
     if workspace is None or not is_stopped(present_holder(workspace)):
-        # It says when the next dream is; of a workspace that it does not keep the files say all there is.
+        # The daemon knows when the next dream is; for a workspace that it does not keep, the files say everything.
         operation = "dream_status" if workspace else "status"
         try:
             if show_answer(operation, workspace, {}, _STATUS_SECONDS, as_json=arguments.json):

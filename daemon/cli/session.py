@@ -1,4 +1,4 @@
-"""Session: the command that shows the working memory of sessions, and puts back what left it."""
+"""Session: the command that shows the working memory of sessions, and restores items that left it."""
 
 import argparse
 from dataclasses import replace
@@ -83,11 +83,11 @@ def _restored_text(done: "Restored") -> str:
 
 
 def _line(text: str) -> str:
-    """Return a text from outside in one line."""
+    """Return a text, which an agent wrote, in one line."""
     return text.replace("\n", "\\n").replace("\t", "\\t")
 
 
-# What is asked, how it is shown, and how many words it takes: of none, the session and the memory.
+# By word: the operation, the text of its reply, and how many of SESSION and MEMORY it takes.
 _ACTS: "dict[str, tuple[AnyOperation, Callable[[Any], str], range]]" = {
     "list": (sessions.session_list, _list_text, range(1)),
     "show": (sessions.export, _items_text, range(1, 2)),
@@ -130,7 +130,7 @@ def session(arguments: argparse.Namespace) -> int:
     known = {one.name for one in operation.parameters}
     fields = {name: value for name, value in asked.items() if name in known and value is not None}
     caller = caller_of(arguments, "session")
-    if what in ("show", "stats"):  # they answer for every name, and this one may be misspelt
+    if what in ("show", "stats"):  # these accept any id, so first raise an error for a misspelt one
         caller.ask(sessions.session_summary, session_id=named)
     reply = part = caller.ask(operation, **fields)
     while (cursor := getattr(part, "next_cursor", None)) is not None:

@@ -1,4 +1,4 @@
-"""Settings: the configuration in force, the embedding model, what is no secret, and completion in a shell."""
+"""Settings: the configuration in force, the embedding models, texts that are no secrets, and shell completion."""
 
 import argparse
 import json
@@ -52,7 +52,7 @@ _dreamd() {{
 }}
 complete -o default -F _dreamd dreamd
 """
-# zsh has bash's words for it.
+# zsh uses bash's script through bashcompinit.
 _BEFORE = {"bash": "", "zsh": "autoload -U +X compinit bashcompinit && compinit && bashcompinit\n"}
 
 
@@ -63,7 +63,7 @@ def config(arguments: argparse.Namespace) -> int:
     The daemon's, if it keeps the workspace, unless this call was given one of its own. What may be a secret is not
     printed.
     """
-    key = (arguments.key or "")[:LONGEST_KEY]  # what is longer is no key, and neither is this then
+    key = (arguments.key or "")[:LONGEST_KEY]  # no key is longer, so the beginning of a longer word is none either
     if arguments.config is not None or configured_here(os.environ) or workspace_if_any(arguments) is None:
         reply = in_force(config_of(arguments), key)
     else:
@@ -77,7 +77,7 @@ def config(arguments: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models on this machine in the order in which they are tried. `used`: the first that is whole, else ""."""
+    """The models on this machine in the order in which they are tried. `used`: the first complete one, else ""."""
 
     used: str
     models: tuple[Place, ...]
@@ -133,7 +133,7 @@ def _models_text(found: Models) -> str:
 
 
 def _install(model: weights.Model, source: Path | None) -> None:
-    """Bring its files into the first of its folders, unless one of them has them."""
+    """Fetch a model into the first of its folders, unless one of them is complete."""
     folders = weights.folders(os.environ, model)
     if any(weights.is_whole(one, model) for one in folders):
         return
@@ -155,7 +155,7 @@ def _size(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """What may be no secret, without what is one by these rules."""
+    """Redacted texts that may be no secrets."""
 
     originals: tuple[Original, ...]
 
@@ -206,9 +206,9 @@ def _redacted_text(found: Redacted) -> str:
 
 
 def _allow(arguments: argparse.Namespace, workspace: Workspace) -> list[str]:
-    """Let the text stand from now on, note what it was taken out of anew, and have a daemon read the list again.
+    """Allow the text from now on, note the texts that it was redacted from anew, and have a daemon reload the list.
 
-    Return the ids of what was noted.
+    Return the ids of the originals that were noted.
     """
     originals, now, given = Originals(workspace), datetime.now(UTC), arguments.text
     chosen = next((one for one in originals.all(now) if one.id == given), None)
@@ -268,8 +268,8 @@ def completion(arguments: argparse.Namespace) -> int:
 
 
 def _words(name: str) -> dict[str, str]:
-    """Return the long options of a command, the words that its arguments are chosen from, and what each is for."""
-    actions = command_called(name)[0]._actions  # noqa: SLF001 - there is no other way
+    """Return the long options of a command and the choices of its arguments, with their help."""
+    actions = command_called(name)[0]._actions  # noqa: SLF001 - argparse has no public access to them
     return {
         word: one.help or ""
         for one in actions
@@ -279,6 +279,6 @@ def _words(name: str) -> dict[str, str]:
 
 
 def _option(word: str, about: str) -> str:
-    """Return how fish is told of a word, and what it is for."""
+    """Return the arguments of fish's `complete` for a word and its help."""
     about = " ".join(about.split()).replace("\\", "\\\\").replace("'", "\\'").replace("%%", "%")
     return f"{f'-l {word[2:]}' if word.startswith('--') else f'-f -a {word}'} -d '{about}'"

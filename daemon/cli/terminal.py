@@ -1,4 +1,4 @@
-"""Terminal output: results on stdout, everything else on stderr; colour, width and motion on terminals alone."""
+"""Terminal output: results on stdout, everything else on stderr; colour, width and motion only on terminals."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from typing import TextIO
 from daemon.observability.printable import ABOUT, safe
 
 _COLOURS = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
-# How a row that begins with a word is shown.
+# Colours of rows by their first word.
 _WORDS = {
     "problem": "red", "broken": "red", "refused": "yellow", "warning": "yellow", "ok": "green", "mended": "green",
 }  # fmt: skip
@@ -19,14 +19,14 @@ _DEEPEST = 16
 
 
 def columns() -> int:
-    """Return the width of the terminal: $COLUMNS, else what it says itself; 100 where there is none."""
+    """Return the width of the terminal: $COLUMNS, else its own answer; 100 without a terminal."""
     with suppress(ValueError, OSError):
         return max(40, int(os.environ.get("COLUMNS") or os.get_terminal_size(2).columns or _USUAL_COLUMNS))
     return _USUAL_COLUMNS
 
 
 def out(text: str, style: str = "") -> None:
-    """Print a line of the result, in this colour on terminals."""
+    """Print a line of the result, on terminals in this style."""
     text = safe(text)
     if style and _is_lively(sys.stdout) and not os.environ.get("NO_COLOR"):
         text = f"\x1b[{_COLOURS[style]}m{text}\x1b[0m"
@@ -34,7 +34,7 @@ def out(text: str, style: str = "") -> None:
 
 
 def show(text: str) -> None:
-    """Print a whole text, on a terminal as wide as it is, in the colours that its rows' beginnings have."""
+    """Print a whole text; on a terminal wrap it, and colour each row by how it begins."""
     is_diff, wide = False, columns() if _is_lively(sys.stdout) else 0
     for row in text.split("\n"):
         is_diff = is_diff or row.startswith("--- ")
@@ -47,7 +47,7 @@ def show(text: str) -> None:
 
 
 def show_reply(text: str) -> None:
-    """Print the text of a reply. That texts are data is for agents; what is said beside goes to stderr."""
+    """Print the text of a reply without `ABOUT`, which is for agents; print remarks beside it to stderr."""
     if text.startswith(ABOUT):
         beside, _, text = text.removeprefix(ABOUT).partition("\n")
         if beside:
@@ -56,7 +56,7 @@ def show_reply(text: str) -> None:
 
 
 def _wrapped(row: str, width: int) -> list[str]:
-    """Return a long row as several, the further ones below the beginning of its text."""
+    """Wrap a long row, indenting its continuation to where its text begins."""
     from textwrap import wrap
 
     text = row.lstrip()
@@ -67,12 +67,12 @@ def _wrapped(row: str, width: int) -> list[str]:
 
 
 def say(text: str) -> None:
-    """Print a line that is no part of the result, to stderr."""
+    """Print a line that is not part of the result to stderr."""
     sys.stderr.write(f"{safe(text)}\n")
 
 
 def show_notices(notices: Iterable[str]) -> None:
-    """Show each notice once."""
+    """Print each notice once."""
     for notice in dict.fromkeys(notices):
         say(f"notice: {notice}")
 
@@ -93,7 +93,7 @@ def write_json(data: object) -> None:
 
 @contextmanager
 def working(what: str) -> Iterator[Callable[[str], None]]:
-    """Show that `what` goes on and for how long, on a terminal. Yields a function that shows a line meanwhile."""
+    """Show on a terminal that `what` goes on, and for how long. Yield a function that prints a line meanwhile."""
     if not _is_lively(sys.stderr):
         yield say
         return
@@ -124,17 +124,17 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
 
 
 def can_ask() -> bool:
-    """Tell whether a person is at the terminal."""
+    """Return whether a person is at the terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def agreed(question: str) -> bool:
-    """Ask the person at the terminal; whether they said yes."""
+    """Ask the person at the terminal; return whether they said yes."""
     return asked(f"{question} [y/N]") in ("y", "yes")
 
 
 def asked(question: str) -> str:
-    """Ask the person at the terminal; return the answer, in small letters."""
+    """Ask the person at the terminal; return the answer in lower case."""
     sys.stderr.write(f"{question} ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().casefold()

@@ -1,4 +1,4 @@
-"""Upkeep: examine a workspace and mend it, and erase a text from all of it."""
+"""Upkeep: examines and repairs a workspace, and erases a text from all of it."""
 
 import argparse
 import os
@@ -47,12 +47,12 @@ def doctor(arguments: argparse.Namespace) -> int:
     wrong, config = list[Finding](), Config()
     try:
         config = config_of(arguments)
-    except ConfigError as error:  # a finding, beside which the rest is examined
+    except ConfigError as error:  # report it as a finding, and go on
         wrong = [Finding("config", Level.PROBLEM, error.what, error.advice)]
     caller = Caller(workspace_of(arguments), config, "dreamd doctor")
     if arguments.repair:
         return _repair(caller, arguments)
-    with working("examining…"):  # nothing is asked of the network
+    with working("examining…"):  # without the network
         found = caller.ask(examine).findings
     wrong += _stopped_service() if any(one.what.startswith("no daemon runs") for one in found) else ()
     replaced = {one.about for one in wrong}
@@ -70,9 +70,9 @@ def _stopped_service() -> Iterator[Finding]:
 
 
 def _repair(caller: Caller, arguments: argparse.Namespace) -> int:
-    """Mend, or say what would be done; print what was wrong, what came of it, what is left and what was kept."""
+    """Repair, or with --dry-run only say how; print the result, and return the exit status."""
     done = caller.ask(repair_workspace, dry=arguments.dry_run)
-    with suppress(DreamdError):  # asked once, the daemon opens a workspace that it could not open before
+    with suppress(DreamdError):  # a call makes the daemon open a workspace that it could not open before
         if (client := daemon()) is not None:
             client.call(caller.workspace.root, dream_status, dream_status.bind())
     show(repair_workspace.text, done, as_json=arguments.json)
@@ -82,7 +82,7 @@ def _repair(caller: Caller, arguments: argparse.Namespace) -> int:
 
 
 def _reopen_state_folder(arguments: argparse.Namespace) -> None:
-    """Restore the owner's permissions on the state folder, without which nothing else can be examined."""
+    """Restore the owner's permissions on the state folder, without which nothing can be examined."""
     number = id_in(named_folder(arguments) or Path.cwd())
     state = data_folder(os.environ) / number if number is not None else None
     if state is None or not state.is_dir() or state.is_symlink() or os.access(state, os.R_OK | os.W_OK | os.X_OK):
@@ -138,7 +138,7 @@ def _text(arguments: argparse.Namespace) -> str:
 
 
 def _asked_what_stays(tried: "Receipt") -> list[str] | None:
-    """Ask a person; return the ids of the texts that stay, None where nothing is to be erased."""
+    """Ask the person; return the ids of the texts to keep, or None if nothing is to be erased."""
     answer = asked("Erase all of this? It cannot be brought back. [y/N, or the numbers of those that stay]")
     if answer in ("y", "yes"):
         return []
@@ -149,6 +149,6 @@ def _asked_what_stays(tried: "Receipt") -> list[str] | None:
 
 
 def _show_step(step: "Step") -> None:
-    """Show progress, on a terminal only."""
+    """Print progress, only on a terminal."""
     if sys.stderr.isatty():
         say(f"{step.node}: {step.figures}")

@@ -1,4 +1,4 @@
-"""Workspace: makes a folder one, has the daemon look after it, and shows what comes next."""
+"""Workspace: makes a folder a workspace, has the daemon keep it, and shows the next steps."""
 
 import argparse
 import os
@@ -95,10 +95,7 @@ def init(arguments: argparse.Namespace) -> int:
 
 
 def _exclude_from_git(workspace: Workspace, *, in_git: bool) -> Excluded:
-    """Exclude what dreamd writes in the workspace from the repository around it.
-
-    `in_git`: but for MEMORY.md, which the owner wants to track.
-    """
+    """Exclude dreamd's files in the workspace from the repository around it; with `in_git` all but MEMORY.md."""
     written = written_by_init(workspace)
     if in_git:
         written.remove(workspace.document)
@@ -107,7 +104,7 @@ def _exclude_from_git(workspace: Workspace, *, in_git: bool) -> Excluded:
 
 
 def _set_aside(folder: Path, arguments: argparse.Namespace) -> Path | None:
-    """Show a MEMORY.md that may have come with the folder, and rename it unless the person says that it is theirs."""
+    """Show a MEMORY.md that may have come with the folder, and rename it unless the person says it is theirs."""
     lines = found_in(folder) if folder.is_dir() and not arguments.mine else ()
     if not lines:
         return None
@@ -122,8 +119,8 @@ def _set_aside(folder: Path, arguments: argparse.Namespace) -> Path | None:
 
 
 def _seeded(workspace: Workspace, aside: Path | None, config: Config) -> int | None:
-    """Take in the MEMORY.md that was there; how many crystals were made of it, None where nothing was due."""
-    if present_holder(workspace) is not None:  # its owner does this before the first dream
+    """Take in an existing MEMORY.md; return how many crystals were made of it, or None if there was nothing to do."""
+    if present_holder(workspace) is not None:  # the owner process does this before the first dream
         return None
     with open_exclusive(workspace, config, "dreamd init") as store:
         seeded = take_in(store, aside) if aside is not None else migrate(store, utc_now())
@@ -132,9 +129,9 @@ def _seeded(workspace: Workspace, aside: Path | None, config: Config) -> int | N
 
 
 def keep(workspace: Workspace, *, wanted: bool) -> bool:
-    """Make it known to the daemon that runs, or to the next one; whether one looks after it now.
+    """Register the workspace with the running daemon, or for the next one; return whether one keeps it now.
 
-    Not wanted: no daemon looks after it, whoever asks it to, until 'dreamd init' is run without `--no-daemon`.
+    Not `wanted`: no daemon keeps it, whoever asks, until 'dreamd init' runs without `--no-daemon`.
     """
     client = daemon()
     if not wanted:
@@ -152,7 +149,7 @@ def keep(workspace: Workspace, *, wanted: bool) -> bool:
 
 
 def show_next_steps(workspace: Workspace, *, kept: bool, wanted: bool) -> None:
-    """Print who dreams in the workspace and how agents are connected; ask a person whether they shall be."""
+    """Print who dreams in the workspace and how to connect agents; at a terminal, offer to connect them."""
     if kept:
         out("the daemon dreams in it from now on")
     elif wanted:

@@ -1,7 +1,7 @@
 """The client for programs: `from daemon.client import Client`, typed, synchronous, over the socket or the port.
 
-Requests and replies are the values of the operations (`daemon.api.operations`), errors those of `state.errors`. What
-an operation needs is imported when it is first called; a model, an index or a database never is.
+Requests and replies are the values of the operations (`daemon.api.operations`), errors those of `state.errors`. An
+operation's imports happen at its first call, and never include a model, an index or a database.
 """
 
 from daemon.api.client import LostError, NoDaemonError

@@ -1,4 +1,4 @@
-"""Client: the memory of one workspace for a program, and its sessions; their methods are operations."""
+"""Client: one workspace and its sessions for a program; their methods are operations."""
 
 import http.client
 import os
@@ -31,12 +31,12 @@ _FIRST_PAUSE_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[P, ReplyT]):
-    """A method that is an operation, with its parameters; what that needs is imported when it is called."""
+    """A descriptor that makes a method of an operation, with its parameters, and imports it at the first call."""
 
     operation: "Callable[[], Operation[P, ReplyT]]"
 
     def __get__(self, caller: "Client | Session", _: "type[Client | Session]") -> Callable[P, ReplyT]:
-        """Return what has the client, or the session, call it."""
+        """Return a function that calls the operation through the client or session."""
 
         def call(*args: P.args, **kwargs: P.kwargs) -> ReplyT:
             reply: ReplyT = caller.call(self.operation(), *args, **kwargs)
@@ -49,7 +49,7 @@ class Method(Generic[P, ReplyT]):
 class Session:
     """The bounded working memory of one conversation, by its id; `Client.session` opens and closes one.
 
-    Its methods have the parameters that follow the session's id.
+    Its methods take the operations' parameters without the session's id.
     """
 
     ask: Callable[..., Any] = field(repr=False)
@@ -65,15 +65,15 @@ class Session:
     close = Method(lambda: operations.sessions.close)
 
     def call(self, operation: "AnyOperation", *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the operation's
-        """Return the reply of an operation on sessions, about this one."""
+        """Return the reply of an operation on this session."""
         return self.ask(operation, self.id, *args, **kwargs)
 
 
 class Client:
-    """One workspace, kept by a running daemon. It may be shared by threads: each call has a connection of its own.
+    """One workspace, kept by a running daemon. Threads may share it: each call has a connection of its own.
 
-    Without a daemon every call raises NoDaemonError, which says how to start one; what the daemon refuses is
-    raised as the error that it is (`state.errors`, by `code`).
+    Without a daemon every call raises NoDaemonError, which says how to start one. The daemon's errors are raised as
+    their own classes (`state.errors`, by `code`).
     """
 
     def __init__(
@@ -87,12 +87,12 @@ class Client:
         on_step: Callable[[Step], None] = lambda _: None,
         on_notice: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Reach the workspace of this folder over the Unix socket; at an address by name or folder, with the token.
+        """Reach this folder's workspace over the Unix socket, or one by name or folder at `address` with `token`.
 
-        `timeout_seconds` without a word from the daemon, and it is lost; else 30, and an hour for what takes long.
-        What only reads is asked again for `retry_seconds` when the daemon goes meanwhile, and anything when it had
-        too much to do to begin. `on_step` is told each step of a dream, `on_notice` what a person should know.
-        Raise UsageError if there is no workspace, or the address is none.
+        After `timeout_seconds` of silence the daemon counts as lost (default 30 s, an hour for long operations). For
+        `retry_seconds`, a read is retried if the daemon goes meanwhile, and any call if the daemon was too busy to
+        begin it. `on_step` gets each step of a dream, `on_notice` messages for a person. Raise UsageError if there
+        is no workspace, or the address is invalid.
         """
         if token and not address:
             raise UsageError("a token is for an address", "give the address too, or neither for the Unix socket")
@@ -121,11 +121,11 @@ class Client:
             session.close()
 
     def session_at(self, id_: str) -> Session:
-        """Return the session of this id, opened or not; one that never was opened has the policy ttl."""
+        """Return the session of this id, opened or not; one that was never opened has the policy ttl."""
         return Session(self.call, id_)
 
     def call(self, operation: "Operation[P, ReplyT]", *args: P.args, **kwargs: P.kwargs) -> ReplyT:
-        """Return the reply of any operation (`daemon.api.operations`) to these arguments. Raise what it raises."""
+        """Return the reply of any operation (`daemon.api.operations`). Raise what it raises."""
         request = operation.bind(*args, **kwargs)
         deadline, pause = time.monotonic() + self._retry_seconds, _FIRST_PAUSE_SECONDS
         was_lost = False
@@ -134,7 +134,7 @@ class Client:
                 reply: ReplyT = self._ask(operation, request)
             except (LostError, StoppedError, OverloadedError, NoDaemonError) as error:
                 was_lost = was_lost or isinstance(error, LostError | StoppedError)
-                # Nothing was begun, or doing it twice leaves the same as doing it once.
+                # Either nothing was begun, or repeating a read is harmless.
                 is_safe = isinstance(error, OverloadedError) or (was_lost and operation.reads)
                 if not is_safe or time.monotonic() + pause > deadline:
                     raise
@@ -144,7 +144,7 @@ class Client:
             pause *= 2
 
     def _here(self, workspace: str | Path) -> "Callable[[AnyOperation, Request], Any]":
-        """Ask over the socket. The daemon keeps the workspace from then on, unless its owner ruled that out."""
+        """Return a caller over the socket. It has the daemon keep the workspace, unless its owner ruled that out."""
         root, own = find_workspace(Path(workspace)).root, Daemon.at(os.environ)
 
         def ask(operation: "AnyOperation", request: "Request") -> Any:  # noqa: ANN401 - the operation's
@@ -154,7 +154,7 @@ class Client:
         return ask
 
     def _at(self, address: str, workspace: str | Path, token: str) -> "Callable[[AnyOperation, Request], Any]":
-        """Ask at an address such as http://127.0.0.1:7349; with TLS when it begins with https."""
+        """Return a caller at an address such as http://127.0.0.1:7349, with TLS for https."""
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError(f"{address!r} is no address", "give one such as http://127.0.0.1:7349")

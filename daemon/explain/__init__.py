@@ -1,1 +1,1 @@
-"""Explain: why a line is there, why an agent was not told a thing, what a dream did, where a crystal comes from."""
+"""Explain: why a line exists, why an agent was not given a text, what a dream did, where a crystal comes from."""

@@ -1,4 +1,4 @@
-"""Crystal: as evidence of something else, and by itself: where it was said, what it was made of, what rests on it."""
+"""Crystal: as evidence for something else, and in full: its occurrences, its origins, and what depends on it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,9 +15,9 @@ from state.stores.crystals.neighbours import said_around
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.history.lineage import LineLife
 
-# A crystal may rest on others (an insight on what was read), and those on others again.
+# A crystal may be derived from others (an insight from turns), and those from others again.
 _GENERATIONS = 3
-# Of each list so many are told; `more` says how many there are beside them.
+# Rows of each list that are shown; `more` counts the others.
 MOST = 100
 NEIGHBOURS = 2
 _CUT = 300
@@ -50,7 +50,7 @@ class Evidence:
 
 
 def evidence_by_id(store: Store, ids: Iterable[str], most: int | None = None) -> dict[str, Evidence]:
-    """Return the crystals with these ids as evidence, without their places; of each text `most` characters."""
+    """Return the crystals with these ids as evidence, without their sources; `most` limits each text."""
     wanted, shown = list(dict.fromkeys(ids)), store.shown
     known = {one.id: _evidence(shown, one, most) for one in store.crystals.get(wanted)}
     return {one: known.get(one, Evidence(one)) for one in wanted}
@@ -70,7 +70,7 @@ def _evidence(shown: Callable[[str], str], crystal: Crystal, most: int | None) -
 
 
 def evidence_of(store: Store, ids: Iterable[str]) -> tuple[Evidence, ...]:
-    """Return the crystals with these ids, then those they were derived from: where said, and what holds now."""
+    """Return the crystals with these ids, then those they were derived from, with sources and current values."""
     found, wanted = dict[str, Evidence](), list(ids)
     for _ in range(_GENERATIONS):
         brief = evidence_by_id(store, wanted)
@@ -80,7 +80,7 @@ def evidence_of(store: Store, ids: Iterable[str]) -> tuple[Evidence, ...]:
 
 
 def _placed(store: Store, evidence: Evidence) -> Evidence:
-    """Add where it was said, and what supersedes it."""
+    """Add the sources of a crystal, and the current value that supersedes it."""
     crystals = store.crystals
     places = (
         str(one.source) if one.source else f"session {one.session}" if one.session else ""
@@ -157,26 +157,26 @@ class CrystalDetails:
 
 @dataclass(slots=True)
 class _Lists:
-    """Cuts lists, and counts what they leave out."""
+    """Cuts lists, and counts the rows that it leaves out."""
 
     store: Store
     more: dict[str, int] = field(default_factory=dict)
 
     def first(self, name: str, rows: Sequence[RowT], count: int = 0) -> Sequence[RowT]:
-        """Return the first rows of a list, which has `count` where these are not all."""
+        """Return the first rows of a list. `count`: its length, if these rows are not all."""
         if (left := max(count, len(rows)) - MOST) > 0:
             self.more[name] = left
         return rows[:MOST]
 
     def of(self, keys: Iterable[int]) -> tuple[Evidence, ...]:
-        """Return the crystals in these rows, in this order."""
+        """Return the crystals of these rows as evidence, in this order."""
         wanted = list(keys)
         found, shown = self.store.crystals.by_keys(wanted), self.store.shown
         return tuple(_evidence(shown, found[key], _CUT) for key in dict.fromkeys(wanted) if key in found)
 
 
 def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
-    """Return all about the crystal whose id begins so. Raise NotFoundError, and UsageError if several do."""
+    """Return everything about the crystal whose id begins with `id_`. Raise as `_whole`."""
     listing, shown, lists = CrystalList(store.connection), store.shown, _Lists(store)
     crystal = _whole(store.crystals, listing, id_)
     row = listing.rows([crystal.id], now)[crystal.id]
@@ -222,7 +222,7 @@ def details(store: Store, id_: str, now: datetime) -> CrystalDetails:
 
 
 def _whole(crystals: Crystals, listing: CrystalList, id_: str) -> Crystal:
-    """Return the crystal whose id begins so. Raise NotFoundError and UsageError."""
+    """Return the crystal whose id begins with `id_`. Raise NotFoundError, and UsageError if several do."""
     found = listing.ids(id_, 2)
     if not found:
         raise NotFoundError(f"no crystal has an id that begins with {id_!r}", "'dreamd search' shows the ids")
@@ -232,7 +232,7 @@ def _whole(crystals: Crystals, listing: CrystalList, id_: str) -> Crystal:
 
 
 def _values(key: int, survivor: int, lists: _Lists) -> tuple[bool, tuple[OtherValue, ...], tuple[OtherValue, ...]]:
-    """Return whether another value holds now, what supersedes the crystal, and what it supersedes."""
+    """Return whether the crystal is superseded, the values that supersede it, and those that it supersedes."""
     known = Supersessions(lists.store.crystals)
     values, mine = known.among({key, survivor}), {key, survivor}
     by, over = list[OtherValue](), list[OtherValue]()

@@ -1,4 +1,4 @@
-"""Dream: all that is known of one, from the ledger, its version and the crystals."""
+"""Dream: everything known about one, from the ledger, its version and the crystals."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -86,7 +86,7 @@ class DreamDetails:
 
 
 def described(lineage: Lineage, ledger: Ledger, runs: Iterable[Run]) -> tuple[DreamRun, ...]:
-    """Return the runs with what they cost and changed."""
+    """Return the runs with their versions and costs."""
     every = tuple(runs)
     versions = lineage.versions_by_number(run.version for run in every if run.version is not None)
     paid = ledger.paid(run.id for run in every)
@@ -103,7 +103,7 @@ def described(lineage: Lineage, ledger: Ledger, runs: Iterable[Run]) -> tuple[Dr
 
 
 def run_of_version(lineage: Lineage, ledger: Ledger, number: int) -> Run:
-    """Return the run that made this version, put together from the version if the ledger has none.
+    """Return the run that made this version, reconstructed from the version if the ledger has none.
 
     Raise NotFoundError if there is no such version.
     """
@@ -118,7 +118,7 @@ def run_of_version(lineage: Lineage, ledger: Ledger, number: int) -> Run:
 
 
 def details(store: Store, run: Run, limit: int) -> DreamDetails:
-    """Return all that is known of this run, at most `limit` of each list."""
+    """Return everything known about this run, with at most `limit` entries in each list."""
     number = run.version if run.version is not None else store.lineage.version_of(run.id)
     record = _record(store.memory, number)
     (shown,) = described(store.lineage, store.ledger, [replace(run, version=number)])
@@ -148,7 +148,7 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
 
 
 def _record(memory: Memory, number: int | None) -> Dream | None:
-    """Return the dream as its version has it; None if it made none, or that cannot be read any more."""
+    """Return the dream recorded with this version; None if it made none or the record cannot be read."""
     if number is None:
         return None
     try:
@@ -158,7 +158,7 @@ def _record(memory: Memory, number: int | None) -> Dream | None:
 
 
 def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tuple[AppliedOperation, ...]:
-    """Return the operations with the texts of their old lines and of the crystals that their lines rest on."""
+    """Return the operations with the texts of their old lines and their evidence."""
     rests = {
         (line.section, normalise(line.text)): change.evidence for change in record.changes for line in change.come
     }
@@ -169,7 +169,7 @@ def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tu
     left, shown = {line.id: line.text for line, _ in record.left}, store.shown
     known = evidence_by_id(store, (id_ for ids in cites.values() for id_ in ids))
 
-    def old(line: str) -> str:  # one that waits has not left
+    def old(line: str) -> str:  # the old line of a staged operation is still in MEMORY.md
         life = None if line in left else store.lineage.life(line)
         return left.get(line, life.text if life else "")
 
@@ -192,19 +192,19 @@ def _refused(shown: Callable[[str], str], refusal: Refusal) -> Refusal:
 
 
 def unified_diff(before: str, after: str, old: str, new: str) -> str:
-    """Return the difference of two texts of MEMORY.md as a unified diff, without a final line end."""
+    """Return a unified diff of two texts of MEMORY.md, without a final line break."""
     sides = (before.splitlines(), after.splitlines())
     return "\n".join(_unified(*sides, f"MEMORY.md ({old})", f"MEMORY.md ({new})", lineterm=""))
 
 
 def _diff(shown: Callable[[str], str], record: Dream, number: int | None) -> str:
-    """Return what the dream changed. What the owner wrote by hand nobody has redacted before."""
+    """Return the diff of the dream, redacted, as text that the owner wrote by hand is not redacted on disk."""
     old = f"version {record.number - 1}" if record.number > 1 else "before dreamd"
     return shown(unified_diff(record.before, record.after, old, f"version {number}"))
 
 
 def _call(kept: KeptCall) -> ModelCall:
-    """Return the call; without texts if something else was put in their place."""
+    """Return the call, without texts if they were erased or replaced."""
     try:
         said = json.loads(kept.request or "[]")
         request = tuple(Message(str(one["role"]), str(one["content"])) for one in said)

@@ -1,4 +1,4 @@
-"""Reasons of a search: what each signal added to a result, what moved it, and what was said around it."""
+"""Reasons for a search result's rank: the share of each signal, boosts, and neighbours in its session."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from state.stores.crystals.hormones import Feelings
 from state.stores.crystals.neighbours import said_around
 
 NEIGHBOURS, NEIGHBOUR_CHARACTERS = 2, 300
-# A factor that is nearer to 1 than this has moved nothing.
+# A factor closer to 1 than this is not shown.
 _MOVED = 0.0005
 
 
@@ -61,7 +61,7 @@ class SearchSignals:
 
 
 def signals_of(store: Store, findings: Findings, now: datetime, until: datetime | None) -> tuple[SearchSignals, ...]:
-    """Say of each hit why it stands where it does; of what was said from `until` on say nothing."""
+    """Return for each hit the reasons for its rank; neighbours from `until` on are left out."""
     hormones = Feelings(store.connection, store.config.baselines).levels(now)
     keys = store.crystals.keys(hit.crystal.id for hit in findings.hits)
     return tuple(
@@ -91,14 +91,14 @@ def _boosts(hit: Hit, hormones: Hormones, now: datetime) -> tuple[Boost, ...]:
 
 
 def _neighbours(store: Store, key: int | None, until: datetime | None) -> Iterator[Neighbour]:
-    if key is None:  # it is searched beside the stored ones
+    if key is None:  # a hit that is not stored as a crystal
         return
     before, after = said_around(store.connection, key, NEIGHBOURS)
     crystals = store.crystals.by_keys([*before, *after])
     for place, other in [*enumerate(before, -len(before)), *enumerate(after, 1)]:
         crystal = crystals[other]
         if until is None or crystal.created_at < until:
-            # What is redacted may become shorter.
+            # Redaction may shorten the text, so begin with more than is shown.
             text = store.config.redaction.of(crystal.text[: 4 * NEIGHBOUR_CHARACTERS])
             shown = text if len(text) <= NEIGHBOUR_CHARACTERS else f"{text[: NEIGHBOUR_CHARACTERS - 1]}…"
             yield Neighbour(place, crystal.id, shown, crystal.speaker)

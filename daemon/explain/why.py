@@ -1,4 +1,4 @@
-"""Why: where a line of MEMORY.md comes from: the dream and the operation that wrote it, the crystals it rests on."""
+"""Why: where a line of MEMORY.md comes from: the dream and the operation that wrote it, and its evidence."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -100,7 +100,7 @@ def _by_hand(store: Store, what: str) -> Iterable[LineHistory]:
 def _written_by(memory: Memory, life: LineLife) -> WrittenBy:
     try:
         record = memory.version(life.born_in)
-    except NotFoundError:  # its lines are known even where its text is not any more
+    except NotFoundError:  # the lines of a version outlive its record
         return WrittenBy(life.born_in, life.born_at)
     return WrittenBy(
         version=record.number,

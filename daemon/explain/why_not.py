@@ -1,7 +1,7 @@
-"""Why not: the reason why a thing was not in what an agent was last given, and what to do about it.
+"""Why not: why a text was not in the bootstrap that an agent last got, and what to do about it.
 
-The receipt says how much of which version was given; what is asked for is looked for wherever a thing can be: in what
-was given, in MEMORY.md, among notes, changes, lines that left, crystals, in the global workspace and in others.
+The receipt says how much of which version was given. The text is searched wherever it can be: in the bootstrap, in
+MEMORY.md, among notes, changes, removed lines and crystals, in the global workspace and in other workspaces.
 """
 
 import os
@@ -42,10 +42,10 @@ from state.text.words import normalise
 
 MOST_REASONS = 5
 _SHOWN_CHARACTERS = 300
-# Of so many crystals that hold the words, those are meant that hold them as they were asked for; refusals are looked
-# for in the records of so many versions; so many other workspaces are looked at, and so much of each document.
+# Limits: crystals with the words, of which those with the exact text are meant; versions whose records are searched
+# for refusals; other workspaces searched; and characters of each document.
 _CRYSTALS, _RECORDS, _WORKSPACES, _LOOKED_AT = 50, 3, 20, 100_000
-# What dreamd does to a memory; in the global workspace such a command needs the option.
+# Commands that act on a memory; for the global workspace they need --global.
 _COMMAND = re.compile("'(dreamd (?:dream|review|restore|supersede|forget|note)(?![^']*--global)[^']*)'")
 _LEAST_WINDOW = 32_000
 _SEARCH = "memory_search finds it"
@@ -98,7 +98,7 @@ class Answer:
 
 
 def why_not(store: Store, text: str, session: str = "") -> Answer:
-    """Say why this text (or the line of this id) was not in what an agent was given last, or in this session.
+    """Explain why this text (or the line of this id) was not in the last bootstrap, or that of this session.
 
     Raise NotFoundError if no bootstrap of this session is known.
     """
@@ -110,16 +110,16 @@ def why_not(store: Store, text: str, session: str = "") -> Answer:
         found = [Reason(Absence.FORGOTTEN, "it was forgotten for good", advice)]
     else:
         life = store.lineage.life(text.strip().upper())
-        asked, order = _Asked(store, normalise(life.text if life else text), receipt), list(Absence)
-        shown = (replace(one, text=asked.short(one.text)) for one in asked.reasons(text.strip()))
+        question, order = _Question(store, normalise(life.text if life else text), receipt), list(Absence)
+        shown = (replace(one, text=question.short(one.text)) for one in question.reasons(text.strip()))
         found = sorted(shown, key=lambda one: order.index(one.code))
     if is_global(store.workspace.root, os.environ):
         found = [replace(one, advice=_COMMAND.sub(r"'\1 --global'", one.advice)) for one in found]
     return Answer(tuple(found[:MOST_REASONS]), len(found[MOST_REASONS:]), receipt)
 
 
-class _Asked:
-    """What is asked for, folded, and of which bootstrap; each method looks in one place."""
+class _Question:
+    """The normalised text and the bootstrap that are asked about; each method searches one place."""
 
     def __init__(self, store: Store, wanted: str, receipt: BootstrapReceipt | None) -> None:
         self.store, self.wanted, self.receipt = store, wanted, receipt
@@ -127,27 +127,27 @@ class _Asked:
         self.then: str | None = None  # MEMORY.md as the agent read it
 
     def short(self, text: str) -> str:
-        """Return the beginning of a text, without secrets."""
+        """Return the first 300 characters of a text, redacted."""
         return self.shown(text[: 4 * _SHOWN_CHARACTERS])[:_SHOWN_CHARACTERS]
 
     def reasons(self, text: str) -> Iterator[Reason]:
-        """Yield a reason for each thing that is meant; one at least."""
+        """Yield a reason for each match, at least one."""
         if not self.wanted:
-            yield self._unheard()
+            yield self._unknown()
             return
-        standing, notes = list(self._standing()), list(self._notes())
+        standing, notes = list(self._in_memory()), list(self._notes())
         changes = list(self._waiting(Changes(self.store.connection).open()))
-        gone = [] if any(one.code is Absence.GIVEN for one in standing) else list(self._gone())
-        found = [*standing, *notes, *changes, *gone, *self._everywhere()]
+        gone = [] if any(one.code is Absence.GIVEN for one in standing) else list(self._removed_lines())
+        found = [*standing, *notes, *changes, *gone, *self._in_global_workspace()]
         if not standing and not notes:
             crystals = list(self._crystals(text))
             found += crystals
             if crystals and not changes and not gone:
                 found += self._refused()
-        yield from found or (self._unheard(),)
+        yield from found or (self._unknown(),)
 
-    def _standing(self) -> Iterator[Reason]:
-        """Yield what is in MEMORY.md now, or was in it then."""
+    def _in_memory(self) -> Iterator[Reason]:
+        """Yield matches in MEMORY.md as it is now, or as the agent read it."""
         now_text, _ = read_document(self.store.workspace, self.store.connection)
         now, receipt = dict(lines_with(now_text, self.wanted)), self.receipt
         if receipt is None:
@@ -187,7 +187,7 @@ class _Asked:
                 yield Reason(Absence.LATER, what, _NEXT_GIVES, text, at)
 
     def _uncertain(self, receipt: BootstrapReceipt, now: dict[str, int]) -> Iterator[Reason]:
-        """Yield what is or was in MEMORY.md if its text of then is not kept."""
+        """Yield matches in MEMORY.md, now or in that version, if the text that the agent read is not kept."""
         stood: dict[str, int] = {}
         with suppress(NotFoundError, StorageError):  # the record is gone
             if receipt.version:
@@ -203,7 +203,7 @@ class _Asked:
                 yield Reason(Absence.UNCERTAIN, what, _AGAIN, text)
 
     def _more_room(self, receipt: BootstrapReceipt) -> str:
-        """Say what to set so that more of MEMORY.md is given, or so that dreams write no more than that."""
+        """Return advice to give more of MEMORY.md, or to have dreams write no more than is given."""
         if receipt.budget >= budget_for(self.store.config.dream.context_window):
             return f"move the line up, or give the agent a larger --context-window; {_SEARCH}"
         least = next((size for size, characters in BUDGETS if characters <= receipt.budget), _LEAST_WINDOW)
@@ -213,7 +213,7 @@ class _Asked:
         )
 
     def _notes(self) -> Iterator[Reason]:
-        """Yield what waits as a note."""
+        """Yield matches among pending notes."""
         notes = sorted(enumerate(self.store.notes.newest().notes), key=lambda one: (one[1].at, one[0]))
         one = self.receipt
         before = [note for _, note in reversed(notes) if one is not None and note.at <= one.at]
@@ -232,15 +232,15 @@ class _Asked:
                 yield Reason(Absence.NOTE_WAITS, what, f"run 'dreamd dream'; {_SEARCH}", note.text)
 
     def _waiting(self, changes: list[Change], where: str = "", option: str = "") -> Iterator[Reason]:
-        """Yield what waits for the owner."""
+        """Yield matches among changes that wait for the owner."""
         for one in changes:
             text = one.change.operation.text
             if one.decision is Decision.WAITING and self.wanted in normalise(text):
                 what = f"it is change {one.number}{where}, which waits for the owner since {one.at:%Y-%m-%d}"
                 yield Reason(Absence.APPROVAL, what, f"'dreamd review{option}' shows and decides it", text)
 
-    def _gone(self) -> Iterator[Reason]:
-        """Yield the lines that left before the agent read."""
+    def _removed_lines(self) -> Iterator[Reason]:
+        """Yield matches among lines that had left when the agent read MEMORY.md."""
         version = self.receipt.version if self.receipt else self.store.lineage.last_version()
         with suppress(NotFoundError):
             for one in why(self.store, self.wanted):
@@ -262,14 +262,14 @@ class _Asked:
                     yield Reason(Absence.CHANGED if now else Absence.DELETED, what, _AGAIN, one.text)
 
     def _had_left(self, text: str) -> bool:
-        """Tell whether this line was not in MEMORY.md any more when the agent read it, as far as that is known."""
+        """Return whether this line is known to have left MEMORY.md before the agent read it."""
         if self.then is None:
             return False
         then = parse(self.store.config.redaction.of(self.then))
         return normalise(text) not in {block.key for part in then.parts for block in part.lines}
 
     def _crystals(self, text: str) -> Iterator[Reason]:
-        """Yield what is kept and is not in MEMORY.md."""
+        """Yield matches among crystals."""
         crystals = self.store.crystals
         rows = CrystalList(crystals.connection).part(Chosen(words=text), _CRYSTALS, utc_now())
         meant = [row for row in rows if self.wanted in normalise(row.text)] or rows
@@ -293,7 +293,7 @@ class _Asked:
                 yield Reason(Absence.CRYSTAL, what, f"run 'dreamd dream'; {_SEARCH}", row.text)
 
     def _refused(self) -> Iterator[Reason]:
-        """Yield what the guards refused, in the latest versions that have refusals."""
+        """Yield matches among operations that guards refused, in the latest versions with refusals."""
         for version in islice(self.store.ledger.versions_with_refusals(), _RECORDS):
             with suppress(NotFoundError, StorageError):
                 for one in self.store.memory.version(version).refused:
@@ -302,18 +302,18 @@ class _Asked:
                         advice = "write the line by hand, or note it with its ground"
                         yield Reason(Absence.REFUSED, what, advice, one.operation.text)
 
-    def _everywhere(self) -> Iterator[Reason]:
-        """Yield what the global workspace says; from within it, nothing."""
+    def _in_global_workspace(self) -> Iterator[Reason]:
+        """Yield matches in the global workspace; nothing if this is the global workspace."""
         if is_global(self.store.workspace.root, os.environ):
             return
-        with suppress(DreamdError, OSError):  # a bootstrap says why it cannot be read
+        with suppress(DreamdError, OSError):  # a bootstrap reports why it cannot be read
             memory, own = global_memory(os.environ)
             if own is not None:
                 with suppress(DreamdError, OSError, sqlite3.Error):
-                    yield from self._waiting_everywhere(own)
+                    yield from self._waiting_globally(own)
             parts = parse(memory[:_LOOKED_AT]).parts
             lines = [(part.name, block.raw) for part in parts for block in part.lines if self.wanted in block.key]
-            given = self._given_everywhere() if lines else ""
+            given = self._global_bootstrap() if lines else ""
             for section, raw in lines:
                 where = f"it stands in the global workspace, in {section.value if section else 'no section'}"
                 if section not in (SectionName.BOND, SectionName.PHENOTYPE):
@@ -327,8 +327,8 @@ class _Asked:
                     advice = "shorten that memory, and run 'dreamd dream --global'"
                     yield Reason(Absence.EVERYWHERE, what, advice, raw)
 
-    def _waiting_everywhere(self, own: Workspace) -> Iterator[Reason]:
-        """Yield the notes and changes that wait in the global workspace, but for what was forgotten there."""
+    def _waiting_globally(self, own: Workspace) -> Iterator[Reason]:
+        """Yield matches among pending notes and changes of the global workspace, without notes forgotten there."""
         with notes_of(own) as pending:
             notes = [note for note in pending.newest().notes if self.wanted in normalise(note.text)]
         without = tombstones_in(own.database).without if notes else str
@@ -342,23 +342,23 @@ class _Asked:
                 changes = Changes(connection).open()
             yield from self._waiting(changes, " of the global workspace", " --global")
 
-    def _given_everywhere(self) -> str:
-        """Return what an agent like the last one is given of the global workspace now."""
+    def _global_bootstrap(self) -> str:
+        """Return the global workspace's part of a bootstrap now, for an agent like the last one."""
         one, config = self.receipt, self.store.config
         limits = Reader(characters=one.budget) if one is not None else None
         asked = (self.store.workspace, config.dream.context_window, limits, config.redaction, utc_now())
         return session(*asked).ready.everywhere
 
-    def _unheard(self) -> Reason:
-        """Explain what is in no store of this workspace."""
-        if (other := self._another()) is None:
+    def _unknown(self) -> Reason:
+        """Return the reason for a text that this workspace does not have."""
+        if (other := self._other_workspace()) is None:
             advice = "'dreamd note' says it; or ask with other words of it"
             return Reason(Absence.UNKNOWN, "nothing here says so", advice)
         what = f"it stands in the memory of {other} alone"
         return Reason(Absence.ELSEWHERE, what, "say it here as well, or everywhere: 'dreamd note --global'")
 
-    def _another(self) -> Path | None:
-        """Return the first other workspace of this user whose MEMORY.md holds this; None if none of twenty does."""
+    def _other_workspace(self) -> Path | None:
+        """Return the first of the user's other workspaces (at most twenty) whose MEMORY.md has the text."""
         not_meant = {self.store.workspace.root, global_root(os.environ)}
         with suppress(DreamdError, OSError):
             roots = known(registry_path(os.environ)) if self.wanted else ()

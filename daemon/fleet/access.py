@@ -23,7 +23,7 @@ from daemon.api.operations.notes import NoteTaken
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
 from daemon.fleet.arrivals import require_room, require_size
-from daemon.fleet.disclosure import told, told_advice, told_value, unknown
+from daemon.fleet.disclosure import advice_for_tenant, error_for_tenant, unknown, value_for_tenant
 from daemon.fleet.held import Held
 from daemon.observability import logs
 from daemon.service.keeper import DaemonAccess
@@ -151,16 +151,16 @@ class TenantAccess:
         """
         require_right(self.token, operation)
         try:
-            reply: Any = self._done(operation, request)
+            reply: Any = self._run_anywhere(operation, request)
         except Exception as error:
             if self.is_forwarded and isinstance(error, NotKeptError):
                 raise NotKeptError("this is done elsewhere", "try again") from None
-            shown = told(error, self.place)
+            shown = error_for_tenant(error, self.place)
             if shown is error:
                 raise
             raise shown from error
         finally:
-            self.notices[:] = filter(None, [told_advice(one, self.place) for one in self.notices])
+            self.notices[:] = filter(None, [advice_for_tenant(one, self.place) for one in self.notices])
         if isinstance(reply, Status):
             own = reply.spending  # hide what others spent on the same machine
             spending = replace(
@@ -172,15 +172,15 @@ class TenantAccess:
             )
             upcoming = BY_FLEET if reply.next_dream == NO_DAEMON else reply.next_dream
             reply = replace(reply, workspace=self.place.name, next_dream=upcoming, holder=None, spending=spending)
-        return told_value(reply, self.place) if operation.name in _NAMING else reply  # type: ignore[no-any-return]
+        return value_for_tenant(reply, self.place) if operation.name in _NAMING else reply  # type: ignore[no-any-return]
 
-    def _done(self, operation: "AnyOperation", request: "Request") -> object:
+    def _run_anywhere(self, operation: "AnyOperation", request: "Request") -> object:
         if operation.name == _NOTE:
             return self._take_note(request)
         if operation.name == _DREAM and request.given["reason"] == "session-end" and not request.given["wait"]:
             if request.given["mode"] is not None:
                 raise UsageError("a dream that nobody waits for goes by dream.mode", "name no mode, or wait for it")
-            self._arrived("session_end", request.idempotency_key, {})
+            self._put_into_inbox("session_end", request.idempotency_key, {})
             return Dreamt(None)
         if operation.name in _ADDING:
             require_size(self.process.places, self.token.tenant, self.place)
@@ -196,8 +196,8 @@ class TenantAccess:
                 if self.is_forwarded or self.process.desk.closed:
                     raise
                 address = other.address if isinstance(other, HeldElsewhereError) else ""
-                asked, reply = self._forwarded(address, operation, request) if address else (False, None)
-                if asked:
+                is_done, reply = self._forward(address, operation, request) if address else (False, None)
+                if is_done:
                     return reply
             if time.monotonic() >= until:
                 raise UnreachableError(f"no process of the fleet does {operation.name} now", "try again")
@@ -213,11 +213,11 @@ class TenantAccess:
         redaction = self.process.config.redaction
         text, replaces = redaction.of(given_note.text), redaction.of(given_note.replaces)
         body = {"text": text, "importance": given_note.importance, **({"replaces": replaces} if replaces else {})}
-        arrived = self._arrived("note", request.idempotency_key, body)
+        arrived = self._put_into_inbox("note", request.idempotency_key, body)
         note = admitted(Note(text, arrived.at, given_note.importance))
         return NoteTaken(note.at, note.importance, note.text, "pending")
 
-    def _arrived(self, kind: str, key: str, body: dict[str, object]) -> Arrived:
+    def _put_into_inbox(self, kind: str, key: str, body: dict[str, object]) -> Arrived:
         key = key or str(uuid4())
         for _ in range(2):
             arrival = Arrival(self.place.id, self.place.tenant, kind, key, json.dumps(body))
@@ -236,7 +236,7 @@ class TenantAccess:
 
     # ------------------------------------------------------------ the holder
 
-    def _forwarded(self, address: str, operation: "AnyOperation", request: "Request") -> tuple[bool, object]:
+    def _forward(self, address: str, operation: "AnyOperation", request: "Request") -> tuple[bool, object]:
         """Send the operation, with the tenant's token, to the holder; return whether it ran, and its reply.
 
         Raise what the operation raises, and UnknownOutcomeError if the holder died while running it.

@@ -77,12 +77,14 @@ def own_answers(process: "FleetProcess", policy: "AccessPolicy", workers: "Worke
     async def workspaces(request: Request) -> Response:
         if request.method == "GET":
             after = from_query(Next, fields_of(request.scope["query_string"])).after
-            return await answered(request, partial(_listed, after=after))
+            return await answered(request, partial(_list_workspaces, after=after))
         require_json(request)
-        return await answered(request, partial(_made, name=from_json(NewWorkspace, await request.body()).name))
+        return await answered(
+            request, partial(_add_workspace, name=from_json(NewWorkspace, await request.body()).name)
+        )
 
     async def removed(request: Request) -> Response:
-        return await answered(request, partial(_removed, name=request.path_params["workspace"]))
+        return await answered(request, partial(_remove_workspace, name=request.path_params["workspace"]))
 
     routes = [
         Route("/", lambda _: JSONResponse(_HOME)),
@@ -100,7 +102,7 @@ def own_answers(process: "FleetProcess", policy: "AccessPolicy", workers: "Worke
 # ------------------------------------------------------------------- in a thread
 
 
-def _listed(process: "FleetProcess", token: Token, *, after: str) -> dict[str, Any]:
+def _list_workspaces(process: "FleetProcess", token: Token, *, after: str) -> dict[str, Any]:
     """Return a page of workspaces by name; the reply's `after` starts the next page, null after the last."""
     require(token, Right.READ, "list workspaces")
     found = process.places.all(token.tenant.id, after, PAGE + 1, token.workspaces)
@@ -119,14 +121,14 @@ def _listed(process: "FleetProcess", token: Token, *, after: str) -> dict[str, A
     return {"workspaces": rows, "after": page[-1].place.name if len(found) > len(page) else None}
 
 
-def _made(process: "FleetProcess", token: Token, *, name: str) -> dict[str, Any]:
+def _add_workspace(process: "FleetProcess", token: Token, *, name: str) -> dict[str, Any]:
     require(token, Right.MANAGE, "make workspaces")
     if not token.reaches(name):
         raise ForbiddenError("this token is for certain workspaces, and this is none of them", "ask for another one")
     return {"name": process.places.add(token.tenant, name).name}
 
 
-def _removed(process: "FleetProcess", token: Token, *, name: str) -> dict[str, Any]:
+def _remove_workspace(process: "FleetProcess", token: Token, *, name: str) -> dict[str, Any]:
     """Close a workspace at once: nothing of it is served from now on."""
     place = process.place(token, name, anew=True)
     require(token, Right.MANAGE, "remove workspaces")

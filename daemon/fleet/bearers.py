@@ -21,10 +21,10 @@ SECONDS = 10.0
 _MOST = 20_000
 # How long a request under way, or an MCP application, can still find its bearer.
 _KNOWN_SECONDS = 600.0
-SIGN = "~"
+SEPARATOR = "~"
 
 
-class Recent(Generic[K, V]):
+class ExpiringCache(Generic[K, V]):
     """A cache whose entries expire after `seconds`; beyond `most` entries the least recently used one leaves."""
 
     def __init__(self, most: int, seconds: float) -> None:
@@ -62,11 +62,11 @@ class Bearers:
 
     def __init__(self, look: Callable[[str], Token | None]) -> None:
         self._look = look
-        self._shown: Recent[str, Token] = Recent(_MOST, SECONDS)
+        self._shown: ExpiringCache[str, Token] = ExpiringCache(_MOST, SECONDS)
         # In a cache of their own, so that no number of bad tokens evicts a good one.
-        self._bad: Recent[str, bool] = Recent(_MOST, SECONDS)
+        self._bad: ExpiringCache[str, bool] = ExpiringCache(_MOST, SECONDS)
         # By token id, with the text that was shown, for requests forwarded to another process of the fleet.
-        self._known: Recent[str, tuple[Token, str]] = Recent(_MOST, _KNOWN_SECONDS)
+        self._known: ExpiringCache[str, tuple[Token, str]] = ExpiringCache(_MOST, _KNOWN_SECONDS)
 
     def remembered(self, shown: str) -> Token | None:
         """Return the token if it is cached as valid."""
@@ -112,10 +112,10 @@ class Bearers:
 
 def handle(token: str, name: str, *, is_forwarded: bool = False) -> str:
     """Return the handle of a workspace for the inner applications; it names the token by its id."""
-    return f"{token}{SIGN}{name}{SIGN if is_forwarded else ''}"
+    return f"{token}{SEPARATOR}{name}{SEPARATOR if is_forwarded else ''}"
 
 
 def handle_parts(given: str) -> tuple[str, str, bool]:
     """Split a handle into the token's id, the workspace's name, and whether the request was forwarded."""
-    token, _, name = given.partition(SIGN)
-    return token, name.removesuffix(SIGN), name.endswith(SIGN)
+    token, _, name = given.partition(SEPARATOR)
+    return token, name.removesuffix(SEPARATOR), name.endswith(SEPARATOR)

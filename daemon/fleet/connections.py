@@ -28,7 +28,7 @@ _MOST_PROCESSES = 64
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """What every process of the fleet shares."""
+    """The database and the object store that all processes of the fleet share."""
 
     database: "Registry"
     objects: "Objects"

@@ -89,7 +89,7 @@ class Desk:
     def _take(self, workspace: int) -> Held:
         lease = self._around.leases.take(workspace, self._me)
         try:
-            held = self._brought_up(lease)
+            held = self._download_and_open(lease)
         except BaseException:
             with suppress(DreamdError):
                 self._around.leases.release(lease)
@@ -99,7 +99,7 @@ class Desk:
         logs.get(workspace=lease.place.handle).info("workspace_taken", generation=lease.generation.number)
         return held
 
-    def _brought_up(self, lease: Lease) -> Held:
+    def _download_and_open(self, lease: Lease) -> Held:
         folder = self._folder / lease.place.handle
         generations = Generations(self._around.objects, lease.place.prefix)
         shutil.rmtree(folder, ignore_errors=True)
@@ -127,7 +127,7 @@ class Desk:
 
     # ------------------------------------------------------------ giving back
 
-    def look(self, idle_seconds: float) -> None:
+    def tidy(self, idle_seconds: float) -> None:
         """Give back workspaces idle for this long, close idle stores, and delete leftover folders."""
         self.give_back_idle(idle_seconds)
         for held in self.all():
@@ -150,14 +150,14 @@ class Desk:
     def give_back_idle(self, seconds: float) -> None:
         """Give back workspaces that nobody has used for this long."""
         idle = [held for held in self.all() if _is_idle(held, seconds)]
-        _each(idle, lambda held: self._give_back(held, seconds))
+        _for_each(idle, lambda held: self._give_back(held, seconds))
 
     def _give_back(self, held: Held, seconds: float) -> None:
         with self._turn(held.place.id):
             if self._held.get(held.place.id) is not held or not _is_idle(held, seconds):
                 return
             if not held.lost:
-                _told(held, held.close)
+                _log_failure_of(held, held.close)
             self._forget(held)
             with suppress(DreamdError):
                 self._around.leases.release(held.lease)
@@ -169,16 +169,16 @@ class Desk:
         after the last node that ended.
         """
         left = [held for held in self.all() if not held.lost]
-        _each(left, _cut_off)
+        _for_each(left, _cut_off)
         return [held.place.id for held in left]
 
 
 def _cut_off(held: Held) -> None:
-    _told(held, held.commit)
+    _log_failure_of(held, held.commit)
     held.lost = True
 
 
-def _told(held: Held, act: Callable[[], None]) -> None:
+def _log_failure_of(held: Held, act: Callable[[], None]) -> None:
     """Call `act` and log a failure, which loses nothing that was acknowledged."""
     try:
         act()
@@ -186,7 +186,7 @@ def _told(held: Held, act: Callable[[], None]) -> None:
         logs.get(workspace=held.place.handle).warning("not_given_back", error=error)
 
 
-def _each(every: list[Held], act: Callable[[Held], None]) -> None:
+def _for_each(every: list[Held], act: Callable[[Held], None]) -> None:
     """Call `act` for each in eight threads, as each waits for the object store and PostgreSQL."""
     if every:
         with ThreadPoolExecutor(min(len(every), _GIVEN_BACK_AT_ONCE), "give-back") as threads:

@@ -38,14 +38,14 @@ _CLAUSE = re.compile(r"[;,] ")
 _PATH = re.compile(r"(?<![\w.~/])/(?:[\w.@+-]+/)+[\w.@+-]*")
 
 
-def told(error: Exception, place: Place) -> DreamdError:
+def error_for_tenant(error: Exception, place: Place) -> DreamdError:
     """Return the error as the workspace's tenant may see it; log one that concerns a machine."""
     if isinstance(error, QuotaError):
         return error
     if not isinstance(error, DreamdError) or isinstance(error, _OF_MACHINES) or error.code == DreamdError.code:
         logs.get(workspace=place.handle).error("request_not_done", error=error)
         return unknown_outcome() if isinstance(error, UnknownOutcomeError) else not_now()
-    what, advice = told_text(error.what, place), told_advice(error.advice, place)
+    what, advice = text_for_tenant(error.what, place), advice_for_tenant(error.advice, place)
     if (what, advice) == (error.what, error.advice):
         return error
     kind = error if type(error).__init__ is not DreamdError.__init__ else type(error)(what, advice)
@@ -71,31 +71,31 @@ def unknown_outcome() -> UnknownOutcomeError:
     )
 
 
-def told_text(text: str, place: Place) -> str:
+def text_for_tenant(text: str, place: Place) -> str:
     """Return the message with the workspace's folder replaced by its name, and all other paths by an ellipsis."""
     own = re.sub(rf"/[^\s'\":;,]*/{place.handle}(?![\w-])", place.name, text)
     return _PATH.sub("…", own)
 
 
-def told_advice(text: str, place: Place) -> str:
+def advice_for_tenant(text: str, place: Place) -> str:
     """Return the advice without the clauses that only the operator can follow."""
-    said = told_text(text, place)
+    said = text_for_tenant(text, place)
     if not _OF_OPERATOR.search(said):
         return said
     return ", ".join(one for one in _CLAUSE.split(said) if not _OF_OPERATOR.search(one))
 
 
-def told_value(value: Value, place: Place) -> Value:
-    """Return the reply with `told_text` applied to every text in it, at any depth."""
+def value_for_tenant(value: Value, place: Place) -> Value:
+    """Return the reply with `text_for_tenant` applied to every text in it, at any depth."""
     if isinstance(value, str):
-        return told_text(value, place)  # type: ignore[return-value]
+        return text_for_tenant(value, place)  # type: ignore[return-value]
     if isinstance(value, tuple):
-        return tuple(told_value(one, place) for one in value)  # type: ignore[return-value]
+        return tuple(value_for_tenant(one, place) for one in value)  # type: ignore[return-value]
     if isinstance(value, Problem):
-        what, advice = told_text(value.what, place), told_advice(value.advice, place)
+        what, advice = text_for_tenant(value.what, place), advice_for_tenant(value.advice, place)
         return replace(value, what=what, advice=advice)
     if is_dataclass(value) and not isinstance(value, type):
         given = {one.name: getattr(value, one.name) for one in fields(value)}
-        new = {name: told_value(one, place) for name, one in given.items()}
+        new = {name: value_for_tenant(one, place) for name, one in given.items()}
         return replace(value, **{name: one for name, one in new.items() if one is not given[name]})
     return value

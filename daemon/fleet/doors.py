@@ -25,7 +25,7 @@ from daemon.api.daemon import MCP_PATH
 from daemon.api.workers import Limits, Workers
 from daemon.fleet.access import FORWARDED
 from daemon.fleet.answers import TOKEN, own_answers
-from daemon.fleet.bearers import SIGN, Bearers, handle
+from daemon.fleet.bearers import SEPARATOR, Bearers, handle
 from daemon.fleet.disclosure import not_now, unknown
 from daemon.http.access_policy import OPEN_PATHS, port_policy
 from daemon.http.app import WORKSPACES
@@ -214,7 +214,7 @@ def _shown(scope: "Scope") -> str | None:
         return None
     scheme, _, shown = given[0].decode("latin-1").partition(" ")
     shown = shown.strip(" \t")
-    return shown if scheme.lower() == "bearer" and shown and SIGN not in shown else None
+    return shown if scheme.lower() == "bearer" and shown and SEPARATOR not in shown else None
 
 
 def _refused(error: DreamdError) -> ErrorResponse:

@@ -18,7 +18,7 @@ from state.errors import DreamdError, UnreachableError
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.leases import HEARTBEAT_SECONDS, Condition, Session
 
-# Longer than a restart of PostgreSQL takes.
+# A silence longer than a restart of PostgreSQL takes.
 _SILENT_SECONDS = 13.0
 _LOOK_SECONDS = 0.25
 _RETRY_SECONDS = 1.0

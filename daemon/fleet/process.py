@@ -26,7 +26,7 @@ from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.fleet.access import HeldAccess, TenantAccess
 from daemon.fleet.arrivals import Arrivals
-from daemon.fleet.bearers import SIGN, Bearers, Recent, handle_parts
+from daemon.fleet.bearers import SEPARATOR, Bearers, ExpiringCache, handle_parts
 from daemon.fleet.connections import MARK, Connections
 from daemon.fleet.desk import Desk
 from daemon.fleet.disclosure import unknown
@@ -90,7 +90,7 @@ class FleetProcess:
         self._schedule = Schedule(self.database)
         self.bearers = Bearers(self.database.tokens.authenticate)
         self.places = Places(self.database)
-        self.known: Recent[tuple[int, str], Place] = Recent(_MOST_PLACES, _PLACE_SECONDS)
+        self.known: ExpiringCache[tuple[int, str], Place] = ExpiringCache(_MOST_PLACES, _PLACE_SECONDS)
         """Workspaces looked up in the last minute, by tenant and name."""
         self.arrivals = Arrivals(self.inbox.put)
 
@@ -130,11 +130,11 @@ class FleetProcess:
 
     def pulse(self, name: str) -> str:
         """Return the same at every call, as no page of a fleet waits for changes."""
-        return name.partition(SIGN)[2]
+        return name.partition(SEPARATOR)[2]
 
     @contextmanager
     def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
-        """Give access to the workspace of this handle. Raise NotFoundError."""
+        """Open an access to the workspace of this handle. Raise NotFoundError."""
         token, own, is_forwarded = self._bearer(name)
         # Servers use only `run` and `notices` of an access, so a tenant's has nothing else.
         yield cast("WorkspaceAccess", TenantAccess(self, token, self.place(token, own), on_step, is_forwarded))
@@ -222,7 +222,7 @@ class FleetProcess:
         return Condition(len(self.desk.all()), self.work.dreaming, self._store_problem)
 
     def _look(self) -> None:
-        self.desk.look(self.config.fleet.idle_seconds)
+        self.desk.tidy(self.config.fleet.idle_seconds)
         if minutes := self.config.embeddings.idle_minutes:
             self._embedding.rest(minutes * 60)
 

@@ -153,7 +153,7 @@ def _root(headers: list[str], name: str) -> Path | None:
     text = unquote_to_bytes(headers[0]).decode(errors="surrogateescape")
     if len(headers) > 1 or not text.startswith("/") or "\0" in text or name_of(Path(text)) != name:
         raise UsageError(f"{ROOT_HEADER} is not the absolute root of {name!r}", "send that one, percent-encoded")
-    return Path(os.path.abspath(text))  # noqa: PTH100 - as its name is made
+    return Path(os.path.abspath(text))  # noqa: PTH100 - `name_of` does the same
 
 
 async def respond(call: Call, api: DaemonApi, workers: "Workers") -> Response:

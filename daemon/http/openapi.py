@@ -1,6 +1,6 @@
-"""OpenAPI document: made of the operations, with pydantic's schemas of their requests and replies.
+"""OpenAPI document: generated from the operations, with pydantic's schemas of their requests and replies.
 
-The Unix socket and the port have different documents, because the port answers less.
+The Unix socket and the port have different documents, because the port offers fewer operations.
 """
 
 from collections.abc import Iterator, Mapping
@@ -50,7 +50,7 @@ def document(*, is_local: bool) -> Json:
 
 
 def _schemas(operations: list[AnyOperation]) -> tuple[Mapping[tuple[str, str], Json], Json]:
-    """Return the schema of each request and reply, by operation and mode, and what they refer to."""
+    """Return the schema of each request and reply, by operation and mode, and their shared definitions."""
     from pydantic import TypeAdapter
 
     requests = [(one.name, "validation", TypeAdapter(one.request)) for one in operations]
@@ -78,7 +78,7 @@ def _methods(one: AnyOperation, tag: str, schemas: Mapping[tuple[str, str], Json
 
 
 def _query(request: Json) -> Iterator[Json]:
-    """Return the fields of a request as parameters. A query cannot say null, nor an object."""
+    """Return the fields of a request as query parameters, without null and objects, which a query cannot express."""
     required = request.get("required", ())
     for name, field in request.get("properties", {}).items():
         kinds = [one for one in field.get("anyOf", [field]) if one != {"type": "null"}]
@@ -88,7 +88,7 @@ def _query(request: Json) -> Iterator[Json]:
 
 
 def _error() -> Json:
-    """Return the response for whatever goes wrong: every status with its codes, and what they mean."""
+    """Return the response for all errors: each status with its codes and their meaning."""
     kinds: tuple[type[DreamdError], ...] = (*KINDS, FieldsError)
     passing = sorted(one.code for one in kinds if one.passing)
     said = {f"{one.http_status} {one.code}: {(one.__doc__ or '').splitlines()[0]}" for one in kinds}

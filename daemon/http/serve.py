@@ -1,8 +1,8 @@
-"""serve: answers HTTP at the listeners, in the caller's event loop, until the daemon stops.
+"""serve: serves HTTP at the listeners, in the caller's event loop, until the daemon stops.
 
-uvicorn answers HTTP and nothing else: signals, logging and the sockets are the daemon's. A request has some seconds
-for its head and some for its body. Of the connections that wait for a request the first one makes room when there are
-too many, so that slow clients keep nobody out. Requests being answered are counted by uvicorn, which answers 503.
+uvicorn only speaks HTTP: signals, logging and the sockets are the daemon's. A request has a time limit for its head
+and one for its body. If too many connections wait for a request, the oldest is closed, so that slow clients keep
+nobody out. uvicorn answers 503 if there are too many connections in all.
 """
 
 import asyncio
@@ -38,19 +38,19 @@ async def serve(
     limits: Limits | None = None,
     window: Window | None = None,
 ) -> None:
-    """Answer at these listeners until `stop` is set, then close them.
+    """Serve at these listeners until `stop` is set, then close them.
 
-    They listen already, so a client that came earlier waits and is answered. At the stop the socket's file is removed
-    first, idle connections are closed, and running requests have `limits.grace_seconds` to end. A thread that is
-    still at work then is abandoned. `mcp` answers at /mcp of all listeners; the caller has entered its lifespan.
-    `window` answers at the port with pages.
+    They listen already, so clients that came earlier are served. At the stop, the socket's file is removed first,
+    idle connections are closed, and requests under way have `limits.grace_seconds` to end; threads still busy then
+    are abandoned. `mcp` serves /mcp at all listeners; the caller has entered its lifespan. `window` serves pages at
+    the port.
     """
     workers = Workers(limits or Limits())
     try:
         async with asyncio.TaskGroup() as group:
             for listener in listeners:
                 app = application(api, listener.policy, workers, mcp, window)
-                # uvicorn closes what it is given; ours stays open until the file is gone.
+                # uvicorn closes the socket that it gets; ours stays open until its file is removed.
                 group.create_task(server(app, workers).serve([listener.socket.dup()]))
             await stop.wait()
             for listener in listeners:
@@ -63,16 +63,16 @@ async def serve(
 
 
 def server(app: ASGIApp, workers: Workers) -> "Server":
-    """Return a server for this application, which ends when the workers are stopping."""
-    limits, here = workers.limits, dict[Connection, None]()
+    """Return a server for this application that ends once `workers.stopping` is set."""
+    limits, connections = workers.limits, dict[Connection, None]()
     config = uvicorn.Config(
         app,
-        http=cast("Any", partial(Connection, limits=limits, here=here)),
+        http=cast("Any", partial(Connection, limits=limits, connections=connections)),
         ws="none",
         lifespan="off",
         log_config=None,
         log_level="warning",
-        access_log=False,  # a query may hold private words
+        access_log=False,  # a query may contain private words
         proxy_headers=False,
         server_header=False,
         limit_concurrency=limits.connections,
@@ -84,7 +84,7 @@ def server(app: ASGIApp, workers: Workers) -> "Server":
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that ends when an event is set, and leaves the signals to the daemon."""
+    """A uvicorn server that ends when an event is set, and leaves signals to the daemon."""
 
     def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
         super().__init__(config)
@@ -95,7 +95,7 @@ class Server(uvicorn.Server):
         yield
 
     async def main_loop(self) -> None:
-        """Keep the Date header right; uvicorn's own loop would wake ten times a second."""
+        """Update the Date header once a second; uvicorn's own loop would wake ten times."""
         while not self._stopping.is_set():
             await self.on_tick(0)
             with suppress(TimeoutError):
@@ -103,9 +103,9 @@ class Server(uvicorn.Server):
                     await self._stopping.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept nobody any more, and close when every connection that was accepted is known.
+        """Stop accepting, and close once every accepted connection has its protocol.
 
-        asyncio forgets one that was accepted and not made yet when its listener closes, and its client would wait.
+        If a listener closes before that, asyncio forgets the connection, and its client would wait for ever.
         """
         for listener in sockets or ():
             asyncio.get_running_loop().remove_reader(listener)
@@ -115,19 +115,19 @@ class Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """A connection that must be this user's (at the Unix socket, where the kernel says so) and send in time.
+    """A connection with time limits; at the Unix socket it must be this user's or root's, according to the kernel.
 
-    `here`: all of its listener, in the order of their arrival.
+    `connections`: all connections of its listener, oldest first.
     """
 
-    def __init__(self, *args: Any, limits: Limits, here: "dict[Connection, None]", **options: Any) -> None:  # noqa: ANN401 - uvicorn's
+    def __init__(self, *args: Any, limits: Limits, connections: "dict[Connection, None]", **options: Any) -> None:  # noqa: ANN401 - uvicorn's
         super().__init__(*args, **options)
-        self._limits, self._here = limits, here
-        self._late: asyncio.TimerHandle | None = None
-        self._late_for: object = None
+        self._limits, self._connections = limits, connections
+        self._timer: asyncio.TimerHandle | None = None
+        self._timed_state: object = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the clock; another user's connection is aborted."""
+        """Abort another user's connection; start the time limit; close the oldest if too many wait."""
         super().connection_made(transport)
         peer = user_of(transport.get_extra_info("socket"))
         if peer is not None and peer not in (0, geteuid()):
@@ -135,44 +135,44 @@ class Connection(H11Protocol):
             transport.abort()
             return
         self.app_state = {**self.app_state, PEER: peer}
-        self._here[self] = None
-        self._watch()
-        waiting = [one for one in self._here if one.waits and not one.transport.is_closing()]
+        self._connections[self] = None
+        self._set_timer()
+        waiting = [one for one in self._connections if one.is_waiting and not one.transport.is_closing()]
         if self.client and len(waiting) > self._limits.waiting:
             waiting[0].transport.close()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._watch()
+        self._set_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._here.pop(self, None)
-        self._relax()
+        self._connections.pop(self, None)
+        self._stop_timer()
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """Close when idle, and when half a request has come: nobody has begun to work on that."""
-        if self.waits:
+        """Close when idle, or when only part of a request has arrived, which no route works on yet."""
+        if self.is_waiting:
             self.transport.close()
         else:
             super().shutdown()
 
     @property
-    def waits(self) -> bool:
-        """Whether it waits for a request, or for the rest of one."""
+    def is_waiting(self) -> bool:
+        """Return whether it waits for a request, or for the rest of one."""
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
 
-    def _watch(self) -> None:
-        """Keep the clock while a request is incomplete: for the head from its first byte on, then for the body."""
-        state = self.conn.their_state if self.waits else None
-        if self._late is not None and state is self._late_for:
+    def _set_timer(self) -> None:
+        """Start or stop the time limit: one for an incomplete head, another one for its body."""
+        state = self.conn.their_state if self.is_waiting else None
+        if self._timer is not None and state is self._timed_state:
             return
-        self._relax()
+        self._stop_timer()
         if state is not None:
             seconds = self._limits.head_seconds if state is h11.IDLE else self._limits.body_seconds
-            self._late, self._late_for = self.loop.call_later(seconds, self.transport.close), state
+            self._timer, self._timed_state = self.loop.call_later(seconds, self.transport.close), state
 
-    def _relax(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

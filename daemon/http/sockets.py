@@ -1,7 +1,7 @@
-"""Listener: the Unix socket and the port, bound before anything is served, so that an early client waits.
+"""Listener: the Unix socket and the port, bound before anything is served, so that early clients can wait.
 
-The lock of a file beside the socket is held for the daemon's whole life: of two daemons one is refused, and what a
-dead one left is nobody's. The socket is created with mode 0600 by a umask, not by a chmod afterwards.
+The daemon locks a file beside the socket for its whole life, so a second daemon is refused, and the socket of a dead
+one can be replaced. A umask creates the socket with mode 0600; a chmod afterwards would come too late.
 """
 
 import errno
@@ -32,7 +32,7 @@ class Listener:
 
     @property
     def address(self) -> str:
-        """A path, or a URL."""
+        """Return its path or URL."""
         if self.path is not None:
             return str(self.path)
         host, port = self.socket.getsockname()[:2]
@@ -41,7 +41,7 @@ class Listener:
     def close(self) -> None:
         """Remove the socket's file, so that new clients find no daemon, and stop listening."""
         if self.path is not None and self.socket.fileno() >= 0:
-            with suppress(OSError):  # without its folder there is nothing to remove
+            with suppress(OSError):  # its folder may be gone
                 self.path.unlink()
         self.socket.close()
         if self.lock is not None:
@@ -49,10 +49,10 @@ class Listener:
 
 
 def open_socket(path: Path) -> Listener:
-    """Listen at a Unix socket with this path; a missing folder is created.
+    """Listen at a Unix socket; create a missing folder, and replace the socket of a dead daemon.
 
-    The socket of a dead daemon is replaced. Raise BusyError when a daemon has it, StorageError when something that is
-    no socket has the name or the folder cannot be used, ConfigError for a path too long for the kernel.
+    Raise BusyError if a daemon listens there, StorageError if the path is no socket or its folder cannot be used, and
+    ConfigError if the path is too long for the kernel.
     """
     if len(os.fsencode(path)) > MAX_SOCKET_BYTES:
         raise ConfigError(
@@ -76,7 +76,7 @@ def open_socket(path: Path) -> Listener:
 
 
 def _lock(path: Path, held: ExitStack) -> None:
-    """Hold the lock beside this path. Raise BusyError when a daemon has it."""
+    """Lock the file beside this path. Raise BusyError if a daemon has it."""
     file = os.open(path.with_name(f"{path.name}.lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     held.callback(os.close, file)
     try:
@@ -89,10 +89,10 @@ def _lock(path: Path, held: ExitStack) -> None:
 
 
 def open_port(host: str, port: int, token: str, section: str = "http", zero: str = "none") -> Listener:
-    """Listen at this TCP address; port 0: any that is free.
+    """Listen at this TCP address; port 0 means any free one.
 
-    Errors name the keys of the configuration's section that it comes from, and what their 0 means (`zero`). Raise
-    BusyError when another program has it, ConfigError when this machine cannot listen there.
+    Errors name the keys of this configuration `section`, and what port 0 means there (`zero`). Raise BusyError if
+    another program has the port, and ConfigError if this machine cannot listen there.
     """
     policy = port_policy(token)
     try:

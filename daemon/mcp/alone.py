@@ -1,8 +1,8 @@
-"""Alone: a server of MCP in the process of `dreamd mcp`, for one workspace that no daemon serves.
+"""Alone: an MCP server in the process of `dreamd mcp`, for one workspace that no daemon serves over MCP.
 
-Each call asks a daemon that keeps the workspace all the same: this server may have a configuration of its own.
-A note needs none: it is appended here, durably. When the workspace or the configuration cannot be read, each tool
-answers with that error, because clients show a server that ended badly as broken, and the next call may succeed.
+It still sends each call to the daemon if one keeps the workspace, as it may be here only for its own configuration.
+A note needs no daemon: it is appended here, durably. If the workspace or the configuration cannot be read, each tool
+replies with that error: clients show a server that exits as broken, and the next call may succeed.
 """
 
 import asyncio
@@ -30,17 +30,17 @@ from state.errors import BusyError, ConfigError
 from state.stores.disk.workspace import Workspace
 
 COMMAND = "dreamd mcp"
-# Other processes hold the lock briefly, unless they dream.
+# Unless they dream, other processes hold the lock only briefly.
 _LOCK_SECONDS = 1.0
 
 
 class Alone:
-    """A server of MCP in this process: the endpoint that the daemon has, asked without a network."""
+    """An MCP server in this process: the daemon's endpoint, called without a network."""
 
     def __init__(self, find: Callable[[], Workspace], load: Callable[[], Config]) -> None:
-        """Start it, in a thread. A dream that runs when the process is to end is finished."""
+        """Start it in a thread. A dream that still runs at the end of the process is finished first."""
         if not debugging():
-            # The client already gets the SDK's complaints as replies, and its log would quote the user's words.
+            # The client already gets the SDK's errors as replies, and the SDK's log would quote the user's words.
             logging.getLogger("mcp").setLevel(logging.CRITICAL)
         calls = Calls(find, load)
         self._endpoint = Endpoint(lambda _, *asked: calls(*asked), calls.toolsets, lambda _: "")
@@ -53,12 +53,12 @@ class Alone:
             await asyncio.Event().wait()
 
     def __call__(self, headers: Mapping[str, str], body: bytes) -> Iterator[bytes]:
-        """Yield the lines of the answer to a message, as an HTTP server would send them."""
+        """Yield the lines of the reply to a message, as an HTTP server would send them."""
         sent, parts = iter([{"type": "http.request", "body": body}]), SimpleQueue[bytes | None]()
 
         async def receive() -> MutableMapping[str, Any]:
             if (message := next(sent, None)) is None:
-                await asyncio.Event().wait()  # who asked stays
+                await asyncio.Event().wait()  # the client never disconnects
             return message or {}
 
         async def send(message: MutableMapping[str, Any]) -> None:
@@ -88,14 +88,14 @@ class Calls:
 
     @cached_property
     def config(self) -> Config:
-        """The configuration, read until it can be. Raise ConfigError."""
+        """Return the configuration, which is read again until that succeeds. Raise ConfigError."""
         return self._load()
 
     def toolsets(self) -> tuple[str, ...]:
-        """Return the toolsets that the configuration switches on, or those of none that can be read."""
+        """Return the configured toolsets; the default ones if the configuration cannot be read."""
         try:
             return self.config.mcp.toolsets
-        except ConfigError:  # the first call raises it again
+        except ConfigError:  # the first call of a tool reports it
             return Config().mcp.toolsets
 
     @cached_property
@@ -113,7 +113,7 @@ class Calls:
         workspace = self._find()
 
         def here() -> Any:  # noqa: ANN401
-            if operation is working_memory_note:  # it needs no configuration, and waits for nothing
+            if operation is working_memory_note:  # it needs no configuration and waits for no lock
                 access = LocalAccess(workspace, self.__dict__.get("config", Config()), COMMAND)
             else:
                 embedding = self._embedding
@@ -126,7 +126,7 @@ class Calls:
         return dispatch(workspace, operation, request, here, on_step, on_notice, register=True)
 
     def _run(self, access: LocalAccess, operation: AnyOperation, request: Request) -> Any:  # noqa: ANN401
-        """Run the operation. Calls run one after the other, but beside a dream; a note runs beside everything."""
+        """Run the operation. Calls run one at a time, but beside a dream; a note runs beside everything."""
         if operation is dream_now:
             return self._dream(access, operation, request)
         with nullcontext() if operation is working_memory_note else self._turn:

@@ -1,11 +1,11 @@
 """MCP over streamable HTTP: /mcp/{workspace}, or /mcp when there is only one; in the daemon, or in `dreamd mcp`.
 
-Stateless: each request is answered without a session, so that a client does not notice a restart of the daemon. One
-server answers for all workspaces: each call looks up the one that its request names. The SDK, which
-takes 25 MiB and half a second, is loaded at the first request.
+Stateless: there are no sessions, so that clients do not notice a restart of the daemon. One server serves all
+workspaces: each call looks up the one that its request names. The SDK, which takes 25 MiB and half a second, is
+loaded at the first request.
 
-Whoever routes here has checked Host, Origin and the token before, and answers the errors that are raised: the SDK's
-own check of Host and Origin is off, because it knows nothing of `http.allowed_hosts`.
+The caller has checked Host, Origin and the token, and turns raised errors into replies. The SDK's own check of Host
+and Origin is off, because it does not know `http.allowed_hosts`.
 """
 
 import time
@@ -36,9 +36,9 @@ _WORKSPACE = "dreamd.workspace"
 
 
 class Endpoint:
-    """An ASGI application for POST to /mcp and /mcp/{workspace}, over all workspaces; used once, in `running()`.
+    """An ASGI application for POST to /mcp and /mcp/{workspace}, for all workspaces; used once, in `running()`.
 
-    `workers`: its calls have threads of their own within these limits, apart from those of HTTP.
+    `workers`: threads for its calls, apart from those of HTTP.
     """
 
     workers: Workers
@@ -52,7 +52,7 @@ class Endpoint:
         limits: Limits | None = None,
         owner_of: Callable[[str], str] = lambda _: "",
     ) -> None:
-        """Build no server yet. `meant` is the workspace that a path names; `owner_of`: as the workers have it."""
+        """Build no server yet. `meant` returns the workspace that a path names; `owner_of`: see `Workers`."""
         self._call, self._toolsets, self._meant = call, toolsets, meant
         self._limits, self._owner_of = limits or Limits(), owner_of
         self._manager: StreamableHTTPSessionManager | None = None
@@ -65,17 +65,17 @@ class Endpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run for the lifespan of the application that this is part of."""
+        """Run during the lifespan of the surrounding application."""
         self.workers = Workers(self._limits, self._owner_of)
         async with anyio.create_task_group() as self._group:
             try:
                 yield
             finally:
-                await self.workers.close()  # first: nothing is awaited in what is cancelled
+                await self.workers.close()  # before the cancellation, after which nothing can be awaited
                 self._group.cancel_scope.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer an HTTP request. Raise UsageError and NotFoundError for a path that names no workspace."""
+        """Answer an HTTP request. Raise UsageError or NotFoundError if its path names no workspace."""
         given = str(scope["path_params"].get("workspace", ""))
         name = await self.workers.run(lambda: self._meant(given), given)
         async with self._building:
@@ -103,7 +103,7 @@ class Endpoint:
 
 
 def _called_in(api: DaemonApi) -> "CallOperation":
-    """Return what has the daemon run an operation, and counts each call in its metrics."""
+    """Return a function that runs an operation in the daemon and counts it in the metrics."""
 
     def call(
         name: str,

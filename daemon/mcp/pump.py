@@ -1,11 +1,11 @@
-"""Pump: `dreamd mcp` at the agent's side: passes each message on to whoever serves MCP, and the answer back.
+"""Pump: `dreamd mcp` at the agent's side: forwards each message to an MCP server, and the answer back.
 
-An agent gives a server a second or less before its first request, and importing the SDK takes longer. So the daemon
-serves MCP over HTTP at its Unix socket, without sessions, and this process needs the standard library alone: each
-message is a request of its own, and a daemon that was restarted in between is not noticed.
+Agents give a server a second or less before the first request, and importing the SDK takes longer. So the daemon
+serves MCP over HTTP at its Unix socket, without sessions, and this process needs only the standard library. Each
+message is a request of its own, so a restart of the daemon in between goes unnoticed.
 
-Without a daemon the SDK serves in this process. Whenever nothing is under way, the daemon is looked for again: one
-that was slow or came later is used from then on.
+Without a daemon, the SDK serves in this process. Whenever no other message is under way, the pump looks for the
+daemon again, and uses one that was slow or started later.
 """
 
 import base64
@@ -25,18 +25,18 @@ from state.stores.disk.lock import is_stopped, present_holder
 from state.stores.disk.workspace import Workspace
 
 Message = dict[str, Any]
-# Answers a message, given headers and body of a request, with the lines of the reply.
+# Takes the headers and body of a request with one message, and yields the lines of the reply.
 Server = Callable[[Mapping[str, str], bytes], Iterable[bytes]]
 
-# A note of 16 KiB may be six times as long in JSON.
+# Enough for a note of 16 KiB, which may be six times as long in JSON.
 MAX_MESSAGE_BYTES = 1 << 20
 _ASKING_SECONDS = 2.0
 _LOOK_SECONDS = 5.0
 _TRIES = 3
-# The daemon has connections for everybody.
+# Requests at once, as all agents share the daemon's connections.
 _MOST_AT_ONCE = 64
-_RESTART_SECONDS = 3.0  # a daemon that has just gone is waited for, because it may be restarted
-# For answers that are still under way when the agent sends no more; this process's own server may yet be loading.
+_RESTART_SECONDS = 3.0  # how long to wait for a daemon that has just gone, as it may be restarting
+# How long to wait for answers after the agent's last message; this process's own server may still be loading.
 _ENDING_SECONDS, _ENDING_ALONE_SECONDS = 5.0, 60.0
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 _PLAIN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
@@ -48,9 +48,9 @@ _TOO_LARGE = UsageError(f"a message may have {MAX_MESSAGE_BYTES:,} bytes", "send
 
 
 class Pump:
-    """Between an agent on stdio and a server of MCP for the workspace that `find` finds.
+    """Connects an agent on stdio with an MCP server for the workspace that `find` finds.
 
-    `serve_alone` makes a server in this process. `with_daemon`: a daemon may serve as well.
+    `serve_alone` makes a server in this process. `with_daemon`: prefer the daemon.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class Pump:
         self._daemon: Server | None = None
         self._alone: Server | None = None
         self._open: set[str] = set()
-        self._places = threading.Semaphore(_MOST_AT_ONCE)
-        # What is known of the agent since its handshake: its name, and the protocol that it speaks.
+        self._slots = threading.Semaphore(_MOST_AT_ONCE)
+        # From the handshake: the agent's name, and the version of its protocol.
         self._agent = self._protocol = ""
         self._look_at = self._wait_until = 0.0
 
     def run(self, incoming: BinaryIO) -> None:
-        """Pass on until the agent sends no more. A dream that it asked for goes on."""
+        """Forward messages until the agent closes the stream, then wait for open answers. A dream goes on."""
         for line in incoming:
             message = _message(line)
             method, params = message.get("method"), message.get("params")
@@ -81,7 +81,7 @@ class Pump:
             if method == "notifications/cancelled":
                 self._open.discard(_key((params or {}).get("requestId")))
             elif type(message.get("id")) in (int, str):
-                self._places.acquire()
+                self._slots.acquire()
                 self._open.add(_key(message["id"]))
                 threading.Thread(target=self._answer, args=(message, line.rstrip(b"\r\n")), daemon=True).start()
         deadline = time.monotonic() + (_ENDING_SECONDS if self._alone is None else _ENDING_ALONE_SECONDS)
@@ -93,20 +93,20 @@ class Pump:
             error = self._failure(message, line)
         except DreamdError as refused:
             error = refused
-        except Exception as defect:  # noqa: BLE001 - whatever it is, the agent is not left waiting
+        except Exception as defect:  # noqa: BLE001 - the agent must not be left waiting
             error = DreamdError(f"a defect in dreamd ({type(defect).__name__})", "please report it")
         finally:
-            self._places.release()
+            self._slots.release()
         if error is not None:
             self._refuse(message, error)
 
     def _failure(self, message: Message, line: bytes) -> DreamdError | None:
-        """Ask whoever serves until there is an answer; return why there is none. Raise what the server refuses."""
+        """Try up to three times to get an answer; return the error if none came. Raise a refusal of the server."""
         if len(line) > MAX_MESSAGE_BYTES:
             return _TOO_LARGE
         error: DreamdError = _LOST
         for _ in range(_TRIES):
-            server = self._served()
+            server = self._server()
             try:
                 if self._is_answered(server, message, line):
                     return None
@@ -115,23 +115,23 @@ class Pump:
                 error = _LOST
             except (BusyError, NotFoundError) as gone:
                 error = gone
-            self._leave(server)
+            self._drop_daemon(server)
             if server is self._alone or (error is _LOST and message["method"] == "tools/call"):
                 break
         return error
 
     def _is_answered(self, server: Server, message: Message, line: bytes) -> bool:
-        """Ask once, and pass back what is said; return False if the server went before it had answered."""
+        """Send the message once, and pass replies back; return False if the server ended before its answer."""
         for row in server(self._headers(message), line):
             answer = _message(row.removeprefix(b"data:"))
-            if "error" in answer and "jsonrpc" not in answer:  # the daemon's HTTP refuses it
+            if "error" in answer and "jsonrpc" not in answer:  # refused by the daemon's HTTP layer
                 raise error_of(str(answer.get("code")), str(answer["error"]), answer.get("details"))
             if answer and self._pass_back(message, answer):
                 return True
         return False
 
     def _pass_back(self, asked: Message, answer: Message) -> bool:
-        """Tell the agent, unless it has cancelled what it asked; return whether that is answered now."""
+        """Write to the agent unless it has cancelled the request; return whether this was the final answer."""
         is_last = "method" not in answer
         if is_last and asked["method"] == "initialize" and "result" in answer:
             self._protocol = str(answer["result"].get("protocolVersion", ""))
@@ -144,7 +144,7 @@ class Pump:
         return is_last
 
     def _headers(self, message: Message) -> dict[str, str]:
-        """Return what MCP over HTTP says of a message beside it."""
+        """Return the headers that MCP over HTTP requires for a message."""
         params = message.get("params") or {}
         meta = params.get("_meta")
         newer = meta.get(_VERSION) if isinstance(meta, dict) else None
@@ -155,19 +155,19 @@ class Pump:
             said |= {"Mcp-Name": name} if isinstance(name, str) else {}
         return {header: _encoded(value) for header, value in said.items() if value}
 
-    # ------------------------------------------------------------ who serves
+    # ------------------------------------------------------------ the server
 
-    def _served(self) -> Server:
-        """Return the server; look for the daemon if there is none, or only this process's own."""
+    def _server(self) -> Server:
+        """Return the server to use: the daemon if it is known or found now, else this process's own."""
         with self._turn:
             if self._daemon is not None and self._is_daemon_stopped():
                 self._daemon, self._wait_until = None, 0.0
             is_to_look = self._alone is None or (len(self._open) <= 1 and time.monotonic() >= self._look_at)
             if self._daemon is None and is_to_look:
-                self._daemon = self._found()
+                self._daemon = self._find_daemon()
                 while self._daemon is None and time.monotonic() < self._wait_until:
                     time.sleep(0.1)
-                    self._daemon = self._found()
+                    self._daemon = self._find_daemon()
                 self._look_at = time.monotonic() + _LOOK_SECONDS
             if self._daemon is not None:
                 return self._daemon
@@ -180,8 +180,8 @@ class Pump:
         except (OSError, DreamdError):
             return False
 
-    def _found(self) -> Server | None:
-        """Return the daemon that keeps the workspace, from now on at least; None if none does now."""
+    def _find_daemon(self) -> Server | None:
+        """Return the daemon if it keeps the workspace or takes it up now; else None."""
         if not self._with_daemon or self._is_daemon_stopped():
             return None
         client = Client.at(os.environ)
@@ -194,10 +194,10 @@ class Pump:
             elif own is None or own["root"] != str(root) or not (own["kept"] or own["problem"] is None):
                 return None
         except (OSError, ValueError, DreamdError):
-            return None  # alone, each call says what is wrong
+            return None  # the server of this process reports it at each call
         return lambda headers, body: client.lines(f"/mcp/{name_of(root)}", headers, body)
 
-    def _leave(self, server: Server) -> None:
+    def _drop_daemon(self, server: Server) -> None:
         with self._turn:
             if server is self._daemon:
                 self._daemon, self._wait_until = None, time.monotonic() + _RESTART_SECONDS
@@ -205,19 +205,19 @@ class Pump:
     # ------------------------------------------------------------ to the agent
 
     def _refuse(self, asked: Message, error: DreamdError) -> None:
-        """Answer with an error: for a tool as its result, which the model reads."""
+        """Answer with an error: for a tool call as its result, so that the model reads it."""
         fields = {"error": str(error), "code": error.code, "details": {}}
         answer: Message = {"jsonrpc": "2.0", "id": asked["id"]}
         if asked["method"] == "tools/call":
             content = [{"type": "text", "text": json.dumps(fields)}]
-            # Newer clients refuse a result that does not say whether it is whole.
+            # Newer clients refuse a result without `resultType`.
             answer["result"] = {"content": content, "isError": True, "resultType": "complete"}
         else:
             answer["error"] = {"code": -32603, "message": str(error), "data": fields}
         self._pass_back(asked, answer)
 
     def _write(self, message: Message) -> None:
-        """Write the message. An agent that reads no more has ended, and this process with it."""
+        """Write the message. Exit if the agent has closed the pipe."""
         try:
             with self._writing:
                 self._wire.write(json.dumps(message).encode() + b"\n")
@@ -227,7 +227,7 @@ class Pump:
 
 
 def _message(line: bytes) -> Message:
-    """Return the message; empty for what is none."""
+    """Parse a message; return an empty one for anything else."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -236,12 +236,12 @@ def _message(line: bytes) -> Message:
 
 
 def _encoded(value: str) -> str:
-    """Return the value of a header; what none can hold in base64, as MCP says."""
+    """Return the text as the value of a header, if needed in base64 as MCP specifies."""
     if _PLAIN.fullmatch(value) and not value.startswith("=?"):
         return value
     return f"=?base64?{base64.b64encode(value.encode(errors='replace')).decode()}?="
 
 
 def _key(number: object) -> str:
-    """Return the number of a request as a key: 1 and "1" are two."""
+    """Return the id of a request as a key: 1 and "1" differ."""
     return json.dumps(number)

@@ -1,8 +1,8 @@
-"""MCP server: an agent's tools and resources over the table of operations, here or in the daemon.
+"""MCP server: tools and resources for an agent, from the table of operations; in the daemon or in `dreamd mcp`.
 
-Made with the SDK's low-level server, because the operations bring their schemas, and because every error has to be a
-reply of ours. Refused: the SDK's decorators (they would read the schemas from signatures, a second table), and
-structured content (clients pass it to the model beside the text, which says the same).
+It uses the SDK's low-level server, because the operations bring their schemas, and every error must become a reply
+of ours. Refused: the SDK's decorators (they would derive the schemas from signatures, a second table), and structured
+content (clients pass it to the model beside the text, which says the same).
 """
 
 import asyncio
@@ -42,11 +42,11 @@ from state.errors import DreamdError, NotFoundError
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-# Runs an operation on the workspace of this name, in a thread: its request, what to do at each step, and with each
-# notice for a person. Raises what the operation raises.
+# Called in a thread with a workspace's name, an operation, its request, and callbacks for steps and notices. Returns
+# the reply, and raises what the operation raises.
 CallOperation = Callable[[str, AnyOperation, Request, Callable[[Step], None], Callable[[str], None]], Any]
 Context = ServerRequestContext[Any, Any]
-# Runs one on the workspace of a request, in the threads of the workers, and returns the reply as it is shown.
+# Runs an operation on the workspace of an MCP request in a worker's thread, and returns the reply as text.
 Run = Callable[[AnyOperation, Request, Context, Callable[[Any, list[str]], str]], Awaitable[str]]
 
 _log = logs.get()
@@ -58,12 +58,12 @@ def server(
     workers: Workers,
     name_of: Callable[[Context], str] = lambda _: "",
 ) -> Server[Any]:
-    """Return a server with the tools of the toolsets that are on now. `name_of`: the workspace of a request."""
+    """Return a server with the tools of the toolsets switched on now. `name_of`: returns a request's workspace."""
 
     async def run(
         operation: AnyOperation, request: Request, context: Context, shown: Callable[[Any, list[str]], str]
     ) -> str:
-        """Return the reply as it is shown. A call that the client cancels goes on: a dream is not lost."""
+        """Return the reply as text. The call goes on even if the client cancels it, so that no dream is lost."""
         request, name, loop = _named(request, context), name_of(context), asyncio.get_running_loop()
         reports, notices = list["Future[None]"](), list[str]()
 
@@ -71,7 +71,7 @@ def server(
             report = context.session.report_progress(len(reports) + 1, None, f"{step.node}: {step.figures}")
             try:
                 reports.append(asyncio.run_coroutine_threadsafe(report, loop))
-            except RuntimeError:  # the server has ended; the dream goes on
+            except RuntimeError:  # the server has ended, but the dream goes on
                 report.close()
 
         def work() -> str:
@@ -95,7 +95,7 @@ def _served(
             tool = _tool_named(tools(), params.name)
             request = _request(tool, params.arguments or {})
             text, is_error = await run(tool, request, context, partial(text_of, tool)), False
-        except Exception as error:  # noqa: BLE001 - every error is the agent's reply, and the server goes on
+        except Exception as error:  # noqa: BLE001 - every error becomes a reply to the agent
             text, is_error = json.dumps(_error(error), ensure_ascii=False), True
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
 
@@ -157,7 +157,7 @@ def _tool_named(tools: Mapping[str, AnyOperation], name: str) -> AnyOperation:
 
 
 def _request(tool: AnyOperation, arguments: Mapping[str, Any]) -> Request:
-    """Return the request that the arguments mean. Raise FieldsError naming the invalid ones."""
+    """Return the request for these arguments. Raise FieldsError naming the invalid ones."""
     known = arguments_of(tool)
     if unknown := [name[:LONGEST_NAME] for name in arguments if name not in known]:
         names = f"there are {', '.join(known)}" if known else "there are none"
@@ -166,11 +166,11 @@ def _request(tool: AnyOperation, arguments: Mapping[str, Any]) -> Request:
         return tool.request.model_validate_json(json.dumps(meant(arguments, input_schema(tool))), strict=True)
     except ValidationError as error:
         problems = {name or "arguments": problem for name, problem in reversed(problems_of(error))}
-        raise FieldsError(problems) from None  # the error holds what was sent
+        raise FieldsError(problems) from None  # the cause would quote the arguments
 
 
 def _named(request: Request, context: Context) -> Request:
-    """Return the request with what is not the agent's to say: which one it is, by the handshake, and the window."""
+    """Return the request with the fields that an agent may not set: its name, by the handshake, and the receipt."""
     client = context.session.client_params
     name = client.client_info.name if client else getattr(context.request, "headers", {}).get("user-agent", "")
     ours = {"receipt": "MCP", "agent": agent_called(name) or ("" if "receipt" in request.given else OTHER)}
@@ -178,7 +178,7 @@ def _named(request: Request, context: Context) -> Request:
 
 
 def _error(error: Exception) -> dict[str, Any]:
-    """Return the error's fields for the agent. A traceback is printed only when debugging."""
+    """Return the error's fields for the agent; print a traceback only when debugging."""
     if debugging():
         traceback.print_exception(error)
     failed = failure(error)

@@ -1,4 +1,4 @@
-"""Failures: an error as one line that says what to do, and as an exit status."""
+"""Failures: any error as one line of text with advice, and as an exit status."""
 
 import json
 import os
@@ -13,12 +13,12 @@ _DEBUG = "DREAMD_DEBUG"
 
 
 def debugging() -> bool:
-    """Tell whether tracebacks are wanted."""
+    """Return whether DREAMD_DEBUG asks for tracebacks."""
     return os.environ.get(_DEBUG, "") not in ("", "0")
 
 
 def failure(error: Exception) -> DreamdError:
-    """Return any error as one of dreamd's, in one line and without secrets."""
+    """Return any error as a DreamdError, in one line and without secrets."""
     known = error if isinstance(error, DreamdError) else _as_dreamd_error(error)
     from state.secrets.redaction import redact  # an error may quote its input
 
@@ -28,7 +28,7 @@ def failure(error: Exception) -> DreamdError:
 
 
 def report(failed: DreamdError, *, as_json: bool) -> int:
-    """Print it to stderr, with `as_json` to stdout too; return the exit status."""
+    """Print the error to stderr, with `as_json` also to stdout; return the exit status."""
     sys.stderr.write(f"dreamd: {safe(str(failed))}\n")
     if as_json:
         error = {"error": str(failed), "code": failed.code, "details": failed.details}
@@ -40,7 +40,7 @@ def _as_dreamd_error(error: Exception) -> DreamdError:
     import sqlite3
 
     if isinstance(error, OSError):
-        named = isinstance(error.filename, str | bytes) and error.filename  # it may be the number of an open file
+        named = isinstance(error.filename, str | bytes) and error.filename  # it may be a file descriptor
         try:
             with storage_errors(Path(os.fsdecode(named or "the disk"))):
                 raise error

@@ -1,11 +1,11 @@
-"""Logs: the daemon's events on stderr, one a line with fields; JSON for journald, readable on a terminal.
+"""Logs: the daemon's events on stderr, one per line with fields; JSON for journald, readable on a terminal.
 
-Written through structlog, which is imported by `configure()` alone: its import takes longer than most commands, and
-session commands have logs too. Until then, as in every command but the daemon, events are dropped.
+Only `configure()` imports structlog, because that takes longer than most commands, and code that logs runs in
+commands too. Before it is called, as in every command but the daemon, events are dropped.
 
-The log holds no memory: a text under a name in `WITHHELD` is replaced by its length, every other text is shortened,
-and secrets are redacted. Above DEBUG only class and place remain of foreign errors and of libraries that quote their
-input. All of this is decided here and not by the callers, so that it can be tested in one place.
+The log contains no memory: a text under a name in `WITHHELD` is replaced by its length, all others are shortened, and
+secrets are redacted. Above DEBUG, foreign errors and libraries that quote their input show only class and place. All
+of this is decided here and not by the callers, so that it can be tested in one place.
 """
 
 import logging
@@ -28,7 +28,7 @@ Form = Literal["auto", "json", "console"]
 Level = Literal["debug", "info", "warning", "error"]
 
 LEVELS: Mapping[str, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
-# Names under which texts of the memory, of a model or of a user are passed.
+# Names of fields whose texts come from the memory, a model or a user.
 WITHHELD = frozenset(
     "text texts note notes line lines query queries excerpt excerpts before after content contents document memory"
     " prompt prompts reply answer question topic keywords bootstrap diff draft crystal scratch body payload arguments"
@@ -41,13 +41,13 @@ _MOST_ITEMS = 50
 _MOST_FRAMES = 20
 _SHORTEST_SECRET = 16
 _OWN_NAMES = frozenset({"event", "level", "at"})
-# Fields that name a folder of the owner or a place in the code: the rules for secrets, 14 MiB, are not read for them.
+# Fields that name a folder of the owner or a place in the code. They do not load the rules for secrets, 14 MiB.
 _PLACES = frozenset({"workspace", "root", "entrances", "place", "logger"})
 _PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3}  # of syslog(3)
 
 
 class _Sink:
-    """structlog's logger, None to drop events, and the lowest level that is written."""
+    """structlog's logger (None: drop events), and the lowest level that is written."""
 
     emit: Any = None
     threshold: int = LEVELS["info"]
@@ -55,7 +55,7 @@ class _Sink:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A logger whose events all have these fields. No method raises: the work matters more than its log.
+    """A logger that adds these fields to its events. No method raises: the work matters more than its log.
 
     `warning`: somebody should look at it this week. `error`: something was lost; its field `error` is the exception.
     """
@@ -73,14 +73,14 @@ class Log:
 
 
 def get(**fields: object) -> Log:
-    """Return a logger whose events have these fields. It costs nothing, so that any module may have one."""
+    """Return a logger that adds these fields to its events. It costs nothing, so any module may have one."""
     return Log(fields)
 
 
 def _structlog() -> ModuleType:
-    """Import structlog without rich, for tracebacks that no log of ours has, and greenlet: megabytes."""
+    """Import structlog without rich and greenlet: megabytes for tracebacks that our log does not print."""
     found = {name: sys.modules.get(name) for name in ("rich", "greenlet")}
-    sys.modules.update(dict.fromkeys(found))  # type: ignore[arg-type]  # so that their import fails
+    sys.modules.update(dict.fromkeys(found))  # type: ignore[arg-type]  # makes their import fail
     try:
         import structlog
     finally:
@@ -94,7 +94,7 @@ def _structlog() -> ModuleType:
 def configure(form: Form = "auto", level: Level = "info", stream: TextIO | None = None) -> None:
     """Write events of this level and above to the stream (stderr); a second call replaces the first.
 
-    `auto` is readable on a terminal and JSON elsewhere. Records of libraries, from WARNING on, become events too.
+    `auto` is readable on a terminal and JSON elsewhere. Libraries' records from WARNING up become events too.
     """
     structlog, stream = _structlog(), stream or sys.stderr
     processors: list[Any] = [structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"), _filter_fields]
@@ -117,11 +117,11 @@ def _write(level: str, event: str, fields: Mapping[str, object]) -> None:
     try:
         getattr(_Sink.emit, level)(event, level=level, **renamed)
     except (OSError, ValueError):
-        return  # stderr is closed; the daemon goes on without it
+        return  # stderr is closed; go on without a log
 
 
 def _filter_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Return the event without what a log must not hold, its standard fields first: a structlog processor."""
+    """Return the event as plain, redacted data, standard fields first: a structlog processor."""
     standard, error = {name: event.pop(name) for name in ("at", "level", "event")}, event.pop("error", None)
     standard["event"] = _line(str(standard["event"]))
     fields = {name: _loggable(name, value) for name, value in event.items()}
@@ -133,12 +133,12 @@ def _filter_fields(_logger: object, _method: str, event: MutableMapping[str, Any
 
 
 def _loggable(name: str, value: object) -> object:
-    """Return the value as plain data, short and without secrets and memory."""
+    """Return the value as plain data: short, and without secrets and memory."""
     if value is None or isinstance(value, bool | int | float):
         return value
     is_memory = name.lower() in WITHHELD
     if isinstance(value, Mapping):
-        # All that is nested under a withheld name is withheld, whatever its own name is.
+        # Everything nested under a withheld name is withheld, whatever its own name is.
         items = list(value.items())[:_MOST_ITEMS]
         return {_short(str(key), 80): _loggable(name if is_memory else str(key), one) for key, one in items}
     if isinstance(value, list | tuple | set | frozenset):
@@ -146,17 +146,17 @@ def _loggable(name: str, value: object) -> object:
     if isinstance(value, str | Path):
         text = str(value)
         return _withheld(text) if is_memory else _line(text) if _is_place(name, text) else _short(text)
-    # The repr of anything else may hold anything.
+    # The repr of another type may contain anything.
     return value.isoformat() if isinstance(value, datetime) else f"<{type(value).__name__}>"
 
 
 def _is_place(name: str, text: str) -> bool:
-    """Return whether the field names a place, of which no part looks like a secret, nor do its words speak of one."""
+    """Return whether the field is in `_PLACES`, no part of it looks like a secret, and no word speaks of one."""
     if name not in _PLACES:
         return False
     from state.secrets.policy import is_plain
 
-    # That the owner is root, or the socket one of a user's, tells nothing.
+    # These common prefixes tell nothing.
     parts = [part for part in re.split(r"[\s/._:-]+", text.removeprefix("/root").removeprefix("/run/user")) if part]
     if not all(len(part) < _SHORTEST_SECRET and part.isalnum() for part in parts):
         return False
@@ -164,7 +164,7 @@ def _is_place(name: str, text: str) -> bool:
 
 
 def _error_fields(error: BaseException, *, at_debug: bool) -> dict[str, object]:
-    """Return class, code and message; the traceback for a defect, or at DEBUG."""
+    """Return class, code and message, and the traceback of a defect or at DEBUG."""
     import sqlite3
 
     fields: dict[str, object] = {"error_class": type(error).__name__}
@@ -172,7 +172,7 @@ def _error_fields(error: BaseException, *, at_debug: bool) -> dict[str, object]:
     is_defect = not isinstance(error, DreamdError | OSError | sqlite3.Error)
     if isinstance(error, DreamdError):
         fields["code"] = error.code
-    # A foreign error's message may quote anything: a note, a reply, a whole request.
+    # The message of a foreign error may quote anything: a note, a reply, a whole request.
     fields["error"] = _short(message) if at_debug or not is_defect else _withheld(message)
     if is_defect or at_debug:
         frames = traceback.extract_tb(error.__traceback__)[-_MOST_FRAMES:]
@@ -185,7 +185,7 @@ def _withheld(text: str) -> str:
 
 
 def _short(text: str, longest: int = _LONGEST) -> str:
-    """Return the text as `_line`, without secrets."""
+    """Return the text without secrets, as `_line` does."""
     text = text[: 4 * longest]
     if len(text) >= _SHORTEST_SECRET:
         from state.secrets.redaction import redact
@@ -195,13 +195,13 @@ def _short(text: str, longest: int = _LONGEST) -> str:
 
 
 def _line(text: str, longest: int = _LONGEST) -> str:
-    """Return the text as one printable line of at most so many characters."""
+    """Return the text as one printable line of at most `longest` characters."""
     text = re.sub(r"\s+", " ", text[: 4 * longest].encode(errors="replace").decode())
     return safe(text if len(text) <= longest else f"{text[: longest - 1]}…")
 
 
 def _is_journal(stream: TextIO) -> bool:
-    """Tell whether systemd connected the stream to the journal (JOURNAL_STREAM, systemd.exec(5))."""
+    """Return whether systemd connected the stream to the journal (JOURNAL_STREAM, systemd.exec(5))."""
     try:
         status = os.fstat(stream.fileno())
     except (OSError, ValueError):
@@ -218,7 +218,7 @@ class _FromLibraries(logging.Handler):
     """Turns records of libraries into the event `library_spoke`."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log the record, without its message for a library that quotes what passes through it."""
+        """Log the record; withhold the message of a library that quotes its input."""
         level = "error" if record.levelno >= logging.ERROR else "warning"
         if LEVELS[level] < _Sink.threshold:
             return

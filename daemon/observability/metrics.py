@@ -1,8 +1,8 @@
 """Metrics: the daemon's counters and gauges for Prometheus.
 
-Events are counted as they happen; gauges are read at each scrape. Labels hold our own names (workspaces, nodes,
-guards, reasons), never text, and are bounded: past so many values of one label the rest is "other".
-prometheus_client is loaded with the first event, or scrape: an idle daemon does without its megabyte.
+Events are counted as they happen; gauges are read at each scrape. Labels are our own names (workspaces, nodes,
+guards, reasons), never text, and bounded: after a thousand values of one label, further ones become "other".
+prometheus_client is loaded at the first event or scrape, which saves an idle daemon a megabyte.
 """
 
 import threading
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 OTHER = "other"
 _MOST_VALUES = 1_000
 _LONGEST_VALUE = 80
-# What is counted: its name, what it says, its labels. A histogram's buckets are in seconds; a node is milliseconds
-# without a model, and up to a timeout of minutes with one.
+# Name, help text and labels; a histogram's buckets are in seconds. A node takes milliseconds without a model, and up
+# to a timeout of minutes with one.
 _COUNTERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("dreams", "Runs by reason and outcome.", ("workspace", "reason", "outcome")),
     ("model_calls", "Calls of a model.", ("workspace",)),
@@ -57,10 +57,10 @@ class WorkspaceGauges:
 
 
 class Metrics:
-    """Counters of what happened, one method for each thing; any thread may call them.
+    """Counters, with a method for each kind of event, which any thread may call.
 
-    `gauges` is called at every scrape, so it has to be cheap. When it fails, the scrape shows everything else and
-    counts the failure.
+    `gauges` is called at every scrape, so it must be cheap. If it fails, the scrape shows everything else and counts
+    the failure.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Metrics:
         self._seen: dict[str, set[str]] = {}
 
     def include(self, collector: "Collector") -> None:
-        """Show what this collector (of prometheus_client's kind) gives at each scrape as well."""
+        """Add the figures of this collector (of prometheus_client's kind) to each scrape."""
         self._registry().register(collector)
 
     def dreamed(self, workspace: str, reason: str, outcome: str, *, seconds: float = 0.0) -> None:
@@ -85,16 +85,16 @@ class Metrics:
             self._took("dream", seconds, outcome=outcome)
 
     def paid(self, workspace: str, spend: Spend) -> None:
-        """Count what a dream has paid for calls of a model, however it ended."""
+        """Count a dream's model calls, tokens and dollars, however it ended."""
         for name, amount in (("calls", spend.calls), ("tokens", spend.tokens), ("dollars", spend.usd)):
             self._count(f"model_{name}", max(0.0, amount), workspace=workspace)
 
     def node_took(self, node: str, seconds: float) -> None:
-        """Count the time that a node of a dream took."""
+        """Record the duration of a node of a dream."""
         self._took("dream_node", seconds, node=node)
 
     def refused(self, guard: str, times: int = 1) -> None:
-        """Count what a guard has refused."""
+        """Count operations that a guard has refused."""
         self._count("guard_rejections", times, guard=guard)
 
     def passed(self, workspace: str, outcome: str = "done") -> None:
@@ -109,14 +109,14 @@ class Metrics:
             self._took("search", seconds)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
-        """Return the figures now, and their content type: OpenMetrics for who accepts it, else Prometheus' own."""
+        """Return the current figures and their content type: OpenMetrics if accepted, else Prometheus' own."""
         from prometheus_client.exposition import choose_encoder
 
         encode, content_type = choose_encoder(accept)
         return encode(self._registry()), content_type
 
     def collect(self) -> "Iterator[GaugeMetricFamily]":
-        """Yield what is read now: the registry asks for it at a scrape."""
+        """Yield the gauges, read now; the registry calls this at a scrape."""
         from prometheus_client.core import GaugeMetricFamily
 
         gauges = [GaugeMetricFamily(f"dreamd_{name}", about, labels=labels) for name, about, labels in _GAUGES]
@@ -127,14 +127,14 @@ class Metrics:
                 oldest.add_metric([one.workspace], one.oldest_seconds)
                 for lifecycle, number in one.crystals.items():
                     crystals.add_metric([one.workspace, lifecycle], number)
-        except Exception as error:  # noqa: BLE001 - the other figures are still to be seen
+        except Exception as error:  # noqa: BLE001 - the other figures are still shown
             self._count("scrape_failures")
             logs.get().warning("standings_unread", error=error)
             return
         yield from gauges
 
     def _registry(self) -> "CollectorRegistry":
-        """Return what holds the figures, made once."""
+        """Return the registry, made at the first call."""
         import prometheus_client as prometheus
 
         with self._lock:
@@ -142,7 +142,7 @@ class Metrics:
                 return self._made
             prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
             self._made = made = prometheus.CollectorRegistry(auto_describe=False)
-            made.register(self)  # first: what it cannot read is counted in the same scrape
+            made.register(self)  # first, so that its failure is counted in the same scrape
             own: dict[str, Any] = {"namespace": "dreamd", "registry": made}
             for name, about, labels in _COUNTERS:
                 self._counted[name] = prometheus.Counter(name, about, labels, **own)
@@ -163,7 +163,7 @@ class Metrics:
         self._labelled(name, labels).observe(max(0.0, seconds))
 
     def _labelled(self, name: str, labels: Mapping[str, str]) -> Any:  # noqa: ANN401 - a counter or a histogram
-        """Return the figure with these labels; "other" is the value of one that has too many."""
+        """Return the counter or histogram with these labels; a label with too many values becomes "other"."""
         self._registry()
         bounded = dict[str, str]()
         for label, value in labels.items():

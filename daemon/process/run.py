@@ -1,8 +1,8 @@
-"""Run: the daemon as a process, with its listeners, its signals and its messages to systemd.
+"""Run: the daemon as a process: its listeners, its signals and its messages to systemd.
 
 SIGTERM and SIGINT end it within ten seconds: a running dream stops at its next node, or is abandoned while it waits
-for a model; every step is durable, and the next start goes on from there. SIGHUP reads the configuration again, and
-keeps the old one when the new one is bad.
+for a model. Every step is durable, and the next start resumes there. SIGHUP reads the configuration again, and keeps
+the old one if the new one is invalid.
 """
 
 import asyncio
@@ -34,27 +34,27 @@ from state.text.words import counted
 if TYPE_CHECKING:
     from daemon.service.daemon import Daemon
 
-# What dreams may take of the ten seconds after SIGTERM; the rest is for requests under way.
+# The part of the ten seconds after SIGTERM that dreams may take; the rest is for requests under way.
 STOP_SECONDS = 8.0
 _STATUS_SECONDS = 30.0
-# M_ARENA_MAX (malloc.h): else glibc keeps what each thread has freed apart, 27 MiB with ten workspaces at rest.
+# M_ARENA_MAX (malloc.h): with an arena per thread, glibc would keep 27 MiB more for ten idle workspaces.
 _ONE_ARENA = (-8, 1)
 _LIBC = ctypes.CDLL(None)
 _RETRY_SECONDS = 5.0
-# A daemon without a tick for so long hangs, and systemd may restart the daemon.
+# A daemon without a tick for this long hangs; systemd may then restart it.
 _HANGS_SECONDS = 4 * TICK_SECONDS
 
 
 def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
-    """Serve until a signal and return the exit status. `folders` are kept beside those of registry and configuration.
+    """Serve until a signal; return the exit status. `folders`: workspaces beside those registered or configured.
 
-    Raise ConfigError for a bad configuration, BusyError when a daemon runs already.
+    Raise ConfigError for an invalid configuration, and BusyError if a daemon runs already.
     """
     config = load()
     logs.configure(config.log.form, config.log.level)
-    with suppress(AttributeError):  # a libc that has none
+    with suppress(AttributeError):  # another libc may have no mallopt
         _LIBC.mallopt(*_ONE_ARENA)
-    # Switch threads often: a request shall not wait for a dream's arithmetic.
+    # Switch threads often, so that requests do not wait for a dream's computations.
     sys.setswitchinterval(0.001)
     listeners, port_problem = _open_listeners(config)
     try:
@@ -65,7 +65,7 @@ def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
 
 
 def _open_listeners(config: Config) -> tuple[list[Listener], Problem | None]:
-    """Open the socket and the port; return why there is no port, whose number all users of the machine share."""
+    """Open the socket and the port; a port taken by another user's program is a problem to report, not an error."""
     with ExitStack() as opened:
         listeners = [opened.enter_context(closing(open_socket(socket_path(os.environ))))]
         problem = None
@@ -91,12 +91,12 @@ async def _serve(
     daemon.port_problem = port_problem
     daemon.http = next((one.address for one in listeners if one.path is None), "")
     mcp, machines, window = Endpoint.of(daemon), None, None
-    if daemon.config.fleet.database:  # nothing of a fleet is imported without one
+    if daemon.config.fleet.database:  # import the fleet's code only if there is one
         from daemon.fleet.connections import read_status
 
         machines = partial(read_status, daemon.config)
     if (port := next((one.policy for one in listeners if not one.policy.is_local), None)) is not None:
-        from daemon.pages.window import PageWindow  # without a port nobody sees a page
+        from daemon.pages.window import PageWindow  # late: only the port serves pages
 
         window = PageWindow(Logins(logins_path(os.environ), port.token), machines)
     ending = asyncio.Event()
@@ -115,12 +115,12 @@ async def _serve(
         notifier.tell(STOPPING=1, STATUS="stopping; a dream that runs is checkpointed")
         for task in running:
             task.cancel()
-        ending.set()  # now: requests under way end in the same seconds as the dreams, or are cut off
+        ending.set()  # before `stop`: requests under way get the same seconds as the dreams
         ended = await asyncio.to_thread(daemon.stop, STOP_SECONDS)
     logs.get().info("stopped", left_behind=not ended)
     if not ended or any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread()):
         # A thread waits for a model or a disk, and Python would wait for it. Its work is durable, and the next start
-        # goes on with it.
+        # resumes it.
         sys.stderr.flush()
         os._exit(0)
     return 0
@@ -129,7 +129,7 @@ async def _serve(
 async def _start(daemon: "Daemon", notifier: Notifier, listeners: list[Listener]) -> None:
     notifier.tell(STATUS="looking up the workspaces")
     began = time.monotonic()
-    while not await guarded("start", asyncio.to_thread(daemon.start)):  # noqa: ASYNC110 - it tries again
+    while not await guarded("start", asyncio.to_thread(daemon.start)):  # noqa: ASYNC110 - a retry, no polling
         await asyncio.sleep(_RETRY_SECONDS)
     info = daemon.info()
     notifier.tell(READY=1, STATUS=_summary(daemon))
@@ -151,7 +151,7 @@ async def _reload_on_signal(daemon: "Daemon", notifier: Notifier, reload: asynci
         notifier.tell(RELOADING=1, MONOTONIC_USEC=time.monotonic_ns() // 1000)
         try:
             await asyncio.to_thread(daemon.reload)
-        except Exception as error:  # noqa: BLE001 - nothing in a file ends the daemon
+        except Exception as error:  # noqa: BLE001 - no configuration file may end the daemon
             logs.get().error("config_refused", error=error)
             status = f"the new configuration is refused, the old one stands: {Problem.of(error).what}"
         else:
@@ -162,7 +162,7 @@ async def _reload_on_signal(daemon: "Daemon", notifier: Notifier, reload: asynci
 
 
 async def _notify_systemd(daemon: "Daemon", notifier: Notifier) -> None:
-    """Ping the watchdog while the daemon ticks, and keep the line of `systemctl status` current."""
+    """Ping the watchdog while the daemon ticks, and keep the status line of `systemctl status` current."""
     reported_at = 0.0
 
     async def ping() -> None:
@@ -183,14 +183,14 @@ async def _trim(daemon: "Daemon") -> None:
         await asyncio.sleep(TICK_SECONDS)
         await guarded("rest", asyncio.to_thread(daemon.trim))
         with suppress(AttributeError):
-            _LIBC.malloc_trim(0)  # what glibc has kept of it
+            _LIBC.malloc_trim(0)  # return freed memory to the system
 
 
 async def guarded(task: str, work: Awaitable[None]) -> bool:
     """Await the work and log its failure instead of raising it; return whether it succeeded."""
     try:
         await work
-    except Exception as error:  # noqa: BLE001 - for example when no descriptor is left
+    except Exception as error:  # noqa: BLE001 - for example if no descriptor is left
         logs.get().error("helper_failed", task=task, error=error)
         return False
     return True

@@ -1,12 +1,12 @@
 """systemd unit: writes and installs the unit of the daemon, for one user or for the system.
 
-A user's unit must allow a workspace to be added later without a new unit: the user's home is writable, all else is
-read-only, and keys, logins and what runs at a login are out of reach. The system's unit reaches the workspaces that
-were named, and no home.
+A user's unit must allow workspaces to be added later without a new unit: the user's home is writable, all else is
+read-only, and keys, logins and files that run at login are out of reach. The system's unit reaches only the named
+workspaces, and no home.
 
-What a user's manager can do depends on the machine: capabilities and mounts need a user namespace, and where those
-are forbidden (Ubuntu since 23.10, hardened kernels) the service would fail with 217/USER or 218/CAPABILITIES. There
-the unit is written without that section (`Sandbox.REDUCED`); what seccomp can do remains.
+A user's manager needs user namespaces for capabilities and mounts. On machines that forbid those (Ubuntu since 23.10,
+hardened kernels) the service would fail with 217/USER or 218/CAPABILITIES. There the unit is written without that
+section (`Sandbox.REDUCED`), and only seccomp's protection remains.
 """
 
 import os
@@ -28,9 +28,9 @@ NAME = "dreamd.service"
 SYSTEM_PATH = Path("/etc/systemd/system") / NAME
 _HOMES = tuple(map(Path, ("/home", "/root", "/run/user")))  # what ProtectHome= covers
 _PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp")))  # noqa: S108 - PrivateTmp= gives the service its own
-# Variables of the installing shell that the unit repeats: daemon and clients must agree on them.
+# Variables of the installing shell that the unit repeats, as daemon and clients must agree on them.
 _PASSED_ON = ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "DREAMD_CONFIG", "DREAMD_SOCKET")
-# Keys, other agents' logins, and ways out of the sandbox: who reaches the user's manager can run anything.
+# Keys, other agents' logins, and ways out of the sandbox: through the user's manager a program can run anything.
 _OUT_OF_REACH = (
     "%h/.ssh %h/.gnupg %h/.pki %h/.password-store %h/.aws %h/.azure %h/.kube %h/.docker %h/.netrc"
     " %h/.git-credentials %h/.npmrc %h/.pypirc %h/.config/gcloud %h/.config/gh %h/.config/op %h/.config/systemd"
@@ -38,7 +38,7 @@ _OUT_OF_REACH = (
     " %h/.claude/.credentials.json %h/.codex/auth.json"
     " %t/bus %t/systemd/private %t/keyring %t/gnupg %t/docker.sock %t/podman"
 ).split()
-# What a shell, a session or the daemon itself runs.
+# Files that a shell, a session or the daemon itself runs.
 _READ_ONLY = (
     "%h/.profile %h/.bash_profile %h/.bash_login %h/.bashrc %h/.bash_logout %h/.zshenv %h/.zprofile %h/.zshrc"
     " %h/.zlogin %h/.config/fish %h/.config/autostart %h/.config/dreamd %h/.local/bin"
@@ -48,7 +48,7 @@ _WITHOUT = "# Without what needs a user namespace: this machine forbids them to 
 
 
 class Sandbox(StrEnum):
-    """Whether the manager can give the service namespaces of its own."""
+    """Whether systemd can give the service namespaces of its own."""
 
     FULL = "full"
     REDUCED = "reduced"
@@ -64,7 +64,7 @@ class Placed(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The command that is this dreamd, the folders of its Python, and the one of its source."""
+    """The command of this dreamd, the folders of its Python, and the folder of its source."""
 
     command: tuple[str, ...]
     runtime: tuple[Path, ...]
@@ -73,7 +73,7 @@ class Installation:
 
 def installation() -> Installation:
     """Return the installation that runs now."""
-    # The interpreter is in a virtual environment's base; a link on the way to it has to be there as well.
+    # The interpreter lies in the virtual environment's base; links on the way there must be visible, too.
     folders = {Path(sys.prefix), Path(sys.base_prefix)}
     real = {Path(os.path.realpath(folder)) for folder in folders}
     return Installation(program(), tuple(sorted(folders | real)), Path(__file__).parents[2])
@@ -92,7 +92,7 @@ def user_unit(
     home: Path | None = None,
     sandbox: Sandbox = Sandbox.FULL,
 ) -> str:
-    """Return the unit of a user. `workspaces`: folders outside of the home that it may write in and looks after.
+    """Return the text of a user's unit. `workspaces`: folders to serve, writable even outside the home.
 
     Raise UsageError for a folder that the service cannot see.
     """
@@ -123,21 +123,21 @@ def user_unit(
 
 
 def system_unit(installed: Installation, account: str, workspaces: Iterable[Path]) -> str:
-    """Return the unit of the system, which runs as this account on these workspaces.
+    """Return the text of the system's unit, which runs as this account on these workspaces.
 
-    Raise UsageError for root, for a name that is no account's, and for a folder that the service cannot see.
+    Raise UsageError for root, for an invalid account name, and for a folder that the service cannot see.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", account):
         raise UsageError(f"{account!r} is no account's name", "give one with --user")
     if account == "root":
         raise UsageError("as root the service could change every file", "give the account of the agents with --user")
     folders = [_visible(folder) for folder in workspaces]
-    # The source is elsewhere than the rest in an editable installation alone.
+    # Only an editable installation has its source elsewhere.
     inside = any(installed.source.is_relative_to(folder) for folder in installed.runtime)
     run_from = installed.runtime if inside else (*installed.runtime, installed.source)
     paths = (
         "ProtectHome=tmpfs",
-        # A bind mount: the rest of the home is not there. A folder that has gone must not stop the others.
+        # Bind mounts hide the rest of the home. They are optional: a missing folder must not stop the others.
         *(f"BindPaths={_optional(one, ':')}" for one in folders if _in_home(one)),
         *(f"BindReadOnlyPaths={_optional(one, ':')}" for one in run_from if _in_home(one)),
         *(f"ReadWritePaths={_optional(one)}" for one in folders if not _in_home(one)),
@@ -155,7 +155,7 @@ def system_unit(installed: Installation, account: str, workspaces: Iterable[Path
 
 
 def place(path: Path, text: str) -> Placed:
-    """Write the unit atomically and durably; the text that it replaces is kept at `previous(path)`."""
+    """Write the unit atomically and durably; keep the text that it replaces at `previous(path)`."""
     current = _installed_text(path)
     if current == text:
         return Placed.UNCHANGED
@@ -168,12 +168,12 @@ def place(path: Path, text: str) -> Placed:
 
 
 def previous(path: Path) -> Path:
-    """Return where `place` keeps the unit that it replaced; systemd does not read it."""
+    """Return the path at which `place` keeps a replaced unit; systemd does not read it."""
     return path.with_name(f"{path.name}.previous")
 
 
 def named_in(path: Path) -> tuple[Path, ...]:
-    """Return the workspaces that the installed unit names, if there is one. Raise UsageError if it is unreadable."""
+    """Return the workspaces that the installed unit names, if any. Raise UsageError if it has other arguments."""
     command = re.search(r"(?m)^ExecStart=.*? serve(?: (.*))?$", _installed_text(path) or "")
     folders = (command[1] or "") if command else ""
     try:
@@ -192,7 +192,7 @@ def _installed_text(path: Path) -> str | None:
 
 
 def sandbox_here() -> Sandbox:
-    """Find out what a user's manager can do on this machine: try a user and a mount namespace, as it needs them."""
+    """Find out whether a user's manager can sandbox here: try to make a user and a mount namespace."""
     import subprocess
 
     trial = ["unshare", "--user", "--map-current-user", "--mount", "true"]
@@ -228,18 +228,18 @@ def _in_home(path: Path) -> bool:
 
 
 def _optional(path: Path, more: str = "") -> str:
-    """Return the path as a word that may be missing on the disk; `more` is a character that means something there."""
+    """Return the path as an optional (`-`) word of a unit; `more` is a separator to escape in it."""
     text = str(path).replace(more, f"\\{more}") if more else str(path)
     return _word(f"-{text}", bare=more)
 
 
 def _command(words: Iterable[str]) -> str:
-    # In a command line a dollar begins a variable.
+    # A dollar begins a variable in a command line.
     return " ".join(_word(word.replace("$", "$$")) for word in words)
 
 
 def _word(text: str, bare: str = "") -> str:
-    """Return the text as one word of a unit, quoted if needed. Raise UsageError for a control character."""
+    """Return the text as one word of a unit, quoted if needed. Raise UsageError if it has a control character."""
     if any(ord(character) < 0x20 for character in text):
         raise UsageError(f"{text!r} has a control character, which a unit cannot say", "rename it")
     escaped = text.replace("%", "%%")

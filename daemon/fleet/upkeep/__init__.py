@@ -1,1 +1,1 @@
-"""Upkeep of a fleet: how it stands, what moves in and out of it, what is removed and recovered."""
+"""Upkeep of a fleet: status and metrics, removal, archives, and recovery."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from daemon.fleet.disclosure import told, told_value
+from daemon.fleet.disclosure import error_for_tenant, value_for_tenant
 from daemon.workspace.status import Problem
 from state.errors import NotFoundError, StorageError, UnreachableError
 from state.fleet import Place
@@ -21,14 +21,14 @@ PLACE = Place(7, 3, "acme", "notes")
     ],
 )  # fmt: skip
 def test_advice_is_what_a_tenant_can_do(advice: str, expected: str) -> None:
-    assert told(NotFoundError("there is no version 9", advice), PLACE).advice == expected
-    problem = told_value(Problem("something is wrong", advice, "dream"), PLACE)
+    assert error_for_tenant(NotFoundError("there is no version 9", advice), PLACE).advice == expected
+    problem = value_for_tenant(Problem("something is wrong", advice, "dream"), PLACE)
     assert (problem.advice, problem.deed) == (expected, "dream")
 
 
 @pytest.mark.parametrize("error", [StorageError("/srv/x is full", "free it"), OSError("/srv/x"), KeyError("secret")])
 def test_what_happens_on_a_machine_is_not_told(error: Exception) -> None:
-    shown = told(error, PLACE)
+    shown = error_for_tenant(error, PLACE)
     assert isinstance(shown, UnreachableError)
     assert "/srv" not in str(shown)
     assert "secret" not in str(shown)
@@ -36,4 +36,4 @@ def test_what_happens_on_a_machine_is_not_told(error: Exception) -> None:
 
 def test_a_memory_that_speaks_of_commands_is_given_as_it_is() -> None:
     line = "Ada starts 'dreamd serve'; then she sets limits.usd_per_day"
-    assert told_value((line,), PLACE) == (line,)
+    assert value_for_tenant((line,), PLACE) == (line,)

@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from daemon.fleet.bearers import SIGN
+from daemon.fleet.bearers import SEPARATOR
 from state.fleet import Right
 from tests.daemon.fleet.running import Door, Fleet, Here
 from tests.daemon.mcp.agents import MODES, refused, run, shown
@@ -44,7 +44,7 @@ def test_an_agent_notes_and_finds_over_mcp(fleet: Fleet, door: Here, mode: str) 
             page = (await client.read_resource("memory://bootstrap")).contents[0]
             assert "Ada prefers tea" in str(page)
             status = await shown(client, "dream_status")
-            assert SIGN not in str(status)
+            assert SEPARATOR not in str(status)
             assert str(fleet.folder) not in str(status)
         async with agent(door, token, "/mcp/two", mode) as client:
             assert "Ada" not in await shown(client, "memory_bootstrap")
@@ -65,6 +65,6 @@ def test_a_token_of_one_workspace_needs_no_name_and_rights_hold(fleet: Fleet, do
     run(talk)
     unnamed = door.ask(fleet.token(tenant), "POST", "/mcp", {})
     assert (unnamed.status, unnamed.code) == (400, "VALIDATION_ERROR")
-    assert SIGN.encode() not in unnamed.body
+    assert SEPARATOR.encode() not in unnamed.body
     foreign = door.ask(fleet.token(fleet.tenant("other")), "POST", "/mcp/one", {})
     assert (foreign.status, foreign.code) == (404, "NOT_FOUND")
