@@ -15,8 +15,8 @@ def edited(document: Document, edits: Sequence[Edit]) -> tuple[Document, tuple[E
     """Apply edits one after the other. Return the new document and the edits that did not apply.
 
     An edit does not apply if one of its old lines is missing (a human changed or removed it: the human wins), nor
-    does an addition of a line that its section already has. So it is safe to apply the same edits twice, or to a version
-    that a human has edited meanwhile.
+    does an addition of a line that its section already has. So it is safe to apply the same edits twice, or to a
+    version that a human has edited meanwhile.
     """
     left_out = []
     for edit in edits:
