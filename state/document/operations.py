@@ -1,7 +1,7 @@
 """Operations: what a synthesis asks of the lines of MEMORY.md, and why lines come and leave.
 
-A model (or the extractive synthesis) answers with operations on lines that have ids, each citing the ids that
-justify it. Code applies them; nothing else changes a document.
+A model (or the extractive synthesis) answers with operations on lines by id, each citing the ids that justify it.
+Code applies them; nothing else changes a document.
 """
 
 from dataclasses import dataclass
