@@ -1,6 +1,6 @@
 """Memory: implements the port `graphs.ports.Memory` over the stores of one workspace, for real and for dry runs."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,13 +15,12 @@ from daemon.workspace.stores import Store, utc_now
 from graphs.input_budget import room_of, room_of_notes
 from graphs.ports import Trial
 from state.crystals.crystal import Crystal
-from state.dream import Dream, Reason, Snapshot
+from state.dream import RESTORE, Dream, Reason, Snapshot
 from state.errors import ConflictError
 from state.pending import Bite
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.disk.looked_through import LookedThrough
 from state.stores.git.reading import note_git
-from state.stores.history.ledger import Ledger
 
 # With more notes, however short, a dream would take longer than a person waits.
 MOST_NOTES = 200
@@ -89,13 +88,14 @@ class WorkspaceMemory:
     def commit(self, dream: Dream) -> Dream:
         """Commit the dream, update the agents' files, then embed new crystals.
 
-        A dream that changes nothing makes no version, but consumes its input.
+        A dream that changes nothing makes no version, unless it is a restore, but consumes its input.
         """
         memory = self.store.memory
         absorb_notes(self.store, utc_now())  # so that scratch.md is rewritten with every pending note
         if self.store.lineage.version_of(dream.id) is None:
             settle_document(self.store)  # git may have changed MEMORY.md since the dream read it
-        done = memory.consume(dream) if dream.changes_nothing and dream.number > 1 else memory.commit(dream)
+        is_version = dream.number == 1 or dream.cause == RESTORE or not dream.changes_nothing
+        done = memory.commit(dream) if is_version else memory.consume(dream)
         note_git(self.store.workspace, self.store.connection)
         write_agent_files(self.store)
         looked = LookedThrough(self.store.workspace, self.store.config.redaction)
@@ -125,17 +125,19 @@ class DryMemory(WorkspaceMemory):
         return dream
 
 
-def commit_owners(ledger: Ledger, dream: Dream, reason: str, commit: Callable[[Dream], Dream]) -> Dream:
-    """Commit a version by the owner under a ledger entry of its own, which the caller closes.
+def commit_owners(store: Store, dream: Dream, reason: str, detail: str) -> Dream:
+    """Commit a version by the owner like a dream, under a ledger entry of its own.
 
     Raise ConflictError, and record the run as failed, if the owner saved MEMORY.md at the same instant.
     """
-    ledger.begin(dream.id, reason, dream.at)
+    store.ledger.begin(dream.id, reason, dream.at)
     try:
-        return commit(dream)
+        done = WorkspaceMemory(store).commit(dream)
     except ConflictError as error:
-        ledger.end(dream.id, "failed", f"{error.code}: {error}", utc_now())
+        store.ledger.end(dream.id, "failed", f"{error.code}: {error}", utc_now())
         raise
+    store.ledger.end(done.id, "committed", detail, utc_now(), done.number)
+    return done
 
 
 @dataclass(frozen=True, slots=True)

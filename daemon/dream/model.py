@@ -1,25 +1,31 @@
-"""Model: the configured model of a dream, limited by the ceilings of its workspace and of all workspaces."""
+"""Model: the configured model of a dream, limited by the ceilings of its workspace and of all workspaces.
 
+Each try is checked against the ceilings and recorded, and retried if that may help. No request is paid for twice.
+"""
+
+import hashlib
+import json
 import os
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, ModelSection, day_start
 from daemon.dream.answers import messages_of, without_secrets
+from daemon.models.errors import TransientError, UnusableReplyError, lost_answer
 from daemon.models.litellm_model import LitellmModel
 from daemon.workspace.stores import utc_now
 from graphs.ports import Answer, Model, Request
-from state.budget import Spend, check_day
+from state.budget import Spend, check, check_day
 from state.codec import decode, encode
 from state.errors import ModelError
 from state.stores.history.daily_spend import DailySpend
 from state.stores.history.ledger import Call, Ledger
 
 if TYPE_CHECKING:
-    from daemon.models.metered import Call as PaidCall
-    from daemon.models.metered import PricedModel
+    from tenacity import RetryCallState
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,75 +49,140 @@ class Listener:
     hide: Callable[[ModelError], ModelError] = lambda error: error
 
 
+class PricedModel(Model, Protocol):
+    """A model with an upper bound on what a call may cost."""
+
+    def worst_case(self, request: Request) -> Spend:
+        """Return the most that one try may cost."""
+        ...
+
+
+@dataclass(eq=False)
+class Metered:
+    """The calls of one dream to one model; create one for each dream.
+
+    Each call is in the ledger before its answer is returned, so that a kill loses nothing. A usable answer to the
+    same request of the same dream is replayed from the ledger, so that no request is made twice. A failed connection
+    is free; a try that timed out is charged as if it had been answered at full length.
+
+    Rate limits, timeouts, broken connections and failing servers are retried, up to `tries` times within about
+    `total_seconds`. The backoff is 1, 2, 4 … up to 30 s, each with up to 1 s of jitter, or what the provider asks for
+    if that is longer; a wait that would exceed the total is not started.
+    """
+
+    model: PricedModel
+    config: Config
+    ledger: Ledger
+    dream: str
+    listener: Listener = field(default_factory=Listener)
+    clock: Callable[[], float] = time.monotonic
+    tries: int = 4
+    total_seconds: float = 300.0
+    sleep: Callable[[float], None] = time.sleep
+
+    def __post_init__(self) -> None:
+        self.name = self.model.name
+        self._together = DailySpend(spent_folder(os.environ))
+        self._started = self.clock()
+
+    @property
+    def context_window(self) -> int:
+        """Tokens that the model reads at once."""
+        return self.model.context_window
+
+    def ask(self, request: Request) -> Answer:
+        """Return the recorded answer to the same request, else a new one.
+
+        Raise CeilingError if it could cost too much, and the model's errors; a TransientError says how often the
+        model was asked.
+        """
+        if (known := self.ledger.replay(self.dream, digest(self.name, request))) is not None:
+            return decode(Answer, known)
+        import tenacity
+
+        backoff = tenacity.wait_exponential_jitter(initial=1, max=30, jitter=1)
+
+        def wait(state: "RetryCallState") -> float:
+            error = state.outcome.exception() if state.outcome else None
+            return max(backoff(state), getattr(error, "retry_after", None) or 0.0)
+
+        def is_over(state: "RetryCallState") -> bool:
+            passed = max(state.seconds_since_start or 0.0, state.idle_for)
+            return state.attempt_number >= self.tries or passed + state.upcoming_sleep > self.total_seconds
+
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(TransientError),
+            wait=wait,
+            stop=is_over,
+            sleep=self.sleep,
+            retry_error_callback=_give_up,
+        )
+        answer: Answer = retrying(self._try, request)
+        return answer
+
+    def _try(self, request: Request) -> Answer:
+        about_to, now = self.model.worst_case(request), utc_now()
+        check(
+            self.config.limits.ceilings,
+            dream=self.ledger.spent(dream=self.dream),
+            today=self.ledger.spent(since=day_start(now)),
+            seconds=self.clock() - self._started,
+            about_to=about_to,
+        )
+        check_day(self.config.daemon.limits, today=self._together.of(now), about_to=about_to)
+        lost = lost_answer(self.name, about_to, self.config.model.max_output_tokens, 0.0)
+        self.listener.asked(Asked(self.dream, _call(lost)))
+        try:
+            answer = self.model.ask(request)
+        except ModelError as error:
+            failed = error
+        else:
+            self._record(request, answer, is_usable=True)
+            return answer
+        if isinstance(failed, TransientError | UnusableReplyError) and failed.answer is not None:
+            self._record(request, failed.answer, is_usable=False)
+        # Raised outside the handler, so that the hidden error is not its context.
+        raise self.listener.hide(failed)
+
+    def _record(self, request: Request, answer: Answer, *, is_usable: bool) -> None:
+        """Record a try that was or may have been paid for, without secrets. Only a usable one may be replayed."""
+        kept, now = replace(answer, text=without_secrets(answer.text, self.config.redaction)), utc_now()
+        call = _call(kept, digest(self.name, request), messages_of(request), is_usable=is_usable)
+        self.ledger.record_call(self.dream, call, now)
+        self._together.add(Spend(1, call.tokens, call.usd), now)
+        self.listener.asked(None)
+
+
+def digest(model: str, request: Request) -> str:
+    """Return the SHA-256 (hex) of the model and the request, equal in every process."""
+    parts = [model, request.messages, request.schema, request.schema_name]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _call(answer: Answer, key: str = "", request: str = "", *, is_usable: bool = False) -> Call:
+    tokens = answer.tokens_in + answer.tokens_out
+    return Call(key, answer.model, encode(answer), is_usable, tokens, answer.usd, request)
+
+
+def _give_up(state: "RetryCallState") -> Answer:
+    error = state.outcome.exception() if state.outcome else None
+    assert isinstance(error, TransientError)
+    hint = f", the provider asks to wait {error.retry_after:.0f} s" if error.retry_after else ""
+    tried = f"{error.what} (tries: {state.attempt_number}{hint})"
+    raise TransientError(tried, error.advice, retry_after=error.retry_after, answer=error.answer) from None
+
+
 def model_for(config: Config, ledger: Ledger, dream: str, listener: Listener) -> Model | None:
     """Return the configured model, with its calls replayed, recorded and limited; None if none is configured."""
-    name = config.model.name
-    if name is None:
+    if config.model.name is None:
         return None
-    from daemon.models.errors import lost_answer
-    from daemon.models.metered import Metered
-
-    together = DailySpend(spent_folder(os.environ))
-
-    def allow(about_to: Spend) -> None:
-        check_day(config.daemon.limits, today=together.of(utc_now()), about_to=about_to)
-        lost = lost_answer(name, about_to, config.model.max_output_tokens, 0.0)
-        most = Call("", name, encode(lost), usable=False, tokens=about_to.tokens, usd=about_to.usd)
-        listener.asked(Asked(dream, most))
-
-    def record(call: "PaidCall") -> None:
-        spend = call.spend
-        answer = replace(call.answer, text=without_secrets(call.answer.text, config.redaction))
-        kept = Call(
-            digest=call.digest,
-            model=answer.model,
-            reply=encode(answer),
-            usable=call.usable,
-            tokens=spend.tokens,
-            usd=spend.usd,
-            request=messages_of(call.request),
-        )
-        ledger.record_call(dream, kept, utc_now())
-        together.add(spend, utc_now())
-        listener.asked(None)
-
-    def replay(digest: str) -> Answer | None:
-        known = ledger.replay(dream, digest)
-        return decode(Answer, known) if known is not None else None
-
-    return Metered(
-        _model(config.model, name, listener),
-        config.limits.ceilings,
-        record=record,
-        replay=replay,
-        today=lambda: ledger.spent(since=day_start(utc_now())),
-        before=ledger.spent(dream=dream),
-        allow=allow,
-    )
+    return Metered(_model(config.model, config.model.name), config, ledger, dream, listener)
 
 
-def _model(section: ModelSection, name: str, listener: Listener) -> "PricedModel":
+def _model(section: ModelSection, name: str) -> PricedModel:
     from daemon.models.headless import AGENTS, HeadlessModel
 
     seconds, tokens = section.timeout_seconds, section.max_output_tokens
     if name in AGENTS:
         return HeadlessModel(name, timeout_seconds=seconds, max_output_tokens=tokens)
-    return _HidingModel(
-        listener.hide, name, api_base=section.api_base, timeout_seconds=seconds, max_output_tokens=tokens
-    )
-
-
-class _HidingModel(LitellmModel):
-    """A model that raises what `Listener.hide` makes of its errors."""
-
-    def __init__(self, hide: Callable[[ModelError], ModelError], name: str, **settings: Any) -> None:  # noqa: ANN401
-        super().__init__(name, **settings)
-        self._hide = hide
-
-    def ask(self, request: Request) -> Answer:
-        """Return one non-empty answer."""
-        try:
-            return super().ask(request)
-        except ModelError as error:
-            hidden = self._hide(error)
-        raise hidden
+    return LitellmModel(name, api_base=section.api_base, timeout_seconds=seconds, max_output_tokens=tokens)

@@ -6,9 +6,7 @@ from functools import partial
 
 from daemon.dream.memory import commit_owners
 from daemon.ingest.notes import absorb_notes
-from daemon.workspace.agent_files import write_agent_files
 from daemon.workspace.document import read_document, settle_document
-from daemon.workspace.searching import embed_waiting
 from daemon.workspace.stores import Store, utc_now
 from state.changes.change import Change, CurrentLine, numbered
 from state.changes.owner import restored_text
@@ -68,12 +66,7 @@ def restore(store: Store, number: int) -> Dream:
         problems=(*problems, *lost.values()),
         decided=_undecided(Changes(store.connection), later),
     )
-    done = commit_owners(store.ledger, dream, f"restore of version {number}", store.memory.commit)
-    settle_document(store)
-    write_agent_files(store)
-    embed_waiting(store)
-    store.ledger.end(dream.id, "committed", f"version {number} again", utc_now(), done.number)
-    return done
+    return commit_owners(store, dream, f"restore of version {number}", f"version {number} again")
 
 
 def _later(memory: Memory, lineage: Lineage, number: int) -> tuple[list[Dream], dict[int, str]]:

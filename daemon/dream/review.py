@@ -80,13 +80,15 @@ def decide_changes(
         _require_possible(change, decisions[number], texts.get(number))
     now = utc_now()
     carried = _carried(store, changes, decisions, texts, now)
+    done = {number: decisions[number] for number in carried.done}
+    refused = tuple(RefusedChange(number, refusal) for number, refusal in carried.refused.items())
     at_once = {number: one for number, one in decisions.items() if one in {Decision.DECLINED, Decision.ACCEPTED}}
     with transaction(store.connection):
         store.memory.check()
         for number, decision in {**at_once, **again}.items():
             Changes(store.connection).decide(number, decision, now)
     _let_go(store, [changes[number] for number in carried.outdated], Decision.OUTDATED, now)
-    return replace(carried, decided={**carried.decided, **at_once, **again})
+    return Settled(carried.dream, {**done, **at_once, **again}, carried.outdated, refused)
 
 
 def _to_reopen(store: Store, numbers: Collection[int]) -> dict[int, Decision]:
@@ -160,7 +162,8 @@ def _carried(
     decisions: Mapping[int, Decision],
     texts: Mapping[int, str],
     now: datetime,
-) -> Settled:
+) -> Carried:
+    """Carry out what is approved or undone, as one version."""
     approved = {
         number: (changes[number].change, texts.get(number, ""))
         for number, decision in decisions.items()
@@ -168,21 +171,18 @@ def _carried(
     }
     undone = {number: changes[number].change for number, one in decisions.items() if one is Decision.UNDONE}
     if not approved and not undone:
-        return Settled(None, {}, (), ())
+        return Carried(None, {})
     rested = [line.id for staged in undone.values() for line in staged.lines]
     carried = carry_out(
         _read(store, now), approved, undone, WorkspaceMemory(store), store.lineage.evidence_of(rested)
     )
-    refused = tuple(RefusedChange(number, refusal) for number, refusal in carried.refused.items())
     if carried.dream is None:
-        return Settled(None, {}, carried.outdated, refused)
-    done = {number: decisions[number] for number in carried.done}
+        return carried
     unwanted = [undone[number].operation for number in carried.done if number in undone]
-    decided = [changes[number].decided(decision) for number, decision in done.items()]
+    decided = [changes[number].decided(decisions[number]) for number in carried.done]
     left = {normalise(one.text) for one in unwanted if one.action is not Action.EVICT}
     reason = f"{carried.dream.cause} of {carried.dream.reason}"
-    dream = _committed(store, carried.dream, decided, left, reason, "by the owner")
-    return Settled(dream, done, carried.outdated, refused)
+    return replace(carried, dream=_committed(store, carried.dream, decided, left, reason, "by the owner"))
 
 
 def _let_go(store: Store, changes: Sequence[Change], decision: Decision, now: datetime) -> None:
@@ -277,7 +277,4 @@ def _committed(
         for one in Changes(store.connection).open()
         if one.decision is Decision.WAITING and any(normalise(line.text) in left for line in one.change.lines)
     ]
-    dream = replace(dream, decided=(*decided, *corrected))
-    done = commit_owners(store.ledger, dream, reason, WorkspaceMemory(store).commit)
-    store.ledger.end(done.id, "committed", detail, utc_now(), done.number)
-    return done
+    return commit_owners(store, replace(dream, decided=(*decided, *corrected)), reason, detail)

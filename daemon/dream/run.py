@@ -34,9 +34,12 @@ from graphs.ports import Ports
 from state.document.operations import Refusal
 from state.dream import Dream, Kind, Reason, Snapshot
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
+from state.stores.database.connection import from_text
+from state.stores.database.meta import Meta
 from state.stores.database.tables import Run
 from state.stores.history.changes import Changes
 from state.stores.history.ledger import Ledger
+from state.stores.history.memory import SESSION_ENDED
 from state.text.words import counted
 
 if TYPE_CHECKING:
@@ -160,8 +163,16 @@ def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> N
     detail = f"{new} new, {wanted} wanted"
     store.ledger.skip(dream, reason.value, detail, now)
     if new == 0:
+        _settle_session(store.connection, now)
         raise NothingToDoError("there is nothing new since the last dream", "add a note with 'dreamd note'")
     raise NothingToDoError(f"only {detail} (dream.min_chunks)", "'dreamd dream' by hand needs one")
+
+
+def _settle_session(connection: sqlite3.Connection, upto: datetime) -> None:
+    """Forget that a dream is due for the end of a session, unless that came after this moment."""
+    meta = Meta(connection)
+    if (ended := meta.get(SESSION_ENDED)) is not None and from_text(ended) <= upto:
+        meta.remove(SESSION_ENDED)
 
 
 def _go_on(store: Store, mode: Mode, steps: StepRecord, listener: Listener) -> Outcome | None:
@@ -331,6 +342,7 @@ def _conclude(store: Store, begun: _Begun, snapshot: Snapshot, ended: Ended) -> 
         if forgotten:
             detail = f"{counted(forgotten, 'text')} withheld: forgotten"
         store.ledger.end(dream, "committed", detail, utc_now(), record.number)
+        _settle_session(store.connection, begun.at)
     pending = store.notes.count()
     changes = Changes(store.connection).counts().waiting
     return Outcome(record, mode, ended.refused, begun.saved is not None, pending.notes, pending.more, changes)

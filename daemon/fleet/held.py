@@ -65,9 +65,7 @@ class Held:
         self._writes = self._covered = 0
         self._written = 0  # the keeper's count at the last commit
         self._paid = Spend()
-        self.keeper = Keeper(
-            contained(folder), lease.place.handle, lambda: around.config, around.embedding, self._log_failure
-        )
+        self.keeper = Keeper(contained(folder), lease.place.handle, lambda: around.config, around.embedding)
         self.keeper.alone = self.quiet
 
     def open(self) -> None:
@@ -233,9 +231,6 @@ class Held:
         self.lost = True
         with suppress(DreamdError, OSError):
             self.keeper.release()
-
-    def _log_failure(self, what: str, error: Exception) -> None:
-        logs.get(workspace=self.place.handle).error(f"{what}_failed", error=error)
 
 
 def foreseen(

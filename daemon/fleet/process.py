@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.daemon import DaemonInfo, DaemonStatus
@@ -37,7 +36,7 @@ from daemon.fleet.work import Work
 from daemon.models.headless import AGENTS
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics
-from daemon.workspace.status import BY_FLEET, ServiceStatus
+from daemon.workspace.status import BY_FLEET
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
@@ -47,9 +46,6 @@ from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Condition, Leases
 from state.stores.fleet.registry import Places
 from state.stores.fleet.schedule import Schedule
-
-if TYPE_CHECKING:
-    from daemon.service.keeper import Keeper
 
 _MOST_PLACES, _PLACE_SECONDS = 100_000, 60.0
 _LOOK_SECONDS = 2.0
@@ -181,7 +177,7 @@ class FleetProcess:
             lambda *wish: self._dreamers.submit(self.work.dream, held, *wish).result(),
             lambda reason: self.queue_dream(held, reason),
             lambda: None,
-            partial(self._service_status, held.keeper),
+            lambda: held.keeper.status(0, self._since, BY_FLEET),
             held.keeper.acquire,
             notices,
             held=held,
@@ -196,18 +192,6 @@ class FleetProcess:
     def queue(self) -> str:
         """Return the name of the job queue for workspaces that this process holds."""
         return f"w{self.lifetime.id.hex}"
-
-    def _service_status(self, keeper: "Keeper") -> ServiceStatus:
-        problems = (keeper.dream_problem, keeper.pass_problem, *keeper.unread_transcripts)
-        return ServiceStatus(
-            pid=0,
-            since=self._since,
-            upcoming=BY_FLEET,
-            at=None,
-            dreaming=keeper.dreaming,
-            alone=keeper.exclusive_busy,
-            problems=tuple(dict.fromkeys(problem for problem in problems if problem is not None)),
-        )
 
     # ------------------------------------------------------------ start and end
 

@@ -159,12 +159,8 @@ class Work:
 
     def consolidate(self, held: Held, reason: Reason | None) -> None:
         """Run a pass and the maintenance due in sessions, and commit. Raise as the pass does."""
-        now = utc_now()
-        held.keeper.last_pass = now
-        if reason is Reason.SPIKE:
-            held.keeper.last_spike_pass = now
         try:
-            self._jobs.consolidate(held.keeper, reason, now)
+            self._jobs.consolidate(held.keeper, reason, utc_now())
         finally:
             if not held.lost:
                 held.commit()

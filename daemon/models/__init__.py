@@ -1,1 +1,1 @@
-"""Models: one language model through litellm, behind spending ceilings and retries."""
+"""Models: one language model through litellm, or an agent's own program."""

@@ -309,7 +309,7 @@ class Daemon:
         now, keeper = utc_now(), managed.keeper
         assert keeper is not None, "it was opened"
         words, at = keeper.offline_reason or "when the daemon can keep it", None
-        problems = [managed.problem, *keeper.problems]
+        problems = [managed.problem] if managed.problem is not None else []
         try:
             if keeper.holds_lock:
                 # Read now, because the last look may not have seen what was just appended.
@@ -318,15 +318,7 @@ class Daemon:
                 words, at = foreseen.detail, foreseen.at if foreseen.action is Action.DREAM else None
         except (DreamdError, sqlite3.Error) as error:  # the lock was just lost, or state.db is unreadable
             problems.append(Problem.of(error))
-        return ServiceStatus(
-            pid=os.getpid(),
-            since=self._since,
-            upcoming=words,
-            at=at,
-            dreaming=keeper.dreaming,
-            alone=keeper.exclusive_busy,
-            problems=tuple(dict.fromkeys(problem for problem in problems if problem is not None)),
-        )
+        return keeper.status(os.getpid(), self._since, words, at, problems)
 
     def _gauges(self) -> Iterator[WorkspaceGauges]:
         """Yield each workspace's gauges as of its last look, without reading anything."""

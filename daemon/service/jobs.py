@@ -3,27 +3,24 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from sqlite3 import Connection
 from typing import TYPE_CHECKING
 
 from daemon.dream.consolidation import consolidate
 from daemon.dream.progress import Step
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics
-from daemon.service.keeper import SESSION_ENDED, Keeper
+from daemon.service.keeper import Keeper
 from daemon.sessions import maintain
 from daemon.workspace.retention import copy_if_due
 from daemon.workspace.status import Problem
 from daemon.workspace.stores import Store, utc_now
 from state.dream import Reason
-from state.errors import BusyError, DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError
-from state.stores.database.connection import transaction
+from state.errors import BusyError, FencedError, NothingToDoError, RejectedError, StoppedError
 from state.stores.database.copies import DAY
-from state.stores.database.meta import Meta
 from state.stores.history.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -54,7 +51,7 @@ class Jobs:
         """
         from daemon.dream.model import Listener  # late: an idle daemon does not load what dreams need
         from daemon.dream.process import dream_beside
-        from daemon.dream.run import Mode, dream_now
+        from daemon.dream.run import dream_now
 
         def unread(problems: Sequence[str]) -> None:
             keeper.unread_transcripts = unread_problems(problems)
@@ -66,14 +63,13 @@ class Jobs:
                 logs.get(workspace=keeper.name, reason=reason.value).info("dream_started", mode=mode.value)
                 on_node = self._steps(keeper, on_step)
                 try:
-                    with _settling_session(store.connection, is_real=mode is not Mode.DRY):
-                        if store.config.model.name is None:
-                            outcome = dream_now(store, reason, mode, on_node, Listener(unread=unread))
-                        else:  # in a process of its own
-                            keeper.written += 1
-                            outcome = dream_beside(
-                                store, keeper.lock, reason, mode, on_node, unread=unread, discreetly=self.discreet
-                            )
+                    if store.config.model.name is None:
+                        outcome = dream_now(store, reason, mode, on_node, Listener(unread=unread))
+                    else:  # in a process of its own
+                        keeper.written += 1
+                        outcome = dream_beside(
+                            store, keeper.lock, reason, mode, on_node, unread=unread, discreetly=self.discreet
+                        )
                 finally:  # after a failure, too
                     self._tell(keeper, store, since)
         except BaseException as error:
@@ -103,6 +99,8 @@ class Jobs:
     def consolidate(self, keeper: Keeper, reason: Reason | None, now: datetime) -> None:
         """Run one consolidation pass. Raise BusyError while something else, such as a dream, is running."""
         log, began = logs.get(workspace=keeper.name), time.monotonic()
+        before = keeper.last_pass, keeper.last_spike_pass
+        keeper.last_pass, keeper.last_spike_pass = now, now if reason is Reason.SPIKE else before[1]
         try:
             with keeper.exclusive(wait=False) as store:
                 keeper.changed = False
@@ -115,6 +113,8 @@ class Jobs:
                     log.error("copy_failed", problem=notice)
         except BaseException as error:
             keeper.changed = True
+            if isinstance(error, BusyError | FencedError):
+                keeper.last_pass, keeper.last_spike_pass = before
             if isinstance(error, FencedError):
                 log.warning("pass_interrupted", why=str(error))
             elif not isinstance(error, BusyError):
@@ -208,25 +208,3 @@ def unread_problems(problems: Sequence[str]) -> tuple[Problem, ...]:
     if more := len(problems) - len(first):
         first.append(Problem(f"{more} more parts of transcripts could not be read", "the log names them"))
     return tuple(first)
-
-
-@contextmanager
-def _settling_session(connection: Connection, *, is_real: bool) -> Iterator[None]:
-    """Clear the dream that is due for a session's end, unless the dream in this block fails.
-
-    A session that ends meanwhile is due for another dream.
-    """
-    ended, is_settled = Meta(connection).get(SESSION_ENDED), False
-    try:
-        yield
-        is_settled = is_real
-    except NothingToDoError:
-        is_settled = True
-        raise
-    finally:
-        # If this fails, the next start tries one more dream, which may find nothing to do.
-        with suppress(sqlite3.Error, DreamdError):
-            if is_settled and ended is not None:
-                with transaction(connection):
-                    if Meta(connection).get(SESSION_ENDED) == ended:
-                        Meta(connection).remove(SESSION_ENDED)

@@ -9,11 +9,10 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from itertools import takewhile
 from sqlite3 import Connection
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
 from daemon.dream.consolidation import new_crystals
 from daemon.dream.progress import Step
+from daemon.observability import logs
 from daemon.service.schedule import History, Pending
 from daemon.sessions import next_due, waiting_count
 from daemon.workspace.status import Problem, ServiceStatus, lifecycles
@@ -44,13 +44,11 @@ from state.stores.disk.stamp import Stamp
 from state.stores.disk.workspace import Workspace
 from state.stores.history.daily_spend import DailySpend
 from state.stores.history.ledger import Ledger
-from state.stores.history.memory import NOTES_LEFT
+from state.stores.history.memory import NOTES_LEFT, SESSION_ENDED
 
 if TYPE_CHECKING:
     from daemon.dream.run import Mode, Outcome
 
-SESSION_ENDED = "session_ended"
-"""Key in `meta`: when the session ended for which a dream is due."""
 _RUNS = 50
 _FAILURES = ("failed", "rejected")
 _EMPTY_LOG = len(HEADER) + 2
@@ -79,17 +77,10 @@ class Facts:
 class Keeper:
     """The lock of one workspace, and what its owner knows in addition to its stores. Thread-safe.
 
-    `config` is called whenever the stores are opened; `on_failure` gets failures in the background.
+    `config` is called whenever the stores are opened.
     """
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        name: str,
-        config: Callable[[], Config],
-        embedding: Embedding,
-        on_failure: Callable[[str, Exception], None],
-    ) -> None:
+    def __init__(self, workspace: Workspace, name: str, config: Callable[[], Config], embedding: Embedding) -> None:
         self.workspace = workspace
         self.name = name
         self.embedding = embedding
@@ -108,7 +99,6 @@ class Keeper:
         self.pass_problem: Problem | None = None
         self.unread_transcripts: tuple[Problem, ...] = ()
         self._config = config
-        self._on_failure = on_failure
         self._lock: Lock | None = None
         self._index: Index | None = None
         self._work = threading.Lock()  # held by `exclusive`
@@ -118,10 +108,16 @@ class Keeper:
         self._used = 0.0
         self._is_small = True  # small enough to search without ChromaDB
 
-    @property
-    def problems(self) -> tuple[Problem | None, ...]:
-        """Return the problems of background work that have not been resolved."""
-        return (self.dream_problem, self.pass_problem, *self.unread_transcripts)
+    def status(
+        self, pid: int, since: datetime, upcoming: str, at: datetime | None = None, others: Sequence[Problem] = ()
+    ) -> ServiceStatus:
+        """Return the daemon's part of the status; `others` come before the keeper's own unresolved problems."""
+        own = (one for one in (self.dream_problem, self.pass_problem, *self.unread_transcripts) if one is not None)
+        problems, is_alone = tuple(dict.fromkeys((*others, *own))), self._work.locked()
+        return ServiceStatus(pid, since, upcoming, at, self.dreaming, problems, alone=is_alone)
+
+    def _report(self, error: Exception) -> None:
+        logs.get(workspace=self.name).error("index_failed", error=error)
 
     # ------------------------------------------------------------ the lock
 
@@ -151,8 +147,7 @@ class Keeper:
             what = f"{self.workspace.root}: what was under way when it was taken over has to end"
             raise BusyError(what, "wait for it")
         lock = acquire(self.workspace, KEEPER)
-        failed = partial(self._on_failure, "index")
-        self._index = Index(self.workspace, lock.check, self.embedding, background=True, failed=failed)
+        self._index = Index(self.workspace, lock.check, self.embedding, background=True, failed=self._report)
         self._lock = lock
         try:
             with self.exclusive() as store:
@@ -253,11 +248,6 @@ class Keeper:
             self._work.release()
             with self._idle:
                 self._idle.notify_all()
-
-    @property
-    def exclusive_busy(self) -> bool:
-        """Return whether the stores are in use through `exclusive`."""
-        return self._work.locked()
 
     def require_awake(self) -> None:
         """Raise BusyError while a dream is running."""

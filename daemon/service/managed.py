@@ -229,7 +229,7 @@ class ManagedWorkspace:
                 self.keeper.release()  # the folder was deleted and created again, so it is another workspace
                 self.keeper = None
             if self.keeper is None:
-                self.keeper = Keeper(workspace, self.name, config, self.shared.embedding, self._log_failure)
+                self.keeper = Keeper(workspace, self.name, config, self.shared.embedding)
             self.keeper.acquire()
             self.watched.look(config().sources.transcripts)  # report changes from now on
             self.problem, self.facts, self.next = None, None, None
@@ -239,9 +239,6 @@ class ManagedWorkspace:
             if self.problem != problem:
                 log.warning("workspace_refused", error=error)
             self.problem = problem
-
-    def _log_failure(self, what: str, error: Exception) -> None:
-        logs.get(workspace=self.name).error(f"{what}_failed", error=error)
 
     def leave(self) -> None:
         """Close it and end its thread, because it left the roster."""
@@ -318,7 +315,7 @@ class ManagedWorkspace:
             except Exception as error:  # noqa: BLE001 - it shows in the status, and once in the log
                 problem, seconds = Problem.of(error), TICK_SECONDS
                 if self.problem != problem:
-                    self._log_failure("look", error)
+                    logs.get(workspace=self.name).error("look_failed", error=error)
                 self.problem, self.next = problem, None
             self._rest(max(seconds, _SHORTEST_REST_SECONDS))
 
@@ -374,12 +371,9 @@ class ManagedWorkspace:
         with self.shared.passes.turn(self.shared.stopping.is_set) as has_slot:
             if not has_slot:
                 return False
-            now, before = utc_now(), (keeper.last_pass, keeper.last_spike_pass)
-            keeper.last_pass, keeper.last_spike_pass = now, now if reason is Reason.SPIKE else before[1]
             try:
-                self.shared.jobs.consolidate(keeper, reason, now)
+                self.shared.jobs.consolidate(keeper, reason, utc_now())
             except (BusyError, FencedError):
-                keeper.last_pass, keeper.last_spike_pass = before
                 self.changes.add(Change.TRANSCRIPT)  # the pass may have been for it
                 return False
             except Exception:  # noqa: BLE001, S110 - it was logged, and is told in the status

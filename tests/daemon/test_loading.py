@@ -46,7 +46,7 @@ def test_a_command(
         ("daemon.mcp.pump, daemon.cli.mcp", sys.stdlib_module_names | {"daemon", "state"}),
         ("daemon.mcp.http", HEAVY - {"mcp"}),
         ("daemon.mcp.server, daemon.mcp.alone", HEAVY - SLOW | {"mcp"}),
-        ("daemon.models.litellm_model, daemon.models.metered", HEAVY - SLOW - {"pydantic"}),
+        ("daemon.models.litellm_model", HEAVY - SLOW - {"pydantic"}),
         ("daemon.client", HEAVY - SLOW - {"pydantic", "starlette"}),
     ],
 )

@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
+from daemon.config.settings import Config, LimitsSection
+from daemon.dream.model import Metered, PricedModel
 from daemon.models.litellm_model import LitellmModel
-from daemon.models.metered import Call, Metered, PricedModel
 from graphs.ports import Model, Request
-from state.budget import Limits, Spend
 from state.errors import ModelError
+from state.stores.history.ledger import Ledger
 from tests.support.scripted_model import Script, ScriptedModel
 
+DREAM = "20260312T143000000000Z"
 KEY = "sk-proj-abcDEF0123456789"
 REQUEST = Request((("system", "You keep a memory."), ("user", "N1: the user likes tea")))
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
@@ -28,10 +30,14 @@ def saying(text: str) -> Request:
     return replace(REQUEST, messages=(REQUEST.messages[0], ("user", text)))
 
 
-def retried(model: PricedModel, record: Callable[[Call], None] = lambda _: None, **more: Any) -> Metered:
-    """The model, asked again where that may help, with no ceiling and no memory."""
-    limits = Limits(calls_per_dream=1_000, tokens_per_dream=10**9, usd_per_dream=1e9, usd_per_day=1e9)
-    return Metered(model, limits, record=record, replay=lambda _: None, today=Spend, **more)
+def metered(model: PricedModel, ledger: Ledger, config: Config = Config(), **more: Any) -> Metered:  # noqa: B008
+    return Metered(model, config, ledger, DREAM, **more)
+
+
+def retried(model: PricedModel, ledger: Ledger, **more: Any) -> Metered:
+    """The model, asked again where that may help, with next to no ceiling."""
+    limits = LimitsSection(calls_per_dream=1_000, tokens_per_dream=10**6)
+    return metered(model, ledger, Config(limits=limits), **more)
 
 
 def refusal(model: Model, request: Request = REQUEST) -> ModelError:

@@ -61,6 +61,8 @@ _SWAPS = 8
 _ASIDE = re.compile(r"\.MEMORY\.md\.(?:[0-9]+\.)?displaced")
 # In `meta`: how many notes the last dream left for the next one, as far as it counted.
 NOTES_LEFT = "notes_left"
+SESSION_ENDED = "session_ended"
+"""In `meta`: when the session ended for which a dream is due."""
 HELD = "held"
 """In `meta`: MEMORY.md had conflict markers when it was last checked, so nothing is written there."""
 _REPAIRED_IMPORTANCE = 0.7

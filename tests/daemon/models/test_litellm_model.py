@@ -17,6 +17,7 @@ import pytest
 from daemon.models.errors import TransientError, UnusableReplyError
 from daemon.models.known import load_litellm
 from daemon.models.litellm_model import UNKNOWN_WINDOW, LitellmModel
+from daemon.workspace.stores import Store
 from state.errors import ModelError
 from tests.support.conversing import ASKING, KEY, REQUEST, SCHEMA, Serve, model_at, never, refusal, retried
 from tests.support.scripted_model import SCRIPTS, Reply, error, in_turn
@@ -174,13 +175,13 @@ LATE = "did not answer within 0.3 s"
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["openai/scripted", "openrouter/some/model"])
 def test_a_failed_try_says_what_to_do_and_is_charged_for_what_it_may_have_cost(
-    serve: Serve, reply: Reply, kind: type[ModelError], advice: str, charged: str | None, name: str,
+    serve: Serve, store: Store, reply: Reply, kind: type[ModelError], advice: str, charged: str | None, name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
     server = serve(in_turn(reply))
     model = model_at(server, name, seconds=0.3 if advice == LATE else 30.0)
-    failed = refusal(model if kind is TransientError else retried(model, sleep=never))
+    failed = refusal(model if kind is TransientError else retried(model, store.ledger, sleep=never))
     assert type(failed) is kind
     assert advice in str(failed)
     assert server.count == 1
@@ -192,11 +193,11 @@ def test_a_failed_try_says_what_to_do_and_is_charged_for_what_it_may_have_cost(
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_not_followed_with_the_prompt(serve: Serve, status: int) -> None:
+def test_a_redirect_is_not_followed_with_the_prompt(serve: Serve, store: Store, status: int) -> None:
     elsewhere = serve(SCRIPTS["hello"])
     leads = {"Location": f"{elsewhere.url}/chat/completions?key={KEY}"}
     server = serve(in_turn(Reply(status=status, headers=leads, body=b"")))
-    refused = refusal(retried(model_at(server), sleep=never))
+    refused = refusal(retried(model_at(server), store.ledger, sleep=never))
     place = elsewhere.url.removesuffix("/v1")
     assert f"redirect to {place} ({status}), which is not followed" in str(refused)
     assert (server.count, elsewhere.count) == (1, 0)

@@ -13,13 +13,16 @@ import pytest
 
 from daemon import sessions
 from daemon.config.settings import Config
+from daemon.dream.progress import Step
+from daemon.dream.run import Mode, dream_now
 from daemon.ingest.notes import absorb_notes
 from daemon.service.keeper import Facts, Keeper
 from daemon.service.managed import Slots
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
-from state.errors import BusyError, FencedError
+from state.dream import Reason
+from state.errors import BusyError, FencedError, NothingToDoError
 from state.scratch import Note
 from state.signals.hormones import Feeling
 from state.stores.crystals.hormones import Feelings
@@ -40,7 +43,7 @@ class Kept:
     def __init__(self, workspace: Workspace) -> None:
         self.config = Config()
         embedding = Embedding.given(Unavailable("no model in this test"))
-        self.keeper = Keeper(workspace, "agent", lambda: self.config, embedding, lambda _, __: None)
+        self.keeper = Keeper(workspace, "agent", lambda: self.config, embedding)
 
     def facts(self) -> Facts:
         return self.keeper.facts(LONG_AGO, 0.0, utc_now())
@@ -79,6 +82,27 @@ def at_work(keeper: Keeper) -> Iterator[list[BaseException]]:
         thread.join(PATIENCE_SECONDS)
 
 
+def test_the_end_of_a_session_is_over_with_the_dream_that_takes_it_in_unless_it_comes_meanwhile(kept: Kept) -> None:
+    def ends(step: Step) -> None:
+        if step.node == "gather":
+            kept.keeper.record_session_end(utc_now())
+
+    kept.keeper.record_session_end(utc_now())
+    with kept.keeper.exclusive() as store:
+        store.notes.inbox.append(Note("The cat is called Miez", utc_now(), 0.5))
+        dream_now(store, Reason.SESSION_END, Mode.DRY)
+        assert kept.facts().pending.session_ended is not None
+        dream_now(store, Reason.SESSION_END, Mode.AUTO, ends)
+        assert kept.facts().pending.session_ended is not None
+        with pytest.raises(NothingToDoError):
+            dream_now(store, Reason.SESSION_END, Mode.AUTO)
+        assert kept.facts().pending.session_ended is None
+        kept.keeper.record_session_end(utc_now())
+        store.notes.inbox.append(Note("The dog is called Rex", utc_now(), 0.5))
+        dream_now(store, Reason.SESSION_END, Mode.AUTO)
+    assert kept.facts().pending.session_ended is None
+
+
 def test_what_is_soon_done_goes_on_beside_what_takes_long_and_at_rest_nothing_is_open(kept: Kept) -> None:
     def is_open() -> bool:
         links = (one for one in Path("/proc/self/fd").iterdir() if one.is_symlink())
@@ -91,7 +115,7 @@ def test_what_is_soon_done_goes_on_beside_what_takes_long_and_at_rest_nothing_is
         with pytest.raises(BusyError, match="something long is under way"), kept.keeper.exclusive(wait=False):
             pass
         assert is_open()
-        assert kept.keeper.exclusive_busy
+        assert kept.keeper.status(0, utc_now(), "").alone
         assert not kept.keeper.wait_until_idle(0.0)
         kept.keeper.dreaming = "it dreams"
         began = time.monotonic()

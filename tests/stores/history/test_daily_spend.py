@@ -58,7 +58,7 @@ def test_what_one_workspace_spent_another_one_cannot(tmp_path: Path, monkeypatch
         assert len(server.requests) == asked
     assert "over all workspaces" in status(second, config, utc_now()).spending.breaker
     unavailable = Embedding.given(Unavailable("no model in this test"))
-    keeper = Keeper(second, "second", lambda: config, unavailable, lambda _, __: None)
+    keeper = Keeper(second, "second", lambda: config, unavailable)
     keeper.acquire()
     until = keeper.facts(utc_now(), 0.0, utc_now()).history.ceiling_until
     keeper.release()
