@@ -1,14 +1,14 @@
 """Client: calls the daemon over its Unix socket, for every command and for an agent's MCP server.
 
-The protocol is the daemon's HTTP with newline-delimited JSON as the reply: `{"step": …}` and `{"notice": …}` while it
-works, `{"reply": …}` or `{"error": …}` at the end.
+The protocol is the daemon's HTTP. A short question does without http.client: its import takes longer than the answer.
+Else the reply is newline-delimited JSON: `{"step": …}` and `{"notice": …}` while it works, `{"reply": …}` or
+`{"error": …}` at the end.
 """
 
 import errno
-import http.client
 import json
 import os
-import socket
+import socket as sockets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -24,12 +24,15 @@ from daemon.dream.progress import Step
 from state.errors import BusyError, DreamdError, StorageError, error_of
 
 if TYPE_CHECKING:
+    from http.client import HTTPConnection
+
     from daemon.api.operations.operation import Operation
     from daemon.api.operations.request import Request
 
 ReplyT = TypeVar("ReplyT")
 
 _CONNECT_SECONDS = 5.0
+_REFUSED = 400
 ANSWER_SECONDS = 30.0
 _GONE = ("the daemon went while it worked", "see 'dreamd status', and try again")
 SILENT = (
@@ -86,23 +89,52 @@ class Client:
         LostError if it ended meanwhile.
         """
         headers = _root_header(root) | ({ADOPT_HEADER: "yes"} if register else {})
-        connection = _Connection(self, seconds or (LONG_SECONDS if operation.long else ANSWER_SECONDS))
+        connection = self._connection(seconds or (LONG_SECONDS if operation.long else ANSWER_SECONDS))
         path = f"/v1/workspaces/{name_of(root)}"
         return reply_over(connection, path, headers, operation, request, on_step, on_notice)
 
     def get(self, path: str, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """Return the JSON at this path. Raise NoDaemonError, the daemon's error, and LostError, also on a timeout."""
-        return self._json("GET", path, None, {}, seconds)
+        return _json(*self.answer("GET", path, {}, None, seconds))
 
     def post(
         self, path: str, fields: dict[str, object], root: Path | None = None, seconds: float = ANSWER_SECONDS
     ) -> Any:  # noqa: ANN401
         """Return the daemon's reply to these fields, for the workspace at this root if one is given.
 
-        It saves the imports of `call`. Raise as `get`, and UnknownWorkspaceError.
+        Raise the same errors as `get`, and UnknownWorkspaceError.
         """
-        place = f"/v1/workspaces/{name_of(root)}" if root else ""
-        return self._json("POST", f"{place}{path}", fields, _root_header(root) if root else {}, seconds)
+        return _json(*self.answer("POST", path, fields, root, seconds))
+
+    def answer(
+        self, method: str, path: str, fields: Mapping[str, object], root: Path | None, seconds: float
+    ) -> tuple[int, dict[str, str], str]:
+        """Return the status, the headers by lower-case name, and the body of the answer.
+
+        Raise NoDaemonError, BusyError, and LostError if the answer is late or incomplete.
+        """
+        place, body = f"/v1/workspaces/{name_of(root)}" if root else "", json.dumps(fields, default=_iso).encode()
+        headers = {"Host": "localhost", "Connection": "close", **(_root_header(root) if root else {})}
+        if method == "POST":
+            headers |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        rows = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        asked = f"{method} {place}{path} HTTP/1.1\r\n{rows}\r\n".encode("ascii")
+        with self._connected(seconds) as connection:
+            try:
+                connection.sendall(asked + (body if method == "POST" else b""))
+                said = b"".join(iter(lambda: connection.recv(65_536), b""))
+            except TimeoutError as error:
+                raise LostError(*SILENT) from error
+            except OSError as error:
+                raise LostError(*_GONE) from error
+        head, _, whole = said.partition(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        given = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+        version, _, status = first.partition(" ")
+        is_whole = given.get("content-length") == str(len(whole))
+        if version != "HTTP/1.1" or not status[:3].isdecimal() or not is_whole:
+            raise LostError(*_GONE)
+        return int(status[:3]), given, whole.decode()
 
     def lines(self, path: str, headers: Mapping[str, str], body: bytes) -> Iterator[bytes]:
         """Yield the lines of the answer to an MCP message. Raise NoDaemonError and LostError.
@@ -110,16 +142,28 @@ class Client:
         While it works, the daemon sends something every 15 seconds.
         """
         own = {"Accept": "application/json, text/event-stream", **headers}
-        for _, line in _lines(_Connection(self, ANSWER_SECONDS), "POST", path, body, own):
+        for _, line in _lines(self._connection(ANSWER_SECONDS), path, body, own):
             yield line
 
-    def _json(
-        self, method: str, path: str, fields: dict[str, object] | None, headers: Mapping[str, str], seconds: float
-    ) -> Any:  # noqa: ANN401
-        replies = [*_answered(_Connection(self, seconds), method, path, fields, headers)]
-        if len(replies) != 1:  # it was cut off
-            raise LostError(*_GONE)
-        return replies[0]
+    def _connection(self, seconds: float) -> "HTTPConnection":
+        from http.client import HTTPConnection
+
+        connection = HTTPConnection("localhost", timeout=seconds)
+        connection.sock = self._connected(seconds)
+        return connection
+
+    def _connected(self, seconds: float) -> sockets.socket:
+        """Connect to the daemon, if its user is trusted. Raise NoDaemonError, BusyError, StorageError."""
+        connection = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+        try:
+            connection.settimeout(min(_CONNECT_SECONDS, seconds))
+            connection.connect(str(self.socket))
+            require_trusted(connection, self.socket, named=self.named)
+            connection.settimeout(seconds)
+        except (OSError, StorageError) as error:
+            connection.close()
+            raise (_unreached(error) if isinstance(error, OSError) else error) from error
+        return connection
 
 
 def daemon() -> Client | None:
@@ -129,7 +173,7 @@ def daemon() -> Client | None:
 
 
 def reply_over(
-    connection: http.client.HTTPConnection,
+    connection: "HTTPConnection",
     workspace: str,
     headers: Mapping[str, str],
     operation: "Operation[..., ReplyT]",
@@ -144,7 +188,8 @@ def reply_over(
     from state.codec import decode
 
     fields, headers = request.model_dump(mode="json", exclude_none=True), {"Accept": NDJSON, **headers}
-    for line in _answered(connection, "POST", f"{workspace}/{operation.name}", fields, headers):
+    for status, row in _lines(connection, f"{workspace}/{operation.name}", json.dumps(fields).encode(), headers):
+        line = _json(status, {}, row.decode())
         if "step" in line:
             on_step(Step(line["step"]["node"], line["step"]["figures"]))
         elif "notice" in line:
@@ -156,80 +201,58 @@ def reply_over(
     raise LostError(*_GONE)
 
 
+def _iso(moment: Any) -> str:  # noqa: ANN401 - json's
+    return str(moment.isoformat())
+
+
 def _root_header(root: Path) -> dict[str, str]:
     return {ROOT_HEADER: quote(os.fsencode(root))}
 
 
-class _Connection(http.client.HTTPConnection):
-    def __init__(self, client: Client, seconds: float) -> None:
-        super().__init__("localhost", timeout=seconds)
-        self._client = client
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            self.sock.settimeout(min(_CONNECT_SECONDS, self.timeout or _CONNECT_SECONDS))
-            self.sock.connect(str(self._client.socket))
-            require_trusted(self.sock, self._client.socket, named=self._client.named)
-            self.sock.settimeout(self.timeout)
-        except (OSError, StorageError):
-            self.sock.close()
-            raise
-
-
-def _answered(
-    connection: http.client.HTTPConnection,
-    method: str,
-    path: str,
-    fields: dict[str, object] | None,
-    headers: Mapping[str, str],
-) -> Iterator[Any]:
-    """Send a request, and yield the JSON of each line of the answer. Raise the daemon's error."""
-    for status, line in _lines(connection, method, path, json.dumps(fields).encode(), headers):
-        try:
-            reply = json.loads(line)
-        except ValueError as error:
-            raise LostError(*_GONE) from error
-        if status >= http.client.BAD_REQUEST:
-            raise _error(reply)
-        yield reply
-
-
 def _lines(
-    connection: http.client.HTTPConnection, method: str, path: str, body: bytes, headers: Mapping[str, str]
+    connection: "HTTPConnection", path: str, body: bytes, headers: Mapping[str, str]
 ) -> Iterator[tuple[int, bytes]]:
     """Send a request, and yield the status with each line of the answer. Raise LostError."""
-    own = {"Content-Type": "application/json", **headers}
-    with closing(connection), _sent(connection, method, path, body, own) as answer:
+    from http.client import HTTPException
+
+    with closing(connection):
         try:
+            if connection.sock is None:
+                connection.connect()
+        except OSError as error:
+            raise _unreached(error) from error
+        try:
+            connection.request("POST", path, body, {"Content-Type": "application/json", **headers})
+            answer = connection.getresponse()
             for line in answer:
                 yield answer.status, line
-        except (OSError, http.client.HTTPException) as error:
+        except TimeoutError as error:
+            raise LostError(*SILENT) from error
+        except (OSError, HTTPException) as error:
             raise LostError(*_GONE) from error
+
+
+def _json(status: int, _: Mapping[str, str], body: str) -> Any:  # noqa: ANN401
+    try:
+        reply = json.loads(body)
+    except ValueError as error:
+        raise LostError(*_GONE) from error
+    if status >= _REFUSED:
+        raise _error(reply)
+    return reply
 
 
 def _error(reply: dict[str, Any]) -> DreamdError:
     return error_of(str(reply.get("code", "FAILED")), str(reply.get("error", reply)), reply.get("details", {}))
 
 
-def _sent(
-    connection: http.client.HTTPConnection, method: str, path: str, body: bytes, headers: dict[str, str]
-) -> http.client.HTTPResponse:
-    try:
-        connection.connect()
-    except (ConnectionRefusedError, FileNotFoundError) as error:
-        raise NoDaemonError("no daemon runs", "'dreamd serve' starts one") from error
-    except OSError as error:
-        if error.errno == errno.EPERM:  # a sandbox: a socket without permission raises EACCES
-            raise SandboxedError(
-                "this process may not ask the daemon, as in a sandbox",
-                "ask over MCP (memory_search, working_memory_note), which is outside of it",
-            ) from error
-        raise BusyError(f"the daemon does not answer ({error})", "see 'systemctl --user status dreamd'") from error
-    try:
-        connection.request(method, path, body if method == "POST" else None, headers)
-        return connection.getresponse()
-    except TimeoutError as error:
-        raise LostError(*SILENT) from error
-    except (OSError, http.client.HTTPException) as error:
-        raise LostError(*_GONE) from error
+def _unreached(error: OSError) -> DreamdError:
+    """Return the error for a failed connection."""
+    if isinstance(error, ConnectionRefusedError | FileNotFoundError):
+        return NoDaemonError("no daemon runs", "'dreamd serve' starts one")
+    if error.errno == errno.EPERM:  # a sandbox: a socket without permission raises EACCES
+        return SandboxedError(
+            "this process may not ask the daemon, as in a sandbox",
+            "ask over MCP (memory_search, working_memory_note), which is outside of it",
+        )
+    return BusyError(f"the daemon does not answer ({error})", "see 'systemctl --user status dreamd'")

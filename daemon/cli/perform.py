@@ -8,21 +8,17 @@ generated from the operations. Anything but a plain answer, such as an error, ma
 import argparse
 import json
 import os
-import socket
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
-from urllib.parse import quote
 
-from daemon.api.headers import NOTICES_HEADER, ROOT_HEADER
-from daemon.api.peer import require_trusted
+from daemon.api.client import Client
+from daemon.api.headers import NOTICES_HEADER
 from daemon.cli.parsing import WORKSPACE, Argument, caller_of, parser_of, workspace_of
 from daemon.cli.terminal import show_json, show_notices, show_reply, write_json
 from daemon.config.paths import socket_path
-from daemon.config.registry import name_of
 from state.errors import DreamdError
 from state.stores.disk.lock import is_stopped, present_holder
 from state.stores.disk.workspace import Workspace
@@ -31,8 +27,7 @@ if TYPE_CHECKING:
     from daemon.api.operations.operation import AnyOperation, Parameter
 
 TABLE = Path(__file__).with_name("commands.json")
-_CONNECT_SECONDS, _ANSWER_SECONDS = 5.0, 30.0
-_OK = "HTTP/1.1 200 "
+_ANSWER_SECONDS, _OK = 30.0, 200
 
 
 def run(operation: "AnyOperation", arguments: argparse.Namespace, command: str) -> int:
@@ -64,7 +59,7 @@ def ask_daemon(name: str, words: Sequence[str]) -> int | None:
     if is_stopped(present_holder(workspace)):
         return None
     fields = fields_of(command["arguments"], arguments)
-    with suppress(OSError, DreamdError, ValueError):
+    with suppress(DreamdError, ValueError):
         if show_answer(command["operation"], workspace, fields, _ANSWER_SECONDS, as_json=arguments.json):
             return 0
     return None
@@ -75,26 +70,12 @@ def show_answer(
 ) -> bool:
     """Print the daemon's reply and return True; return False if it is an error or incomplete.
 
-    `workspace`: None asks the daemon itself. Raise OSError if no daemon answers in time, and StorageError for an
-    untrusted listener.
+    `workspace`: None asks the daemon itself. Raise the errors of `Client.answer`, and ValueError for invalid JSON.
     """
-    path, root = socket_path(os.environ), workspace.root if workspace else None
-    target = f"/v1/workspaces/{name_of(root)}/{operation}" if root else f"/v1/{operation}"
-    body = json.dumps(fields, default=datetime.isoformat).encode()
-    head = f"POST {target}?as={'json' if as_json else 'text'} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-    head += f"{ROOT_HEADER}: {quote(os.fsencode(root))}\r\n" if root else ""
-    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(min(_CONNECT_SECONDS, seconds))
-        connection.connect(str(path))
-        require_trusted(connection, path, named=bool(os.environ.get("DREAMD_SOCKET")))
-        connection.settimeout(seconds)
-        connection.sendall(head.encode("ascii") + body)
-        said = b"".join(iter(lambda: connection.recv(65_536), b""))
-    head, _, reply = said.decode().partition("\r\n\r\n")
-    status, *rows = head.split("\r\n")
-    headers = {name.lower(): value for name, _, value in (row.partition(": ") for row in rows)}
-    if not status.startswith(_OK) or headers.get("content-length") != str(len(reply.encode())):
+    root, form = workspace.root if workspace else None, "json" if as_json else "text"
+    path = f"{'' if root else '/v1'}/{operation}?as={form}"
+    status, headers, reply = Client.at(os.environ).answer("POST", path, fields, root, seconds)
+    if status != _OK:
         return False
     show_notices(json.loads(headers.get(NOTICES_HEADER.lower(), "[]")))
     if as_json:

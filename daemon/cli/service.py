@@ -6,18 +6,15 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from daemon.api.client import SILENT, Client, LostError, NoDaemonError
 from daemon.api.text import status_text
 from daemon.cli.parsing import CONFIG, FOLDER, arg, command, config_of, workspace_if_any, workspace_of
 from daemon.cli.perform import show, show_answer
 from daemon.cli.terminal import out, say, show_json
 from daemon.config.registry import name_of
-from state.errors import ConfigError
+from state.errors import BusyError, ConfigError
 from state.stores.disk.lock import is_stopped, present_holder
-
-if TYPE_CHECKING:
-    from daemon.api.client import Client
 
 _START = "'dreamd install-service --now' makes one that stays, 'dreamd serve' runs one here"
 # A daemon that does not answer in this time is stopped or overloaded, and would not in thirty seconds either.
@@ -84,8 +81,6 @@ def open_(arguments: argparse.Namespace) -> int:
     printed. Pages are served by the daemon, at its port, which keeps the workspace from then on; outside of every
     workspace it is the first page.
     """
-    from daemon.api.client import Client, NoDaemonError
-
     client, name = Client.at(os.environ), ""
     try:
         kept = {one["root"] for one in client.get("/v1/workspaces")["workspaces"]}
@@ -110,10 +105,8 @@ def open_(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def link(client: "Client", workspace: str) -> str:
+def link(client: Client, workspace: str) -> str:
     """Return a link of the daemon that logs a browser in once. Raise LostError for an implausible reply."""
-    from daemon.api.client import LostError
-
     reply = client.post("/v1/login", {"workspace": workspace})
     url = str(reply.get("url")) if isinstance(reply, dict) else ""
     if not _LINK.fullmatch(url):  # a browser opens files too, and takes options
@@ -137,11 +130,10 @@ def status(arguments: argparse.Namespace) -> int:
         try:
             if show_answer(operation, workspace, {}, _STATUS_SECONDS, as_json=arguments.json):
                 return 0
-        except TimeoutError:
-            is_silent = True
-        except (OSError, ValueError):
-            pass  # no daemon runs
-    from daemon.api.client import SILENT, LostError
+        except (BusyError, LostError) as error:  # none runs, or it does not answer
+            is_silent = isinstance(error.__cause__, TimeoutError)
+        except ValueError:
+            pass
     from daemon.workspace.status import Problem
     from daemon.workspace.status import status as status_of
 
