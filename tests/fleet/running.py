@@ -6,9 +6,9 @@ import secrets
 import shutil
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from tests.fleet.audit import Seen, audit, watch
 from tests.fleet.blows import Storm, drawn, judge
 from tests.fleet.ledger import Ledger
-from tests.fleet.machines import Ending, Fleet, StoreKind
+from tests.fleet.machines import Ending, Fleet, Machine, StoreKind
 from tests.fleet.traffic import Traffic
 from tests.support import forked
 from tests.support.folders import PLACE
@@ -130,15 +130,8 @@ def _rest(fleet: Fleet, ledger: Ledger, tell: Callable[[str], None]) -> float:
 
 def _end(fleet: Fleet) -> list[Ending]:
     """All are asked to end at once."""
-    endings = list[Ending]()
-    threads = [
-        threading.Thread(target=lambda one=one: endings.append(one.end()), daemon=True) for one in fleet.machines
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return endings
+    with ThreadPoolExecutor(len(fleet.machines)) as pool:
+        return list(pool.map(Machine.end, fleet.machines))
 
 
 def _keep(fleet: Fleet) -> str:
