@@ -117,9 +117,7 @@ class Storm:
     def _end(self, blow: Blow, machine: Machine) -> bool:
         if not machine.lives:
             return False
-        ending = machine.end()
-        self.endings.append(ending)
-        judge(ending, machine, self._ledger)
+        self.endings.append(judge(machine.end(), self._ledger))
         time.sleep(min(blow.seconds, 2.0))
         machine.start()
         return True
@@ -155,12 +153,13 @@ _DEALS: dict[str, tuple[int, Callable[[Storm, Blow, Machine], bool]]] = {
 }
 
 
-def judge(ending: Ending, machine: Machine, ledger: Ledger) -> None:
+def judge(ending: Ending, ledger: Ledger) -> Ending:
     """A process that was asked to end has ended within ten seconds, with status 0."""
     in_order = {0} if ending.began else {0, -signal.SIGTERM}
     if ending.seconds > DRAIN_SECONDS + 0.5 or ending.status not in in_order:
         how = f"{ending.seconds:.1f} s, status {ending.status}"
-        ledger.found(f"{ending.machine} was asked to end: {how}; it said: {machine.tail()[-600:]}")
+        ledger.found(f"{ending.machine.name} was asked to end: {how}; it said: {ending.machine.tail()[-600:]}")
+    return ending
 
 
 def _close(door: Partition, way: str, seconds: float) -> None:

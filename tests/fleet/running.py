@@ -87,27 +87,25 @@ def run(plan: Plan, tell: Callable[[str], None] = lambda _: None) -> Ran:
             storm.endings += roll(fleet, ledger)
         storm.join()
         fleet.heal()
-        tell(f"the storm is over: {len(ledger.notes)} notes are acknowledged")
+        tell(f"the storm is over: {ledger.notes} notes are acknowledged")
         if not traffic.join(_LATE_SECONDS + 60):
             ledger.found("agents are still waiting for an answer")
         rested = _rest(fleet, ledger, tell)
         tell(f"at rest after {rested:.0f} s")
         for ending in _end(fleet):
-            storm.endings.append(ending)
-            judge(ending, next(one for one in fleet.machines if one.name == ending.machine), ledger)
+            storm.endings.append(judge(ending, ledger))
         seen = audit(fleet, ledger)
         ledger.close()
         answers = [f"{what}: {count}" for what, count in sorted(ledger.answers.items())]
         kept = _keep(fleet) if ledger.findings else ""
-        return Ran(plan, seen, len(ledger.notes), ledger.findings, storm.dealt, storm.endings, answers, rested, kept)
+        return Ran(plan, seen, ledger.notes, ledger.findings, storm.dealt, storm.endings, answers, rested, kept)
 
 
 def roll(fleet: Fleet, ledger: Ledger) -> list[Ending]:
     """Every process in turn is asked to end, and started again; the next one when it runs."""
     endings = []
     for machine in fleet.machines:
-        endings.append(machine.end())
-        judge(endings[-1], machine, ledger)
+        endings.append(judge(machine.end(), ledger))
         machine.start()
         machine.wait_until_started()
     return endings

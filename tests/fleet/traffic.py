@@ -121,7 +121,7 @@ class Agent:
             if time.monotonic() > self.give_up:
                 return
             time.sleep(_PAUSE_SECONDS * self.rng.uniform(0.5, 1.5))
-        self.ledger.acknowledged(text, key)
+        self.ledger.wrote(what, known.id, text)
         chance = self.rng.random()
         if chance < 0.03:
             self._told("note_again", self.client.ask(known, "/working_memory_note", body, key))
