@@ -10,7 +10,7 @@ from pathlib import Path
 from daemon.workspace.adoption import init_workspace
 from tests.chaos.harm import Blow, Harm
 from tests.chaos.kills import transcript
-from tests.chaos.trial import Trial, demand
+from tests.chaos.trial import Life, Trial, demand
 from tests.support import lived
 
 _SMALL = 16 * 1024**2
@@ -39,6 +39,15 @@ def _failing_note(trial: Trial) -> None:
         demand(trial.tried[-1] not in lived.pending(trial.workspace), f"refused, and in the log: {life}")
 
 
+def _anything(trial: Trial, harm: Harm) -> Life:
+    """One of the commands that write, or one that reads."""
+    command = trial.rng.choice(("note", "dream", "dream", "restore 1", "status"))
+    trial.tally.faults += 1
+    if command == "note":
+        return trial.note(harm)
+    return trial.dreamd(*command.split(), "-w", trial.workspace.root, harm=harm)
+
+
 def full(trial: Trial) -> None:
     """The file system has little or no space left; with space again everything goes on."""
     with _small(trial) as room:
@@ -47,13 +56,8 @@ def full(trial: Trial) -> None:
             leave = int(trial.rng.random() ** 2 * 1.5e6)
             with _filled(trial, room, leave), trial.reading():
                 for _ in range(trial.rng.randint(1, 3)):
-                    command = trial.rng.choice(("note", "dream", "dream", "status", "restore 1"))
-                    harm = Harm() if room else Harm(file_kib=leave // 1024)
-                    trial.tally.faults += 1
-                    if command == "note":
-                        trial.torn |= trial.note(harm).status != 0
-                    else:
-                        trial.dreamd(*command.split(), "-w", trial.workspace.root, harm=harm)
+                    life = _anything(trial, Harm() if room else Harm(file_kib=leave // 1024))
+                    trial.torn |= life.words[0] == "note" and life.status != 0
             trial.remember()
 
 
@@ -109,12 +113,7 @@ def read_only(trial: Trial) -> None:
             for folder in closed:
                 folder.chmod(0o500)
             for _ in range(trial.rng.randint(1, 2)):
-                command = trial.rng.choice(("note", "dream", "dream", "restore 1", "status"))
-                trial.tally.faults += 1
-                if command == "note":
-                    trial.note(Harm(poor=True))
-                else:
-                    trial.dreamd(*command.split(), "-w", workspace.root, harm=Harm(poor=True))
+                _anything(trial, Harm(poor=True))
         finally:
             for folder, mode in modes.items():
                 folder.chmod(mode)

@@ -22,16 +22,13 @@ _DAY = 86_400.0
 def clocks(trial: Trial) -> None:
     """Every process has another clock: years behind, hours ahead; some are killed."""
     rng = trial.rng
-    with trial.reading():
-        for _ in range(rng.randint(2, 4)):
-            days = rng.choice((-3_650, -400, -1, -0.1, 0.05, 1, 20, 500)) * rng.uniform(0.5, 1.0)
-            shift = days * _DAY
-            trial.note(Harm(shift_seconds=shift))
-            trial.append(1)
-            harm = trial.harm("dream") if rng.random() < 0.5 else Harm()
-            trial.dream(Harm(harm.blow, call=harm.call, shift_seconds=shift))
-            trial.tally.faults += 1
-            trial.remember()
+    for _ in trial.rounds((2, 4), (1, 1)):
+        days = rng.choice((-3_650, -400, -1, -0.1, 0.05, 1, 20, 500)) * rng.uniform(0.5, 1.0)
+        shift = days * _DAY
+        trial.note(Harm(shift_seconds=shift))
+        harm = trial.harm("dream") if rng.random() < 0.5 else Harm()
+        trial.dream(Harm(harm.blow, call=harm.call, shift_seconds=shift))
+        trial.tally.faults += 1
 
 
 _REPLIES: tuple[Script | Reply, ...] = (
@@ -52,12 +49,11 @@ def models(trial: Trial) -> None:
         reply = chance.choice(_REPLIES)
         return reply if isinstance(reply, Reply) else reply(request, number)
 
-    with trial.reading(), trial.asking(anything) as server:
+    with trial.asking(anything) as server:
         trial.environment["DREAMD_MODEL__TIMEOUT_SECONDS"] = "1"
         trial.environment["DREAMD_LIMITS__WALL_SECONDS_PER_DREAM"] = "8"
         trial.environment["DREAMD_MODEL__ON_FAILURE"] = rng.choice(("keep", "keep", "extractive"))
-        for _ in range(rng.randint(1, 3)):
-            trial.append(rng.randint(2, 12))
+        for _ in trial.rounds((1, 3), (2, 12)):
             before = lived.document(trial.workspace)
             if rng.random() < 0.4:
                 trial.killed_at_random("dream", trial.workspace.root, seconds=3.0)
@@ -65,7 +61,6 @@ def models(trial: Trial) -> None:
                 life = trial.dream()
                 failed = life.status in (1, 4)
                 demand(not failed or lived.document(trial.workspace) == before, f"it failed, and wrote: {life}")
-            trial.remember()
         trial.tally.faults += server.count
         # One that was given up before the server had read it is charged, for nobody knows; it has no answer.
         answers = lived.rows(trial.workspace, "SELECT count(*) FROM calls WHERE usable")[0][0]

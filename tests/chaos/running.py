@@ -76,17 +76,15 @@ def run(seed: int, number: int, kind: str, origin: Path) -> Ran:
     """One run, in a folder of its own whose path is short: a socket's must be."""
     rng = random.Random(f"{seed} {number} {kind}")
     folder = Path(tempfile.mkdtemp(prefix="chaos-", dir=PLACE))
-    trial: Trial | None = None
+    trial, lost = prepared(origin, folder, rng, FACTS), ""
     try:
-        trial = prepared(origin, folder, rng, FACTS)
         ORDEALS[kind](trial)
         check(trial)
+        shutil.rmtree(folder)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is shown with the diary of the run
         how = str(error) if isinstance(error, AssertionError) else traceback.format_exc()
-        ran = Ran(kind, number, Tally(), (), f"{type(error).__name__}: {how}", str(folder))
-        return Ran(kind, number, trial.tally, tuple(trial.diary), ran.lost, ran.folder) if trial else ran
-    shutil.rmtree(folder)
-    return Ran(kind, number, trial.tally, tuple(trial.diary))
+        lost = f"{type(error).__name__}: {how}"
+    return Ran(kind, number, trial.tally, tuple(trial.diary), lost, str(folder))
 
 
 def plant(folder: Path) -> Path:

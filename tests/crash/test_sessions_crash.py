@@ -175,40 +175,10 @@ def _evicting(store: Store) -> Callable[[], object]:
     return lambda: add(store, "the fourth")
 
 
-def _forgetting(store: Store) -> Callable[[], object]:
-    add(store, "one"), add(store, "two")
-    return lambda: sessions.forget(store, "s", "oldest", AT, "hard", confirm=True)
-
-
-def _clearing(store: Store) -> Callable[[], object]:
-    add(store, "one"), add(store, "two")
-    return lambda: sessions.clear_session(store.connection, "s", AT)
-
-
 def _restoring(store: Store) -> Callable[[], object]:
     id_ = add(store, "one")
     sessions.clear_session(store.connection, "s", AT)
     return lambda: sessions.restore(store, "s", id_, AT)
-
-
-def _relating(store: Store) -> Callable[[], object]:
-    id_ = add(store, "one")
-    return lambda: sessions.relation_add(store, "s", id_, "references", "x", AT)
-
-
-def _opening(store: Store) -> Callable[[], object]:
-    return lambda: sessions.session_open(store, "s", AT, "budget")
-
-
-def _cleaning(store: Store) -> Callable[[], object]:
-    for number in range(3):
-        add(store, f"thing {number}")
-    return lambda: sessions.maintain(store, AT + 5 * HOUR)
-
-
-def _promoting(store: Store) -> Callable[[], object]:
-    id_ = add(store, "one")
-    return lambda: sessions.promote(store, "s", id_, AT)
 
 
 def _merging(store: Store) -> Callable[[], object]:
@@ -218,15 +188,33 @@ def _merging(store: Store) -> Callable[[], object]:
     return lambda: merge_duplicates(store)
 
 
-SCENES = (_evicting, _forgetting, _clearing, _restoring, _relating, _opening, _cleaning, _promoting, _merging)
+def _of_items(count: int, call: Callable[[Store, list[str]], object]) -> Callable[[Store], Callable[[], object]]:
+    """A call that meets so many items; it is told their ids."""
+
+    def scene(store: Store) -> Callable[[], object]:
+        ids = [add(store, f"thing {number}") for number in range(count)]
+        return lambda: call(store, ids)
+
+    return scene
+
+
+SCENES = {
+    "evicting": _evicting,
+    "forgetting": _of_items(2, lambda store, _: sessions.forget(store, "s", "oldest", AT, "hard", confirm=True)),
+    "clearing": _of_items(2, lambda store, _: sessions.clear_session(store.connection, "s", AT)),
+    "restoring": _restoring,
+    "relating": _of_items(1, lambda store, ids: sessions.relation_add(store, "s", ids[0], "references", "x", AT)),
+    "opening": _of_items(0, lambda store, _: sessions.session_open(store, "s", AT, "budget")),
+    "cleaning": _of_items(3, lambda store, _: sessions.maintain(store, AT + 5 * HOUR)),
+    "promoting": _of_items(1, lambda store, ids: sessions.promote(store, "s", ids[0], AT)),
+    "merging": _merging,
+}
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_a_call_whose_nth_write_fails_changes_nothing(
-    tmp_path: Path, scene: Callable[[Store], Callable[[], object]]
-) -> None:
+def test_a_call_whose_nth_write_fails_changes_nothing(tmp_path: Path, scene: str) -> None:
     with working(tmp_path / "w") as store:
-        call = scene(store)
+        call = SCENES[scene](store)
         before = written(store)
         for nth in count():
             with failing(store, nth):

@@ -6,17 +6,16 @@
 import re
 import shutil
 import sqlite3
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from state.errors import DreamdError
 from state.stores.disk.workspace import Workspace, contained
 from state.stores.fleet.database import FleetDatabase
 from state.stores.generations.generations import Generations
-from state.stores.generations.objects import Objects, open_objects
+from state.stores.generations.objects import open_objects
 from tests.chaos.trial import HORMONAL
 from tests.fleet.ledger import Ledger
 from tests.fleet.machines import Fleet, Known, Machine
@@ -75,9 +74,12 @@ def audit(fleet: Fleet, ledger: Ledger) -> Seen:
     for what in (*commits(database, seen), *inboxes(database)):
         ledger.found(what)
     rows = {row["id"]: row for row in database.rows(_LAST)}
-    objects, wanted = open_objects(fleet.tables.objects_url, fleet.tables.options), _by_workspace(ledger)
     for known in fleet.known:
-        for what in _one(objects, known, rows[known.id], fleet.folder / "audit", ledger, wanted[known.id], seen):
+        try:
+            wrong = list(workspace(fleet, known, rows[known.id], ledger, seen))
+        except (DreamdError, OSError, sqlite3.Error) as error:
+            wrong = [f"it does not come up: {error!r}"]
+        for what in wrong:
             ledger.found(f"{known.handle} ({known.tenant_name}): {what}")
     for machine in fleet.machines:
         for what in said(machine):
@@ -123,42 +125,20 @@ def inboxes(database: FleetDatabase) -> Iterator[str]:
 # ------------------------------------------------------------------- one workspace
 
 
-def _one(
-    objects: Objects,
-    known: Known,
-    row: dict[str, Any],
-    folder: Path,
-    ledger: Ledger,
-    wanted: dict[str, str],
-    seen: Seen,
-) -> list[str]:
-    """What is wrong with one workspace, in a folder that is its own."""
-    problem = [f"it has the problem {row['problem']!r}"] if row["problem"] else []
-    if not row["generation"]:
-        return [*problem, *([f"never committed, and acknowledged {len(wanted)} texts"] if wanted else [])]
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        return [*problem, *workspace(objects, known, row, folder, ledger, wanted, seen)]
-    except (DreamdError, OSError, sqlite3.Error) as error:
-        return [*problem, f"it does not come up: {error!r}"]
-
-
-def workspace(
-    objects: Objects,
-    known: Known,
-    row: dict[str, Any],
-    folder: Path,
-    ledger: Ledger,
-    wanted: dict[str, str],
-    seen: Seen,
-) -> Iterator[str]:
+def workspace(fleet: Fleet, known: Known, row: dict[str, Any], ledger: Ledger, seen: Seen) -> Iterator[str]:
     """The last generation, brought up: each note once, the history whole, the stores sound."""
-    generations = Generations(objects, known.prefix)
+    wanted = ledger.written[known.id]
+    if row["problem"]:
+        yield f"it has the problem {row['problem']!r}"
+    if not row["generation"]:
+        if wanted:
+            yield f"never committed, and acknowledged {len(wanted)} texts"
+        return
+    objects = open_objects(fleet.tables.objects_url, fleet.tables.options)
+    generations, here = Generations(objects, known.prefix), fleet.tables.last(known)
     version = generations.version(row["key"])
     if version.number != row["generation"]:
         yield f"generation {row['generation']} is an object of {version.number}"
-    generations.bring_up(folder, row["key"])
-    here = contained(folder)
     yield from _notes(here, known, ledger, wanted, seen)
     yield from lived.contradictions(here)
     made = [row["text"] for row in lived.versions(here) if row["number"]]
@@ -167,6 +147,7 @@ def workspace(
         yield "MEMORY.md is not the last version"
     yield from _restores(here, wanted, seen)
     yield from _older(generations, set(row["committed"]), here)
+    shutil.rmtree(here.root)
     seen.workspaces += 1
 
 
@@ -246,12 +227,3 @@ def said(machine: Machine) -> Iterator[str]:
     for line in text.splitlines():
         if _BAD.search(line) and not any(words in line for words in _WEATHER):
             yield f"it said: {line[:500]}"
-
-
-def _by_workspace(ledger: Ledger) -> defaultdict[int, dict[str, str]]:
-    wanted: defaultdict[int, dict[str, str]] = defaultdict(dict)
-    for text, place in ledger.notes.items():
-        wanted[place][text] = "note"
-    for one in ledger.written:
-        wanted[one.workspace][one.text] = one.kind
-    return wanted

@@ -9,32 +9,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
 
 from tests.fleet.ledger import Ledger
 from tests.fleet.machines import DRAIN_SECONDS, Ending, Fleet, Machine
 from tests.support.partition import Partition
 
-What = Literal[
-    "kill",
-    "kill_postgres",
-    "kill_store",
-    "stop",
-    "end",
-    "part",
-    "clock",
-]
-_WEIGHTS: dict[What, int] = {
-    "kill": 8,
-    "kill_postgres": 3,
-    "kill_store": 3,
-    "stop": 4,
-    "end": 4,
-    "part": 8,
-    "clock": 3,
-}
 _HOURS = 3_600.0
 # A lease lives fifteen seconds.
 _LONGER_THAN_A_LEASE = (16.0, 19.0)
@@ -46,7 +28,7 @@ class Blow:
     """At this second of the storm, for so long. `who`, `door` and `way` are drawn for blows that need them."""
 
     at: float
-    what: What
+    what: str
     seconds: float
     who: int = 0
     door: int = 0
@@ -62,7 +44,7 @@ def drawn(rng: random.Random, seconds: float, every: float) -> list[Blow]:
     """The blows of a storm of this length, one about `every` so many seconds."""
     blows, at = list[Blow](), rng.uniform(0.5, 1.5)
     while at < seconds:
-        [what] = rng.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
+        [what] = rng.choices(list(_DEALS), [weight for weight, _ in _DEALS.values()])
         span = _LONGER_THAN_A_LEASE if what.startswith("stop") else rng.choice((_SHORT, _SHORT, _LONG))
         if what.startswith("kill"):
             span = _SHORT
@@ -85,52 +67,35 @@ class Storm:
     """Deals blows to a fleet from `start` until each has ended; `join` waits for that."""
 
     def __init__(self, fleet: Fleet, blows: Sequence[Blow], ledger: Ledger) -> None:
-        self._fleet = fleet
-        self._blows = blows
-        self._ledger = ledger
-        self._servers: dict[What, threading.Lock] = {
-            "kill_postgres": threading.Lock(),
-            "kill_store": threading.Lock(),
-        }
-        self._dealing = list[threading.Thread]()
-        self._thread = threading.Thread(target=self._run, name="storm", daemon=True)
+        self._fleet, self._blows, self._ledger = fleet, blows, ledger
+        self._servers = {what: threading.Lock() for what in ("kill_postgres", "kill_store")}
+        self._pool = ThreadPoolExecutor(len(blows) + 1)
         self.dealt = list[str]()
         self.endings = list[Ending]()
 
     def start(self) -> None:
-        self._thread.start()
+        self._whole = self._pool.submit(self._run)
 
     def join(self) -> None:
         """Wait until the last blow has ended."""
-        self._thread.join()
-        for thread in self._dealing:
-            thread.join()
+        self._whole.result()
+        self._pool.shutdown()
 
     def _run(self) -> None:
         began = time.monotonic()
         for blow in self._blows:
             time.sleep(max(0.0, began + blow.at - time.monotonic()))
-            thread = threading.Thread(target=self._deal, args=[blow], daemon=True)
-            self._dealing.append(thread)
-            thread.start()
+            self._pool.submit(self._deal, blow)
 
     def _deal(self, blow: Blow) -> None:
-        deals: dict[What, Callable[[Blow, Machine], bool]] = {
-            "kill": self._kill,
-            "stop": self._stop,
-            "end": self._end,
-            "kill_postgres": self._kill_server,
-            "kill_store": self._kill_server,
-            "part": self._part,
-            "clock": self._clock,
-        }
         machine = self._fleet.machines[blow.who % len(self._fleet.machines)]
         # One suffers one at a time; what a clock shows is no harm to anybody's work.
         lock = self._servers.get(blow.what, threading.Lock() if blow.what == "clock" else machine.busy)
         if not lock.acquire(blocking=False):
             return
+        _, deal = _DEALS[blow.what]
         try:
-            if deals[blow.what](blow, machine):
+            if deal(self, blow, machine):
                 self.dealt.append(str(blow))
         except Exception as error:  # noqa: BLE001 - a defect of the test is a finding too
             self._ledger.found(f"{blow} went wrong: {error!r}")
@@ -152,9 +117,7 @@ class Storm:
     def _end(self, blow: Blow, machine: Machine) -> bool:
         if not machine.lives:
             return False
-        ending = machine.end()
-        self.endings.append(ending)
-        judge(ending, machine, self._ledger)
+        self.endings.append(judge(machine.end(), self._ledger))
         time.sleep(min(blow.seconds, 2.0))
         machine.start()
         return True
@@ -178,12 +141,25 @@ class Storm:
         return True
 
 
-def judge(ending: Ending, machine: Machine, ledger: Ledger) -> None:
+# Each with how often it is drawn.
+_DEALS: dict[str, tuple[int, Callable[[Storm, Blow, Machine], bool]]] = {
+    "kill": (8, Storm._kill),
+    "kill_postgres": (3, Storm._kill_server),
+    "kill_store": (3, Storm._kill_server),
+    "stop": (4, Storm._stop),
+    "end": (4, Storm._end),
+    "part": (8, Storm._part),
+    "clock": (3, Storm._clock),
+}
+
+
+def judge(ending: Ending, ledger: Ledger) -> Ending:
     """A process that was asked to end has ended within ten seconds, with status 0."""
     in_order = {0} if ending.began else {0, -signal.SIGTERM}
     if ending.seconds > DRAIN_SECONDS + 0.5 or ending.status not in in_order:
         how = f"{ending.seconds:.1f} s, status {ending.status}"
-        ledger.found(f"{ending.machine} was asked to end: {how}; it said: {machine.tail()[-600:]}")
+        ledger.found(f"{ending.machine.name} was asked to end: {how}; it said: {ending.machine.tail()[-600:]}")
+    return ending
 
 
 def _close(door: Partition, way: str, seconds: float) -> None:

@@ -2,23 +2,10 @@
 
 import json
 import threading
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, defaultdict
 from pathlib import Path
 
 from tests.support.notes import marked
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """Something that was acknowledged and is no note: a feeling, an item of a session, a version brought back.
-
-    `text`: what was written; of a version brought back, the id of the dream that did it.
-    """
-
-    kind: str
-    workspace: int
-    text: str
 
 
 class Ledger:
@@ -30,9 +17,9 @@ class Ledger:
         self._last = 0
         self.tried: dict[str, int] = {}
         """Each text with the workspace that it was for."""
-        self.notes: dict[str, int] = {}
-        """Those that were acknowledged."""
-        self.written: list[Written] = []
+        self.written: defaultdict[int, dict[str, str]] = defaultdict(dict)
+        """Of each workspace what was acknowledged, with its kind: the text of a note, an item or a feeling; of a
+        version that was brought back, the id of the dream that did it."""
         self.answers: Counter[str] = Counter()
         """How often each operation was answered how."""
         self.findings: list[str] = []
@@ -45,17 +32,18 @@ class Ledger:
             self.tried[text] = workspace
             return text
 
-    def acknowledged(self, text: str, key: str) -> None:
-        """This note was."""
+    @property
+    def notes(self) -> int:
+        """How many notes were acknowledged."""
         with self._lock:
-            self._write({"note": text, "key": key, "workspace": self.tried[text]})
-            self.notes[text] = self.tried[text]
+            return sum(kind == "note" for texts in self.written.values() for kind in texts.values())
 
     def wrote(self, kind: str, workspace: int, text: str) -> None:
         """This was done."""
         with self._lock:
-            self._write({kind: text, "workspace": workspace})
-            self.written.append(Written(kind, workspace, text))
+            self._file.write(json.dumps({kind: text, "workspace": workspace}) + "\n")
+            self._file.flush()
+            self.written[workspace][text] = kind
 
     def answered(self, operation: str, how: object) -> None:
         with self._lock:
@@ -68,7 +56,3 @@ class Ledger:
 
     def close(self) -> None:
         self._file.close()
-
-    def _write(self, line: dict[str, object]) -> None:
-        self._file.write(json.dumps(line) + "\n")
-        self._file.flush()

@@ -35,6 +35,7 @@ from tests.support.postgres import Postgres
 from tests.support.running import ROOT
 from tests.support.s3 import S3
 from tests.support.scripted_model import Reply, ScriptedModel
+from tests.support.serving import until
 
 START_SECONDS = 60.0
 DRAIN_SECONDS = 10.0
@@ -74,7 +75,7 @@ class Known(Place):
 class Ending:
     """How a process ended that was asked to. `began`: it had started before."""
 
-    machine: str
+    machine: "Machine"
     began: bool
     seconds: float
     status: int | None
@@ -153,11 +154,8 @@ class Machine:
 
     def wait_until_started(self, seconds: float = START_SECONDS) -> None:
         """Return when it has said that it started."""
-        deadline = time.monotonic() + seconds
-        while not self.has_started:
-            assert self.lives, f"{self.name} ended: {self.tail()}"
-            assert time.monotonic() < deadline, f"{self.name} does not start: {self.tail()}"
-            time.sleep(0.05)
+        until(lambda: self.has_started or not self.lives, lambda: f"{self.name}: {self.tail()}", seconds)
+        assert self.lives, f"{self.name} ended: {self.tail()}"
 
     def send(self, number: int) -> None:
         if self.process is not None and self.lives:
@@ -180,7 +178,7 @@ class Machine:
         except subprocess.TimeoutExpired:
             status = None
             self.kill()
-        return Ending(self.name, had_started, time.monotonic() - began, status)
+        return Ending(self, had_started, time.monotonic() - began, status)
 
     def heal(self) -> None:
         """Go on if it was stopped, with every door open."""

@@ -6,9 +6,9 @@ import secrets
 import shutil
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from tests.fleet.audit import Seen, audit, watch
 from tests.fleet.blows import Storm, drawn, judge
 from tests.fleet.ledger import Ledger
-from tests.fleet.machines import Ending, Fleet, StoreKind
+from tests.fleet.machines import Ending, Fleet, Machine, StoreKind
 from tests.fleet.traffic import Traffic
 from tests.support import forked
 from tests.support.folders import PLACE
@@ -87,27 +87,25 @@ def run(plan: Plan, tell: Callable[[str], None] = lambda _: None) -> Ran:
             storm.endings += roll(fleet, ledger)
         storm.join()
         fleet.heal()
-        tell(f"the storm is over: {len(ledger.notes)} notes are acknowledged")
+        tell(f"the storm is over: {ledger.notes} notes are acknowledged")
         if not traffic.join(_LATE_SECONDS + 60):
             ledger.found("agents are still waiting for an answer")
         rested = _rest(fleet, ledger, tell)
         tell(f"at rest after {rested:.0f} s")
         for ending in _end(fleet):
-            storm.endings.append(ending)
-            judge(ending, next(one for one in fleet.machines if one.name == ending.machine), ledger)
+            storm.endings.append(judge(ending, ledger))
         seen = audit(fleet, ledger)
         ledger.close()
         answers = [f"{what}: {count}" for what, count in sorted(ledger.answers.items())]
         kept = _keep(fleet) if ledger.findings else ""
-        return Ran(plan, seen, len(ledger.notes), ledger.findings, storm.dealt, storm.endings, answers, rested, kept)
+        return Ran(plan, seen, ledger.notes, ledger.findings, storm.dealt, storm.endings, answers, rested, kept)
 
 
 def roll(fleet: Fleet, ledger: Ledger) -> list[Ending]:
     """Every process in turn is asked to end, and started again; the next one when it runs."""
     endings = []
     for machine in fleet.machines:
-        endings.append(machine.end())
-        judge(endings[-1], machine, ledger)
+        endings.append(judge(machine.end(), ledger))
         machine.start()
         machine.wait_until_started()
     return endings
@@ -130,15 +128,8 @@ def _rest(fleet: Fleet, ledger: Ledger, tell: Callable[[str], None]) -> float:
 
 def _end(fleet: Fleet) -> list[Ending]:
     """All are asked to end at once."""
-    endings = list[Ending]()
-    threads = [
-        threading.Thread(target=lambda one=one: endings.append(one.end()), daemon=True) for one in fleet.machines
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return endings
+    with ThreadPoolExecutor(len(fleet.machines)) as pool:
+        return list(pool.map(Machine.end, fleet.machines))
 
 
 def _keep(fleet: Fleet) -> str:

@@ -9,7 +9,7 @@ import json
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -22,20 +22,6 @@ from tests.support.notes import marker
 _TIMEOUT_SECONDS = 20.0
 _PAUSE_SECONDS = 0.3
 _PASSING = frozenset({429, 503})
-# Of all that is asked: what, and how often among a thousand.
-_MIX = {
-    "note": 855,
-    "search": 30,
-    "bootstrap": 20,
-    "state": 10,
-    "dream": 10,
-    "session_end": 10,
-    "dream_waited": 5,
-    "item": 20,
-    "feel": 10,
-    "restore": 30,
-}
-_NO_VERSION = frozenset({404, 409, 422})
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,41 +93,40 @@ class Agent:
             self.client.close()
 
     def _act(self, known: Known) -> None:
-        (what,) = self.rng.choices(list(_MIX), list(_MIX.values()))
-        if what == "note":
-            self.note(known)
-        elif what == "bootstrap":
-            self._told(what, self.client.ask(known, "/memory_bootstrap"))
-        elif what == "state":
-            self._told(what, self.client.ask(known, "/memory_state"))
-        elif what == "search":
-            self._told(what, self.client.ask(known, "/memory_search", {"query": self.rng.choice(("harbour", "x1"))}))
-        elif what == "restore":
-            answer = self.client.ask(known, "/restore", {"version": 1})
-            if self._told(what, answer, _NO_VERSION):
-                self.ledger.wrote("restore", known.id, json.loads(answer.body)["dream"]["id"])
-        elif what in {"item", "feel"}:
-            self._write(what, known)
-        else:
-            body = {"wait": what == "dream_waited"}
-            reason = {"reason": "session-end"} if what == "session_end" else {}
-            self._told(what, self.client.ask(known, "/dream_now", body | reason), frozenset({404, 409}))
+        [what] = self.rng.choices(list(_ACTS), [often for often, _ in _ACTS.values()])
+        _, act = _ACTS[what]
+        act(self, what, known)
 
-    def note(self, known: Known) -> str:
+    def _read(self, what: str, known: Known) -> None:
+        self._told(what, self.client.ask(known, f"/memory_{what}"))
+
+    def _search(self, what: str, known: Known) -> None:
+        self._told(what, self.client.ask(known, "/memory_search", {"query": self.rng.choice(("harbour", "x1"))}))
+
+    def _restore(self, what: str, known: Known) -> None:
+        answer = self.client.ask(known, "/restore", {"version": 1})
+        if self._told(what, answer, frozenset({404, 409, 422})):
+            self.ledger.wrote(what, known.id, json.loads(answer.body)["dream"]["id"])
+
+    def _dream(self, what: str, known: Known) -> None:
+        reason = {"reason": "session-end"} if what == "session_end" else {}
+        answer = self.client.ask(known, "/dream_now", {"wait": what == "dream_waited"} | reason)
+        self._told(what, answer, frozenset({404, 409}))
+
+    def _note(self, what: str, known: Known) -> None:
         """A note, until it is acknowledged or time is up; now and then it is sent twice, and looked for."""
         text, key = self.ledger.text(known.id), str(UUID(int=self.rng.getrandbits(128)))
         body = {"note": text, "importance": round(self.rng.uniform(0.3, 1.0), 2)}
-        while not self._told("note", self.client.ask(known, "/working_memory_note", body, key)):
+        while not self._told(what, self.client.ask(known, "/working_memory_note", body, key)):
             if time.monotonic() > self.give_up:
-                return text
+                return
             time.sleep(_PAUSE_SECONDS * self.rng.uniform(0.5, 1.5))
-        self.ledger.acknowledged(text, key)
+        self.ledger.wrote(what, known.id, text)
         chance = self.rng.random()
         if chance < 0.03:
             self._told("note_again", self.client.ask(known, "/working_memory_note", body, key))
         elif chance < 0.06:
             self._look_for(known, text)
-        return text
 
     def _look_for(self, known: Known, text: str) -> None:
         answer = self.client.ask(known, "/memory_search", {"query": marker(text)})
@@ -168,6 +153,21 @@ class Agent:
         if answer.status not in {0, 200, *_PASSING, *besides}:
             self.ledger.found(f"{operation} was answered {answer.status}: {answer.body.decode()[:300]}")
         return answer.done
+
+
+# What is asked, and how often among a thousand.
+_ACTS: dict[str, tuple[int, Callable[[Agent, str, Known], None]]] = {
+    "note": (855, Agent._note),
+    "search": (30, Agent._search),
+    "bootstrap": (20, Agent._read),
+    "state": (10, Agent._read),
+    "dream": (10, Agent._dream),
+    "session_end": (10, Agent._dream),
+    "dream_waited": (5, Agent._dream),
+    "item": (20, Agent._write),
+    "feel": (10, Agent._write),
+    "restore": (30, Agent._restore),
+}
 
 
 class Traffic:

@@ -23,7 +23,7 @@ from tests.support import lived
 from tests.support.long_variants import variants
 from tests.support.model_characters import inputs_of, lines_of
 from tests.support.notes import pending_notes
-from tests.support.poison import POISONED, Poisoned, Trick, ends_quotation, escapes
+from tests.support.poison import POISONED, Poisoned, ends_quotation, escapes
 from tests.support.running import Caller
 from tests.support.scripted_model import ScriptedModel
 from tests.support.serving import noted
@@ -161,12 +161,12 @@ def test_poisoned_pages_and_files_reach_no_line_and_no_model_and_are_found_marke
         assert {text for *_, text in (*inputs_of(request), *lines_of(request))} <= OWN
     told = lived.rows(workspace, "SELECT text, trust FROM crystals WHERE origin = 'session'")
     assert len(told) > len(said) * 0.9
-    for one in (text for text in low if text.trick in {Trick.PREFERENCE, Trick.DELAYED, Trick.OVERRIDE}):
+    for one in (text for text in low if text.trick in {"PREFERENCE", "DELAYED", "OVERRIDE"}):
         shown = json.loads(dreamd("search", "-w", workspace.root, "--json", one.text).out)
         assert [hit["trust"] for hit in shown["hits"] if hit["text"] == one.text][:1] == [one.trust.value]
 
 
-@pytest.mark.parametrize("one", POISONED, ids=lambda one: one.trick.value)
+@pytest.mark.parametrize("one", POISONED, ids=lambda one: one.trick)
 def test_a_search_shows_an_agent_a_quotation_with_its_source(one: Poisoned) -> None:
     hit = SearchHit(
         "id", one.text, 0.9, "session", "general", one.trust.value, "", 1.0, utc_now(), 0.2, one.text, "", ""

@@ -55,6 +55,11 @@ def mine(lived: Tenancy) -> Occupant:
 
 
 @pytest.fixture(scope="module")
+def tokens(lived: Tenancy, mine: Occupant) -> dict[Right, str]:
+    return {right: lived.token(mine, rights=frozenset({right})) for right in Right}
+
+
+@pytest.fixture(scope="module")
 def other(lived: Tenancy) -> Occupant:
     return lived.occupants[1]
 
@@ -124,9 +129,10 @@ def test_no_operation_tells_of_the_operator(operated: tuple[Tenancy, Door], name
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
-def test_each_operation_needs_its_right_and_no_other(lived: Tenancy, mine: Occupant, name: str) -> None:
+def test_each_operation_needs_its_right_and_no_other(
+    lived: Tenancy, mine: Occupant, tokens: dict[Right, str], name: str
+) -> None:
     operation = OPERATIONS[name]
-    tokens = _of_rights(lived, mine)
     for right, token in tokens.items():
         may = operation.remote and name not in OF_THE_OPERATOR and right is right_of(operation)
         if may:
@@ -135,15 +141,6 @@ def test_each_operation_needs_its_right_and_no_other(lived: Tenancy, mine: Occup
         assert answer.status in (403, 404, 405), (right, answer.body)
         assert answer.status == 403 or not operation.remote
         assert mine.own.encode() not in answer.body
-
-
-def _of_rights(lived: Tenancy, mine: Occupant) -> dict[Right, str]:
-    if not (found := _TOKENS.get(lived.home.url)):
-        found = _TOKENS[lived.home.url] = {one: lived.token(mine, rights=frozenset({one})) for one in Right}
-    return found
-
-
-_TOKENS: dict[str, dict[Right, str]] = {}
 
 
 def test_no_token_that_may_not_gets_in(lived: Tenancy, mine: Occupant, other: Occupant) -> None:

@@ -5,7 +5,6 @@ import re
 import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from state.document.document import Document, parse
@@ -15,35 +14,12 @@ from state.document.sections import SectionName
 from state.trust import Trust
 
 
-class Trick(StrEnum):
-    OVERRIDE = "override"
-    HIDDEN = "hidden instructions"
-    ROLE = "role forgery"
-    TOOL_CALL = "tool-call forgery"
-    ESCAPE = "fence and heading escapes"
-    POINTER = "pointer forgery"
-    ENTRY = "log-entry forgery"
-    INVISIBLE = "invisible and look-alike characters"
-    EXFILTRATION = "exfiltration"
-    REMEMBER = "remember that you must"
-    ENCODED = "encoded"
-    MANY_SHOT = "many-shot"
-    DELAYED = "delayed trigger"
-    PERSONA = "persona and jailbreak"
-    PREFERENCE = "preference forgery"
-    LANGUAGE = "other languages"
-    SPLIT = "split over several notes"
-    SKILL = "skill forgery"
-    OPERATION = "operations of the reply format"
-
-
 @dataclass(frozen=True, slots=True)
 class Poisoned:
     """A text that tries something. `parts` holds what is written apart: one text, or several that belong together."""
 
-    trick: Trick
+    trick: str
     trust: Trust
-    tries: str
     parts: tuple[str, ...]
 
     @property
@@ -52,9 +28,7 @@ class Poisoned:
 
 
 POISONED = tuple(
-    Poisoned(
-        Trick[group["trick"]], Trust(group["trust"]), group["tries"], (text,) if isinstance(text, str) else (*text,)
-    )
+    Poisoned(group["trick"], Trust(group["trust"]), (text,) if isinstance(text, str) else (*text,))
     for group in json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
     for text in group["texts"]
 )
