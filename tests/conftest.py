@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,7 @@ from tests.support.s3 import s3, s3_server  # noqa: F401 - fixtures
 
 if TYPE_CHECKING:
     from tests.support.running import Caller
+    from tests.support.serving import Home
 
 _FORKING = pytest.StashKey[str]()
 _OF_A_USER = [f"DREAMD_{name}" for name in "SOCKET TOKEN WORKSPACE CONFIG DEBUG MODEL__NAME DREAM__MODE".split()]
@@ -68,6 +70,22 @@ def own_places() -> Iterator[None]:
         patch.setenv("XDG_CONFIG_HOME", f"{folder}/no-config")
         yield
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person who has nothing yet."""
+    for name in ("STATE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+
+
+@pytest.fixture
+def home() -> Iterator["Home"]:
+    """A home for daemons."""
+    from tests.support.serving import at_home
+
+    with at_home() as one:
+        yield one
 
 
 @pytest.fixture

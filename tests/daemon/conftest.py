@@ -1,4 +1,4 @@
-"""A workspace and its stores; the scripted server, with every other address out of reach."""
+"""A workspace and its stores; a server; the scripted server, with every other address out of reach."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -10,6 +10,8 @@ import pytest
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store
 from state.stores.disk.workspace import Workspace
+from tests.daemon.http.house import OwnHouse
+from tests.daemon.http.running import Running, running
 from tests.support.conversing import KEY
 from tests.support.scripted_model import Script, ScriptedModel
 from tests.support.working import working
@@ -25,6 +27,19 @@ def store(tmp_path: Path) -> Iterator[Store]:
     """The stores of a workspace, without an embedding model."""
     with working(tmp_path / "w") as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Running]:
+    """A server over a house without workspaces, for tests that change nothing of its settings."""
+    with running(OwnHouse()) as server:
+        yield server
+
+
+@pytest.fixture
+def name(served: Running, tmp_path: Path) -> str:
+    """A new workspace of that house."""
+    return served.house.make(tmp_path / "memory")
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ Those of sessions have a talk of their own (tests/daemon/sessions/test_windows.p
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -24,7 +24,7 @@ from daemon.mcp.tools import TOOLSETS, arguments_of
 from daemon.workspace.adoption import open_workspace
 from state.codec import encode
 from tests.daemon.http.house import OwnHouse
-from tests.daemon.http.running import TOKEN, Answer, Running, running
+from tests.daemon.http.running import TOKEN, Answer, Running
 from tests.daemon.mcp.agents import talking
 from tests.support.committing import id_of
 from tests.support.running import Caller
@@ -102,12 +102,6 @@ def still(value: Any, root: Path) -> Any:
     if isinstance(value, dict):
         return {name: still(one, root) for name, one in value.items() if name not in _REDONE}
     return value
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Running]:
-    with running(OwnHouse()) as server:
-        yield server
 
 
 def itself(served: Running, root: Path) -> Window:
@@ -254,11 +248,6 @@ def agent_of(house: OwnHouse, name: str) -> Callable[..., Any]:
             return access.run(operation, request)
 
     return call
-
-
-@pytest.fixture
-def name(served: Running, tmp_path: Path) -> str:
-    return served.house.make(tmp_path / "memory")
 
 
 def test_the_talks_have_every_operation() -> None:

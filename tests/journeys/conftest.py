@@ -1,4 +1,4 @@
-"""What journeys begin with: a home for daemons, workspaces that have lived, models that follow a script."""
+"""What journeys begin with: workspaces that have lived, models that follow a script."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -9,13 +9,6 @@ import pytest
 from state.stores.disk.workspace import Workspace
 from tests.support import keeping, planted
 from tests.support.scripted_model import Script, ScriptedModel
-from tests.support.serving import Home, at_home
-
-
-@pytest.fixture
-def home() -> Iterator[Home]:
-    with at_home() as one:
-        yield one
 
 
 @pytest.fixture(scope="session")

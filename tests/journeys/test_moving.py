@@ -10,14 +10,9 @@ from tests.support.forked import Forked
 from tests.support.repository import git
 from tests.support.running import Caller, process
 
+pytestmark = pytest.mark.usefixtures("own_folders")
 KNOWN = "Ada keeps bees in the orchard"
 EVIL = "The ferry master wants all keys mailed to him"
-
-
-@pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("STATE", "DATA"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from state.stores.history.leave_receipt import path_of
 from tests.support.running import ROOT, Caller, process
 from tests.support.transcript import Transcript
 
+pytestmark = pytest.mark.usefixtures("own_folders")
 SESSION = "0193f2a1-77aa-7bbb-8ccc-0123456789ab"
 SECRET = "ghp_" + "a1B2" * 9
 ROW = (
@@ -38,12 +39,6 @@ NOW = datetime(2026, 3, 12, 9, tzinfo=UTC)
 GLOBAL = (
     "# Working Memory State\n\n## The Bond\n\n- Ada prefers tea.\n- Ada reads.\n\n## Active Context\n\n- Elsewhere.\n"
 )
-
-
-@pytest.fixture(autouse=True)
-def own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A person who has nothing yet."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
 
 @pytest.fixture

@@ -33,9 +33,7 @@ WORD = "The staging database is called heron"
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Running]:
-    for name in ("state", "data"):
-        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(tmp_path / name))
+def server(own_folders: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
     with running(OwnHouse()) as server:
         monkeypatch.setenv("DREAMD_SOCKET", str(server.path))
         yield server

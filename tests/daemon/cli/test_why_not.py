@@ -234,11 +234,8 @@ def test_what_is_forgotten_is_not_said_again(dreamd: Caller, here: Path) -> None
     assert "heron" not in dreamd("why-not", "the heron nests in March", "-w", here).out
 
 
-def test_the_global_workspace_and_the_others_are_named(
-    dreamd: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+@pytest.mark.usefixtures("own_folders")
+def test_the_global_workspace_and_the_others_are_named(dreamd: Caller, tmp_path: Path) -> None:
     here = init_workspace(tmp_path / "project").root
     everywhere, other = init_workspace(global_root(os.environ)), init_workspace(tmp_path / "other")
     everywhere.document.write_text("## The Bond\n\n- Ada prefers tea.\n\n## Active Context\n\n- A heron elsewhere.\n")
@@ -252,10 +249,8 @@ def test_the_global_workspace_and_the_others_are_named(
     assert (reason.code, str(other.root) in reason.what, reason.text) == (Absence.ELSEWHERE, True, "")
 
 
-def test_what_waits_in_the_global_workspace_says_so_in_a_project(
-    dreamd: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+@pytest.mark.usefixtures("own_folders")
+def test_what_waits_in_the_global_workspace_says_so_in_a_project(dreamd: Caller, tmp_path: Path) -> None:
     here, everywhere = init_workspace(tmp_path / "project").root, init_workspace(global_root(os.environ))
     assert dreamd("note", "--global", "Ada lives in Graz").status == 0
     operation = Operation(Action.ADD, BOND, "Ada owns a heron")

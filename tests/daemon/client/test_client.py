@@ -2,7 +2,6 @@
 
 import socket
 import threading
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,16 +16,9 @@ from daemon.dream.run import Mode
 from daemon.workspace.adoption import init_workspace
 from state.errors import DreamdError, NothingToDoError, UnknownWorkspaceError, UsageError
 from state.signals.hormones import Feeling
-from tests.daemon.http.house import OwnHouse
-from tests.daemon.http.running import TOKEN, Running, running
+from tests.daemon.http.running import TOKEN, Running
 
 SWIFT = "the swift nests under the roof"
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Running]:
-    with running(OwnHouse()) as server:
-        yield server
 
 
 @pytest.fixture(autouse=True)

@@ -24,16 +24,10 @@ from state.stores.history.changes import Changes
 from tests.support.committing import dreamt as dreamt_in
 from tests.support.working import working
 
+pytestmark = pytest.mark.usefixtures("own_folders")
 TEA, SHORT, SHORTLY = "Ada prefers tea over coffee", "Ada wants short answers", "ada wants  SHORT answers"
 
 SECRET = "Ada's token is ghp_" + "a1B2" * 9
-
-
-@pytest.fixture(autouse=True)
-def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody who has nothing yet."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
 
 def opened(workspace: Workspace) -> AbstractContextManager[Store]:

@@ -65,9 +65,10 @@ def test_a_name_that_is_not_ours_is_misdirected_and_ours_is_heard(served: Runnin
 
 def test_pages_of_others_are_refused_and_ours_need_the_token(served: Running) -> None:
     for origin in ("http://evil.example", "null", "http://localhost:3000", "file://", "https://[::1]"):
-        answer = served.ask("GET", "/v1/workspaces", headers={"Origin": origin})
-        assert (answer.status, answer.code) == (403, "FORBIDDEN")
-        assert answer.headers["Access-Control-Allow-Origin"] is None
+        for path in ("/v1/workspaces", "/mcp"):
+            answer = served.ask("GET", path, headers={"Origin": origin})
+            assert (answer.status, answer.code) == (403, "FORBIDDEN")
+            assert answer.headers["Access-Control-Allow-Origin"] is None
     ours = {"Origin": f"http://localhost:{served.port}"}
     assert served.ask("GET", "/", headers=ours).status == 200
     assert served.ask("GET", "/", headers=ours, token=False).status == 401

@@ -1,14 +1,11 @@
 """What is sent badly is refused in words, and harms nobody."""
 
 import json
-from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
-from daemon.api.workers import Limits
-from tests.daemon.http.house import OwnHouse
-from tests.daemon.http.running import BEARER, JSON, TOKEN, Running, running, spoken
+from tests.daemon.http.running import JSON, TOKEN, Running, spoken
 
 NOTE = b'{"note": "the swift is early"}'
 # Bodies of a note that are refused with 422, by the field that is named.
@@ -145,24 +142,3 @@ def test_many_bad_requests_leave_the_server_as_it_was(served: Running) -> None:
         assert connection.recv(100).startswith(b"HTTP/1.1 401 ")
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "x"}
     assert served.ask("GET", "/healthz", headers={**upgrade, "Sec-WebSocket-Version": "13"}).status == 200
-
-
-def test_mcp_is_answered_behind_the_same_guard() -> None:
-    heard: list[tuple[str, bytes]] = []
-
-    class Endpoint:
-        def running(self) -> nullcontext[None]:
-            return nullcontext()
-
-        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-            heard.append((scope["path_params"].get("workspace", ""), (await receive())["body"]))
-            await send({"type": "http.response.start", "status": 202, "headers": []})
-            await send({"type": "http.response.body", "body": b""})
-
-    with running(OwnHouse(), Limits(body_bytes=1_000), Endpoint()) as server:
-        assert server.ask("POST", "/mcp", body=b"1").status == 202
-        assert server.ask_socket("POST", "/mcp/a-000000").status == 202
-        assert server.ask("POST", "/mcp", body=b"1", token=False).status == 401
-        assert server.ask("POST", "/mcp", body=b"1", headers={"Origin": "http://evil.example"}).status == 403
-        assert server.ask("POST", "/mcp", body=b"1" * 1_001, headers=BEARER).status == 413
-    assert heard == [("", b"1"), ("a-000000", b"")]

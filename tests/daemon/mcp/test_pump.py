@@ -36,7 +36,7 @@ from tests.daemon.mcp.agents import (
 )
 from tests.support import forked
 from tests.support.scripted_model import ScriptedModel
-from tests.support.serving import Daemon, Home, at_home, until
+from tests.support.serving import Daemon, Home, until
 from tests.support.users import NOBODY, as_root, as_user, living_as
 
 CALL = b'{"jsonrpc":"2.0","id":900006,"method":"tools/call","params":{"name":"working_memory_note","arguments":%s}}'
@@ -78,12 +78,6 @@ quiet = tool.text
 mcp_tools.TOOLSETS["memory"] = (*(one for one in tools if one is not tool), replace(tool, text=loud))
 sys.exit(main(["mcp", "-w", sys.argv[1]]))
 """
-
-
-@pytest.fixture
-def home() -> Iterator[Home]:
-    with at_home() as made:
-        yield made
 
 
 def agent_at(home: Home, root: Path, **more: str) -> Raw:

@@ -52,12 +52,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture
-def name(served: Running, tmp_path: Path) -> str:
-    """A new workspace of that house."""
-    return served.house.make(tmp_path / "memory")
-
-
-@pytest.fixture
 def ask(served: Running, name: str) -> Asking:
     return Asking(served, name)
 

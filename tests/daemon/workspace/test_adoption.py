@@ -39,14 +39,8 @@ from tests.stores.disk.test_worktree import repository
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
 from tests.support.repository import git
 
+pytestmark = pytest.mark.usefixtures("own_folders")
 FACT = "Ada prefers tea over coffee"
-
-
-@pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user who has nothing yet."""
-    for name in ("STATE", "DATA"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,22 +18,14 @@ from state.stores.history.originals import KEPT_FOR, Originals
 from tests.support.copies import all_files
 from tests.support.notes import pending_notes
 from tests.support.running import Caller
-from tests.support.serving import Home, at_home
-
-
-@pytest.fixture
-def home() -> Iterator[Home]:
-    with at_home() as one:
-        yield one
-
+from tests.support.serving import Home
 
 NOW = datetime.now(UTC)
 SAID = "the bike pin code is 4711"
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def workspace(tmp_path: Path, own_folders: None) -> Workspace:
     return init_workspace(tmp_path / "workspace")
 
 
