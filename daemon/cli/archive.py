@@ -17,7 +17,7 @@ from daemon.cli.terminal import out, say, show_json, show_notices, working
 from daemon.cli.workspace import keep, show_next_steps
 from daemon.workspace.adoption import open_workspace
 from state.codec import plain
-from state.errors import DreamdError, UsageError
+from state.errors import DreamdError, StorageError, UsageError
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.text.words import counted
@@ -89,12 +89,22 @@ def _target(output: str | None, root: Path) -> Path:
 
 
 def _move(made: Path, target: Path) -> None:
-    """Move the archive, perhaps to another disk, so that it appears complete and readable by its owner only."""
+    """Move the archive, perhaps to another disk, so that it appears complete and readable by its owner only.
+
+    It is copied in pieces, since it may be larger than memory, and without links, which a USB stick may not have.
+    """
     beside = target.with_name(f".dreamd-export-{os.getpid()}-{os.urandom(4).hex()}")
-    disk = Disk(target.parent, state=made.parent)
     try:
-        disk.rename_new(made, beside)  # a new name: an existing file would pass on its permissions
-        disk.rename(beside, target)
+        # Under a new name: an existing file would pass on its permissions.
+        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as copy, made.open("rb") as file:
+            shutil.copyfileobj(file, copy)
+            copy.flush()
+            os.fsync(fd)
+        if beside.stat().st_size != made.stat().st_size:
+            raise StorageError(f"{target} could not be written whole", "try again")
+        beside.replace(target)
+        Disk(target.parent).fsync_folder(target.parent)
     finally:
         beside.unlink(missing_ok=True)
 

@@ -84,9 +84,14 @@ class Pump:
                 self._slots.acquire()
                 self._open.add(_key(message["id"]))
                 threading.Thread(target=self._answer, args=(message, line.rstrip(b"\r\n")), daemon=True).start()
-        deadline = time.monotonic() + (_ENDING_SECONDS if self._alone is None else _ENDING_ALONE_SECONDS)
-        while self._open and time.monotonic() < deadline:
+        ended = time.monotonic()
+        while self._open and time.monotonic() - ended < self._patience:
             time.sleep(0.01)
+
+    @property
+    def _patience(self) -> float:
+        """How many seconds unanswered messages are waited for; this process's own server may still be loading."""
+        return _ENDING_ALONE_SECONDS if self._daemon is None else _ENDING_SECONDS
 
     def _answer(self, message: Message, line: bytes) -> None:
         try:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from io import BytesIO
 from pathlib import Path
 from signal import SIGINT, SIGTERM
 from typing import Any
@@ -16,6 +17,7 @@ from mcp.client.stdio import stdio_client
 from mcp_types import Implementation
 
 from daemon.config.registry import exclude, known, name_of
+from daemon.mcp.pump import Pump, Server
 from daemon.workspace.adoption import init_workspace, open_workspace
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import receipts
@@ -355,3 +357,14 @@ def test_it_ends_in_silence(here: Workspace, how: Any) -> None:
         else:
             assert process.end() == 0
         assert process.said() == ""
+
+
+@pytest.mark.full
+def test_an_agent_that_says_no_more_is_answered_however_long_the_server_takes_to_load(here: Workspace) -> None:
+    def load() -> Server:
+        time.sleep(5.5)
+        return lambda _, body: [json.dumps({"jsonrpc": "2.0", "id": json.loads(body)["id"], "result": {}}).encode()]
+
+    wire = BytesIO()
+    Pump(lambda: here, load, wire, with_daemon=False).run(BytesIO(b'{"jsonrpc":"2.0","id":7,"method":"ping"}\n'))
+    assert json.loads(wire.getvalue()) == {"jsonrpc": "2.0", "id": 7, "result": {}}
