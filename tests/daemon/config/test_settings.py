@@ -27,11 +27,10 @@ def by_key(config: Config) -> dict[str, ConfigEntry]:
 def test_without_a_file_every_key_is_the_default_and_says_what_it_means() -> None:
     found = by_key(load(None, HOME))
     assert all(one.value == one.default and one.origin == "default" for one in found.values())
-    assert (
-        found["dream.mode"].meaning == "auto: by the rules of approve; propose: every line waits for 'dreamd review'"
-    )
-    assert found["limits.usd_per_day"].meaning.startswith("of each workspace")
-    assert found["dream.approve.add"].meaning.startswith("auto: apply; ask: wait")
+    meaning = "auto: follow the approve rules; propose: every line needs your approval ('dreamd review')"
+    assert found["dream.mode"].meaning == meaning
+    assert found["limits.usd_per_day"].meaning.startswith("per workspace")
+    assert found["dream.approve.add"].meaning.startswith("auto: apply; ask: needs approval")
     assert "dream.approve.sections" in found
     assert {one.key for one in found.values() if not one.meaning} <= {
         f"{section}.{key}" for section in ("dream", "http", "model", "log") for key in Config().model_dump()[section]
