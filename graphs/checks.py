@@ -1,11 +1,11 @@
-"""Checks: which operations may be carried out. They count; they do not read.
+"""Checks: which operations may be carried out. They compare ids, counts and texts, never meaning.
 
-    structure   ids that exist, a section that may be written, not empty, not too long, said once
+    structure   ids that exist, a section that may be written, not empty, not too long, no repeat
     ownership   not pinned, not forgotten, not deleted by the owner
-    bounds      how much one input vouches for, how much one dream evicts
+    bounds      how much one input may justify, how much one dream may evict
 
-Each check gets the sheet as it stands and one operation, and returns a refusal whose figures say what would be
-accepted, or None.
+Each check gets the current sheet and one operation. It returns None, or a refusal whose figures say what would be
+accepted.
 """
 
 import re
@@ -20,7 +20,7 @@ from state.text.words import numbers, repeat_key
 FORGOTTEN = "the owner had this forgotten"
 _WRITES = frozenset((Action.ADD, Action.REVISE, Action.MERGE, Action.RECALL))
 _OF_POINTERS = frozenset((Action.CLOSE, Action.RECALL))
-# How many lines an operation names.
+# How many lines an operation names: (least, most, in words); one for all other kinds.
 _NAMES = {
     Action.ADD: (0, 0, "no line"),
     Action.LEARN: (0, 0, "no line"),
@@ -32,7 +32,7 @@ _SENTENCE_END = re.compile(r"[.!?:;。！？]\W*$")
 
 
 def vetoed(sheet: Sheet, operation: Operation) -> Refusal | None:
-    """Refuse a line that the owner deleted or put right, unless it is nearer to a line of the owner's own."""
+    """Refuse a line that the owner deleted or corrected, unless it is closer to one of the owner's own lines."""
     if operation.action not in _WRITES:
         return None
     text, snapshot = operation.text, sheet.snapshot
@@ -43,14 +43,14 @@ def vetoed(sheet: Sheet, operation: Operation) -> Refusal | None:
 
 
 def _forgotten(sheet: Sheet, operation: Operation) -> Refusal | None:
-    """Refuse a text that the owner had erased for good."""
+    """Refuse a text that the owner had erased."""
     if operation.action is Action.EVICT or not sheet.snapshot.forgotten.found(operation.text):
         return None
     return Refusal("human veto", "operation", FORGOTTEN)
 
 
 def _unknown(sheet: Sheet, operation: Operation) -> Refusal | None:
-    """Refuse what names ids that there are none of, or lines that an earlier operation has changed."""
+    """Refuse an operation with unknown ids, or on lines that an earlier operation has changed."""
     gone = {line.id for change in sheet.changes for line in change.gone}
     missing = [name for name in operation.lines if name not in sheet.lines or sheet.lines[name].above]
     missing += [
@@ -73,7 +73,7 @@ def _unknown(sheet: Sheet, operation: Operation) -> Refusal | None:
 
 
 def _uncited(sheet: Sheet, operation: Operation) -> Refusal | None:
-    """Refuse a new line, and an insight, that rests on no input."""
+    """Refuse a new line that cites no input, and an insight that cites fewer than two."""
     cited = sheet.cited_inputs(operation)
     if operation.action is Action.ADD and not cited:
         return Refusal("citation", "operation", "a new line cites at least one input; cite the one that says so")
@@ -90,7 +90,7 @@ def _untouchable(sheet: Sheet, operation: Operation) -> Refusal | None:
 
 
 def _by_code(sheet: Sheet, operation: Operation) -> Refusal | None:
-    """Refuse to a model what the program writes; pointers it may recall or close."""
+    """Refuse changes to lines that the program writes; a model may only recall or close pointers."""
     if operation.action is Action.LEARN:
         return None
     lines = sheet.touched(operation)
@@ -104,7 +104,7 @@ def _by_code(sheet: Sheet, operation: Operation) -> Refusal | None:
 
 
 def _shapeless(sheet: Sheet, operation: Operation) -> Refusal | None:
-    """Refuse what does not do what its kind does, to so many lines."""
+    """Refuse an operation on the wrong number or kind of lines."""
     action, lines = operation.action, sheet.touched(operation)
     least, most, said = _NAMES.get(action, (1, 1, "one line"))
     if not least <= len(lines) <= most:
@@ -132,7 +132,7 @@ def _empty(_: Sheet, operation: Operation) -> Refusal | None:
 
 
 def _repeated(sheet: Sheet, operation: Operation) -> Refusal | None:
-    """Refuse a text that stands already: each line stands once."""
+    """Refuse a text that another line already has."""
     if operation.action not in _WRITES:
         return None
     key = repeat_key(operation.text)
@@ -148,7 +148,7 @@ def _repeated(sheet: Sheet, operation: Operation) -> Refusal | None:
 
 
 def _untold(sheet: Sheet, operation: Operation) -> Refusal | None:
-    """Refuse tidying without an input that brings a number or a name that none of its lines has."""
+    """Refuse a rewording or merge without an input if it adds a number or name that its lines do not have."""
     if sheet.cited_inputs(operation) or operation.action not in (Action.REVISE, Action.MERGE):
         return None
     cited = [sheet.lines[name] for name in operation.cites if name in sheet.lines]
@@ -163,7 +163,7 @@ def _untold(sheet: Sheet, operation: Operation) -> Refusal | None:
 
 
 def _too_much(sheet: Sheet, operation: Operation) -> Refusal | None:
-    """Refuse what is too much for one dream: evictions, lines fewer by merging, changes by one input."""
+    """Refuse what exceeds the bounds of one dream: evictions, lines lost to merges, changes that cite one input."""
     why = [change.why for change in sheet.changes]
     if (
         operation.action in (Action.EVICT, Action.CLOSE)
@@ -184,12 +184,12 @@ def _too_much(sheet: Sheet, operation: Operation) -> Refusal | None:
 
 
 def _names(text: str) -> set[str]:
-    """Return the words with a capital that do not begin a sentence."""
+    """Return the capitalised words that do not begin a sentence."""
     before = ((word.group(), text[: word.start()]) for word in _WORD.finditer(text) if word.group()[0].isupper())
     return {word for word, head in before if head.strip() and not _SENTENCE_END.search(head)}
 
 
-# What not even the owner's own word sets aside; what the program wants; what a model asks.
+# In order: what even the owner's own change must pass; what the program's operations must pass; what a model's must.
 PROTECTING: tuple[Check, ...] = (_unknown, _forgotten, _untouchable, _empty, vetoed, _repeated)
 OF_CODE: tuple[Check, ...] = (*PROTECTING, _uncited)
 OF_MODEL: tuple[Check, ...] = (

@@ -1,13 +1,13 @@
-"""Dream: one update of MEMORY.md, by LangGraph with a model, and by the same functions in a row without one.
+"""Dream: one update of MEMORY.md: a LangGraph graph with a model, the same functions in sequence without one.
 
     gather -> synthesize -> guard -> evict -> commit
                    ^          |
                    +- again --+
 
-What travels along the edges is the conversation alone: the first two messages say everything that the dream reads,
-each answer is played on it, and the next message says what became of each operation. Everything else follows by
-playing the answers again. So a dream that was killed goes on at the node that was running, and pays no answer twice.
-Without a model there is nothing to go on with: it is run again.
+Only the conversation travels along the edges. The first two messages contain everything that the dream reads, each
+answer is played on it, and the next message says what became of each operation. Everything else follows from
+replaying the answers. So a killed dream resumes at the node that was running, and pays for no answer twice. Without a
+model there is nothing to resume: the dream is run again.
 """
 
 import operator
@@ -33,10 +33,10 @@ UNSAID = "the answer changes nothing and names no note as consumed"
 
 
 class Dreaming(TypedDict, total=False):
-    """The state of a dream under way, or what a node adds to it: what was said so far and what that cost.
+    """The state of a running dream, or what a node adds to it: the messages so far and their cost.
 
-    `upto` are the rows of the last crystal and note that it has read, and the number of its next line; `failure` says
-    why it goes on without a model.
+    `upto` are the rows of the last crystal and note that the dream has read, and the number of its next line;
+    `failure` says why it continues without a model.
     """
 
     messages: Annotated[list[talk.Message], operator.add]
@@ -47,7 +47,7 @@ class Dreaming(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a dream ended: as it was committed, or refused as a whole; and everything that was refused on the way."""
+    """How a dream ended: the committed dream, or None and why it was refused; and all refusals on the way."""
 
     dream: Dream | None
     refused: tuple[Refusal, ...]
@@ -55,7 +55,7 @@ class Ended:
 
 
 class Dreamer:
-    """One dream over what was read for it: the nodes of its graph."""
+    """One dream over its snapshot: the nodes of the graph."""
 
     def __init__(self, ports: Ports, snapshot: Snapshot) -> None:
         self.ports = ports
@@ -65,13 +65,13 @@ class Dreamer:
     # With a model.
 
     def gather(self, _: Dreaming) -> Dreaming:
-        """Say everything that the dream reads."""
+        """Put everything that the dream reads into messages."""
         read = self.snapshot
         upto = [read.newest, max((row for row, _ in read.taken), default=0), read.next_line]
         return {"messages": talk.opening(self.snapshot), "upto": upto}
 
     def synthesize(self, state: Dreaming) -> Dreaming:
-        """Ask the model once; where it fails, and that is allowed, the dream goes on without it."""
+        """Ask the model once; if it fails and the settings allow it, continue without a model."""
         assert self.ports.model is not None
         try:
             answer = _asked(self.ports.model, state["messages"])
@@ -88,7 +88,7 @@ class Dreamer:
         return {"messages": [said], "usage": [_paid(answer)]}
 
     def guard(self, state: Dreaming) -> Dreaming:
-        """Say what became of each operation, if something is left to mend or to choose."""
+        """Tell the model what became of each operation, if there is something left to correct or choose."""
         sheet = talk.heard(self.snapshot, state["messages"])
         further = talk.reply(sheet, len(_answers(state["messages"])))
         return {"messages": [further] if further and not state["failure"] else []}
@@ -100,7 +100,7 @@ class Dreamer:
 
     def commit(self, state: Dreaming | None = None) -> Dreaming:
         """Commit the dream: write MEMORY.md and the stores through the port."""
-        if self.ended is None and state is not None:  # it goes on after an interruption
+        if self.ended is None and state is not None:  # resumed after an interruption
             self.ended = self._concluded(state)
         assert self.ended is not None
         if self.ended.dream is not None:
@@ -114,7 +114,7 @@ class Dreamer:
         for paid in state["usage"]:
             usage = usage.plus(Usage(**paid))
         sheet = talk.heard(self.snapshot, state["messages"])
-        began = talk.begun(self.snapshot)  # what the program counts is no answer of the model's
+        began = talk.begun(self.snapshot)  # counted lines are not the model's answer
         is_heard = len(sheet.heard) > len(began.heard) or len(sheet.told) > len(began.told)
         if not state["failure"] and answers and sheet.unread and not is_heard and self.ports.on_failure != EXTRACTIVE:
             return Ended(None, sheet.refusals, f"{sheet.unread[0].guard}: {sheet.unread[0].figures}")
@@ -138,7 +138,7 @@ class Dreamer:
         return self._fitted(sheet, EXTRACTIVE, usage or Usage())
 
     def _fitted(self, sheet: Sheet, author: str, usage: Usage) -> Ended:
-        if not self.snapshot.policy.asks_all:  # else no line leaves without its owner's word
+        if not self.snapshot.policy.asks_all:  # otherwise every eviction needs the owner's approval
             fit(sheet, self.ports.memory)
         seconds = (self.ports.clock() - self.snapshot.now).total_seconds()
         return Ended(sheet.dream(author, usage, seconds), sheet.refusals)
@@ -163,7 +163,7 @@ def graph_of(
 
 
 def has_news(snapshot: Snapshot) -> bool:
-    """Tell whether there is anything to pay a model for: counted lines and old questions are no new input."""
+    """Return whether there is new input worth paying a model for; counted lines and old questions are not."""
     return any(
         piece.kind in {Kind.NOTE, Kind.CRYSTAL, Kind.OLD_TEXT} and piece.id not in snapshot.unasked
         for piece in snapshot.evidence

@@ -1,9 +1,9 @@
-"""Extractive synthesis: what a dream does without a model. It keeps notes, and replaces nothing by itself.
+"""Extractive synthesis: a dream without a model. It keeps notes, and replaces nothing by itself.
 
-Every note becomes a line in its own words, the newest first within a section; exact repeats become one. A line is
-replaced only where a note names it. Where room is short, a line stays before others until the last day that its note
-names, and leaves before them afterwards. Turns of a conversation become lines only in a dream without notes. The
-answer is made of the same operations as a model's and passes the same checks.
+Every note becomes a line in its own words, the newest first within a section; exact repeats become one line. A line
+is replaced only if a note names it. When room is short, a line whose note names a last day stays longer than others
+until that day, and leaves before them afterwards. Turns of a conversation become lines only in a dream without notes.
+The result consists of the same operations as a model's answer and passes the same checks.
 """
 
 import re
@@ -28,7 +28,7 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+")
 
 
 def extract(sheet: Sheet) -> None:
-    """Write a line for each input that is not said yet. Every note is taken in."""
+    """Add a line for each input that no line says yet. Every note is consumed."""
     snapshot = sheet.snapshot
     notes = [piece for piece in snapshot.evidence if piece.kind is Kind.NOTE]
     turns = [
@@ -39,13 +39,13 @@ def extract(sheet: Sheet) -> None:
     # Oldest first: each new line goes above the ones before it.
     complete(sheet, named_operations(sheet))
     complete(sheet, additions(sheet, sorted(chosen, key=lambda piece: (piece.at, len(piece.id), piece.id))))
-    complete(sheet, additions(sheet, gaps))  # those that no line of before, nor of now, asks
+    complete(sheet, additions(sheet, gaps))  # the questions that no line asks, old or new
     sheet.heard.update(piece.id for piece in notes)
     sheet.take_in_repeats()
 
 
 def finish(sheet: Sheet) -> None:
-    """Do what the model has left undone: what notes name to be replaced, and what no model is asked of any more."""
+    """Add what the model left undone: replacements that notes name, and inputs it is no longer asked about."""
     complete(sheet, named_operations(sheet))
     left = [piece for piece in sheet.snapshot.evidence if piece.id in sheet.snapshot.unasked]
     important = [piece for piece in left if piece.kind is Kind.NOTE and piece.importance >= LEAST_OF_CRYSTALS]
@@ -55,7 +55,7 @@ def finish(sheet: Sheet) -> None:
 
 
 def complete(sheet: Sheet, operations: Iterable[Operation], *, asks: bool = True) -> None:
-    """Carry out what the program wants, as far as its owner lets it; no model asked for it, so none is told of it."""
+    """Apply the program's own operations, as far as the owner's rules allow; do not report them to the model."""
     told, refused = list(sheet.told), list(sheet.refused)
     sheet.play(operations, OF_CODE, asks=asks)
     applied = [one for one in sheet.told[len(told) :] if one.applied]
@@ -64,7 +64,7 @@ def complete(sheet: Sheet, operations: Iterable[Operation], *, asks: bool = True
 
 
 def additions(sheet: Sheet, pieces: Sequence[Evidence]) -> tuple[Operation, ...]:
-    """Return a new line for each of these inputs that no line says word for word; the first of repeats counts."""
+    """Return a new line for each of these inputs that no line repeats word for word; equal inputs get one line."""
     snapshot, said = sheet.snapshot, {repeat_key(line.text) for line in sheet.lines.values()}
     made = list[Operation]()
     for piece in pieces:
@@ -73,7 +73,7 @@ def additions(sheet: Sheet, pieces: Sequence[Evidence]) -> tuple[Operation, ...]
         if key in said or repeat_key(piece.text) in said or piece.replaces or _says_nothing(piece, text):
             continue
         if piece.kind is Kind.GAP and any(key in other for other in said):
-            continue  # the question stands within a line
+            continue  # a line already contains the question
         said.add(key)
         section, until = section_for(piece, snapshot.notes_in), last_day_named(piece.text, piece.at)
         made.append(Operation(Action.ADD, section, text, (), (piece.id,), until=until))
@@ -83,15 +83,15 @@ def additions(sheet: Sheet, pieces: Sequence[Evidence]) -> tuple[Operation, ...]
 def named_operations(sheet: Sheet) -> Iterator[Operation]:
     """Yield the change that each note asks for by naming what it replaces, unless an operation cites the note.
 
-    Of two notes that name the same line the newer one takes its place; a note that names no line (any more) becomes a
-    line of its own.
+    If two notes name the same line, the newer one replaces it; a note whose named line is not (or no longer) there
+    becomes a line of its own.
     """
     snapshot = sheet.snapshot
     named = [piece for piece in snapshot.evidence if piece.replaces and piece.id not in sheet.heard]
     for piece in sorted(named, key=lambda piece: (piece.at, len(piece.id), piece.id), reverse=True):
         text = as_line(condensed(piece.text))
         lines = [line for line in sheet.standing if line.id in piece.replaces and not line.pinned]
-        if lines:  # the line that says so already takes the others in
+        if lines:  # a line that already says the same is merged with the others
             lines += [one for one in sheet.standing if repeat_key(one.text) == repeat_key(text) and one not in lines]
         action = (Action.ADD, Action.REVISE, Action.MERGE)[min(len(lines), 2)]
         section = lines[0].section if lines else section_for(piece, snapshot.notes_in)
@@ -101,9 +101,9 @@ def named_operations(sheet: Sheet) -> Iterator[Operation]:
 
 
 def section_for(piece: Evidence, notes_in: SectionName = SectionName.CONTEXT) -> SectionName:
-    """Return the section of an input: Curiosity Gaps of questions, The Phenotype of skills, else that of notes.
+    """Return the section of an input: Curiosity Gaps for questions, The Phenotype for skills, else that of notes.
 
-    Filing by topic is the model's: told from words alone, two values of one fact came to stand in two sections.
+    Filing by topic is left to a model: by words alone, two values of one fact ended up in two sections.
     """
     if piece.kind is Kind.GAP or piece.text.rstrip().endswith(("?", "？", "؟")):
         return SectionName.GAPS
@@ -111,7 +111,7 @@ def section_for(piece: Evidence, notes_in: SectionName = SectionName.CONTEXT) ->
 
 
 def condensed(text: str, limit: int = LINE_CHARACTERS) -> str:
-    """Return the first sentences of a text that fit the limit, at least one, cut at a word if it has to be."""
+    """Return the first sentences of a text that fit into the limit, at least one, cut at a word if necessary."""
     flat = " ".join(text.split())
     kept = ""
     for sentence in _SENTENCE.split(flat):
@@ -127,8 +127,7 @@ def condensed(text: str, limit: int = LINE_CHARACTERS) -> str:
 def counted_operations(snapshot: Snapshot) -> Iterator[Operation]:
     """Yield the lines that code counts: The Niche from its feed, Emerging Skills from their occurrences.
 
-    A counted line takes the place of the one that it counted before; it is known by the words before its colon
-    or arrow.
+    A counted line replaces its previous version, which has the same words before its colon or arrow.
     """
     for piece in snapshot.evidence:
         if piece.kind not in {Kind.SKILL, Kind.FEED}:
@@ -147,5 +146,5 @@ def _head(text: str) -> str:
 
 
 def _says_nothing(piece: Evidence, text: str) -> bool:
-    # An automatic note is a mood, not a memory: it coloured what was remembered with it.
+    # An automatic note records a mood, not a memory; the mood already weighs what was remembered with it.
     return piece.text.startswith(_AUTOMATIC) or (not content_terms(text) and len(text) < 3)

@@ -1,13 +1,13 @@
-"""Input budget: chooses the inputs that fit the model's context, so that no kind of memory starves another."""
+"""Input budget: chooses the inputs that fit into the model's context, so that no kind of memory starves another."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from state.dream import Evidence, Kind, Snapshot
 
-# Of the model's context: room is left for the prompt, the standing lines and the answer.
+# Share of the model's context for inputs: the rest is for the prompt, the current lines and the answer.
 SHARE_OF_CONTEXT = 0.4
-# So much of that is for notes; a dream takes in no more of them than fit.
+# Share of that for notes; a dream takes in only as many notes as fit.
 SHARE_OF_NOTES = 0.75
 CHARACTERS_PER_TOKEN = 3
 MAX_PIECE_CHARACTERS = 2_000
@@ -17,10 +17,10 @@ _AROUND_A_PIECE = 80
 
 
 def capped(snapshot: Snapshot, context_tokens: int | None) -> Snapshot:
-    """Keep as many inputs as the model's context holds: notes first, then by importance.
+    """Keep as many inputs as fit into the model's context: notes first, then by importance.
 
-    A long input is cut; its crystal is whole. What does not fit is not lost: a crystal that is left out comes again
-    in a later dream, and of notes there are only so many that all fit (`room_of_notes`).
+    A long input is cut; its crystal stays whole. What does not fit is not lost: a crystal that is left out is input
+    of a later dream, and a snapshot has only as many notes as fit (`room_of_notes`).
     """
     room = _room(context_tokens)
     kept: list[Evidence] = []
@@ -36,12 +36,12 @@ def capped(snapshot: Snapshot, context_tokens: int | None) -> Snapshot:
 
 
 def room_of_notes(context_tokens: int | None) -> int:
-    """How much room the notes of one dream have, as `room_of` counts it."""
+    """Return the characters available for the notes of one dream, as counted by `room_of`."""
     return int(_room(context_tokens) * SHARE_OF_NOTES)
 
 
 def room_of(text: str) -> int:
-    """How much room an input takes, as it is shown."""
+    """Return how many characters an input takes in the prompt."""
     return min(len(text), MAX_PIECE_CHARACTERS) + _AROUND_A_PIECE
 
 
@@ -51,7 +51,7 @@ def _room(context_tokens: int | None) -> int:
 
 
 def numbered(kind: Kind, pieces: Sequence[Evidence], start: int = 1) -> tuple[Evidence, ...]:
-    """Give the pieces ids of their kind: N1, N2 and so on."""
+    """Number the pieces within their kind: N1, N2 and so on."""
     return tuple(replace(piece, id=f"{kind.value}{number}") for number, piece in enumerate(pieces, start))
 
 

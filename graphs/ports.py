@@ -1,4 +1,4 @@
-"""Ports: what a dream needs of the world, as protocols. `daemon/` supplies them; tests may supply others."""
+"""Ports: what a dream needs from outside, as protocols. `daemon/` implements them; tests may, too."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -12,9 +12,9 @@ from state.dream import Dream
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is said to a model: messages in their order, each a role and a text.
+    """A request to a model: messages in order, each a (role, text) pair.
 
-    `schema` is the JSON schema of the wanted answer.
+    `schema` is the JSON schema that the answer should have.
     """
 
     messages: tuple[tuple[str, str], ...]
@@ -24,7 +24,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model answered and what it cost. `finish_reason` is "length" when it was cut off."""
+    """A model's answer and its cost. `finish_reason` is "length" if the answer was cut off."""
 
     text: str
     model: str
@@ -43,27 +43,27 @@ class Model(Protocol):
 
     @property
     def context_window(self) -> int:
-        """Tokens that it reads at once."""
+        """Return the size of the context window, in tokens."""
         ...
 
     def ask(self, request: Request) -> Answer:
-        """One answer. Raises ModelError when there is none, CeilingError when it may not be paid for."""
+        """Return one answer. Raise ModelError if there is none, CeilingError if a ceiling forbids the call."""
         ...
 
 
 class Trial(Protocol):
-    """The crystals as they would be with some more of them: nothing is written."""
+    """A search over the stored crystals plus some hypothetical ones; nothing is written."""
 
     def expect(self, keywords: Sequence[str]) -> None:
-        """Prepare searches for these keywords: what they have in common is done once."""
+        """Prepare searches for these keywords, so that common work is done once."""
         ...
 
     def first(self, keywords: str, limit: int) -> tuple[str, ...]:
-        """Ids of the first crystals that memory_search finds."""
+        """Return the ids of the first `limit` crystals that memory_search would find."""
         ...
 
     def frequency(self, words: Sequence[str]) -> Mapping[str, int]:
-        """For each word the number of crystals that have it."""
+        """Return for each word the number of crystals that contain it."""
         ...
 
 
@@ -75,13 +75,13 @@ class Memory(Protocol):
         ...
 
     def commit(self, dream: Dream) -> Dream:
-        """Make the dream true; returns it as committed (merged with a human's edit, if there was one)."""
+        """Commit the dream; return it as committed (merged with a human's edit, if there was one)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The world of one dream. `model` None: no model is configured."""
+    """Everything one dream uses from outside. `model` is None if no model is configured."""
 
     memory: Memory
     model: Model | None

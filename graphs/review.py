@@ -1,14 +1,14 @@
-"""Review: what the owner decides of changes and wants of single lines, as a version that takes in no input.
+"""Review: the owner's decisions on staged changes and wishes for single lines, as a version that consumes no input.
 
-What a dream staged is carried out on the lines of today, or the change that it made is undone: that is its inverse. A
-change whose lines are gone or were changed does not apply. Only the checks that protect are asked then (pins, vetoes,
-what is forgotten, a line stands once): the owner has judged the evidence.
+A change that a dream staged is applied to today's lines; one that it already applied is undone by its inverse. A
+change whose lines have left or changed does not apply. Only the protecting checks run (pins, vetoes, forgotten texts,
+repeats): the owner has judged the evidence.
 
-What comes of a wish for a line is what would come of the same change in an editor: a line that is deleted is not
-written again, an edited one is the owner's word and rests on no input. An editor cannot be told no, a caller can. A
-line that is pinned has to be unpinned first. "This is wrong" says more: what the line rested on is not true either.
-What the owner says instead is a crystal, which supersedes those of the old line that say the same; where nothing is
-said instead, that crystal is the denial of the line ("It is not true that: ..."), which a search shows as what holds.
+A wish for a line has the same effect as the same change in an editor: a deleted line is not written again, and an
+edited line is the owner's word and rests on no input. Unlike an edit, a wish can be refused: a pinned line has to be
+unpinned first. "This is wrong" goes further: what the line rested on is not true either. The owner's correction
+becomes a crystal that supersedes the old line's crystals which say the same. Without a correction, that crystal is a
+denial of the line ("It is not true that: ..."), which a search shows as the current state.
 """
 
 from collections import Counter
@@ -36,16 +36,16 @@ from state.trust import Trust
 
 AUTHOR = "owner"
 OWNERS_IMPORTANCE = 0.8
-# Of a change that says nothing of its lines, as an earlier dreamd kept some.
+# The birth of a line in a staged change that does not record it, as kept by earlier versions of dreamd.
 _UNKNOWN = datetime.fromtimestamp(0, UTC)
 NOT_TRUE = "It is not true that: "
 CONFLICT = "conflict"
-"""The guard of a wish whose line is not there, or says something else by now."""
+"""The guard of a wish whose line is missing or has changed."""
 _UNHELD = Refusal("shape", "operation", "MEMORY.md cannot hold that; change it in the file")
 
 
 class LineAction(StrEnum):
-    """What the owner wants of a line."""
+    """What the owner wants done with a line."""
 
     EDIT = "edit"
     DELETE = "delete"
@@ -64,10 +64,10 @@ _PINS = (LineAction.PIN, LineAction.UNPIN)
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the owner wants of a line that is named by its id, or else by its section and its text as it was shown.
+    """The owner's wish for a line, which is named by its id, or else by its section and its displayed text.
 
-    `expected` is that text: what stands there now has to be the same. `text` is what it is to say, `again`: also if
-    the owner deleted that before.
+    `expected` is the displayed text, which must still be current. `text` is the new text; `again` allows it even if
+    the owner deleted it before.
     """
 
     action: LineAction
@@ -80,10 +80,10 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """The version that carries the owner's wishes out, None when there is none.
+    """The version that carries out the owner's wishes; None if there is none.
 
-    What became of each stands under its number: the line that it wrote, or why it is refused. `done` applied,
-    `outdated` are those whose lines are no longer what they were, or that say nothing new.
+    `refused` and `texts` say by number why a wish was refused, or which line it wrote. `done` were applied;
+    `outdated` concern lines that have changed, or say nothing new.
     """
 
     dream: Dream | None
@@ -96,8 +96,8 @@ class Carried:
 class Review(Sheet):
     """The page while its owner changes it.
 
-    `unwanted` are the texts that are not to be written again, `lifted` those that are allowed again, `said` the
-    crystals of the owner's words, `corrections` what was called wrong.
+    `unwanted` are texts that must not be written again, `lifted` those that are allowed again, `said` the crystals of
+    the owner's words, `corrections` the lines called wrong.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -108,7 +108,7 @@ class Review(Sheet):
         self.corrections: list[Correction] = []
 
     def version(self, cause: str, reason: str) -> Dream:
-        """Return the version of what the owner decided."""
+        """Return the version with the owner's decisions."""
         dream = self.dream(AUTHOR, Usage(), 0.0)
         return replace(
             dream,
@@ -125,7 +125,7 @@ class Review(Sheet):
         )
 
     def write(self, operation: Operation, *, again: bool = False, by_owner: bool = True) -> Refusal | None:
-        """Carry an operation out; what the owner writes is their word, and rests on nothing else."""
+        """Apply an operation; what the owner writes is their word, and rests on nothing else."""
         before = len(self.refused)
         self.play((operation,), [check for check in PROTECTING if not (again and check is vetoed)])
         if self.refused[before:]:
@@ -137,11 +137,11 @@ class Review(Sheet):
         return None
 
     def today(self, lines: Sequence[CurrentLine]) -> tuple[str, ...]:
-        """Return the ids of those of these lines that stand."""
+        """Return the current ids of those of these lines that still stand."""
         return tuple(line.id for line in map(self.stands, lines) if line is not None)
 
     def undo(self, staged: StagedChange, evidence: Mapping[str, tuple[str, ...]]) -> bool:
-        """Take an applied change back; the lines that come back are the owner's word. False when it is outdated."""
+        """Undo an applied change; the lines that return are the owner's word. Return False if it is outdated."""
         back = _inverse(self, staged)
         if back is None:
             return False
@@ -153,7 +153,7 @@ class Review(Sheet):
         return self.change(replace(back, why=why, come=mine, evidence=() if mine else rests)) is not None
 
     def line(self, wish: Wish, line: CurrentLine | None) -> Refusal | None:
-        """Carry out what is wanted of a line, or of a section (None)."""
+        """Carry out a wish for a line, or for a section if `line` is None."""
         section = line.section if line else wish.section
         assert section is not None
         old = () if line is None else (line,)
@@ -181,7 +181,7 @@ class Review(Sheet):
             said = said or [self._denial(line)]
             self.corrections.append(Correction(line.id, said[0].id))
         self.said += said
-        # A line that is only worded otherwise may be worded so again by a dream; what is called wrong may not.
+        # A dream may restore the wording of a line that was only reworded, but not of a line called wrong.
         if not wish.text or wish.action is LineAction.WRONG or set(numbers(line.text)) != set(numbers(written)):
             self.unwanted.append(line.text)
         return None
@@ -202,9 +202,9 @@ def carry_out(
     archive: Memory,
     evidence: Mapping[str, tuple[str, ...]],
 ) -> Carried:
-    """Carry staged changes out, each with the owner's own text perhaps, and take applied ones back.
+    """Apply approved changes, each optionally with the owner's own text, and undo applied ones.
 
-    `evidence` are the crystals on which lines rested that come back, by their ids.
+    `evidence` has the crystals behind the lines that return, by line id.
     """
     pieces, operations = _with_evidence({number: staged for number, (staged, _) in approved.items()})
     review = Review(replace(snapshot, evidence=pieces, seeds=(), notes=(), taken=()))
@@ -238,7 +238,7 @@ def carry_out(
 
 
 def is_outdated(staged: StagedChange, lines: Sequence[CurrentLine]) -> bool:
-    """Return whether the lines that the change is about are no longer what they were, or say it already."""
+    """Return whether the lines that the change is about have changed, or already say it."""
     page = Page("", lines, 1)
     if staged.applied:
         return _inverse(page, staged) is None
@@ -251,7 +251,7 @@ def is_outdated(staged: StagedChange, lines: Sequence[CurrentLine]) -> bool:
 
 
 def stands(line: CurrentLine, lines: Sequence[CurrentLine]) -> CurrentLine | None:
-    """Return today's line that this one still is."""
+    """Return today's version of this line."""
     return Page("", lines, 1).stands(line)
 
 
@@ -269,7 +269,7 @@ def change_of(staged: StagedChange) -> Change:
 
 
 def _inverse(page: Page, staged: StagedChange) -> Change | None:
-    """Return the inverse of an applied change on the lines of today; None when they are no longer what it left."""
+    """Return the inverse of an applied change on today's lines; None if they are no longer what it left behind."""
     back = change_of(staged).undone
     gone = [page.stands(line) for line in back.gone]
     is_move = staged.operation.action is Action.MOVE
@@ -287,12 +287,12 @@ def _inverse(page: Page, staged: StagedChange) -> Change | None:
 
 
 def _with_evidence(approved: Mapping[int, StagedChange]) -> tuple[tuple[Evidence, ...], dict[int, Operation]]:
-    """Return the evidence of these changes, each piece with an id of its own, and their operations that cite it."""
+    """Return the evidence of these changes, renumbered, and their operations with the new ids."""
     pieces, operations = list[Evidence](), dict[int, Operation]()
     for number, staged in approved.items():
         names: dict[str, str] = {}
         for piece in staged.evidence:
-            # The letter of old text names lines above the rule.
+            # An OLD_TEXT id would name a line above the rule.
             kind = Kind.CRYSTAL if piece.kind is Kind.OLD_TEXT else piece.kind
             (new,) = numbered(kind, [replace(piece, kind=kind)], sum(one.kind is kind for one in pieces) + 1)
             names[piece.id] = new.id
@@ -308,11 +308,11 @@ def _with_evidence(approved: Mapping[int, StagedChange]) -> tuple[tuple[Evidence
 def change_lines(snapshot: Snapshot, wishes: Sequence[Wish], shown_of: Callable[[str], str] = str) -> Carried:
     """Return the version that carries out all of these wishes, or why there is none.
 
-    `shown_of` returns a line's text as it was shown.
+    `shown_of` returns the displayed text of a line.
     """
     review, touched = Review(snapshot), set[str]()
     texts, refused = dict[int, str](), dict[int, Refusal]()
-    wanted = dict[int, tuple[SectionName, str, bool]]()  # how MEMORY.md is to read afterwards
+    wanted = dict[int, tuple[SectionName, str, bool]]()  # what MEMORY.md must contain afterwards
     for place, wish in enumerate(wishes):
         line = None if wish.action is LineAction.ADD else _named(wish, snapshot.lines, shown_of)
         refusal = _impossible(wish, line, touched, shown_of) or review.line(wish, line)
@@ -332,7 +332,7 @@ def change_lines(snapshot: Snapshot, wishes: Sequence[Wish], shown_of: Callable[
     review.unwanted = [one for one in review.unwanted if normalise(one) not in standing]
     counted = Counter(_DONE[wish.action] for wish in wishes)
     dream = review.version(EDIT, ", ".join(f"{number} {how}" for how, number in counted.items()))
-    # A text may turn out to be no line of the file, or another one.
+    # A text may parse as something other than this one line.
     after = {(name, block.key, block.pinned) for name, block in parse(dream.after).lines()}
     refused = {place: _UNHELD for place, stand in wanted.items() if stand not in after}
     return Carried(None, refused) if refused else Carried(dream, {}, texts)
@@ -348,7 +348,7 @@ def _named(wish: Wish, lines: Sequence[CurrentLine], shown_of: Callable[[str], s
 def _impossible(
     wish: Wish, line: CurrentLine | None, touched: Collection[str], shown_of: Callable[[str], str]
 ) -> Refusal | None:
-    """Return why this cannot be done with this line, whatever it is to say."""
+    """Return why this wish cannot be carried out on this line, whatever its text."""
     action = wish.action
     if line is None and action is LineAction.ADD:
         if wish.section is not SectionName.POINTERS:
@@ -376,5 +376,5 @@ def _is_pointer(line: CurrentLine) -> bool:
 
 
 def _owned(line: CurrentLine) -> CurrentLine:
-    """Return the line as the owner's word."""
+    """Return the line with the owner's trust and importance."""
     return replace(line, trust=Trust.OWNER, importance=max(line.importance, OWNERS_IMPORTANCE))

@@ -1,17 +1,17 @@
-"""Room: who leaves a MEMORY.md that is too long, and the pointer that a line leaves behind.
+"""Room: which lines leave a MEMORY.md that is too long, and the pointer that a line leaves behind.
 
-Whom the model did not choose leaves in one order: what is past, then what has no date and matters least, the oldest
-first. What matters counts for less as it grows old, and by as much as a newer line tells of the same: of a fact that
-changed, what once held leaves before what holds. What tells of what was felt since the last dream counts up to
-double. A share of the file stays for what lasts, deadlines of the next two weeks stay, and so does what this dream
-wrote, until a third of the memory would leave for it. What the owner wrote leaves last; pinned lines, and what the
-program counts, stay.
+Lines that the model did not choose leave in one order: lines past their last day first, then undated ones by
+importance, the oldest first. Importance fades with age, and is reduced as far as a newer line is about the same: the
+former value of a fact leaves before the current one. Lines about what was felt since the last dream count up to
+double. A share of the file is kept for lasting sections, deadlines of the next two weeks stay, and so do this dream's
+own lines, until a third of the memory would leave for them. The owner's lines leave last; pinned and counted lines
+stay.
 
-A line that leaves is first a crystal. Its pointer's keywords are run through the search: the crystal must be among
-the first five results, else other words of the text are tried; a line whose crystal cannot be found stays. What a
-pointer leads to beside its own crystal, if it has half of its keywords, gets none. Every dream verifies the pointers
-in the file again and mends those that no longer resolve. There are twenty at most, in a tenth of the room: those stay
-that were used most, then those to what mattered most. The crystals of the others stay, found by search.
+A leaving line becomes a crystal first. Its pointer's keywords are run through the search: the crystal must be among
+the first five results, else other words of the text are tried; a line whose crystal cannot be found stays. A line
+gets no pointer of its own if it has half of the keywords of a pointer that also leads to it. Every dream verifies the
+existing pointers and repairs those that no longer work. There are at most twenty, in a tenth of the room: the most
+used stay, then those to the most important lines. The crystals of the others remain searchable.
 """
 
 import math
@@ -45,24 +45,25 @@ from state.trust import Trust
 MAX_ROUNDS = 6
 POINTER_CHARACTERS = 80
 POINTER_SHARE = 0.1
-# Who the agent is, who its user is, and what lasts of their work may count on this share of the file.
+# Lines about who the agent is, who its user is, and lasting facts of their work are kept up to this share of the
+# file.
 LASTING, LASTING_SHARE = frozenset((SectionName.PHENOTYPE, SectionName.BOND)), 0.35
-# Nor are the owner's own text and pinned lines to push every other line out.
+# The share of the budget left for other lines, however long the owner's own text and pinned lines are.
 LEAST_SHARE = 0.25
-# So much of the budget may the owner's text from before the first dream have for as long as it stands there.
+# Share of the budget for the owner's text from before the first dream, while it is still there.
 OLD_TEXT_SHARE = 0.4
 SOON = timedelta(days=14)
-# How what matters fades: by a power of the days, as the odds do that something is asked for again (J. R. Anderson and
-# L. J. Schooler, "Reflections of the environment in memory", 1991). Tried on the lives of benchmarks.mind.
+# Importance fades by a power of the age in days, like the odds that something is needed again (J. R. Anderson and
+# L. J. Schooler, "Reflections of the environment in memory", 1991). Tuned on the lives of benchmarks.mind.
 FADING = 0.3
-AROUND_A_LINE = 3  # its bullet, a blank, and the end of the row
+AROUND_A_LINE = 3  # bullet, space and newline
 _STAY = frozenset((SectionName.POINTERS, SectionName.NICHE, SectionName.SKILLS))
 
 
 def fit(sheet: Sheet, archive: Memory) -> None:
-    """Point to what the model evicted, evict until it fits, then mend the pointers that stay in the file.
+    """Point to what the model evicted, evict until the file fits, then repair the pointers that stay.
 
-    What cannot be verified stays, with a refusal.
+    A line whose pointer cannot be verified stays, with a refusal.
     """
     _point_to_evicted(sheet, archive)
     _leave(sheet, _spare_old_text(sheet), archive)
@@ -81,13 +82,13 @@ def fit(sheet: Sheet, archive: Memory) -> None:
 
 
 def room_for(sheet: Sheet) -> int:
-    """Return the budget, or more when headings, pins and the owner's text leave under a quarter of it."""
+    """Return the budget, or more if headings, pins and the owner's text leave less than a quarter of it."""
     budget, fixed = sheet.snapshot.budget, _fixed(sheet)
     return max(budget, fixed + int(LEAST_SHARE * budget))
 
 
 def leaving(sheet: Sheet) -> list[CurrentLine]:
-    """Return the lines that may leave, in their order."""
+    """Return the lines that may leave, in the order in which they do."""
     snapshot = sheet.snapshot
     today, soon = snapshot.now.date().isoformat(), (snapshot.now + SOON).date().isoformat()
     lasting = sum(length_of(line) for line in sheet.standing if line.section in LASTING)
@@ -111,14 +112,14 @@ def leaving(sheet: Sheet) -> list[CurrentLine]:
         ),
         key=rank,
     )
-    # What a dream writes stays before all else, until it has pushed a third of the memory out.
+    # This dream's lines stay longest, until they have pushed out a third of the memory.
     old = [line for line in order if line.id in sheet.began and not line.is_past(today)]
     late = old[max(0, sheet.spare) :]
     return [*(line for line in order if line not in late), *late]
 
 
 def _retold(lines: Sequence[CurrentLine]) -> dict[str, float]:
-    """Return for each line, by id, how much a newer one is like it: cosine of their words by rarity, 0 to 1."""
+    """Return by id how similar each line is to a newer one: the cosine of their words by rarity, 0 to 1."""
     words = {line.id: content_terms(line.text) for line in lines}
     count = Counter(word for found in words.values() for word in found)
     rarity = {word: math.log((len(lines) + 1) / times) for word, times in count.items()}
@@ -140,7 +141,7 @@ def length_of(line: CurrentLine) -> int:
 
 
 def _enough(sheet: Sheet, room: int) -> list[CurrentLine]:
-    """Return so many lines, in their order, that the file fits when those have become pointers that find room."""
+    """Return enough lines, in their order, for the file to fit once they are pointers, as far as those have room."""
     excess = sheet.length - room
     free, chosen = _room_of_pointers(sheet, room) - _pointed(sheet), list[CurrentLine]()
     for line in leaving(sheet):
@@ -155,7 +156,7 @@ def _enough(sheet: Sheet, room: int) -> list[CurrentLine]:
 
 
 def _spare_old_text(sheet: Sheet) -> list[CurrentLine]:
-    """Return the lines that the text from before the first dream has above its share, from its end."""
+    """Return the lines by which the text from before the first dream exceeds its share, from its end."""
     parts = split_seed(render(sheet.document))
     excess = len(parts[0]) - OLD_TEXT_SHARE * sheet.snapshot.budget if parts else 0.0
     spare = list[CurrentLine]()
@@ -169,9 +170,9 @@ def _spare_old_text(sheet: Sheet) -> list[CurrentLine]:
 
 
 def _leave(sheet: Sheet, lines: Sequence[CurrentLine], archive: Memory) -> bool:
-    """Take these lines out, each with a pointer if there is room for one; return whether any could leave.
+    """Remove these lines, each with a pointer if there is room for one; return whether any could leave.
 
-    The pointer of what is past takes no other's place.
+    The pointer of a line past its last day replaces no other pointer.
     """
     today, before = sheet.snapshot.now.date().isoformat(), len(sheet.changes)
     for line, operation, keywords in _led_to(sheet, [(line, None) for line in lines], archive):
@@ -190,7 +191,7 @@ def _leave(sheet: Sheet, lines: Sequence[CurrentLine], archive: Memory) -> bool:
 
 
 def _point_to_evicted(sheet: Sheet, archive: Memory) -> None:
-    """Give the evictions that the model asked for their pointers; a line that no words lead to stays."""
+    """Add the pointers for the model's evictions; a line that no words lead to stays."""
     asked = {
         one.operation.lines[0]: one.operation
         for one in sheet.told
@@ -217,16 +218,16 @@ def _unfindable(line: CurrentLine) -> Refusal:
 
 
 def _led_away(line: CurrentLine, pointer: CurrentLine | None) -> Change:
-    """Return the change of a line that leaves; the pointer in its place rests on the crystal to which it leads."""
+    """Return the eviction of a line, with the pointer in its place and the crystal that it leads to as evidence."""
     return Change(Why.EVICTED, (line,), (pointer,) if pointer else (), (pointer.crystal,) if pointer else ())
 
 
 def _led_to(
     sheet: Sheet, wanted: Sequence[tuple[CurrentLine, Operation | None]], archive: Memory
 ) -> list[tuple[CurrentLine, Operation | None, str | None]]:
-    """Return for each line the words that lead the search to it, those that were asked for if they do.
+    """Return for each line the keywords that lead the search to it: the requested ones if they do.
 
-    They are "" where a pointer that stands, or one of these, leads to a line about the same; None where no words do.
+    They are "" if an existing pointer, or one of these, leads to a line about the same; None if no words do.
     """
     if not wanted:
         return []
@@ -249,7 +250,7 @@ def _led_to(
 
 
 def _is_about(keywords: str, crystal: Crystal) -> bool:
-    """Return whether a text has half of the keywords, as what a search returns whatever its chance."""
+    """Return whether a crystal has half of the keywords, so that a search returns it whatever its chance."""
     words = set(terms(keywords))
     return len(words & set(terms(crystal.text))) >= HELD * len(words)
 
@@ -263,7 +264,7 @@ def _chosen(ranked: tuple[str, ...], crystal: Crystal, trial: Trial) -> str | No
 
 
 def _ranked(text: str, trial: Trial) -> tuple[str, ...]:
-    # Of stop words, which stand in most of a large store, no pointer is made: they need no counting.
+    # Stop words never become keywords, and most crystals of a large store have them: do not count them.
     return candidates(text, trial.frequency(content_words(text)))
 
 
@@ -279,9 +280,9 @@ def _pointer_line(sheet: Sheet, topic: str, keywords: str, crystal: str, importa
 
 
 def _mend(sheet: Sheet, archive: Memory) -> None:
-    """Verify the pointers that stay in the file; one that no longer resolves gets other words, or leaves.
+    """Verify the existing pointers; one that no longer works gets other keywords, or leaves.
 
-    Those that this dream made are verified already.
+    Pointers made by this dream are verified already.
     """
     known = {line.id for line in sheet.snapshot.lines}
     staying = [line for line in _pointers(sheet) if line.id in known and line.crystal and not line.pinned]
@@ -305,7 +306,7 @@ def _pointers(sheet: Sheet) -> list[CurrentLine]:
 
 
 def _least(sheet: Sheet, pointers: Sequence[CurrentLine]) -> CurrentLine:
-    """Return the pointer that leaves first: least used, then to what mattered least, then the oldest."""
+    """Return the pointer that leaves first: the least used, then the least important, then the oldest."""
     uses = {one.keywords: one.uses for one in sheet.snapshot.pointers}
 
     def worth(line: CurrentLine) -> tuple[int, float, datetime]:
@@ -316,7 +317,7 @@ def _least(sheet: Sheet, pointers: Sequence[CurrentLine]) -> CurrentLine:
 
 
 def pointers_have(sheet: Sheet) -> tuple[int, int]:
-    """Return how many characters the pointers have, and may have."""
+    """Return how many characters the pointers have, and how many they may have."""
     return _pointed(sheet), _room_of_pointers(sheet, room_for(sheet))
 
 
@@ -330,10 +331,10 @@ def _pointed(sheet: Sheet) -> int:
 
 
 def _room_of_pointers(sheet: Sheet, room: int) -> int:
-    """Return how many characters may be pointers, so that most of the file is lines."""
+    """Return how many characters pointers may have, so that most of the file is lines."""
     return int(POINTER_SHARE * max(0, room - _fixed(sheet)))
 
 
 def _fixed(sheet: Sheet) -> int:
-    """Return the characters of headings, pins and the owner's own text, which no line gives back by leaving."""
+    """Return the characters of headings, pins and the owner's own text, which no eviction frees."""
     return sheet.length - sum(length_of(line) for line in sheet.standing if not line.pinned)

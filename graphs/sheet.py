@@ -1,12 +1,11 @@
-"""Sheet: MEMORY.md while a dream changes it, and what became of each operation, in words for who asked for it.
+"""Sheet: MEMORY.md while a dream changes it, and the outcome of each operation, in words for whoever asked for it.
 
 A sheet plays operations one after the other. Each applies, waits for the owner, or is refused with what would be
-accepted. What checks ask is answered from ids, sections, lengths and numbers of lines, and from equal texts
-(`graphs.checks`); what words mean is the model's and the owner's affair, for the old text stays a crystal and every
-version is kept.
+accepted. The checks (`graphs.checks`) use only ids, sections, lengths, line counts, and equality of texts. Meaning is
+left to the model and the owner, because the old text remains as a crystal and every version is kept.
 
-Playing the same operations on the same snapshot comes to the same sheet, so of a dream under way nothing but what was
-said has to be kept.
+Replaying the same operations on the same snapshot gives the same sheet, so a running dream only has to save its
+messages.
 """
 
 from collections import Counter
@@ -26,19 +25,19 @@ from state.text.line import LINE_CHARACTERS, as_line, without_count
 from state.text.words import content_terms, normalise, numbers
 from state.trust import Trust, least_trust
 
-# Text from before the first dream leaves gradually.
+# Text from before the first dream leaves gradually: this many lines per dream.
 MAX_OLD_LINES = 20
-# A line that keeps so much of another's words, and all of its numbers, still says what that said.
+# A line that has this share of another line's words, and all of its numbers, still says the same.
 MOST_OF_A_LINE = 2 / 3
-# A line takes in old lines of which it has this share of the characters.
+# A line takes in old text only if it is at least this share as long.
 LEAST_TAKEN_IN = 0.25
 INSIGHT_IMPORTANCE = 0.6
-# A line that an input revises gains so much importance, up to this.
+# How much importance a line gains when an input revises it, and the most it can reach that way.
 REINFORCED, MOST_REINFORCED = 0.05, 0.9
-# So many changes of one dream are shown as applied; `dreamd history` has them all.
+# The number of applied changes of one dream that are shown for review; `dreamd history` has all of them.
 MOST_SHOWN = 50
-# How much one dream may do before it is refused, or its owner is asked: lines that one input may change; lines
-# merged or reworded without an input (or a tenth of the memory); evictions; lines that change in a small memory.
+# Bounds of one dream before it is refused or its owner asked: changed lines per cited input; lines merged or reworded
+# without an input (or a tenth of the memory, if more); evictions; changed lines (or a third of the memory, if more).
 PER_INPUT, TIDIED, EVICTIONS, CHANGED = 8, 8, 20, 5
 SAID_ALREADY = "says so already"
 THIRD = "more than a third of the memory would change in one dream"
@@ -61,7 +60,7 @@ _HELD = {Decision.WAITING: "waits for the owner", Decision.DECLINED: "was declin
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What became of an operation. `words` say it to who asked; `mend`: said otherwise it could be accepted."""
+    """The outcome of an operation: `words` say it to whoever asked; `mend`: a corrected operation may be accepted."""
 
     operation: Operation
     words: str
@@ -71,15 +70,15 @@ class Told:
 
 
 Check = Callable[["Sheet", Operation], Refusal | None]
-"""What may refuse an operation on a sheet as it stands."""
+"""A function that may refuse an operation on the current sheet."""
 
 
 class Sheet(Page):
     """The page of one dream.
 
-    `told` says what became of each operation, `heard` names the inputs that were taken in, `staged` what waits for
-    the owner, `refused` every refusal, `unread` what of the last answer could not be read, `learnt` the insights that
-    the model drew, `unmovable` why lines cannot leave, by their ids, `began` the ids of the lines of before.
+    `told` has the outcome of each operation, `heard` the ids of the consumed inputs, `staged` the changes that wait
+    for the owner, `refused` every refusal, `unread` the parts of the last answer that could not be read, `learnt` the
+    model's insights, `unmovable` by line id why a line cannot leave, `began` the ids of the lines from before.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -102,7 +101,7 @@ class Sheet(Page):
 
     @property
     def length(self) -> int:
-        """Return the length of the file as it would be written, in characters."""
+        """Return the length of the resulting file, in characters."""
         return len(self.text(self.snapshot.now, mood(self.snapshot.hormones)))
 
     @property
@@ -120,9 +119,9 @@ class Sheet(Page):
         by_model: bool = False,
         asks: bool = False,
     ) -> None:
-        """Carry out operations one after the other, as far as these checks let them.
+        """Apply operations one after the other, as far as these checks allow.
 
-        A model's ask the owner where the policy says so, and the others that `asks` is said of.
+        A model's operations, and others with `asks`, ask the owner if the policy says so.
         """
         for given in operations:
             operation = self._made_safe(given, by_model=by_model, asks=asks)
@@ -142,18 +141,18 @@ class Sheet(Page):
                 self.refuse(Refusal("approval", "operation", why.words, operation))
 
     def _has_heard(self, operation: Operation) -> bool:
-        """Return whether this has applied, or waits, already: a model that says it again is not told to mend it."""
+        """Return whether this already applied or waits: a model that repeats it need not correct it."""
         said = (one.operation for one in self.told if one.applied or one.waits)
         same = (operation.action, operation.section, operation.lines, operation.text)
         return any((one.action, one.section, one.lines, one.text) == same for one in said)
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
-        """Return every refusal once: a model may say again what was refused."""
+        """Return every refusal once, because a model may repeat what was refused."""
         return tuple(dict.fromkeys(self.refused))
 
     def refuse(self, refusal: Refusal) -> None:
-        """Tell that something that was wanted is not done."""
+        """Record a refusal, and tell whoever asked for the operation."""
         self.refused.append(refusal)
         if refusal.operation is None:
             return
@@ -164,7 +163,7 @@ class Sheet(Page):
         self.told.append(Told(refusal.operation, refusal.figures, mend=is_fault))
 
     def count_input(self, operation: Operation) -> None:
-        """Note for how many changed lines each input vouches."""
+        """Count the changed lines for each input that the operation cites."""
         self._vouched.update({cite: len(operation.lines) for cite in self.cited_inputs(operation)})
 
     def vouched(self, cite: str) -> int:
@@ -176,13 +175,13 @@ class Sheet(Page):
         return [cite for cite in operation.cites if cite in self.inputs]
 
     def touched(self, operation: Operation) -> list[CurrentLine]:
-        """Return the lines that it changes, as far as they stand."""
+        """Return the lines that an operation changes, as far as they stand."""
         return [self.lines[name] for name in operation.lines if name in self.lines]
 
     def _of_before(self) -> tuple[dict[str, list[str]], int]:
-        """Return the texts of before this dream that each line still says, by its id, and how many none says.
+        """Return by line id the texts from before this dream that the line still says, and how many no line says.
 
-        A line whose last day is over does not count.
+        Lines past their last day do not count.
         """
         today, lost = self.snapshot.now.date().isoformat(), 0
         said = {
@@ -199,11 +198,11 @@ class Sheet(Page):
 
     @property
     def spare(self) -> int:
-        """Return how many more lines of before may leave, or lose most of what they say, without asking."""
+        """Return how many more lines from before may leave, or lose most of their content, without asking."""
         return max(CHANGED, self._size // 3) - self._of_before()[1]
 
     def _made_safe(self, operation: Operation, *, by_model: bool, asks: bool) -> Operation:
-        """Make the text one that can be nothing but a line; the raw text must not be used."""
+        """Return the operation with a text that can only be a line; never use the raw text."""
         operation = replace(operation, keywords=as_line(operation.keywords.replace("`", " ")))
         text = operation.text
         if operation.action is Action.RECALL and by_model:
@@ -211,8 +210,8 @@ class Sheet(Page):
             text = next((behind[line.crystal] for line in self.touched(operation) if line.crystal in behind), "")
             return replace(operation, text=as_line(self.snapshot.redaction.of(text)))
         if operation.action is Action.EVICT and self.snapshot.forgotten.found(text):
-            return replace(operation, text="")  # the line gives its pointer another topic
-        # Too long a text is refused, not cut: who said it can say it shorter.
+            return replace(operation, text="")  # the pointer's topic then comes from the line
+        # A text that is too long is refused, not cut: whoever asked can shorten it.
         text = without_count(text) if by_model or asks else text
         return replace(operation, text=as_line(text, max(LINE_CHARACTERS, len(text))))
 
@@ -225,7 +224,7 @@ class Sheet(Page):
         gone = tuple(self.touched(operation))
         old = self._old_text_in(operation)
         change = Change(_WHY[operation.action], (*gone, *old), self._come(operation, gone, pieces), _evidence(pieces))
-        shown = self.as_staged(operation, "", applied=True)  # with the lines that leave now
+        shown = self.as_staged(operation, "", applied=True)  # before the change, while the old lines are there
         done = self.change(change)
         if done is None:
             self.refuse(Refusal("shape", "operation", "nothing would change, or MEMORY.md cannot hold it", operation))
@@ -254,18 +253,18 @@ class Sheet(Page):
         said: Sequence[Evidence | CurrentLine] = pieces or [*cited, *gone]
         weights = [*(one.importance for one in pieces), *(one.importance for one in gone)]
         importance = max(weights, default=0.5)
-        if gone and pieces:  # what is said again matters more than what was said once
+        if gone and pieces:  # repetition makes a line more important
             importance = max(importance, min(importance + REINFORCED, MOST_REINFORCED))
         if operation.importance is not None:
             importance = operation.importance
         trust = least_trust([one.trust for one in said]) if said else Trust.AGENT
-        # What is said otherwise holds as long as it did.
+        # A reworded line keeps its last day.
         ends = [line.until for line in gone]
         until = operation.until or (max(ends) if ends and all(ends) else "")
         return (CurrentLine("", operation.section, operation.text, importance, trust, now, until=until),)
 
     def _old_text_in(self, operation: Operation) -> list[CurrentLine]:
-        """Return the old text that a new line takes in: it cites that and is not much shorter."""
+        """Return the old text that a new line takes in: it cites the text and is not much shorter."""
         cited = [self.lines[name] for name in operation.cites if name in self.lines and self.lines[name].above]
         free = [line for line in cited if not line.pinned][: MAX_OLD_LINES - self.old_left]
         size = sum(len(line.text) for line in cited)
@@ -281,7 +280,7 @@ class Sheet(Page):
                 self.old_left += 1
 
     def _learn(self, operation: Operation, pieces: Sequence[Evidence]) -> None:
-        """Keep an insight: a crystal that rests on the inputs it cites, and no line."""
+        """Keep an insight as a crystal, not a line, with the inputs it cites as parents."""
         self.learnt.append(
             Crystal(
                 text=operation.text,
@@ -301,7 +300,7 @@ class Sheet(Page):
     # What waits for the owner.
 
     def as_staged(self, operation: Operation, figures: str, *, applied: bool = False) -> StagedChange:
-        """Return the operation with its lines and evidence as this dream has read them."""
+        """Return the operation with its lines and evidence as this dream read them."""
         lines = {line.id: line for line in (*self.snapshot.lines, *self.lines.values())}
         return StagedChange(
             operation,
@@ -318,7 +317,7 @@ class Sheet(Page):
         self.told.append(Told(operation, f"waits for the owner: {why}", waits=True))
 
     def _must_wait(self, operation: Operation) -> Told | None:
-        """Return why an operation waits for the owner, or may not apply at all; None for most."""
+        """Return why an operation waits for the owner or must not apply; None for most operations."""
         if operation.action is Action.LEARN:
             return None
         old = self.touched(operation)
@@ -343,7 +342,7 @@ class Sheet(Page):
         return Told(operation, why, waits=True) if why else None
 
     def _asks(self, operation: Operation, pieces: Sequence[Evidence]) -> str:
-        """Return why this asks, whatever the owner's rules say: what was heard, a third of the memory, tidying."""
+        """Return why this needs approval whatever the owner's rules: its source, a third of the memory, tidying."""
         heard = sorted({piece.heard for piece in pieces if piece.heard})
         if heard and self.snapshot.policy.heard is Heard.ASK:
             return f"dream.heard: ask; its agent had read {' and '.join(_READ[one] for one in heard)}"
@@ -356,19 +355,19 @@ class Sheet(Page):
                 if change.why in (Why.REVISED, Why.MERGED) and not change.evidence
             )
             is_shorter = len(operation.text) < sum(len(line.text) for line in self.touched(operation))
-            is_for_room = is_shorter and self.length > self.snapshot.budget  # it saves lines from leaving
+            is_for_room = is_shorter and self.length > self.snapshot.budget  # it saves other lines from eviction
             if not is_for_room and tidied + len(operation.lines) > max(TIDIED, self._size // 10):
                 return TIDYING
         return ""
 
     def _lost_by(self, operation: Operation) -> int:
-        """Return how many of the texts of before this operation would leave unsaid."""
+        """Return how many texts from before this operation would leave unsaid."""
         said, _ = self._of_before()
         texts = (text for name in operation.lines for text in said.get(name, ()))
         return sum(operation.action in _TAKES_AWAY or not _says_most(text, operation.text) for text in texts)
 
     def _is_same(self, operation: Operation, earlier: EarlierChange) -> bool:
-        """Return whether an operation is the earlier one again: the same of the same lines, on nothing new."""
+        """Return whether an operation repeats the earlier one: the same change of the same lines on no new input."""
         known = earlier.operation
         if (known.action, set(known.lines)) != (operation.action, set(operation.lines)):
             return False
@@ -379,7 +378,7 @@ class Sheet(Page):
     # What it comes to.
 
     def crystal_of(self, line: CurrentLine) -> Crystal:
-        """Return the crystal that keeps a line once it has left: one with its text already, else a new one."""
+        """Return the crystal that keeps a line once it has left: an existing one with its text, else a new one."""
         if (known := self._kept.get(line.text)) is None:
             snapshot = self.snapshot
             made = kept_crystal(line, snapshot.redaction, valence(snapshot.hormones))
@@ -388,7 +387,7 @@ class Sheet(Page):
         return known
 
     def dream(self, author: str, usage: Usage, seconds: float) -> Dream:
-        """Return the dream as it will be committed."""
+        """Return the dream, ready to commit."""
         snapshot, feeling = self.snapshot, mood(self.snapshot.hormones)
         taken, dreamt = self._taken()
         changes = tuple(
@@ -430,9 +429,9 @@ class Sheet(Page):
         )
 
     def _taken(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """Return the rows of the notes that were taken in, and the crystals that are no input any more.
+        """Return the rows of the consumed notes, and the crystals that are no longer input.
 
-        A note that no operation took in comes again.
+        A note that no operation consumed is input again.
         """
         snapshot = self.snapshot
         left = {

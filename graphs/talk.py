@@ -1,4 +1,4 @@
-"""Talk: what is said to the model: the memory and what is new, then what became of each of its operations."""
+"""Talk: the messages to the model: the memory and what is new, then the outcome of each of its operations."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -95,13 +95,13 @@ def opening(snapshot: Snapshot) -> list[Message]:
 
 
 def _as_said(piece: Evidence) -> tuple[bool, float, int, int]:
-    """Sort news by when it was said; what else a dream is given follows in its own order."""
+    """Sort notes and transcripts by time; other inputs follow by kind and number."""
     is_news = piece.kind in (Kind.NOTE, Kind.CRYSTAL)
     return not is_news, piece.at.timestamp() if is_news else 0.0, list(Kind).index(piece.kind), int(piece.id[1:])
 
 
 def label(piece: Evidence) -> str:
-    """Introduce an input: when it was said, what it is, who said it, and its marks."""
+    """Describe an input: when it was said, its kind, its importance, who said it, and its marks."""
     marks = [f"replaces {', '.join(piece.replaces)}"] if piece.replaces else []
     marks += [f"heard {piece.heard}"] if piece.heard else []
     said = f"{piece.at:%Y-%m-%d %H:%M}, {_NAMES[piece.kind]}, importance {piece.importance:.1f}, from {piece.trust}"
@@ -109,7 +109,7 @@ def label(piece: Evidence) -> str:
 
 
 def begun(snapshot: Snapshot) -> Sheet:
-    """Return the memory before anybody has said anything: with what the program counts.
+    """Return the sheet before the model has answered, with the lines that the program counts.
 
     Lines that a former release quoted from a page or a tool leave; search still shows them.
     """
@@ -122,7 +122,7 @@ def begun(snapshot: Snapshot) -> Sheet:
 
 
 def heard(snapshot: Snapshot, messages: Sequence[Message]) -> Sheet:
-    """Return the memory after everything that the model has said so far."""
+    """Return the sheet after all of the model's answers so far."""
     sheet = begun(snapshot)
     for message in messages:
         if message["role"] == "assistant":
@@ -131,14 +131,14 @@ def heard(snapshot: Snapshot, messages: Sequence[Message]) -> Sheet:
 
 
 def _hear(sheet: Sheet, answer: str) -> None:
-    """Play an answer. What the one before it was told to mend is over: what it said again counts."""
+    """Play an answer. It settles the previous requests for corrections: only what the model said again counts."""
     sheet.told = [one for one in sheet.told if not one.mend]
     redaction, forgotten = sheet.snapshot.redaction, sheet.snapshot.forgotten
 
     def clean(text: str) -> str:
         return forgotten.masked(redaction.of(text))
 
-    # Of lines that left in this dream too: what changed them may be said again.
+    # Include lines that left in this dream: their changes may be repeated.
     lines = [*sheet.snapshot.lines, *sheet.standing]
     try:
         reply = read_reply(answer, {line.id: line.section for line in lines}, clean)
@@ -151,7 +151,7 @@ def _hear(sheet: Sheet, answer: str) -> None:
     sheet.unread = list(reply.refused)
     sheet.refused += reply.refused
     for operation in reply.operations:
-        # What its lines and inputs say in the clear, as shown, is no secret.
+        # Text that its lines and inputs show the model unredacted is not a secret.
         clear = [redaction.of(known[name]) for name in (*operation.cites, *operation.lines) if name in known]
         text, keywords = redaction.of(operation.text, clear), clean(operation.keywords)
         sheet.play((replace(operation, text=text, keywords=keywords),), OF_MODEL, by_model=True)
@@ -160,13 +160,13 @@ def _hear(sheet: Sheet, answer: str) -> None:
 
 
 def reply(sheet: Sheet, answers: int) -> Message | None:
-    """Say what became of the last answer, if something is left to mend or to choose; None when the dream may end."""
+    """Report the outcome of the last answer if something is left to correct or choose; None if the dream may end."""
     wrong = [one for one in sheet.told if one.mend]
     over = sheet.length - sheet.snapshot.budget
     if answers >= MOST_ANSWERS or not (wrong or sheet.unread or over > 0):
         return None
     rows = [f"That was answer {answers} of {MOST_ANSWERS} at most."]
-    # Of what the program counts a model was told nothing.
+    # The model knows nothing of the lines that the program counts.
     if stand := [one for one in sheet.told if one.applied and one.operation.section not in _COUNTED]:
         rows.append("These stand; do not say them again:")
         rows += [f"- {_words(one)}: {one.words}" for one in stand[-_TOLD:]]
@@ -195,7 +195,7 @@ def reply(sheet: Sheet, answers: int) -> Message | None:
 
 
 def _next_to_leave(sheet: Sheet) -> list[CurrentLine]:
-    """Return who leaves if nobody chooses, as long as the file is too long."""
+    """Return the lines that leave if nobody chooses, as long as the file is too long."""
     excess, found = sheet.length - sheet.snapshot.budget, list[CurrentLine]()
     for line in leaving(sheet):
         if excess <= 0:
@@ -223,7 +223,7 @@ def _is_date(text: str) -> bool:
 
 
 def _felt(snapshot: Snapshot) -> str:
-    """Say in a sentence what was felt since the last dream, with its causes."""
+    """Return a sentence about what was felt since the last dream, with causes."""
     felt = snapshot.felt
     if not felt.events:
         return "Nothing was felt since the last dream."

@@ -1,1 +1,1 @@
-"""Changes of MEMORY.md: lines that come and leave, a page that they are made on, and what its owner did."""
+"""Changes to MEMORY.md as values, the page that applies them, and the owner's edits read from the file."""

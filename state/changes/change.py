@@ -1,4 +1,4 @@
-"""Change: lines of MEMORY.md that leave and those that come in their place, as values."""
+"""Change: lines that leave MEMORY.md and the lines that replace them, as values."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -12,11 +12,11 @@ from state.trust import Trust
 
 @dataclass(frozen=True, slots=True)
 class CurrentLine:
-    """A line of MEMORY.md with its id from the ledger. It never changes: what says it otherwise is another line.
+    """A line of MEMORY.md with its id from the ledger. It is immutable: a reworded line is a new line.
 
-    `said_at` is when the latest text that it rests on was said; None where that is not known. `above`: it stands
-    above the title, from before the first dream. `crystal` keeps the text of a line that leaves; of a pointer it is
-    the crystal to which that leads. `until` is the last day on which it holds (ISO 8601; empty: it has none).
+    `said_at` is when the latest text behind it was said; None if unknown. `above`: it stands above the title, from
+    before the first dream. `crystal` holds the text of a line that leaves; for a pointer, it is the crystal that the
+    pointer leads to. `until` is the last day on which the line holds (ISO 8601; empty: no end).
     """
 
     id: str
@@ -33,23 +33,23 @@ class CurrentLine:
 
     @property
     def place(self) -> SectionName | None:
-        """Return the section in which edits find it; None above the title."""
+        """Return the section in which edits find the line; None above the title."""
         return None if self.above else self.section
 
     def is_past(self, today: str) -> bool:
-        """Return whether the last day on which it holds is over."""
+        """Return whether the last day on which the line holds is over."""
         return bool(self.until) and self.until < today
 
 
-# What the program counts and points to keeps the order in which it comes.
+# Counted lines and pointers keep the order in which they are added.
 _IN_THEIR_ORDER = {SectionName.NICHE, SectionName.SKILLS, SectionName.POINTERS}
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Lines that leave MEMORY.md, and those that come in their place: all that ever happens to it is a list of these.
+    """Lines that leave MEMORY.md and the lines that replace them: every version is a list of these.
 
-    `evidence` are the ids of the crystals on which the lines rest that come. A pin is a change of a line into itself.
+    `evidence` are the ids of the crystals behind the new lines. Pinning changes a line into itself.
     """
 
     why: Why
@@ -59,7 +59,7 @@ class Change:
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """Return the edits that carry it out. A line that takes no other's place is the first of its section."""
+        """Return the edits that carry the change out. A line that replaces none goes first in its section."""
         if self.why is Why.PINNED:
             return tuple(Edit(line.section, (line.text,), pinned=line.pinned) for line in self.come)
         gone, edits = list(self.gone), list[Edit]()
@@ -73,13 +73,13 @@ class Change:
 
     @property
     def undone(self) -> "Change":
-        """Return the change that takes this one back."""
+        """Return the inverse of this change."""
         why = Why.PINNED if self.why is Why.PINNED else Why.UNDONE
         return Change(why, self.come, self.gone)
 
 
 def numbered(changes: Iterable[Change], first: int) -> tuple[Change, ...]:
-    """Give the lines that come their ids, from this number on."""
+    """Give the new lines ids, counting up from `first`."""
     named = list[Change]()
     for one in changes:
         named.append(replace(one, come=tuple(replace(line, id=f"L{first + at}") for at, line in enumerate(one.come))))

@@ -1,4 +1,4 @@
-"""Owner: what a person did to the lines of MEMORY.md, read from the text that they left."""
+"""Owner: what a person did to the lines of MEMORY.md, worked out from the text they left."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,17 +15,17 @@ from state.trust import Trust
 
 IMPORTANCE = 0.8
 CORRECTED = 0.5
-# So much of the words of a line that the owner deleted, with the same numbers, is that line.
+# A text that shares this much of its words with a deleted line, and has the same numbers, counts as that line.
 SAME_AS_DELETED = 0.75
-# So many lines gone at once, and more than half of all: an editor's accident rather than a wish.
+# If this many lines, and more than half of all, are gone at once, it was an accident in the editor, not a wish.
 LEAST_ACCIDENT = 5
 
 
 @dataclass(frozen=True, slots=True)
 class OwnersText:
-    """What became of the lines in a text that a person left.
+    """The changes that a person made to the lines, and what they mean for later dreams.
 
-    `deleted` are the texts that they do not want again, `lifted` those of before that stand again.
+    `deleted` are texts that the person does not want again, `lifted` earlier deleted texts that they wrote again.
     """
 
     changes: tuple[Change, ...]
@@ -35,14 +35,14 @@ class OwnersText:
 
 
 def same_as_deleted(text: str, deleted: str) -> bool:
-    """Return whether a line is the one that the owner deleted: three quarters of its words, and its numbers."""
+    """Return whether a text repeats a deleted line: the same text, or ¾ of its words and the same numbers."""
     if normalise(text) == normalise(deleted):
         return True
     return likeness(text, deleted) >= SAME_AS_DELETED and set(numbers(text)) == set(numbers(deleted))
 
 
 def is_unwanted(text: str, deleted: Iterable[str], own: Collection[str]) -> bool:
-    """Return whether this is one of the texts that the owner deleted, unless it is nearer to one of their own."""
+    """Return whether the owner deleted this text, unless it is closer to one of their own lines."""
     return any(
         same_as_deleted(text, one) and not any(likeness(text, other) > likeness(text, one) for other in own)
         for one in deleted
@@ -50,7 +50,7 @@ def is_unwanted(text: str, deleted: Iterable[str], own: Collection[str]) -> bool
 
 
 def likeness(one: str, other: str) -> float:
-    """Return how many of their words two texts share, from 0 to 1."""
+    """Return the share of words that two texts have in common (Jaccard index), from 0 to 1."""
     return jaccard(_terms(one), _terms(other))
 
 
@@ -60,9 +60,9 @@ def _terms(text: str) -> frozenset[str]:
 
 
 def match(current: Iterable[CurrentLine], texts: Iterable[tuple[SectionName, str]]) -> list[CurrentLine | None]:
-    """Return for each line of a document the ledger's line, each used once.
+    """Return the ledger's line for each line of a document, each used at most once.
 
-    Of the same text and section, else of the same text (a person moved it); None for a new line.
+    Lines match by text and section, else by text alone (a person moved it); None for a new line.
     """
     free, lines = list(current), list(texts)
     found: list[CurrentLine | None] = [None] * len(lines)
@@ -80,7 +80,7 @@ def match(current: Iterable[CurrentLine], texts: Iterable[tuple[SectionName, str
 
 
 def lines_in(document: Document, known: Iterable[CurrentLine]) -> tuple[CurrentLine, ...]:
-    """Return the lines of a document that the ledger knows, as they stand there."""
+    """Return the lines of a document that the ledger knows, with section, text and pin from the document."""
     blocks = list(document.lines())
     found = match(known, [(name, block.text) for name, block in blocks])
     return tuple(
@@ -98,10 +98,10 @@ def owners_text(
     seen: str | None = None,
     unwanted: Iterable[str] = (),
 ) -> OwnersText:
-    """Compare a text with the lines that stand; `unwanted` are the texts that were deleted before.
+    """Compare a text with the current lines; `unwanted` are the texts deleted earlier.
 
-    `seen` is the text that the person had before them, where it is not that of the standing lines: they did not
-    delete what they never saw, nor keep what they took out of it.
+    `seen` is the text that the person had before them, if it is not that of the current lines: they did not delete
+    lines they never saw, nor keep lines they removed from it.
     """
     document = parse(text)
     blocks = list(document.lines())
@@ -144,9 +144,9 @@ def restored_text(
     earlier: Callable[[str], tuple[Trust, tuple[str, ...]]],
     importance: float,
 ) -> tuple[Change, ...]:
-    """Return the changes by which an older text stands again.
+    """Return the changes that bring back an older text.
 
-    `earlier` tells whose word a line of it was, and the crystals that it rested on.
+    `earlier` returns the trust of a line of that text and the crystals behind it.
     """
     changes = list[Change]()
     for one in owners_text(standing, text, now).changes:
@@ -159,9 +159,9 @@ def restored_text(
 
 
 def _said_otherwise(gone: CurrentLine, come: list[CurrentLine]) -> Change:
-    """Return the change of a line that went: into the one of its section that has half of its terms, if there is one.
+    """Return the change of a removed line: revised into the likeliest new line of its section, else deleted.
 
-    That is taken out of `come`.
+    The new line shares at least half of the terms, and is removed from `come`.
     """
     alike = [
         (jaccard(content_terms(gone.text), content_terms(line.text)), at)
@@ -175,9 +175,9 @@ def _said_otherwise(gone: CurrentLine, come: list[CurrentLine]) -> Change:
 
 
 def _unwanted(change: Change) -> str:
-    """Return the text that its owner does not want again.
+    """Return the text that the owner does not want again, or "".
 
-    A line that was only worded otherwise may be worded so again; one of which a number was corrected may not.
+    A line that was only reworded may be worded that way again; one whose number was corrected may not.
     """
     if change.why is Why.DELETED:
         return change.gone[0].text

@@ -1,4 +1,4 @@
-"""Page: MEMORY.md while it is changed: its text, its lines, and the changes so far."""
+"""Page: MEMORY.md while it is being changed: its text, its lines, and the changes so far."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -15,7 +15,7 @@ from state.text.words import normalise
 
 
 class Page:
-    """Text and lines stay one: a change applies to both, or to neither."""
+    """The text and lines of MEMORY.md, kept consistent: a change applies to both or to neither."""
 
     def __init__(self, text: str, lines: Iterable[CurrentLine], next_line: int) -> None:
         self.document: Document = working(text)
@@ -25,23 +25,23 @@ class Page:
         self._next = next_line
 
     def find(self, text: str) -> CurrentLine | None:
-        """Return the line of this text, wherever it stands."""
+        """Return the line with this text, in any section."""
         key = normalise(text)
         return next((line for line in self.lines.values() if normalise(line.text) == key), None)
 
     def stands(self, line: CurrentLine) -> CurrentLine | None:
-        """Return the line that this one still is: of the same text, by its id and its section if it can be.
+        """Return the current line with this line's text, preferring the same id, then the same section.
 
-        A restore gives a line that comes back another id.
+        A restored line has another id.
         """
         same = [one for one in self.lines.values() if normalise(one.text) == normalise(line.text)]
         ranked = sorted(same, key=lambda one: (one.id != line.id, one.section is not line.section))
         return ranked[0] if ranked else None
 
     def change(self, change: Change) -> Change | None:
-        """Carry out a change without the lines that stand in their sections already; the others get their ids.
+        """Apply a change, leaving out new lines that their sections already have; give the others their ids.
 
-        None: nothing is changed, since a line of it no longer stands, or nothing would come of it.
+        Return None, and change nothing, if one of its lines has left or nothing would change.
         """
         gone = {line.id for line in change.gone}
         if not gone <= self.lines.keys():
@@ -61,10 +61,10 @@ class Page:
     def replay(
         self, changes: Iterable[Change], is_unwanted: Callable[[str], bool]
     ) -> tuple[dict[str, str], tuple[Change, ...]]:
-        """Carry out the changes of another page whose lines stand here as they stood there.
+        """Apply another page's changes whose lines are the same here.
 
-        A line that stands in any section is not written again. Return the new ids of the lines that come (empty: it
-        did not), and the changes that gave way.
+        A line that stands in any section is not written again. Return the new id of each new line (empty if it was
+        not written), and the changes that did not apply.
         """
         ids, gave_way = dict[str, str](), list[Change]()
         for one in changes:
@@ -74,7 +74,7 @@ class Page:
             stay = (line for name, line in self.lines.items() if name not in leaving and not line.above)
             others = {normalise(line.text) for line in stay}
             come = tuple(line for line in one.come if normalise(line.text) not in others)
-            # Old text that a line repeats leaves only where that line stands.
+            # Old text that a line repeats leaves only if that line is here.
             is_repeated = one.why is Why.MERGED and not one.come
             is_said = not is_repeated or all(normalise(line.text) in others for line in here)
             done = None
@@ -88,7 +88,7 @@ class Page:
         return ids, tuple(gave_way)
 
     def _as_there(self, line: CurrentLine, ids: Mapping[str, str]) -> CurrentLine | None:
-        """Return another page's line as it stands here; None when it was changed, moved, pinned or removed."""
+        """Return this page's version of another page's line; None if it was changed, moved, pinned or removed."""
         named = self.lines.get(ids.get(line.id, line.id))
         old = (one for one in self.lines.values() if one.above and one.text == line.text)
         here = next(old, None) if line.above else named
@@ -97,7 +97,7 @@ class Page:
         return replace(here, crystal=line.crystal)
 
     def take_back(self, lines: Iterable[CurrentLine]) -> None:
-        """Let lines stand again where they stood that changes of this page have taken out alone."""
+        """Undo the changes of this page that only removed one of these lines, so that they stand where they stood."""
         back = {(line,) for line in lines}
         self.changes = [one for one in self.changes if one.come or one.gone not in back]
         self.lines |= {line.id: line for (line,) in back}
@@ -110,7 +110,7 @@ class Page:
         return render(stamped(self.document, at, mood))
 
     def _named(self, change: Change, gone: set[str]) -> Change:
-        """Return the change with ids for the lines that come, and for those that no version has known."""
+        """Return the change with ids for its new lines, and for old text above the title, which has none yet."""
         standing = {(line.place, normalise(line.text)) for name, line in self.lines.items() if name not in gone}
         come = list[CurrentLine]()
         for line in change.come:
@@ -128,13 +128,13 @@ class Page:
 
 def _applied(document: Document, change: Change) -> tuple[Document, tuple[Edit, ...]]:
     document, left_out = edited(document, change.edits)
-    if any(line.above for line in change.gone):  # the rule and the comment below the last line there
+    if any(line.above for line in change.gone):  # with the last line there, the rule and the comment go too
         document, _ = edited(document, [Edit(None)])
     return document, left_out
 
 
 def kept_crystal(line: CurrentLine, redaction: Redaction, valence: float = 0.0) -> Crystal:
-    """Return the crystal that keeps the text of a line which leaves."""
+    """Return the crystal that keeps the text of a line that leaves."""
     return Crystal(
         text=redaction.of(line.text),
         origin=Origin.EVICTED,
@@ -149,5 +149,5 @@ def kept_crystal(line: CurrentLine, redaction: Redaction, valence: float = 0.0) 
 
 
 def owners_words(line: CurrentLine, redaction: Redaction, at: datetime) -> Crystal:
-    """Return the crystal of a line that its owner put in the place of another, which a search shows in that place."""
+    """Return the crystal of a line that its owner wrote in place of another; a search shows it in that place."""
     return replace(kept_crystal(line, redaction), origin=Origin.SEED, created_at=at, context="")

@@ -1,4 +1,4 @@
-"""Approval: which operations apply by themselves, which wait for the owner, and which are refused."""
+"""Approval: which operations apply by themselves, which need the owner's approval, and which are refused."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from enum import StrEnum
 from state.document.operations import Action
 from state.document.sections import SectionName
 
-# The kinds of operations that have rules of their own.
+# The kinds of operations with a rule of their own.
 RULED = (Action.ADD, Action.REVISE, Action.MERGE, Action.EVICT)
 _MODE = "mode"
-# What a rule for another kind of operation is meant for as well.
+# Other kinds of operations follow the rule of one of these.
 _KINDS = {Action.MOVE: Action.REVISE, Action.CLOSE: Action.EVICT, Action.RECALL: Action.ADD, Action.LEARN: Action.ADD}
 
 
 class Approval(StrEnum):
-    """What becomes of an operation; the later the member, the stricter."""
+    """What happens to an operation; members are ordered from lenient to strict."""
 
     AUTO = "auto"
     ASK = "ask"
@@ -23,7 +23,7 @@ class Approval(StrEnum):
 
 
 class Heard(StrEnum):
-    """What a dream does with what an agent noted after it had read a page or a tool's answer."""
+    """What a dream does with notes an agent wrote after it had read a page or a tool's output."""
 
     MARK = "mark"
     ASK = "ask"
@@ -32,20 +32,20 @@ class Heard(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of a policy that concerns an operation; `name` is its key below `dream.approve`, or "mode"."""
+    """One rule that applies to an operation; `name` is its key below `dream.approve`, or "mode"."""
 
     name: str
     approval: Approval
 
     @property
     def words(self) -> str:
-        """Return the line of the configuration that says so."""
+        """Return the line of the configuration that sets the rule."""
         return "dream.mode: propose" if self.name == _MODE else f"dream.approve.{self.name}: {self.approval}"
 
 
 @dataclass(frozen=True, slots=True)
 class SectionRule:
-    """What becomes of one kind of operation on a section that cites nothing of the owner's."""
+    """The approval of one kind of operation on a section, unless the operation cites the owner."""
 
     section: SectionName
     action: Action
@@ -54,10 +54,10 @@ class SectionRule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The owner's rules: one for each kind of operation, for lines written by hand, and for sections.
+    """The owner's rules: per kind of operation, for lines written by hand, and per section.
 
-    Of several rules that concern an operation the strictest counts. `asks_all` (dream.mode: propose): nothing
-    applies unasked, and no line leaves for want of room.
+    If several rules apply to an operation, the strictest counts. `asks_all` (dream.mode: propose): every operation
+    needs approval, and no line is evicted for lack of room.
     """
 
     add: Approval = Approval.AUTO
@@ -79,7 +79,7 @@ class Policy:
     ) -> Rule:
         """Return the strictest rule for an operation of this kind on lines of these sections.
 
-        `by_hand`: it removes or changes a line that the owner wrote; `by_owner`: it cites what the owner said.
+        `by_hand`: it removes or changes a line that the owner wrote; `by_owner`: it cites something the owner said.
         """
         kind = _KINDS.get(action, action)
         rules = [Rule(kind.value, Approval(getattr(self, kind.value)))]

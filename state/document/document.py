@@ -1,11 +1,11 @@
-"""Document: MEMORY.md as a value, seven sections of lines and whatever a human wrote around them.
+"""Document: MEMORY.md as a value: seven sections of lines, and whatever a human wrote around them.
 
-Parsing loses nothing: `render(parse(text)) == text` for every text. A document is a sequence of parts, each part a
-sequence of blocks, each block the exact characters that it was read from. An edit replaces the blocks that it
-names; all others stay byte for byte.
+Parsing loses nothing: `render(parse(text)) == text` for every text. A document is a sequence of parts, a part a
+sequence of blocks, a block the exact characters it was read from. An edit replaces only the blocks that it names;
+all others stay byte for byte.
 
 A *line* (a list item or a paragraph, with its continuation) is the unit of memory. Blank lines, comments,
-subheadings, rules and the placeholders of a template are *filler*: kept, never content.
+subheadings, rules and the placeholders of a template are *filler*: kept, but never content.
 """
 
 import re
@@ -38,38 +38,38 @@ _PIN_AND_BLANK = re.compile(rf"^(?:{_PIN.pattern})[ \t]*|[ \t]?(?:{_PIN.pattern}
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The characters of one unit, newline included. `content` is true for a line, false for filler."""
+    """The characters of one unit, including the newline. `content` is true for a line, false for filler."""
 
     raw: str
     content: bool
 
     @property
     def text(self) -> str:
-        """Return the text without bullet, indent and pin. A blank joins continuations; a fence keeps its rows."""
+        """Return the text without bullet, indent and pin; rows are joined by a space, or kept in a fence."""
         return _text(self.raw)
 
     @property
     def key(self) -> str:
-        """Return what makes two lines the same line: the folded text."""
+        """Return the normalised text, which is equal for equal lines."""
         return _key(self.raw)
 
     @property
     def pinned(self) -> bool:
-        """Return whether the human pinned this line (📌 or `<!-- pinned -->`): the dream leaves it alone."""
+        """Return whether the human pinned this line (📌 or `<!-- pinned -->`); dreams do not touch it then."""
         return self.content and bool(_PIN.search(self.raw))
 
     def with_pin(self) -> "Block":
-        """Return the line with a pin at the end of its first row, else byte for byte as it was."""
+        """Return the line with a pin at the end of its first row, otherwise byte for byte the same."""
         first, newline, rest = self.raw.partition("\n")
         said = first.rstrip()
         return replace(self, raw=f"{said} {PIN}{first[len(said) :]}{newline}{rest}")
 
     def without_pin(self) -> "Block":
-        """Return the line without any pin, each with the blank before it, else byte for byte as it was."""
+        """Return the line without pins and the blank before each, otherwise byte for byte the same."""
         return replace(self, raw=_PIN_AND_BLANK.sub("", self.raw))
 
 
-# Every edit compares the keys of a whole section, and a dream makes many.
+# Every edit compares the keys of a whole section, and a dream makes many edits.
 @lru_cache(maxsize=16_384)
 def _key(raw: str) -> str:
     return normalise(_text(raw))
@@ -86,7 +86,7 @@ def _text(raw: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A heading with its blocks. `name` is None for a human's own text, which is kept where it is."""
+    """A heading with its blocks. `name` is None for a human's own text, which stays where it is."""
 
     name: SectionName | None
     heading: str
@@ -94,23 +94,23 @@ class Part:
 
     @property
     def raw(self) -> str:
-        """Return the part as it stands in the file."""
+        """Return the part exactly as it is in the file."""
         return self.heading + "".join(block.raw for block in self.blocks)
 
     @property
     def lines(self) -> tuple[Block, ...]:
-        """Return the part's content."""
+        """Return the blocks with content."""
         return tuple(block for block in self.blocks if block.content)
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change of one section: `old` lines (by text) leave, `new` takes the place of the first of them.
+    """One change to one section: the `old` lines (by text) leave, and `new` takes the place of the first of them.
 
-    No `old`: an addition, at the end of the section or, with `first`, above its other lines. No `new`: a removal.
-    More than one `old`: a merge. No `section`: a line of the text above the title, from before the first dream; with
-    nothing else said, what is left there when no line is. With `pinned` the one old line gets a pin or loses it, and
-    nothing else of it changes.
+    Without `old` it is an addition, at the end of the section or, with `first`, above its other lines. Without `new`
+    it is a removal; with more than one `old`, a merge. Without `section` it concerns a line above the title, from
+    before the first dream; if nothing else is set, it clears what remains there once no line does. With `pinned`, the
+    one old line only gains or loses its pin.
     """
 
     section: SectionName | None
@@ -128,11 +128,11 @@ class Document:
     newline: str = field(default="\n", compare=False)
 
     def section(self, name: SectionName) -> Part | None:
-        """Return the section of this name, if there is one."""
+        """Return the section with this name, if there is one."""
         return next((part for part in self.parts if part.name is name), None)
 
     def lines(self) -> Iterator[tuple[SectionName, Block]]:
-        """Yield every line of the seven sections with its section, from the top."""
+        """Yield every line of the seven sections with its section, from top to bottom."""
         for part in self.parts:
             if part.name is not None:
                 for block in part.lines:
@@ -140,24 +140,24 @@ class Document:
 
     @property
     def missing(self) -> tuple[SectionName, ...]:
-        """Return the sections that are not there."""
+        """Return the missing sections."""
         present = {part.name for part in self.parts}
         return tuple(name for name in SectionName if name not in present)
 
     @property
     def doubled(self) -> tuple[SectionName, ...]:
-        """Return the sections whose heading stands there more than once."""
+        """Return the sections whose heading occurs more than once."""
         named = [_section_name(part.heading) for part in self.parts if part.heading]
         return tuple(name for name in SectionName if named.count(name) > 1)
 
     @property
     def has_schema(self) -> bool:
-        """Return whether a dream has written here: the title, or most of the sections."""
+        """Return whether a dream has written this file: it has the title, or most of the sections."""
         return any(is_title(part.heading) for part in self.parts) or len(self.missing) <= 3
 
 
 def parse(text: str) -> Document:
-    """Read MEMORY.md. Never fails: what is not one of the seven sections is a human's text and kept."""
+    """Parse MEMORY.md. Never fails: anything outside the seven sections is a human's text and is kept."""
     rows = rows_of(text)
     starts = part_starts(rows)
     above_title = any(is_title(rows[at]) for at in starts)
@@ -170,7 +170,7 @@ def parse(text: str) -> Document:
         heading = rows[start] if start or headed else ""
         if is_title(heading):
             above_title = False
-        # Above the title stands what was there before the first dream; a second heading is not the section.
+        # Above the title is text from before the first dream; a repeated heading does not start the section again.
         name = None if above_title else _section_name(heading)
         name = None if name in seen else name
         if name is not None:
@@ -185,7 +185,7 @@ def render(document: Document) -> str:
 
 
 def blank(newline: str = "\n") -> Document:
-    """Return a document with the seven sections and nothing in them."""
+    """Return a document with seven empty sections."""
     rows = [TITLE, "", "_Last dream: never | Mood: calm_", ""]
     for name in SectionName:
         rows += [f"## {name.value}", "", placeholder_of(name), ""]
@@ -193,7 +193,7 @@ def blank(newline: str = "\n") -> Document:
 
 
 def complete(document: Document) -> Document:
-    """Return the document with its missing sections added, each empty and in its place."""
+    """Return the document with each missing section added, empty and in its place."""
     template, order, parts = blank(document.newline), list(SectionName), list(document.parts)
     if not any(is_title(part.heading) for part in parts):
         at = next((i for i, part in enumerate(parts) if part.name is not None), len(parts))
@@ -212,12 +212,12 @@ def complete(document: Document) -> Document:
 
 
 def stamp(at: datetime, mood: str) -> str:
-    """Return the line under the title: when the last dream was, and the mood."""
+    """Return the line under the title: the time of the last dream, and the mood."""
     return f"_Last dream: {at.strftime('%Y-%m-%dT%H:%M:%SZ')} | Mood: {mood}_"
 
 
 def stamped(document: Document, at: datetime, mood: str) -> Document:
-    """Return the document with the time of the last dream and the mood in the line under the title."""
+    """Return the document with this time and mood in the line under the title."""
     row = stamp(at, mood)
     parts = list(document.parts)
     at_part = next((i for i, part in enumerate(parts) if is_title(part.heading)), None)
@@ -240,7 +240,7 @@ def stamped(document: Document, at: datetime, mood: str) -> Document:
 
 
 def closed(part: Part, newline: str) -> Part:
-    """Return the part, ending in a newline."""
+    """Return the part with a newline at its end."""
     if part.raw.endswith("\n") or not part.raw:
         return part
     if not part.blocks:
@@ -250,7 +250,7 @@ def closed(part: Part, newline: str) -> Part:
 
 
 def _spaced(part: Part, newline: str) -> Part:
-    """Return the part, ending in a blank row."""
+    """Return the part with a blank row at its end."""
     part = closed(part, newline)
     if not part.raw or part.raw.endswith(("\n\n", "\n\r\n")):
         return part
@@ -258,7 +258,7 @@ def _spaced(part: Part, newline: str) -> Part:
 
 
 def is_title(heading: str) -> bool:
-    """Tell whether a heading is the title."""
+    """Return whether a heading is the title."""
     found = heading_of(heading)
     return bool(found and found[0] == 1 and found[1].casefold() == TITLE[2:].casefold())
 
@@ -274,7 +274,7 @@ def _section_name(heading: str) -> SectionName | None:
 
 
 def _blocks(name: SectionName | None, rows: Sequence[str]) -> tuple[Block, ...]:
-    """Return the rows of one part as lines and filler."""
+    """Split the rows of one part into lines and filler."""
     blocks = (Block(raw, content=True) for raw in units(rows, (*GUIDES.values(), PLACEHOLDER)))
     return tuple(block if _is_line(name, block) else Block(block.raw, content=False) for block in blocks)
 

@@ -12,11 +12,11 @@ _CLEAR_ABOVE_TITLE = Edit(None)
 
 
 def edited(document: Document, edits: Sequence[Edit]) -> tuple[Document, tuple[Edit, ...]]:
-    """Apply edits one after the other. Returns the new document and the edits that did not apply.
+    """Apply edits one after the other. Return the new document and the edits that did not apply.
 
-    An edit whose old lines are not all there does not apply (a human changed or removed them: the human wins),
-    nor does an addition of a line that its section already has. So the same edits applied to the version that
-    they were made for, or to the one that a human made of it meanwhile, or twice, end well.
+    An edit does not apply if one of its old lines is missing (a human changed or removed it: the human wins), nor
+    does an addition of a line that its section already has. So it is safe to apply the same edits twice, or to a
+    version that a human has edited meanwhile.
     """
     left_out = []
     for edit in edits:
@@ -36,7 +36,7 @@ def edited(document: Document, edits: Sequence[Edit]) -> tuple[Document, tuple[E
 
 
 def item(text: str, newline: str = "\n", marker: str = "-") -> str:
-    """Return one list item; further rows of the text are indented under it."""
+    """Return one list item; further rows of the text are indented below it."""
     return f"{marker} " + text.replace("\n", f"{newline}  ") + newline
 
 
@@ -56,7 +56,7 @@ def _edited_part(part: Part, edit: Edit, newline: str) -> Part | None:
         new_key = normalise(edit.new)
         standing = (block for i, block in enumerate(part.blocks) if block.content and i not in places)
         if any(block.key == new_key for block in standing):
-            # The new text stands there already: only the old lines have to leave, if there are any.
+            # The new text is there already: only the old lines have to leave, if there are any.
             return _without(part, places, newline) if places else None
     if not places:
         return None if edit.new is None else _with_addition(part, edit.new, newline, first=edit.first)
@@ -70,7 +70,7 @@ def _edited_part(part: Part, edit: Edit, newline: str) -> Part | None:
 
 
 def _pinned(part: Part, places: Sequence[int], *, pinned: bool) -> Part | None:
-    """Return the one line with its pin, or without; None when it is so already, or would be another line by it."""
+    """Pin or unpin the one line; None if it is so already, or if that would change its key."""
     (place,) = places
     blocks = list(part.blocks)
     old = blocks[place]
@@ -80,7 +80,7 @@ def _pinned(part: Part, places: Sequence[int], *, pinned: bool) -> Part | None:
 
 
 def _apart(part: Part, place: int, newline: str) -> Part:
-    """Keep what comes in the place of a stamp, a line wherever that stands, off the paragraph below."""
+    """Insert a blank row after a line that replaced a stamp, so that it does not join the paragraph below."""
     below = part.blocks[place + 1 : place + 2]
     if not any(block.content and marker_of(block.raw.lstrip()) is None for block in below):
         return part
@@ -89,7 +89,7 @@ def _apart(part: Part, place: int, newline: str) -> Part:
 
 
 def _in_place_of(old: Block, text: str, newline: str) -> Block:
-    """Return the new text in the form of the old line: the same bullet and indentation, or a paragraph."""
+    """Return the new text in the form of the old line: its bullet and indentation, or a paragraph."""
     indent = old.raw[: len(old.raw) - len(old.raw.lstrip(" \t"))]
     marker = marker_of(old.raw.lstrip().partition("\n")[0])
     paragraph = Block(text + newline, content=True)
@@ -103,7 +103,7 @@ def _without(part: Part, places: list[int], newline: str) -> Part:
     for place in sorted(places, reverse=True):
         before = blocks[place - 1].raw if place else part.heading
         del blocks[place]
-        # A paragraph leaves with one of the two blank rows around it.
+        # A removed paragraph takes one of the two blank rows around it along.
         lonely = place < len(blocks) and not blocks[place].raw.strip() and not before.strip()
         if lonely:
             del blocks[place]
@@ -119,14 +119,14 @@ def _with_addition(part: Part, text: str, newline: str, *, first: bool = False) 
     marker = next((marker for marker in reversed(markers) if marker and marker in "-*+"), "-")
     part, row = replace(part, blocks=blocks), Block(item(text, newline, marker), content=True)
     top = next((at for at, block in enumerate(blocks) if block.raw.strip()), len(blocks))
-    # Only a list goes on above its first item; a paragraph or a heading of the owner's keeps what is below it.
+    # Only above a list item can a new item go first; a paragraph or heading of the owner's stays with what follows.
     if first and top < len(blocks) and blocks[top].content and marker_of(blocks[top].raw):
         return replace(part, blocks=(*blocks[:top], row, *blocks[top:]))
     return _with_row(part, row, newline)
 
 
 def _is_spent(blocks: Sequence[Block], place: int) -> bool:
-    """Tell whether a line takes the place of this placeholder; not of one that keeps two of the owner's apart."""
+    """Return whether a new line replaces this placeholder; not if it separates two paragraphs of the owner's."""
     block = blocks[place]
     if block.content or not block.raw.strip() or block.raw.strip() in (POINTER_GUIDE, SKILL_GUIDE):
         return False
@@ -136,7 +136,7 @@ def _is_spent(blocks: Sequence[Block], place: int) -> bool:
 
 
 def _with_row(part: Part, row: Block, newline: str) -> Part:
-    """Put the row after the last one that is not blank; no list sticks to a heading or a paragraph above it."""
+    """Add the row after the last row that is not blank, a list always apart from a heading or paragraph above."""
     part = closed(part, newline)
     blocks = list(part.blocks)
     at = len(blocks)
@@ -163,7 +163,7 @@ def _part_above_title(document: Document, edit: Edit) -> Part | None:
 
 
 def _without_emptied_headings(before: Document, after: Document) -> Document:
-    """Without the headings above the title under which the last text has just gone; the owner's empty ones stay."""
+    """Drop headings above the title whose last text has just left; keep headings that the owner left empty."""
     emptied = [now and not was for was, now in zip(_bare_headings(before), _bare_headings(after), strict=True)]
     if not any(emptied):
         return after
@@ -175,7 +175,7 @@ def _without_emptied_headings(before: Document, after: Document) -> Document:
                 continue
         elif block.raw.strip():
             skipping = False
-        # The rows under a heading go with it; what stood above keeps off what stands below.
+        # The blank rows below a dropped heading go too; those above still separate the text around it.
         if not (skipping and (not kept or not kept[-1].raw.strip())):
             kept.append(block)
     below = "".join(part.raw for part in after.parts[_title_place(after) :])
@@ -183,7 +183,7 @@ def _without_emptied_headings(before: Document, after: Document) -> Document:
 
 
 def _bare_headings(document: Document) -> list[bool]:
-    """Return for each heading above the title whether no text stands under it."""
+    """Return for each heading above the title whether it has no text below it."""
     bare, path = list[bool](), list[tuple[int, int]]()
     for block in _blocks_above(document):
         if level := _level(block):
@@ -197,7 +197,7 @@ def _bare_headings(document: Document) -> list[bool]:
 
 
 def _blocks_above(document: Document) -> list[Block]:
-    """Return what stands above the title, headings too."""
+    """Return everything above the title as blocks, including headings."""
     return [
         block
         for part in document.parts[: _title_place(document)]

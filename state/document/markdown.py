@@ -1,8 +1,7 @@
-"""Markdown: splits a text into headings and units (list items, paragraphs, fences, comments), for the document.
+"""Markdown: splits a text into headings and units for the document.
 
-A unit is a list item or a paragraph with its continuation, a fence, a comment, or one row of anything else. A fence
-or a comment that is never closed is ordinary text: what stands below it is still read. Reading takes linear time
-whatever the text.
+A unit is a list item or paragraph with its continuation, a fence, a comment, or one row of anything else. An unclosed
+fence or comment is ordinary text, so that what follows it is still read. Parsing takes linear time for every text.
 """
 
 import re
@@ -24,12 +23,12 @@ _PLACEHOLDER = re.compile(
 
 
 def rows_of(text: str) -> list[str]:
-    """Return the rows with their newlines; nothing but a line feed ends a row."""
+    """Return the rows with their newlines; only a line feed ends a row."""
     return re.findall(r"[^\n]*\n|[^\n]+$", text)
 
 
 def heading_of(row: str) -> tuple[int, str] | None:
-    """Level and text of a heading; None for another row."""
+    """Return level and text of a heading; None for another row."""
     if "#" not in row:
         return None
     match = _HEADING.fullmatch(row.rstrip("\r\n").removeprefix("\ufeff"))
@@ -48,13 +47,13 @@ def marker_of(row: str) -> str | None:
 
 
 def without_marker(row: str) -> str:
-    """Return a list item's row without its bullet; others as they are."""
+    """Return the row without its bullet or number, if it has one."""
     match = _ITEM.match(row)
     return row[match.end() :] if match else row
 
 
 def opens_fence(row: str) -> bool:
-    """Return whether a code fence may start here, at the margin or as a list item."""
+    """Return whether the row can open a code fence, at the margin or as a list item."""
     return _fence(row) is not None
 
 
@@ -64,24 +63,24 @@ def is_rule(row: str) -> bool:
 
 
 def is_stamp(row: str) -> bool:
-    """Return whether the row says when the last dream was."""
+    """Return whether the row is the stamp of the last dream."""
     return bool(_STAMP.match(row.strip()))
 
 
 def says_nothing(text: str) -> bool:
-    """Return whether the text is a placeholder of a template or an empty item, and no content."""
+    """Return whether the text is only a placeholder of a template or an empty item."""
     bare = text.strip()
     return len(bare) <= _LONGEST_PLACEHOLDER and bool(_PLACEHOLDER.fullmatch(bare)) and not is_rule(bare)
 
 
 def is_filler(row: str) -> bool:
-    """Return whether the row is blank, a heading, a rule, or a comment with nothing behind it."""
+    """Return whether the row is blank, a heading, a rule, or a comment followed by nothing."""
     bare = row.strip()
     return not bare or bool(heading_of(row)) or is_rule(row) or _is_comment(bare)
 
 
 def part_starts(rows: Sequence[str]) -> list[int]:
-    """Return the places of the headings of level one and two, those in fences and comments apart."""
+    """Return the places of the headings of level one and two outside fences and comments."""
     starts, at, spans = [], 0, _Spans(rows)
     while at < len(rows):
         heading = heading_of(rows[at])
@@ -92,7 +91,7 @@ def part_starts(rows: Sequence[str]) -> list[int]:
 
 
 def units(rows: Sequence[str], alone: Collection[str] = ()) -> list[str]:
-    """Return the units of these rows, in order; joined they are the rows. A row that is one of `alone` is a unit."""
+    """Split the rows into units, which joined give the rows. A row in `alone` is a unit by itself."""
     found, at, spans = [], 0, _Spans(rows)
     while at < len(rows):
         end = spans.end(at)
@@ -109,14 +108,14 @@ def units(rows: Sequence[str], alone: Collection[str] = ()) -> list[str]:
 
 
 class _Spans:
-    """Where the fences and comments of these rows end. Ask from the top to the bottom."""
+    """Finds where the fences and comments of these rows end. Query it from top to bottom."""
 
     def __init__(self, rows: Sequence[str]) -> None:
         self._rows = rows
-        self._unclosed: dict[str, int] = {}  # with so many marks or more, nothing further down closes
+        self._unclosed: dict[str, int] = {}  # no fence of this many marks or more is closed further down
 
     def end(self, at: int) -> int | None:
-        """Return the place behind the fence or comment that starts here; None when none does or it stays open."""
+        """Return the place after the fence or comment that starts here; None if none starts or it is unclosed."""
         bare = self._rows[at].strip()
         if bare.startswith("<!--"):
             return None if "-->" in bare else self._search(at, "<!--", 1)
@@ -134,7 +133,7 @@ class _Spans:
 
 
 def _fence(row: str) -> tuple[str, int] | None:
-    """Return the sort of fence (its mark, and whether it stands in an item) and the number of marks."""
+    """Return the kind of fence (its mark, plus "-" inside a list item) and the number of marks."""
     if "`" not in row and "~" not in row:
         return None
     match = _FENCE.fullmatch(row.rstrip("\r\n"))
@@ -160,7 +159,7 @@ def _is_comment(bare: str) -> bool:
 
 
 def _goes_on(row: str) -> bool:
-    """Return whether the next row may belong to the unit that starts with this one."""
+    """Return whether the next row may belong to the unit that this row starts."""
     if is_filler(row) or is_stamp(row):
         return False
     return marker_of(row) is not None or not says_nothing(row)

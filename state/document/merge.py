@@ -1,7 +1,7 @@
 """Merge: three versions of MEMORY.md: what the dream read, what it wrote, and what a human wrote meanwhile.
 
-A dream is a list of edits by line, so merging is applying the same edits to the human's version: an edit of a line
-that the human changed or removed does not apply, everything that the human wrote stays.
+A dream is a list of edits by line, so merging applies the same edits to the human's version. Everything the human
+wrote stays: an edit of a line that they changed or removed does not apply.
 """
 
 from collections import Counter
@@ -21,9 +21,9 @@ _MARKERS = ("<<<<<<<", "=======", ">>>>>>>")
 
 
 def working(text: str) -> Document:
-    """Return the document that edits apply to: the file as it stands, with the seven sections.
+    """Return the document that edits apply to: the file, completed to seven sections.
 
-    A file from before the first dream keeps its text above a rule; an empty one is seven empty sections.
+    A file from before the first dream keeps its text, above a rule; an empty file becomes seven empty sections.
     """
     if not text.strip():
         return blank()
@@ -34,10 +34,10 @@ def working(text: str) -> Document:
 
 
 def merged(before: str, human: str, edits: Sequence[Edit], at: datetime, mood: str) -> tuple[str, tuple[Edit, ...]]:
-    """Return the human's version with a dream's edits, and the edits that gave way.
+    """Return the human's version with a dream's edits, and the edits that did not apply.
 
-    `before` is what the dream had read: a line that the human removed since is not written again under another
-    edit, and one that the human wrote once more stays. Applying the same edits to the result changes nothing.
+    `before` is what the dream read: no edit writes again a line that the human has removed since, and a line that
+    they duplicated stays. Applying the same edits to the result changes nothing.
     """
     theirs = working(human)
     counts = Counter((name, block.key) for name, block in theirs.lines())
@@ -54,13 +54,13 @@ def merged(before: str, human: str, edits: Sequence[Edit], at: datetime, mood: s
 
 
 def removed_lines(before: str, after: str) -> tuple[str, ...]:
-    """Return the lines of the first text's sections that stand nowhere in the second text's."""
+    """Return the lines of the first text's sections that are in none of the second text's."""
     left = {block.key for _, block in parse(after).lines()}
     return tuple(block.text for _, block in parse(before).lines() if block.key not in left)
 
 
 def difference(before: str, after: str) -> tuple[Edit, ...]:
-    """Return the edits that turn one text's lines into the other's: removals, then additions."""
+    """Return the edits from one text's lines to the other's: removals, then additions."""
     old = [(name, block.text, block.key) for name, block in parse(before).lines()]
     new = [(name, block.text, block.key) for name, block in parse(after).lines()]
     there = {(name, key) for name, _, key in new}
@@ -71,7 +71,7 @@ def difference(before: str, after: str) -> tuple[Edit, ...]:
 
 
 def is_conflicted(text: str) -> bool:
-    """Tell whether git has left the two sides of a conflict in the text, between its markers."""
+    """Return whether the text contains an unresolved git conflict with its three markers."""
     at = 0
     for row in text.splitlines():
         if row[:7] == _MARKERS[at] and row[7:8] in ("", " "):
@@ -82,6 +82,6 @@ def is_conflicted(text: str) -> bool:
 
 
 def with_lines_of(text: str, other: str) -> str:
-    """Return the text with the lines that only the other one has."""
+    """Return the text with the lines added that only the other text has."""
     lost = [edit for edit in difference(text, other) if edit.new is not None]
     return render(edited(parse(text), lost)[0]) if lost else text

@@ -1,8 +1,8 @@
 """Pointer: the line in MEMORY.md that leads to a crystal by search keywords.
 
-`- {topic} → search: `keywords``. The keywords are chosen so that the search itself finds the crystal, with spare
-words, since a pointer that is verified in a small store ages as the store grows (one word: 78 % in the first five
-after the store has grown tenfold; four rare words: 100 %).
+`- {topic} → search: `keywords``. The keywords are chosen so that the search itself finds the crystal, with some to
+spare, because a pointer verified in a small store ages as the store grows. After a tenfold growth, one word still
+finds its crystal among the first five in 78 % of cases, four rare words in 100 %.
 """
 
 import re
@@ -26,17 +26,17 @@ def render_pointer(topic: str, keywords: str) -> str:
 
 
 def parse_pointer(text: str) -> tuple[str, str] | None:
-    """(topic, keywords) of a pointer's line; None when it is no pointer."""
+    """Return (topic, keywords) of a pointer's line; None for another line."""
     match = _LINE.match(" ".join(text.split()))
     return (match["topic"], match["keywords"].strip()) if match else None
 
 
 def candidates(text: str, frequency: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the words of a text that could lead to it, the rarest first.
+    """Return the words of a text that could lead to it, the best first.
 
-    `frequency` is the number of crystals with the word. Rare words lead further than common ones, and words that
-    say something further than commonplace ones; among equals the longer word is the more telling one. Of numbers,
-    which tell a reader nothing, one is among the first words, where there are others.
+    `frequency` is the number of crystals with each word. Rare words lead further than frequent ones, and meaningful
+    words further than commonplace ones; at the same frequency the longer word comes first. At most one number, which
+    tells a reader nothing, is among the first words if there are others.
     """
     content = content_terms(text)
     words = dict.fromkeys(word for word in terms(text) if content_terms(word) & content and len(word) > 1)
@@ -47,11 +47,10 @@ def candidates(text: str, frequency: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def choose(ranked: Sequence[str], finds: Callable[[str], bool], reading: Sequence[str] = ()) -> str | None:
-    """Keywords among the ranked words for which the search finds the crystal; None when there are none.
+    """Return keywords, from the ranked words, with which the search finds the crystal; None if there are none.
 
-    Starts with the four rarest words and, while the search does not find the crystal, adds further words, then
-    tries the words after the rarest (the rarest may be spelt the same in a better match). They stand in the order in
-    which they are read, that of `reading`.
+    Try the four rarest words, add more until the search finds the crystal, then try words after the rarest (a better
+    match may spell the rarest the same). Keywords are in the order of `reading`, in which a person reads the text.
     """
     return next((keywords for keywords in attempts(ranked, reading) if finds(keywords)), None)
 
@@ -63,7 +62,7 @@ def attempts(ranked: Sequence[str], reading: Sequence[str] = ()) -> Iterator[str
 
 
 def topic_of(text: str, limit: int = TOPIC_CHARACTERS) -> str:
-    """Return a short name for a line: its first clause, or more when that says little, cut behind a telling word."""
+    """Return a short name of a line: its first clause, or more if that is short, cut after a content word."""
     whole = " ".join(text.replace("`", "'").replace("→", " ").split())
     first = re.split(r"(?<=[.;:!?]) | [–—-] ", whole, maxsplit=1)[0]
     flat = (first if len(first) >= limit / 2 else whole).rstrip(".;:!? ")

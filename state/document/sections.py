@@ -1,6 +1,6 @@
-"""Sections of MEMORY.md: their names, and the text that stands in one without lines of its own.
+"""Sections of MEMORY.md: their names, and the text of a section without lines.
 
-Apart from `state.document.document`, which a session start does not wait for.
+Separate from `state.document.document`, so that a session start need not import that.
 """
 
 from enum import StrEnum
@@ -30,10 +30,10 @@ GUIDES = {SectionName.POINTERS: POINTER_GUIDE, SectionName.SKILLS: SKILL_GUIDE, 
 
 
 def placeholder_of(name: SectionName) -> str:
-    """Return what stands in a section that has no lines yet."""
+    """Return the text that a section without lines shows."""
     return GUIDES.get(name, PLACEHOLDER)
 
 
 def is_placeholder(text: str) -> bool:
-    """Tell whether this is a template's placeholder or guide rather than content."""
+    """Return whether this is a template's placeholder or guide rather than content."""
     return text.strip() in GUIDES.values() or says_nothing(text)

@@ -1,6 +1,6 @@
 """Seed: takes over a MEMORY.md from before the first dream without losing any of it.
 
-Its text becomes crystals; the first dream writes below a rule and a comment, later ones take the old text over.
+Its text becomes crystals; the first dream writes below a rule and a comment, and later dreams integrate the old text.
 """
 
 import hashlib
@@ -19,9 +19,9 @@ _BELOW = re.compile(rf"(?:\r\n\r\n---\r\n\r\n|\n\n---\n\n|^|(?<=\n)){re.escape(M
 
 
 def seed_crystals(text: str, at: datetime, cut: Callable[[str], Sequence[str]] = chunk) -> tuple[Crystal, ...]:
-    """Cut the text into crystals: importance .75, consolidated, by the owner, each with its lines.
+    """Cut the text into crystals: importance .75, consolidated, the owner's word, each with its line numbers.
 
-    `cut` makes the chunks, of 400 tokens with 80 overlap by default. Equal chunks are one crystal.
+    `cut` makes the chunks, by default of 400 tokens with 80 overlap. Equal chunks become one crystal.
     """
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     crystals: dict[str, Crystal] = {}
@@ -51,9 +51,9 @@ def appended(old_text: str, generated: str) -> str:
 
 
 def split_seed(text: str) -> tuple[str, str] | None:
-    """Return (old text, what the dreams wrote); None without a comment that parts them. Undo `appended`.
+    """Return (old text, what dreams wrote), the inverse of `appended`; None if no marker separates them.
 
-    The last comment counts: dreams write none.
+    The last marker counts: dreams write none.
     """
     found = list(_BELOW.finditer(text))
     return (text[: found[-1].start()], text[found[-1].end() :]) if found else None

@@ -1,4 +1,4 @@
-"""Dates: the periods that a query names, and the last day that a note does."""
+"""Dates: the periods that a query names, and the last day that a note names."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,9 +12,9 @@ from state.text.languages.loader import either, languages, months, phrases, word
 _YEAR = r"(?:19|20)\d\d"
 _NUMBER = "1[0-2]|0?[1-9]"
 FURTHEST = timedelta(days=366)
-# A short name in lower case before a number is another word as well: "may 3", "set 3".
+# Before a number, a short lower-case month name may be an ordinary word: "may 3", "set 3".
 _AMBIGUOUS = re.compile(r"[a-z]{3,4} ")
-# What begins on a day does not end with it.
+# Something that begins on a day does not end on it.
 _BEGINS = re.compile(
     r"\b(?:from|since|starting|as of|ab|seit|depuis|dès|à partir du|desde|dal|vanaf|sinds)(?: \w+day)? $",
     re.IGNORECASE,
@@ -24,26 +24,26 @@ _ROWS = ("today", "yesterday", "this_week", "last_week", "this_month", "last_mon
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A year, a month of it, or a day of that, as far as it was said; None stands for any."""
+    """A year, month or day, as precisely as the text gives it; None matches any value."""
 
     year: int | None = None
     month: int | None = None
     day: int | None = None
 
     def fit(self, moment: datetime) -> float:
-        """1 on the very day, .5 elsewhere in the month or year that is meant, else 0."""
+        """Return 1 on the exact day, 0.5 elsewhere in the named month or year, else 0."""
         if self.year not in (None, moment.year) or self.month not in (None, moment.month):
             return 0.0
         return 1.0 if self.day == moment.day else 0.5
 
     def is_over(self, moment: datetime) -> bool:
-        """Return whether all of it lies before the day of this moment; without a year, in the year of that."""
+        """Return whether the period ended before the day of `moment`; without a year, it means that moment's year."""
         end = (self.year or moment.year, self.month or 12, self.day or 31)
         return end < (moment.year, moment.month, moment.day)
 
 
 def periods_in(text: str, now: datetime) -> tuple[Period, ...]:
-    """Return what a text names, as dates or relative to now ("yesterday", "last month"; a week is seven days)."""
+    """Return the periods a text names, absolute or relative to now ("yesterday", "last month"; a week is 7 days)."""
     found = [period for _, period in _named(text)]
     spoken = [(there.start(), row) for row in _ROWS if (there := phrases(row).search(text))]
     relative = _relative(now) if spoken else {}
@@ -51,10 +51,10 @@ def periods_in(text: str, now: datetime) -> tuple[Period, ...]:
 
 
 def last_day_named(text: str, said_at: datetime) -> str:
-    """Return the last day that a text names (ISO 8601), within a year of when it was said; "" for none.
+    """Return the last day that a text names (ISO 8601), up to a year after it was said; "" if there is none.
 
-    A day that is past when it is said is none, nor is one on which something begins. Days without a date, such as
-    "Friday", are not read: a model writes them as dates.
+    Days already past, and days on which something begins, do not count. Weekdays such as "Friday" are not read: a
+    model writes them as dates.
     """
     today, days = said_at.date(), list[date]()
     for match, period in _named(text):
@@ -67,7 +67,7 @@ def last_day_named(text: str, said_at: datetime) -> str:
 
 
 def _named(text: str) -> Iterator[tuple[re.Match[str], Period]]:
-    """Yield each date of the text with what it names."""
+    """Yield each date in the text with its period."""
     for match in _dates().finditer(text):
         said = {group[0]: value for group, value in match.groupdict().items() if value}
         month = int(said["n"]) if "n" in said else months()[said["m"].casefold()] if "m" in said else None
@@ -75,7 +75,7 @@ def _named(text: str) -> Iterator[tuple[re.Match[str], Period]]:
 
 
 def _calendar_day(year: int, period: Period) -> date | None:
-    """Return the period's day in this year; None if there is none."""
+    """Return the period's day in this year; None if the year has no such day."""
     try:
         return date(year, period.month or 0, period.day or 0)
     except ValueError:
@@ -83,7 +83,7 @@ def _calendar_day(year: int, period: Period) -> date | None:
 
 
 def _relative(now: datetime) -> dict[str, list[Period]]:
-    """Return what the rows mean that speak of a time in relation to now."""
+    """Return the periods that each row of relative phrases means now."""
     monday, last_month = now - timedelta(days=now.weekday()), now.replace(day=1) - timedelta(days=1)
     return {
         "today": [_day(now)],
@@ -102,7 +102,7 @@ def _dates() -> re.Pattern[str]:
     names = sorted(months(), key=len, reverse=True)
     han = "|".join(name for name in names if name.endswith("月"))
     month = either(name for name in names if not name.endswith("月"))
-    # Alone, some months are written with a capital: "may" and "march" are verbs too.
+    # A month without a day or year must be capitalised if it is also a word: "may" and "march" are verbs.
     whole = (
         form for rows in languages() for forms in rows.get("months", ()) for form in forms[:1] + _inflected(forms)
     )
@@ -124,7 +124,7 @@ def _dates() -> re.Pattern[str]:
 
 
 def _inflected(forms: Sequence[str]) -> list[str]:
-    """Return the forms of a month that are no abbreviations of its name."""
+    """Return the forms of a month name that do not abbreviate it."""
     return [form for form in forms if not forms[0].startswith(form)]
 
 

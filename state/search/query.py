@@ -12,21 +12,21 @@ from state.text.words import content_terms, ends_as_question, search_form, stop_
 from state.trust import AGENT_NAMES
 
 _NAME = re.compile(r"\b[^\W\d_a-z][^\W\d_]+\b")
-# Of the words of a question that is asked again, so many stand in it: "Tell me: " may stand before it.
+# A text repeats a question if this share of its words is in the query; it may add an opening such as "Tell me: ".
 _SHARED = 2 / 3
-# Of a longer text no parts are looked for: it is a page rather than a question.
+# A longer text (in characters) is not split into parts: it is a page rather than a question.
 _LONGEST = 400
-# A pasted page is a query too; its first words say what it is about.
+# A query may be a pasted page; its first words say what it is about.
 _MAX_WORDS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query, read. `words` are its distinct content words, `topic` is what to embed; both without `names`.
+    """A parsed query. `words` are its distinct content words, `topic` is the text to embed; neither contains `names`.
 
-    The name of a speaker says whose texts are meant. As a word it stands in half of them, and in an embedding it
-    draws the texts that address the person; so it is in neither, unless nothing else was said. `asks_reply`: it
-    speaks to the agent or of it ("what did you recommend?").
+    A speaker's name says whose texts are meant. Half of those texts contain it as a word, and in an embedding it
+    attracts texts that address the person; so both leave it out, unless the query says nothing else. `asks_reply`:
+    the query addresses the agent or mentions it ("what did you recommend?").
     """
 
     words: tuple[str, ...]
@@ -37,7 +37,7 @@ class Question:
 
 
 def read_question(text: str, speakers: Collection[str], now: datetime) -> Question:
-    """Return the question in a text; `speakers` are those of `names_in(text)` that are the name of a speaker."""
+    """Parse a query; `speakers` are those of `names_in(text)` that are names of speakers."""
     text = _encodable(text)
     pattern = rf"\b(?:{'|'.join(map(re.escape, speakers))})\b(?:['’]s\b)?"
     without_names = " ".join(re.sub(pattern, " ", text).split()) if speakers else text
@@ -52,9 +52,9 @@ def read_question(text: str, speakers: Collection[str], now: datetime) -> Questi
 
 
 def cuts_of(text: str) -> list[tuple[str, str]]:
-    """Return the two parts of a text for each mark, or word such as "and", at which it may turn to another thing.
+    """Return each way to split a question in two, at a punctuation mark or a word such as "and".
 
-    Each part has two content words at least: "which one, and why?" asks one thing.
+    Each part has at least two content words: "which one, and why?" asks one thing.
     """
     if len(text) > _LONGEST:
         return []
@@ -65,18 +65,18 @@ def cuts_of(text: str) -> list[tuple[str, str]]:
 
 @cache
 def _between() -> re.Pattern[str]:
-    """Return an expression for what stands between the parts of a question."""
+    """Return the pattern of what separates two parts of a question."""
     spaced, unspaced = alternatives("and")
     return re.compile(rf"[.?!;,؟،](?=[^!-~])|[。？！；，、;\n]|(?<=\s)(?:[/&+]|{spaced})(?=\s)|{unspaced}")
 
 
 def content_words(text: str) -> tuple[str, ...]:
-    """Return the distinct words of a text that are no stop words, in order."""
+    """Return the distinct words of a text, without stop words, in order."""
     return tuple(dict.fromkeys(term for term in terms(text) if term not in stop_words()))
 
 
 def asks_again(query: str, text: str) -> bool:
-    """Tell whether a text merely asks what the query asks: it holds the query's words best, and answers nothing."""
+    """Return whether a text only asks the query's question: it matches the words best, but answers nothing."""
     if not ends_as_question(text):
         return False
     words = content_terms(text)
@@ -84,16 +84,16 @@ def asks_again(query: str, text: str) -> bool:
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Return the capitalised words of a text: what may be names."""
+    """Return the capitalised words of a text, which may be names."""
     return tuple(dict.fromkeys(_NAME.findall(text)))
 
 
 def _encodable(text: str) -> str:
-    """Return the text without lone surrogates, which can be neither looked up nor embedded."""
+    """Replace lone surrogates, which can be neither looked up nor embedded."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _is_to_agent(text: str) -> bool:
-    """Return whether a text names an agent, or has a word by which one is spoken to."""
+    """Return whether a text names an agent or addresses it ("you")."""
     is_named = not (AGENT_NAMES | words("you")).isdisjoint(terms(text))
     return is_named or (not text.isascii() and bool(inside("you").search(search_form(text))))

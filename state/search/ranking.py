@@ -1,11 +1,11 @@
 """Ranking: the order of search results, from their signals.
 
-Meaning and words count most; what stands beside a text, who said it and when decide between close matches. The
-weights are fitted over several corpora, each of which is left out in turn: `benchmarks/fit_search.py` prints them,
-and what each signal is worth on each corpus. Refused, since they transfer to no other corpus: rank fusion (it loses
-how much better the better one is), recency as a factor on everything (it buries the right answer about the past),
-BM25 beside the nearness of words, pseudo-relevance feedback, parts of a question in the order of the whole (they only
-bring in what is missing), dates, identifiers and quoted words as signals of their own, and windows of a long text.
+Meaning and words count most; context, speaker and date decide between close matches. The weights are fitted on
+several corpora, leaving out each in turn: `benchmarks/fit_search.py` prints them, and what each signal gains on each
+corpus. Rejected, because they did not transfer to other corpora: rank fusion (it loses how much better one match is),
+recency as a factor on everything (it buries the right answer about the past), BM25 beside word proximity,
+pseudo-relevance feedback, ranking the parts of a question like the whole (they only add what is missing), separate
+signals for dates, identifiers and quoted words, and windows of a long text.
 """
 
 import math
@@ -21,13 +21,13 @@ from state.trust import Trust
 if TYPE_CHECKING:
     from state.signals.hormones import Hormones
 
-# So many are asked of each index.
+# Candidates requested from each index.
 CANDIDATES = 75
-# What a word counts that stands so many places after the text (another chunk of the same turn: 0). An answer stands
-# after its question more often than before it.
+# Weight of a word in a neighbouring text, by offset from this text (0: another chunk of the same turn). An answer
+# more often follows its question than precedes it.
 CONTEXT_WEIGHTS: Mapping[int, float] = {-2: 0.4, -1: 0.7, 0: 0.7, 1: 0.5, 2: 0.3}
 
-# What each of the `Signals` counts.
+# The weight of each of the `Signals`.
 WEIGHTS = {
     "cosine": 1.0,
     "near": 0.64,
@@ -39,62 +39,62 @@ WEIGHTS = {
 }
 _FULL = sum(weight for weight in WEIGHTS.values() if weight > 0)
 _WEIGHED = attrgetter(*WEIGHTS)
-# Of what a text has itself, so much is taken for what would stand beside it, where nothing does: a note then counts
-# like a turn of a conversation.
+# A text without neighbours gets this share of its own signals in their place, so that a note ranks like a turn of a
+# conversation.
 ALONE = 0.5
-# score = 1 / (1 + e^(-STEEP (closeness - MIDDLE))): how often what is so close was an answer, in the corpora, each
-# asked its own questions and another one's. Without an embedder the words stand in for the meaning.
+# score = 1 / (1 + e^(-STEEP (closeness - MIDDLE))): how often texts this close were answers, over all corpora, each
+# searched with its own questions and another's. True: with an embedder; False: words stand in for meaning.
 STEEP = {True: 11.9, False: 6.3}
 MIDDLE = {True: 0.44, False: 0.5}
 GOOD = 0.5
-# The chance that a result answers, which is the share of answers among results like it: a logistic regression on how
-# far its relevance stands out of what else was looked at, in deviations of that; how far it stays behind the best;
-# and its cosine, or without an embedder its words. Learnt from all ten corpora, as they are and in stores of thirty
-# texts; `benchmarks/fit_search.py` has the former alone.
+# The chance that a result answers: a logistic regression on how many deviations its relevance lies above the other
+# candidates (`out`), how far it is behind the best (`behind`), and its cosine, or its words without an embedder
+# (`said`). Fitted on all ten corpora, whole and in stores of thirty texts; `benchmarks/fit_search.py` fits only the
+# former.
 CHANCE = {
     True: {"start": -3.11, "out": 0.396, "behind": -7.18, "said": 1.51},
     False: {"start": -2.07, "out": 0.0, "behind": -7.22, "said": 2.63},
 }
-# A result of a smaller chance is near and unlikely: it is returned only when all are asked for. So is everything
-# where no score reaches this, unless few texts are there at all; by words alone a low score tells nothing outside
-# English. What holds half of the words that were asked for, a pointer's keywords or an identifier, is returned
-# whatever its chance.
+# A result with a smaller chance than LIKELY is returned only when all results are asked for. So is every result if no
+# score reaches ANSWERED and the store is not tiny; by words alone a low score means nothing outside English, hence 0.
+# A text with HELD of the words that were asked for, a pointer's keywords or an identifier, is returned whatever its
+# chance.
 LIKELY = 0.03
 ANSWERED = {True: 0.1, False: 0.0}
 HELD = 0.5
-# All but the best few matches are what else was looked at; so many texts of the usual relevance and deviation are
-# counted with it, because a handful of texts has no deviation to speak of.
+# All candidates but the best few are the background. It is padded with this (count, mean, deviation) of typical
+# relevance, because a handful of texts has no meaningful deviation.
 _BEST = 8
 _SUPPOSED = (8, 0.25, 0.06)
-# Of fewer texts no search can tell that none answers.
+# Among fewer texts, no search can tell that none of them answers.
 _ENOUGH = 20
-# Of the cosine that unrelated texts of a store have with a query, so much is taken off: in languages that the
-# embedding model does not know everything looks alike.
+# Share of the cosine of unrelated texts that is subtracted: in languages the embedding model does not know, all texts
+# look alike.
 UNRELATED = 0.5
-# The nearest by meaning but these few are taken for unrelated; of a store that has no others, this is their cosine.
+# All but this many nearest texts count as unrelated; _USUAL is their cosine in a store that has no others.
 _RELATED = 5
 _USUAL = 0.2
 
-# BM25's saturation and length normalisation. A text of up to so many characters counts in full: a turn or a note.
+# BM25's saturation and length normalisation. A text of up to _SHORT characters (a turn or a note) counts in full.
 _K1 = 1.2
 _B = 0.75
 _SHORT = 200
 
 IMPORTANCE_BOOST = 0.2
 RECENCY_BOOST = 0.3
-# Of the boosts, the share that may change the order: matches that differ by more than about a tenth keep theirs.
+# Share of the boosts that may change the order: matches that differ by more than about a tenth keep theirs.
 TIE_SHARE = 0.3
 
-# An archived crystal counts for this much of its match.
+# Factor on the match of an archived crystal.
 FADED = 0.95
 _DAY_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a search may return; None lets everything pass. `trust` is the least that is wanted.
+    """What a search may return; None matches everything. `trust` is the minimum.
 
-    `since` is included, `until` is not.
+    `since` is inclusive, `until` exclusive.
     """
 
     origin: Origin | None = None
@@ -106,7 +106,7 @@ class Filters:
     trust: Trust | None = None
 
     def let(self, crystal: Crystal) -> bool:
-        """Return whether it passes, by what the crystal says of itself."""
+        """Return whether the crystal passes these filters."""
         return (
             self.origin in (None, crystal.origin)
             and self.kind in (None, crystal.kind)
@@ -122,9 +122,9 @@ class Filters:
 class Hit:
     """One result of a search. `age_days` counts from the crystal's creation.
 
-    `score` is the share of results like it, or one behind it, that answer a query, in [0, 1]; `superseded_by` is the
-    crystal that gives its subject the value that holds now. `signals` is None for one that no index found, and that
-    was brought in as a current value; `match` is their relevance, less for a duplicate.
+    `score`, in [0, 1], is the share of such results, or of the ones ranked after it, that answer a query.
+    `superseded_by` is the crystal with the current value for the same subject. `signals` is None for a current value
+    that no index found but the search added; `match` is the relevance, reduced for a duplicate.
     """
 
     crystal: Crystal
@@ -137,11 +137,11 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a search found, best first.
+    """The results of a search, best first.
 
-    `good` is false when nothing is close enough to the query to answer it well: a candidate curiosity gap.
-    `arms` names what was asked: "lexical", and "dense" when there was an embedder. `usual` is the cosine of
-    `unrelated` texts, None without an embedder. So many results were `unlikely`, and are left out.
+    `good` is false if nothing is close enough to answer the query well, which makes it a candidate curiosity gap.
+    `arms` names the indexes: "lexical", "dense" with an embedder. `usual` is the cosine of `unrelated` texts; None
+    without an embedder. `unlikely` counts the results left out as unlikely.
     """
 
     hits: tuple[Hit, ...]
@@ -153,11 +153,11 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What is known of one candidate, each in [0, 1] but the cosines, which are about that, and on MiniLM's scale.
+    """The signals of one candidate: each in [0, 1], the cosines only approximately, on MiniLM's scale.
 
-    `near` is how much of the query's words stands in or about it (`coverage`), `session` in its session; `beside` is
-    the better cosine of its two neighbours; `reply` says that an agent's or a tool's words are no answer to a
-    question about what a person said.
+    `near` is the share of the query's words in the text and around it (`coverage`), `session` in its session;
+    `beside` is the higher cosine of its two neighbours. `reply` marks words of an agent or tool, which do not answer
+    a question about what a person said.
     """
 
     cosine: float = 0.0
@@ -170,13 +170,13 @@ class Signals:
 
 
 def relevance(signals: Signals) -> float:
-    """Return how well a candidate matches, in [0, 1]: the sum of its signals as a share of the most it can be."""
+    """Return how well a candidate matches, in [0, 1]: its weighted sum of signals as a share of the maximum."""
     total: float = sum(map(mul, WEIGHTS.values(), _WEIGHED(signals)))
     return min(1.0, max(0.0, total / _FULL))
 
 
 def contributions(signals: Signals) -> tuple[tuple[str, float, float], ...]:
-    """Return (name, value, share) of each signal: what it adds to the relevance, or takes off."""
+    """Return (name, value, share) of each signal; the share is what it adds to the relevance, or subtracts."""
     values: tuple[float, ...] = tuple(map(float, _WEIGHED(signals)))
     return tuple(
         (name, value, weight * value / _FULL) for (name, weight), value in zip(WEIGHTS.items(), values, strict=True)
@@ -184,16 +184,16 @@ def contributions(signals: Signals) -> tuple[tuple[str, float, float], ...]:
 
 
 def unrelated(cosines: Iterable[float]) -> float:
-    """Return the mean cosine of what a search looks at and is not near to the query in meaning."""
+    """Return the mean cosine of the candidates that are not close to the query in meaning."""
     others = sorted(cosines, reverse=True)[_RELATED : _RELATED + CANDIDATES]
     return math.fsum(others) / len(others) if others else _USUAL
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a search looked at: the best relevance, and mean and deviation of those that are not among the best.
+    """What a search looked at: the best relevance, and mean and deviation of the candidates behind the best few.
 
-    `few`: too little to tell from it that nothing answers.
+    `few`: too few texts to tell that none answers.
     """
 
     best: float
@@ -203,7 +203,7 @@ class Looked:
 
     @classmethod
     def at(cls, matches: Iterable[float]) -> "Looked":
-        """Summarise these relevances, each in [0, 1]."""
+        """Summarise these relevances (in [0, 1])."""
         ordered = sorted(matches, reverse=True)
         (count, usual, spread), others = _SUPPOSED, ordered[_BEST:CANDIDATES]
         mean = (math.fsum(others) + count * usual) / (len(others) + count)
@@ -220,9 +220,9 @@ class Looked:
 
 
 def score(signals: Signals, usual: float | None) -> float:
-    """Return how close the text is to answering, in [0, 1], by what it says itself: the same for note and turn.
+    """Return how close a text is to answering, in [0, 1], by its own content alone: comparable for notes and turns.
 
-    `usual` is the cosine of `unrelated` texts; None: there was no embedder.
+    `usual` is the cosine of `unrelated` texts; None without an embedder.
     """
     by_meaning = usual is not None
     closeness = signals.cosine + WEIGHTS["near"] * signals.near - UNRELATED * (usual or 0.0)
@@ -230,9 +230,9 @@ def score(signals: Signals, usual: float | None) -> float:
 
 
 def shares(counts: Sequence[int], total: int) -> list[float]:
-    """Return what each word of a query tells as a share of them all: its rarity, BM25's inverse document frequency.
+    """Return each query word's share of the total rarity (BM25's inverse document frequency).
 
-    `counts` says in how many of `total` texts each stands. One that stands nowhere has its share: it was not found.
+    `counts` says how many of `total` texts contain each word. A word in no text keeps its share: it was not found.
     """
     rarities = [math.log(1.0 + (max(total, count) - count + 0.5) / (count + 0.5)) for count in counts]
     whole = sum(rarities)
@@ -240,14 +240,14 @@ def shares(counts: Sequence[int], total: int) -> list[float]:
 
 
 def nearby_weight(length: int) -> float:
-    """Return the weight of a word in a neighbour of this length, in (0, 1]: a long one holds words of many things."""
+    """Return the weight of a word in a neighbour of this length, in (0, 1]: long neighbours cover many topics."""
     return min(1.0, _SHORT / max(1, length))
 
 
 def word_weight(length: int, covered: float) -> float:
-    """Return the weight of a matched word in (0, 1]: by BM25, relaxed as the text covers more of the query.
+    """Return the weight of a matched word, in (0, 1]: BM25's, relaxed as the text covers more of the query.
 
-    A long text holds some words of any query by chance, but hardly all of them.
+    A long text contains some words of any query by chance, but hardly all of them.
     """
     by_length = (1.0 + _K1) / (1.0 + _K1 * (1.0 - _B + _B * max(1.0, length / _SHORT)))
     return by_length + (1.0 - by_length) * covered**3
@@ -256,8 +256,8 @@ def word_weight(length: int, covered: float) -> float:
 def coverage(shares: Sequence[float], window: Sequence[tuple[int, float]]) -> float:
     """Return the share of the query's words in a window of neighbouring texts, in [0, 1].
 
-    `window` is (matching words, weight of a word there); bit i of the matching words stands for the word of
-    shares[i]. Of several places of a word the one where it counts most counts.
+    `window` has (matching words, weight of a word there); bit i of the matching words stands for the word of
+    shares[i]. A word in several texts counts once, with its highest weight.
     """
     if not window:
         return 0.0
@@ -278,9 +278,9 @@ def age_days(crystal: Crystal, now: datetime) -> float:
 
 
 def lift(crystal: Crystal, hormones: "Hormones | None", now: datetime) -> float:
-    """Return the factor by which the hormones move a crystal's match, in [1, 1.17].
+    """Return the factor by which hormones raise a crystal's match, in [1, 1.17].
 
-    They favour it by (1 + 0.2 dopamine * importance) * (1 + 0.3 cortisol * 2^(-age / 16 d)), of which a share counts.
+    The boost is (1 + 0.2 dopamine * importance) * (1 + 0.3 cortisol * 2^(-age / 16 d)), of which TIE_SHARE counts.
     """
     if hormones is None:
         return 1.0
@@ -290,17 +290,17 @@ def lift(crystal: Crystal, hormones: "Hormones | None", now: datetime) -> float:
 
 
 def fading(crystal: Crystal, now: datetime) -> float:
-    """Return the factor by which having faded moves a crystal's match."""
+    """Return the factor on a crystal's match for having faded."""
     return FADED if lifecycle(crystal, now) is Lifecycle.ARCHIVED else 1.0
 
 
 def order(
     matches: Iterable[tuple[Crystal, float]], now: datetime, hormones: "Hormones | None" = None
 ) -> list[tuple[Crystal, float]]:
-    """Return (crystal, score), first the best: by relevance, in near ties by what the hormones favour.
+    """Return (crystal, score), best first: by relevance; the hormones decide near ties.
 
-    Archived crystals stand after the live ones that match about as well, and before those that match clearly worse:
-    a memory that has faded is still the answer when nothing else is. Of equal scores the newer comes first.
+    Archived crystals follow live ones that match about as well, but precede clearly worse matches: a faded memory is
+    still the answer if nothing else is. Of equal scores the newer comes first.
     """
     scored = [
         (crystal, min(1.0, match * lift(crystal, hormones, now) * fading(crystal, now))) for crystal, match in matches
@@ -309,10 +309,10 @@ def order(
 
 
 def with_parts(whole: Sequence[Hit], parts: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:
-    """Return what a question found, the best first, with the best results of each of its parts.
+    """Return the results of a question, best first, completed by the best results of each of its parts.
 
-    Up to three quarters of `limit` are the parts'. What the whole found stays where it is; what is brought in stands
-    last, in the place of the last results that are not among a part's best.
+    The parts get up to three quarters of `limit`. Results of the whole question keep their order; results added for
+    the parts come last and replace the last results that are not among any part's best.
     """
     each = limit * 3 // 4 // max(1, len(parts))
     wanted = {hit.crystal.id: hit for part in parts for hit in part[:each]}

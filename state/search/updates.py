@@ -1,7 +1,7 @@
-"""Updates: of two results of which one was said later about the same, which order a question wants.
+"""Updates: orders two results that say something about the same thing at different times.
 
-The newer one stands directly before the older one; when the past is asked for, directly behind it. Nothing is left
-out.
+The newer one comes directly before the older one, or directly after it if the question asks about the past. Nothing
+is left out.
 """
 
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ from state.text.words import search_form
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which value a question wants: the current one; or the one before, or of a time that it names."""
+    """Which value a question asks for: the current one, or the one before, or that of a time it names."""
 
     past: bool = False
     periods: tuple[Period, ...] = ()
 
     def is_newer(self, older: Crystal, newer: Crystal) -> bool:
-        """Return whether it wants the newer one rather than the one that it supersedes.
+        """Return whether the question wants the newer result rather than the one it supersedes.
 
-        A time that was over before either was said is not when the older one held, but what both speak of.
+        A named time that was over before both were said is their subject, not the time at which the older one held.
         """
         return not self.past and not any(
             period.is_over(newer.created_at) and not period.is_over(older.created_at) for period in self.periods
@@ -31,15 +31,15 @@ class Wanted:
 
 
 def wanted_by(question: str, periods: Sequence[Period] = ()) -> Wanted:
-    """Return what a question wants. Words such as "used to", "previously", "früher" ask for the value before."""
+    """Return what a question asks for. Words such as "used to", "previously", "früher" ask for the former value."""
     return Wanted(not periods and phrases("former").search(search_form(question)) is not None, tuple(periods))
 
 
 def in_order(ranked: Sequence[Crystal], updates: Sequence[tuple[Crystal, Crystal]], wanted: Wanted) -> list[Crystal]:
-    """Return the results in the order that is wanted.
+    """Return the results in the wanted order.
 
-    Of each update the newer crystal, the second one, supersedes the older one, or is near to it and was said later;
-    they stand in the order in which the newer ones were said.
+    Each update is (older, newer): the newer crystal supersedes the older one, or is close to it and was said later.
+    `updates` are ordered by when the newer ones were said.
     """
     ids = {crystal.id for crystal in ranked}
     first_of: dict[str, list[Crystal]] = {}
