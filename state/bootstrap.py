@@ -1,4 +1,4 @@
-"""Bootstrap: what an agent reads at session start, MEMORY.md within its budget and the pending notes."""
+"""Bootstrap: what an agent reads at session start: MEMORY.md within its budget, and the pending notes."""
 
 import heapq
 import zlib
@@ -12,36 +12,37 @@ from state.reading import GREETING, as_given, left_out
 from state.scratch import Note
 from state.secrets.policy import DEFAULT
 
-# Context window of the reading model, in tokens, and the characters that MEMORY.md may have for it.
+# Context window of the reading model, in tokens, and the characters that MEMORY.md may take for it.
 BUDGETS = ((200_000, 8_000), (128_000, 6_000), (64_000, 4_000))
 LEAST_BUDGET = 3_200
 TRUNCATED = "[Full working memory available via memory_search]"
 NOTES_HEADING = "## Unsynthesized Notes (pending dream consolidation)"
 EVERYWHERE_HEADING = "# In Every Project"
-# The notes have half as much room as MEMORY.md, beside it.
+# The notes may take half as much as MEMORY.md, in addition to it.
 NOTES_SHARE = 0.5
 NOTE_CHARACTERS = 600
-# Of the room of MEMORY.md, what is true everywhere takes so much at most; the project has what that leaves.
+# The largest share of MEMORY.md's budget for the global workspace; the project gets the rest.
 EVERYWHERE_SHARE = 1 / 3
-# Of MEMORY.md, so many times its budget: what is redacted may become shorter.
+# How much of MEMORY.md is read, as a multiple of its budget: redaction may shorten it.
 _LOOKED_AT = 4
 _LONGEST_EVERYWHERE = _LOOKED_AT * BUDGETS[0][1]
-# A hundred fit; some may be forgotten.
+# About a hundred fit, but some may have been forgotten.
 _NOTES_LOOKED_AT = 1_000
-# So often room is made where characters take more bytes than those before; at most so many.
+# Attempts to meet a limit in bytes by cutting characters in proportion, and the most bytes a character takes.
 _TRIES, _LONGEST_CHARACTER = 4, 4
-# The heading of the notes, the line about those left out, and the blank lines.
+# The heading of the notes, the row about omitted notes, and blank rows.
 _AROUND_NOTES = len(NOTES_HEADING) + 60
 _BETWEEN = "\n\n"
 
 
 class Bootstrap(NamedTuple):
-    """Its parts and what they leave out. `truncated`: MEMORY.md was longer than its budget. A greeting comes first.
+    """The parts of a bootstrap and what they leave out. `truncated`: MEMORY.md exceeded its budget.
 
-    `more`: there are more than `left_out` older notes, which were not read. `everywhere` is what the global workspace
-    says, `attention` the one line for a person, `lines` how many rows and notes are given, headings apart,
-    and `most` how many characters it may have altogether (0: no limit). `digest`: of all of MEMORY.md, `digest_of`,
-    `version` the last one that was committed then, `cut` how much was not given and why, by the fields of a receipt.
+    `more`: there are more older notes than `left_out`, which were not read. `everywhere` comes from the global
+    workspace, `attention` is a line for a person, `lines` the number of rows and notes given, without headings, and
+    `most` the limit in characters for everything, the greeting included (0: none). `digest` is `digest_of` the whole
+    MEMORY.md, `version` the last committed version, `cut` how much was left out by reason, in the fields of a
+    receipt.
     """
 
     memory: str
@@ -59,7 +60,7 @@ class Bootstrap(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return all parts as Markdown."""
+        """Return the greeting and all parts as Markdown."""
         parts = [self.everywhere] if self.everywhere else []
         parts += [self.memory.rstrip("\n")] if self.memory.strip() else []
         if self.notes:
@@ -73,12 +74,12 @@ class Bootstrap(NamedTuple):
 
 
 def digest_of(memory: str) -> str:
-    """Return a short digest that tells one MEMORY.md from another, no proof of it: eight hexadecimal signs."""
+    """Return a short digest (8 hexadecimal digits) that tells one MEMORY.md from another; it proves nothing."""
     return f"{zlib.crc32(memory.encode(errors='replace')):08x}"
 
 
 def budget_for(context_window: int) -> int:
-    """Return how many characters MEMORY.md may have for a model with a context of so many tokens."""
+    """Return how many characters MEMORY.md may take for a model with this context window, in tokens."""
     return next((characters for window, characters in BUDGETS if context_window >= window), LEAST_BUDGET)
 
 
@@ -95,16 +96,16 @@ def bootstrap(
     attention: str = "",
     most_bytes: int | None = None,
 ) -> Bootstrap:
-    """Return what fits: MEMORY.md as it is given, cut at a line, and pending notes, newest first; without secrets.
+    """Return what fits, without secrets: MEMORY.md, cut at a row, and pending notes, newest first.
 
-    `most`: of characters altogether, where whoever carries the text cuts it off; the notes make room. `most_bytes`:
-    the same of UTF-8. A model reads it, and what no dream has seen, or the owner wrote by hand, nobody has redacted:
-    `redacted` does. `shown_of` says what of a note may be shown besides: of one that says "" nothing. `more`: there
-    are older notes than these. `everywhere` is the MEMORY.md of the global workspace, of which The Bond and The
-    Phenotype are given, and `attention` a line at the end; both have their room within that of MEMORY.md.
+    `most` is the limit in characters of whoever carries the text and would cut it off; the notes yield first.
+    `most_bytes` is the same in bytes of UTF-8. `redacted` removes secrets: a model reads the text, and no dream has
+    redacted new notes and the owner's edits. `shown_of` returns what of a note may be shown; "" hides it. `more`:
+    there are older notes than these. `everywhere` is the MEMORY.md of the global workspace, whose Bond and Phenotype
+    are given, and `attention` a line at the end; both count towards the budget of MEMORY.md.
     """
     budget, redacted = budget_for(context_window), cache(redacted)
-    # No more than may be shown is looked through: a log of a million notes, or a file of megabytes, takes no longer.
+    # Read no more than may be shown, so that a log of a million notes or a huge file takes no longer.
     looked_at = _LOOKED_AT * budget
     newest, count = _newest(notes)
     rest = memory.count("\n", looked_at) if len(memory) > looked_at else None
@@ -130,9 +131,9 @@ def bootstrap(
 
 
 class _Sources(NamedTuple):
-    """What a bootstrap is made of: MEMORY.md as far as it is looked at, and how many rows stand below (None: all is).
+    """The inputs of a bootstrap: the part of MEMORY.md that is read, and the number of rows below it (None: no rest).
 
-    `newest` are the pending notes, the newest first, of as many as are `pending`.
+    `newest` are the newest of the `pending` notes, newest first.
     """
 
     whole: str
@@ -148,13 +149,13 @@ class _Sources(NamedTuple):
 
 
 def _fitting(sources: _Sources, host: int | None) -> Bootstrap:
-    """Return what has room in so many characters. The greeting takes none of those of MEMORY.md."""
+    """Return what fits into the host's limit (characters). The greeting does not count towards MEMORY.md's budget."""
     whole, budget = sources.whole, sources.budget
     most = None if host is None else host - len(GREETING) - len(_BETWEEN)
     room = budget if most is None else min(budget, most)
     taken = len(_BETWEEN) + len(sources.attention) if sources.attention else 0
     share = int((room - taken) * EVERYWHERE_SHARE)
-    # What certainly fits of the project need not be said twice.
+    # Lines of the project that certainly fit need not be repeated from the global workspace.
     surely = _cut(whole, room - taken - share)[0] if sources.everywhere else ""
     everywhere, shared, unshared = _of_everywhere(sources, surely, share)
     taken += len(_BETWEEN) + len(everywhere) if everywhere else 0
@@ -185,14 +186,14 @@ def _fitting(sources: _Sources, host: int | None) -> Bootstrap:
 
 
 def room_taken(ready: Bootstrap) -> int:
-    """Count the characters of the budget that stand beside MEMORY.md."""
+    """Return how many characters of the budget go to parts other than MEMORY.md."""
     return sum(len(_BETWEEN) + len(part) for part in (ready.everywhere, ready.attention) if part)
 
 
 def rows_given(memory: str, cut: int, budget: int) -> int:
-    """Count the rows of this MEMORY.md that were given from the top, those too that none is given, where it was cut.
+    """Count the rows of MEMORY.md down to the place where it was cut, including those that are never given.
 
-    `cut`: how many rows were not given. A receipt of an earlier dreamd says nothing of rows: its budget tells then.
+    `cut`: how many rows were cut. Receipts of an earlier dreamd do not say; then `budget` decides.
     """
     rows = memory.split("\n")
     if not cut:
@@ -207,10 +208,10 @@ def rows_given(memory: str, cut: int, budget: int) -> int:
 
 
 def _of_everywhere(sources: _Sources, project: str, room: int) -> tuple[str, int, dict[str, int]]:
-    """Return the lines of The Bond and The Phenotype that have room, from the top; how many, and what is left out."""
+    """Return the first lines of The Bond and The Phenotype that fit, their number, and counts of what is left out."""
     if not sources.everywhere.strip():
         return "", 0, {"everywhere": 0, "same": 0, "forgotten": 0}
-    # A session start without a global workspace does not wait for it.
+    # Imported here, because a session start without a global workspace does not need it.
     from state.document.document import parse
     from state.document.sections import SectionName
 
@@ -240,7 +241,7 @@ def _of_everywhere(sources: _Sources, project: str, room: int) -> tuple[str, int
 
 
 def _newest(notes: Iterable[Note]) -> tuple[list[Note], int]:
-    """Return the newest notes, the newest first, no more than may be shown; and how many there are."""
+    """Return the newest notes, newest first, as many as may be shown, and the number of all."""
     count = 0
 
     def numbered() -> Iterator[tuple[datetime, int, Note]]:
@@ -248,15 +249,15 @@ def _newest(notes: Iterable[Note]) -> tuple[list[Note], int]:
         for count, note in enumerate(notes, 1):
             yield note.at, count, note
 
-    # Of one second, what was appended later is newer.
+    # Of notes in the same second, the one appended later is newer.
     found = heapq.nlargest(_NOTES_LOOKED_AT, numbered(), key=lambda one: one[:2])
     return [note for _, _, note in found], count
 
 
 def _of_notes(sources: _Sources, room: int, beside: int) -> tuple[tuple[str, ...], int, int]:
-    """Return the newest notes that have room, how many are forgotten, and how many a host's limit alone keeps out.
+    """Return the newest notes that fit, and how many are hidden as forgotten, or excluded only by the host's limit.
 
-    `beside` is the room that they would have without that limit.
+    `beside` is the room for notes without that limit.
     """
     rows: list[str] = []
     withheld = kept_out = used = 0
@@ -277,7 +278,7 @@ def _of_notes(sources: _Sources, room: int, beside: int) -> tuple[tuple[str, ...
 
 
 def _cut(memory: str, room: int) -> tuple[str, bool]:
-    """Return the whole rows from the top that have room, and whether any is left out; the mark has its room then."""
+    """Return the first whole rows that fit, leaving room for the truncation mark, and whether any is left out."""
     if len(memory.rstrip("\n")) < max(1, room):
         return memory, False
     left = room - len(TRUNCATED) - 3  # the blank row and the last line end
@@ -288,7 +289,7 @@ def _cut(memory: str, room: int) -> tuple[str, bool]:
 
 
 def _marked(kept: str, room: int) -> str:
-    """Return what was kept, and below it that there is more."""
+    """Add the truncation mark below what was kept, if there is room."""
     if not kept:
         return f"{TRUNCATED}\n" if len(TRUNCATED) < room else ""
     return f"{kept}\n\n{TRUNCATED}\n"
@@ -304,14 +305,14 @@ def _counts(row: str) -> bool:
 
 
 def _row(note: Note) -> str:
-    # A note is data: on one line it can forge neither a heading nor a second note; an order stands as a quotation.
+    # A note is data: on one row it cannot forge a heading or a second note, and an order in it is quoted.
     auto = "[AUTO] " if note.auto else ""
     stamp = note.at.strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"- [{stamp}] (importance: {note.importance:g}) {auto}{_shown(note.text)}"
 
 
 def _shown(text: str) -> str:
-    """Write a pending note as a dream would."""
-    from state.text.line import as_line  # without pending notes a session start does not wait for it
+    """Return a pending note in the form that a dream would give it."""
+    from state.text.line import as_line  # a session start without pending notes does not need it
 
     return as_line(text, NOTE_CHARACTERS)

@@ -7,9 +7,9 @@ from state.errors import CeilingError
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """Calls, tokens (in and out together) and US dollars; a sum of them is a `Spend` again.
+    """Calls, tokens (input plus output) and US dollars; two of them can be added.
 
-    Dollars are 0 for a model whose price nobody knows (a local one costs none): then the ceilings on tokens bind.
+    Dollars are 0 for a model of unknown price (a local one costs nothing): then the ceilings on tokens apply.
     """
 
     calls: int = 0
@@ -22,7 +22,7 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Ceilings, each inclusive: a dream may spend exactly as much. 0 means none of it, not "without limit"."""
+    """Ceilings, each inclusive: a dream may spend exactly that much. 0 means nothing, not "unlimited"."""
 
     calls_per_dream: int = 5
     tokens_per_dream: int = 60_000
@@ -34,30 +34,30 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class DayLimits:
-    """Ceilings of a day over all workspaces of a user, each inclusive."""
+    """Daily ceilings over all workspaces of a user, each inclusive."""
 
     usd_per_day: float = 20.00
     tokens_per_day: int = 5_000_000
 
     def reached(self, today: Spend) -> str:
-        """Return the first ceiling that is reached, as the configuration calls it; empty when none is."""
+        """Return the configuration key of the first ceiling that is reached; empty if none is."""
         if today.calls and today.usd >= self.usd_per_day:
             return "daemon.usd_per_day"
         return "daemon.tokens_per_day" if today.calls and today.tokens >= self.tokens_per_day else ""
 
 
 def check_day(limits: DayLimits, *, today: Spend, about_to: Spend) -> None:
-    """Allow one more call in any of the workspaces, or raise CeilingError; `today` is what all of them have spent."""
+    """Allow one more call in any workspace, or raise CeilingError; `today` is the spend of all workspaces."""
     tonight = today + about_to
     _bound("daemon.usd_per_day", tonight.usd, limits.usd_per_day, "dollars")
     _bound("daemon.tokens_per_day", tonight.tokens, limits.tokens_per_day, "tokens")
 
 
 def check(limits: Limits, *, dream: Spend, today: Spend, seconds: float, about_to: Spend) -> None:
-    """Allow one more call, or raise CeilingError naming the first ceiling that it would pass.
+    """Allow one more call, or raise CeilingError naming the first ceiling that it would exceed.
 
-    `dream` and `today` are what was spent before it (today includes the dream), `seconds` how long the dream has
-    run, `about_to` the most that the call is expected to cost.
+    `dream` and `today` are the spend before the call (today includes the dream), `seconds` the running time of the
+    dream, `about_to` the most that the call is expected to cost.
     """
     then, tonight = dream + about_to, today + about_to
     _bound("limits.calls_per_dream", then.calls, limits.calls_per_dream, "calls")
@@ -69,7 +69,7 @@ def check(limits: Limits, *, dream: Spend, today: Spend, seconds: float, about_t
 
 
 def _bound(name: str, would_be: float, limit: float, unit: str) -> None:
-    # Sums of prices are not exact in binary: a millionth of a dollar is not a breach.
+    # Sums of prices are inexact in binary: a millionth of a dollar over is no breach.
     if would_be <= limit + 1e-6:
         return
     again = "it opens again at midnight UTC" if name.endswith("_per_day") else "the next dream starts afresh"

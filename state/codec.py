@@ -1,6 +1,6 @@
-"""Codec: values as JSON and back, for records of dreams, checkpoints and `--json`.
+"""Codec: values to JSON and back, for records of dreams, checkpoints and `--json`.
 
-Reading checks everything: an unknown key, a missing one or a wrong type is a StorageError, never a half-read value.
+Decoding checks everything: an unknown key, a missing key or a wrong type raises StorageError; no value is half read.
 """
 
 from collections.abc import Callable
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-# Of invalid fields, and of the characters of a field's name, at most so many are told.
+# The most invalid fields that are reported, and the most characters of a field's name.
 MOST_PROBLEMS = 20
 LONGEST_NAME = 100
 
 
 def encode(value: object) -> str:
-    """JSON on one line of a frozen value, a list of them, or plain data."""
+    """Return a frozen value, a list of them, or plain data as JSON on one line."""
     text: str = _adapter(_kind(value)).dump_json(value).decode()
     return text
 
@@ -31,7 +31,7 @@ def plain(value: object) -> Any:  # noqa: ANN401 - JSON has no better type
 
 
 def decode(kind: type[Value], text: str | bytes, name: str = "record") -> Value:
-    """Return the value that `encode` wrote. `name` says in the error which record it was."""
+    """Return the value that `encode` wrote. `name` identifies the record in errors."""
     from pydantic import ValidationError
 
     try:
@@ -43,7 +43,7 @@ def decode(kind: type[Value], text: str | bytes, name: str = "record") -> Value:
 
 
 def problems_of(error: "ValidationError") -> list[tuple[str, str]]:
-    """Return the path of each invalid field and what is wrong with it, without its value, which may be private."""
+    """Return the path and problem of each invalid field, without its value, which may be private."""
     errors = error.errors(include_url=False, include_context=False, include_input=False)[:MOST_PROBLEMS]
     return [
         (".".join(map(str, one["loc"]))[:LONGEST_NAME], one["msg"][:1].lower() + one["msg"][1:]) for one in errors
@@ -51,14 +51,14 @@ def problems_of(error: "ValidationError") -> list[tuple[str, str]]:
 
 
 def first_problem(error: "ValidationError", whole: str = "") -> str:
-    """Return the first invalid field and what is wrong with it in a line; `whole` names what is no field's fault."""
+    """Return the first invalid field and its problem on one line; `whole` replaces an empty path."""
     place, problem = problems_of(error)[0]
     place = place or whole
     return " ".join((f"{place}: {problem}" if place else problem).split())
 
 
 def each_text(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - JSON has no better type
-    """Return plain data with each of its texts changed, names too."""
+    """Return plain data with `change` applied to each string, including keys."""
     if isinstance(value, dict):
         return {change(str(name)): each_text(one, change) for name, one in value.items()}
     if isinstance(value, list):

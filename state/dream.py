@@ -1,7 +1,7 @@
-"""Dream: what a dream has read (`Snapshot`), and all that it will change and why (`Dream`), as values.
+"""Dream: what a dream has read (`Snapshot`), and everything it will change and why (`Dream`), as values.
 
-Between reading a snapshot and committing a dream nothing remembered changes. A dream can be run dry, run twice to
-compare prompts, and committed again after a crash.
+Nothing is changed between reading a snapshot and committing a dream. So a dream can be run dry, run twice to compare
+prompts, and committed again after a crash.
 """
 
 import json
@@ -41,33 +41,33 @@ class Reason(StrEnum):
 
 
 RESTORE = "restore"
-"""The cause of a version that takes later ones back: what it names as consumed is input again."""
+"""The cause of a version that takes later ones back: the crystals it names in `dreamt` are input again."""
 
 REVIEW = "review"
-"""The cause of a version that carries out what the owner decided of single changes."""
+"""The cause of a version with the owner's decisions on staged changes."""
 
 EDIT = "edit"
-"""The cause of a version in which the owner changed single lines, without an editor."""
+"""The cause of a version in which the owner changed single lines without an editor."""
 
 HUMAN = "human"
-"""The cause of a version that a person saved in an editor, as it was found."""
+"""The cause of a version that a person saved in an editor, as found on disk."""
 
 MERGED = "merged"
-"""The cause of a version that a person saved while a dream was committed, with the dream's edits."""
+"""The cause of a version that merges a dream's edits with what a person saved during its commit."""
 
 REPAIRED = "repair"
-"""The cause of a version that stood in the file when state.db was restored from an older copy."""
+"""The cause of a version found in the file when state.db was restored from an older copy."""
 
 FOUND = "found"
-"""The cause of a version that only keeps a text which git put in the place of MEMORY.md: the memory is another."""
+"""The cause of a version that only keeps a text that git put in place of MEMORY.md; the memory does not follow it."""
 
 
 class Kind(StrEnum):
-    """What kind of input a piece of evidence is; its first letter begins the id."""
+    """The kind of a piece of evidence; its value is the first letter of the id."""
 
     NOTE = "N"
     CRYSTAL = "C"
-    INSIGHT = "I"  # of dreams that drew insights by a second call: changes that they staged rest on some
+    INSIGHT = "I"  # from releases that drew insights with a second call; their staged changes may rest on some
     GAP = "G"
     SKILL = "S"
     FEED = "E"
@@ -77,10 +77,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One input of a synthesis, cited by `id`. `crystal` is the crystal that keeps it (empty: none does).
+    """One input of a synthesis, cited by `id`. `crystal` is the id of the crystal that keeps it (empty: none).
 
-    `replaces` are the ids of the lines, or of crystals, that it says it replaces, `heard` what its session had read
-    since its owner's last word: a page ("web"), a tool's output ("tool"), or neither.
+    `replaces` has the ids of the lines or crystals that it says it replaces. `heard` is what its session had read
+    since its owner's last message: a page ("web"), a tool's output ("tool"), or "".
     """
 
     id: str
@@ -97,7 +97,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A note that a restore makes pending or consumed again: by which version it was and is (None: pending)."""
+    """A note that a restore makes pending or consumed: its consuming version before and after (None: pending)."""
 
     note: int
     before: int | None
@@ -106,7 +106,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class PointerLine:
-    """A crystal pointer: keywords that find the crystal; `line` is the id of its line in MEMORY.md."""
+    """A pointer: keywords that find the crystal; `line` is the id of its line in MEMORY.md."""
 
     topic: str
     keywords: str
@@ -116,11 +116,11 @@ class PointerLine:
 
 
 class Decision(StrEnum):
-    """What became of a change that the owner is to look at.
+    """The state of a change that the owner is to review.
 
-    It waits, or it applied and can be undone; the owner approved or declined it, or accepted or undid what had
-    applied; nobody decided in time (expired), its lines are no longer what they were (outdated), or the owner
-    corrected one of them by another text, or removed it (corrected).
+    It waits, or it applied and can be undone. The owner approved or declined it, or accepted or undid an applied one.
+    Nobody decided in time (expired), its lines have changed since (outdated), or the owner replaced or removed one of
+    its lines (corrected).
     """
 
     WAITING = "waiting"
@@ -136,9 +136,9 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StagedChange:
-    """A change of lines that the owner is to look at, with all that is needed to judge it and to carry it out later.
+    """A change of lines for the owner to review, with everything needed to judge it and to carry it out later.
 
-    `lines` are the old lines as they stood, `evidence` and `beside` the inputs and the other lines that the operation
+    `lines` are the old lines as they stood, `evidence` and `beside` the inputs and other lines that the operation
     cites; `figures` say why it waits. `applied`: it is in MEMORY.md already and can be undone.
     """
 
@@ -152,9 +152,9 @@ class StagedChange:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A decision on a staged change, which is named by its dream and its place among the changes of that dream.
+    """A decision on a staged change, identified by its dream and its index among the changes of that dream.
 
-    `before` is what it was until then; None in records of before there was this field.
+    `before` is the previous decision; None in records that predate this field.
     """
 
     dream: str
@@ -165,7 +165,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A line that left because its owner says that it is wrong, and the crystal that says what is right."""
+    """A line that left because its owner says it is wrong, and the crystal with what is right."""
 
     line: str
     crystal: str
@@ -173,7 +173,7 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class EarlierChange:
-    """A change that was staged by an earlier dream, and what became of it. `number` is what the owner calls it."""
+    """A change staged by an earlier dream, and its state. `number` is how the owner refers to it."""
 
     number: int
     operation: Operation
@@ -181,25 +181,25 @@ class EarlierChange:
 
     @property
     def waits(self) -> bool:
-        """Return whether it waits for the owner."""
+        """Return whether the change waits for the owner."""
         return self.decision is Decision.WAITING
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything that a dream reads, once.
+    """Everything that a dream reads, read once.
 
-    `text` is MEMORY.md as it stood (empty: no file), `based_on` the number of the last committed version, `budget`
-    the characters that the new one may have. `lines` stand in the seven sections, `old_text` above them from before
-    the first dream; `seeds` are the ids of its crystals, as long as no dream has seen them. `notes` are the crystals
-    of the scratch notes, `taken` their rows with the ids of their crystals, `pointed` those behind the pointers of
-    the file, `twins` those that have the very text of a line. `felt` is what was felt since the last dream.
-    `redaction` says what of all this a model, or a crystal, may be given; `forgotten` what no line may hold. `policy`
-    says what waits for the owner, `handwritten` are the ids of all lines that stand as the owner wrote them,
-    `earlier` the changes that wait or were declined, and `undecided` the crystals of those inputs that waited once
-    and were not decided. `newest` is the last crystal's row, and `waiting` counts the pending notes that are not
-    among `notes` (a thousand at most): both as they were when this was read. `unasked` are the ids of inputs of which
-    no model is asked any more, `notes_in` is the section of notes in a dream without a model.
+    `text` is MEMORY.md (empty: no file), `based_on` the number of the last committed version, `budget` the maximum
+    length of the new one, in characters. `lines` are those of the seven sections, `old_text` the lines above them
+    from before the first dream; `seeds` are the ids of the latter's crystals until a dream has seen them. `notes` are
+    the crystals of the scratch notes, `taken` their (row, crystal id), `pointed` the crystals behind the pointers in
+    the file, `twins` crystals with exactly a line's text. `felt` is what was felt since the last dream. `redaction`
+    limits what a model or a crystal may see of all this, `forgotten` what a line may contain. `policy` says what
+    needs approval, `handwritten` has the ids of all lines that the owner wrote, `earlier` the changes that wait or
+    were declined, `undecided` the crystals of inputs whose changes expired undecided. `newest` is the row of the last
+    crystal, `waiting` the number of pending notes beyond `notes` (counted up to a thousand), both at the time of
+    reading. `unasked` has the ids of inputs that no model is asked about any more; `notes_in` is the section of notes
+    in a dream without a model.
     """
 
     dream: str
@@ -237,7 +237,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a dream cost. Dollars are 0 where the price of the model is not known."""
+    """The cost of a dream. Dollars are 0 if the price of the model is unknown."""
 
     model: str = ""
     calls: int = 0
@@ -246,7 +246,7 @@ class Usage:
     prompts: tuple[str, ...] = ()
 
     def plus(self, other: "Usage") -> "Usage":
-        """Return both together."""
+        """Return the sum of both."""
         return Usage(
             self.model or other.model,
             self.calls + other.calls,
@@ -258,16 +258,16 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Dream:
-    """A version: all that it changes, and why.
+    """A version: everything it changes, and why.
 
-    Applying `changes` to `before` and stamping it gives `after`; over a MEMORY.md that its owner changed meanwhile
-    (`joined`) they are applied to that, as far as their lines stand there. Committing the same dream again changes
-    nothing. `staged` are the changes that wait for the owner and those that applied and can be undone, with all that
-    is known of them; `decided` what this version makes of changes that were staged before, `corrections` what the
-    owner called wrong. `crystals` are those that it leaves behind, `taken` the rows of the notes that it took in.
-    A restore names in `dreamt` the crystals that are input again, in `redreamt` those that are no longer, and in
-    `remarks` the notes that are so. `newest` is the row of the last crystal that there was when the dream read (what
-    it passed over up to there is no news any more), `waiting` counts the notes that it left for the next one.
+    Applying `changes` to `before` and stamping the result gives `after`. If the owner changed MEMORY.md meanwhile
+    (`joined`), they are applied to the owner's text, as far as their lines stand there. Committing the same dream
+    again changes nothing. `staged` are the changes that wait for the owner and those that applied and can be undone;
+    `decided` are decisions on changes staged earlier, `corrections` lines the owner called wrong. `crystals` are new
+    ones, `taken` the rows of the consumed notes. A restore lists in `dreamt` the crystals that are input again, in
+    `redreamt` those that no longer are, and in `remarks` the notes likewise. `newest` is the row of the last crystal
+    when the dream read (crystals up to it that it passed over are no longer news), `waiting` the number of notes left
+    for the next dream.
     """
 
     number: int
@@ -303,13 +303,13 @@ class Dream:
 
     @property
     def changes_nothing(self) -> bool:
-        """Return whether MEMORY.md and its ledger are the same afterwards, but for the stamp."""
+        """Return whether MEMORY.md and its ledger stay the same, apart from the stamp."""
         made = (self.changes, self.staged, self.decided, self.tombstones, self.lifted_tombstones, self.corrections)
         return not any(made)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """Return the edits of MEMORY.md that carry its changes out."""
+        """Return the edits of MEMORY.md that carry out its changes."""
         return tuple(edit for change in self.changes for edit in change.edits)
 
     @property
@@ -319,20 +319,20 @@ class Dream:
 
     @property
     def left(self) -> tuple[tuple[CurrentLine, Why], ...]:
-        """Return every line that left in it, and why."""
+        """Return every line that left in this version, and why."""
         return tuple(
             (line, change.why) for change in self.changes if change.why is not Why.PINNED for line in change.gone
         )
 
 
 RECORD_FORMAT = 6
-"""The form in which a version keeps a dream. What has no number is of before there were any: 0."""
+"""The format of a stored dream. Records without a number predate formats: 0."""
 
 _HEAD = f'{{"format":{RECORD_FORMAT},'.encode()
 
 
 def _without_doubts(record: dict[str, Any]) -> dict[str, Any]:
-    """Drop what the readers of former releases doubted; what applied in doubt has just applied."""
+    """Drop the doubts of former releases; a change that applied in doubt counts as applied."""
     decided = [
         {**one, "decision": "applied"} if one.get("decision") == "doubtful" else one
         for one in record.get("decided", ())
@@ -343,12 +343,12 @@ def _without_doubts(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_segments(record: dict[str, Any]) -> dict[str, Any]:
-    """Drop which files a former release took in: their notes are rows."""
+    """Drop the names of files that a former release consumed: their notes are rows."""
     return {key: value for key, value in record.items() if key != "segments"}
 
 
 def _with_ids(record: dict[str, Any]) -> dict[str, Any]:
-    """Write down the ids of crystals, which were their digests."""
+    """Add the ids of crystals, which used to be their digests."""
     crystals = [
         {
             **one,
@@ -363,7 +363,7 @@ _LINE = ("id", "section", "text", "importance", "trust", "born_at", "crystal")
 
 
 def _with_changes(record: dict[str, Any]) -> dict[str, Any]:
-    """Put the lines that came and those that left in their place together."""
+    """Combine births and the deaths they caused into changes."""
     gone = "edits", "births", "deaths", "pointers", "retired_pointers", "merged"
     kept = {key: value for key, value in record.items() if key not in gone}
     at, deaths = record.get("at"), list(record.get("deaths", ()))
@@ -384,9 +384,8 @@ def _with_changes(record: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "changes": changes, "after": after, "joined": record.get("merged") is not None}
 
 
-# Each makes a record of the next form from one of the form of its place here. The first came with its number alone,
-# the second with fields that may be missing, the third without doubts, the fourth with rows of notes, the fifth with
-# ids of crystals, the sixth with changes in place of births and deaths.
+# Step N upgrades a record of format N by one. Format 1 added only the number, 2 optional fields; 3 dropped doubts, 4
+# turned files into rows of notes, 5 added ids of crystals, 6 replaced births and deaths by changes.
 _UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     dict,
     dict,
@@ -398,7 +397,7 @@ _UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
 
 
 def with_ids(dream: Dream, ids: Mapping[str, str]) -> Dream:
-    """Return the dream with other ids of crystals, given by those that it made."""
+    """Return the dream with ids of crystals replaced; the keys are the ids that it made."""
     if not ids:
         return dream
     text = encode(dream)
@@ -408,7 +407,7 @@ def with_ids(dream: Dream, ids: Mapping[str, str]) -> Dream:
 
 
 def with_lines(dream: Dream, ids: Mapping[str, str]) -> Dream:
-    """Return the dream whose operations, and changes for the owner, name lines by other ids."""
+    """Return the dream with line ids replaced in its operations and staged changes."""
 
     def lines(ones: tuple[CurrentLine, ...]) -> tuple[CurrentLine, ...]:
         return tuple(replace(one, id=ids.get(one.id, one.id)) for one in ones)
@@ -424,9 +423,9 @@ def with_lines(dream: Dream, ids: Mapping[str, str]) -> Dream:
 
 
 def without_changes(dream: Dream, gave_way: Sequence[Change], why: str) -> Dream:
-    """Return the dream without what comes of changes that gave way to its owner's; its refusals say `why`.
+    """Return the dream without changes that yielded to the owner's, and without their effects; refusals say `why`.
 
-    What only these rested on is input again; the caller sees to the notes.
+    Crystals that only these changes rested on are input again; the caller handles the notes.
     """
     lines = {line.id for change in gave_way for line in change.gone}
     texts = {line.text for change in gave_way for line in change.come}
@@ -456,19 +455,19 @@ def without_changes(dream: Dream, gave_way: Sequence[Change], why: str) -> Dream
 
 
 def encode_record(dream: Dream) -> str:
-    """Encode a dream as it is kept, with the number of its form."""
+    """Encode a dream for storage, with the number of its format."""
     return _HEAD.decode() + encode(dream).removeprefix("{")
 
 
 def encode_kept(dream: Dream) -> str:
-    """Encode what a version keeps of its dream: all but its texts, which are the version's, and what rows say."""
+    """Encode what a version stores of its dream: without texts, which the version has, and what rows contain."""
     return encode_record(replace(dream, before="", after="", joined=False, crystals=()))
 
 
 def decode_record(content: str | bytes, name: str) -> Dream:
-    """Decode what `encode_record` wrote, or that of an earlier dreamd. `name` says in the error which it was.
+    """Decode what `encode_record` of this or an earlier dreamd wrote. `name` identifies the record in errors.
 
-    Raises StorageError for what cannot be read, and for what a newer dreamd has written.
+    Raise StorageError if it cannot be read, or if a newer dreamd has written it.
     """
     written = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if written.startswith(_HEAD):
@@ -481,7 +480,7 @@ def decode_record(content: str | bytes, name: str) -> Dream:
 
 
 def upgrade(record: object, name: str) -> dict[str, Any]:
-    """Bring a record of any form that there was to today's, without its number."""
+    """Bring a record of any former format to the current one, without its number."""
     fields = dict(record) if isinstance(record, dict) else {"format": None}
     form = fields.pop("format", 0)
     if type(form) is not int or form < 0:

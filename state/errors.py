@@ -1,7 +1,7 @@
 """Errors: the tree of errors that dreamd raises; each class has its exit status, its code and its HTTP status.
 
-Each message says what happened, to what, and what to do. 409 is for what is refused because of how the workspace is
-now, 503 for a daemon that cannot do it now. What is `passing` may be asked again soon.
+Each message says what happened, to what, and what to do. 409 means that the current state of the workspace forbids
+the request, 503 that the daemon cannot do it now. A `passing` error may be retried soon.
 """
 
 from collections.abc import Mapping
@@ -221,7 +221,7 @@ class QuotaError(DreamdError):
         self.passing = retry_seconds > 0
 
 
-# One class for each code, in their order here: what a program may be told.
+# One class per code, in the order of this file: the errors that programs are told of.
 KINDS: tuple[type[DreamdError], ...] = tuple(
     one
     for one in tuple(globals().values())
@@ -230,9 +230,9 @@ KINDS: tuple[type[DreamdError], ...] = tuple(
 
 
 def error_of(code: str, message: str, details: Mapping[str, object] | None = None) -> DreamdError:
-    """Return the error that another process told: its class by its code, as far as it has one of its own.
+    """Rebuild an error that another process reported, with the class of its code, if there is one.
 
-    The message says what happened and what to do: both are its `what`. A code of no class, as HTTP has some, is kept.
+    `message` says both what happened and what to do: it becomes `what`. A code without a class, as in HTTP, is kept.
     """
     error = next((kind for kind in KINDS if kind.code == code), DreamdError)(message)
     error.code = code

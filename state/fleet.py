@@ -1,4 +1,4 @@
-"""The fleet: tenants with their quotas and tokens, their workspaces, and what waits for one."""
+"""The fleet: tenants with their quotas and tokens, their workspaces, and the inbox of each workspace."""
 
 import json
 import re
@@ -14,12 +14,12 @@ from state.errors import UsageError
 from state.scratch import Note, admitted
 
 TOKEN = re.compile(r"dreamd_([0-9a-f]{12})_([0-9a-f]{48})")
-"""A token as its bearer shows it: its id and its secret."""
+"""A token as its bearer presents it: its id and its secret."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,47}")
 
 
 class Right(StrEnum):
-    """What a token allows: reading, adding and changing, dreams (which cost), making and deleting workspaces."""
+    """What a token permits: reading, adding and changing, dreaming (which costs), managing workspaces."""
 
     READ = "read"
     WRITE = "write"
@@ -29,7 +29,7 @@ class Right(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """The most that a tenant may have or use; 0: no limit."""
+    """The quotas of a tenant; 0: no limit."""
 
     workspaces: int = 0
     notes_per_minute: int = 0
@@ -41,7 +41,7 @@ class Quotas:
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """One customer of the fleet: nothing of theirs is ever seen by another."""
+    """One customer of the fleet; no tenant ever sees another's data."""
 
     id: int
     name: str
@@ -49,18 +49,18 @@ class Tenant:
 
     @property
     def prefix(self) -> str:
-        """Return the folder of the store in which the objects of all its workspaces lie."""
+        """Return the key prefix of the objects of all its workspaces in the store."""
         return str(self.id)
 
     @property
     def named(self) -> str:
-        """Return what it is called in messages."""
+        """Return how messages name the tenant."""
         return f"tenant {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What its bearer may do, in which workspaces (none named: all of the tenant's), and until when."""
+    """What the bearer may do, in which workspaces (empty: all of the tenant's), and until when."""
 
     id: str
     tenant: Tenant
@@ -70,7 +70,7 @@ class Token:
     expires_at: datetime | None = None
 
     def reaches(self, workspace: str) -> bool:
-        """Return whether it is for the workspace of this name."""
+        """Return whether the token is valid for the workspace with this name."""
         return not self.workspaces or workspace in self.workspaces
 
 
@@ -80,7 +80,7 @@ def is_name(name: str) -> bool:
 
 
 def require_name(kind: str, name: str) -> str:
-    """Return the name, if a tenant, a workspace or a token may have it. Raise UsageError."""
+    """Return the name if a tenant, a workspace or a token may have it, else raise UsageError."""
     if not is_name(name):
         raise UsageError(
             f"{name[:60]!r} is no name of a {kind}",
@@ -91,7 +91,7 @@ def require_name(kind: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One workspace of the fleet: its number, and its name with that of its tenant."""
+    """One workspace of the fleet: its number and name, and its tenant's."""
 
     id: int
     tenant: int
@@ -100,23 +100,23 @@ class Place:
 
     @property
     def prefix(self) -> str:
-        """Return the folder of the store in which its objects lie."""
+        """Return the key prefix of its objects in the store."""
         return f"{self.tenant}/{self.id}"
 
     @property
     def handle(self) -> str:
-        """Return its name among processes."""
+        """Return its identifier among processes."""
         return f"ws-{self.id}"
 
     @property
     def named(self) -> str:
-        """Return what it is called in messages."""
+        """Return how messages name the workspace."""
         return f"workspace {self.name} of tenant {self.tenant_name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A committed state of a workspace: its number, and the object that says what it is made of (empty: none yet)."""
+    """A committed state of a workspace: its number, and the key of the object that describes it (empty: none yet)."""
 
     number: int = 0
     key: str = ""
@@ -124,9 +124,9 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write a workspace: its holder, and the generation over which that may commit.
+    """The right to write a workspace: its holder, and the generation on which the holder may commit.
 
-    As of when it was taken: when the workspace was made and last committed; `is_due`: whether work is foreseen.
+    As of when it was taken: when the workspace was created and last committed; `is_due`: whether work is foreseen.
     """
 
     place: Place
@@ -139,7 +139,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class InboxRow:
-    """A note, or the end of a session (`session_end`), that is acknowledged and in no generation yet.
+    """An acknowledged note, or end of a session (kind `session_end`), that no generation contains yet.
 
     `body` is JSON.
     """
@@ -151,13 +151,13 @@ class InboxRow:
     at: datetime
 
     def note(self) -> Note:
-        """Return the note that it is, with its own time or that of its arrival. Raise UsageError for none."""
+        """Return the row as a note, with its own time or that of its arrival. Raise UsageError if it is not one."""
         with self._reading() as body:
             at, replaces = self._at(body), str(body.get("replaces", ""))
             return admitted(Note(body["text"], at, float(body["importance"]), replaces=replaces))
 
     def ended_at(self) -> datetime:
-        """Return when the session ended that it is the end of. Raise UsageError for none."""
+        """Return when the session ended. Raise UsageError if the row cannot be read."""
         with self._reading() as body:
             return self._at(body)
 
@@ -175,7 +175,7 @@ class InboxRow:
 
 
 def readable_notes(rows: Iterable[InboxRow]) -> Iterator[tuple[InboxRow, Note]]:
-    """Yield the notes among these rows; what cannot be read is left out, as by a holder."""
+    """Yield the notes among these rows, skipping unreadable ones, as a holder does."""
     for row in rows:
         with suppress(UsageError):
             if row.kind == "note":

@@ -12,9 +12,9 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class PendingCount:
-    """How much is pending: notes, their characters and bytes, and the earliest of their stamps.
+    """The pending notes: their number, characters and bytes, and the time of the earliest.
 
-    `more`: there are more notes than these, which are not counted; the figures are those of the oldest ones.
+    `more`: there are further notes that are not counted; the figures are those of the oldest ones.
     """
 
     notes: int = 0
@@ -24,20 +24,20 @@ class PendingCount:
     more: bool = False
 
     def __str__(self) -> str:
-        """Write the number of notes, `1,000+` where more were not counted."""
+        """Return the number of notes, `1,000+` if more were not counted."""
         return f"{self.notes:,}{'+' if self.more else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class Bite:
-    """How much a dream takes in: so many notes, which need no more room together than `room`, as `size` has it."""
+    """How much one dream takes in: at most `notes` notes, whose sizes by `size` add up to at most `room`."""
 
     notes: int
     room: int
     size: Callable[[Note], int]
 
     def of(self, found: Iterable[Found], note_of: Callable[[Found], Note]) -> list[Found]:
-        """Return the first of these, as many as it holds; the first one always is among them."""
+        """Return the first of these that fit, but always at least one."""
         taken, room = list[Found](), 0
         for one in found:
             room += self.size(note_of(one))

@@ -1,7 +1,7 @@
-"""Reading: what of MEMORY.md its agent is given at session start.
+"""Reading: which rows of MEMORY.md an agent is given at session start.
 
-The file has seven sections whether or not something stands in them; an agent pays for each word. Left out are the
-sections in which nothing stands, when the last dream was and in which mood, and what the program only counts.
+The file always has seven sections, but an agent pays for each word. Left out are empty sections, the stamp (time of
+the last dream, mood), and rows that the program only counts.
 """
 
 import re
@@ -23,7 +23,7 @@ _SKILLS, _TITLE = f"## {SectionName.SKILLS}".casefold(), TITLE.casefold()
 
 
 def left_out(memory: str) -> frozenset[int]:
-    """Return which rows of MEMORY.md, counted from 0, no agent is given."""
+    """Return the rows of MEMORY.md, counted from 0, that no agent is given."""
     rows, found = memory.split("\n"), set[int]()
     tops = [at for at, row in enumerate(rows) if _TOP.match(row)]
     for top, below in pairwise((*tops, len(rows))):
@@ -39,7 +39,7 @@ def left_out(memory: str) -> frozenset[int]:
 
 
 def as_given(memory: str) -> str:
-    """Return MEMORY.md without the rows that no agent is given; one blank row stays of several around them."""
+    """Return MEMORY.md without the rows that no agent is given; of the blank rows around them one stays."""
     omitted, kept = left_out(memory), list[str]()
     for at, row in enumerate(memory.split("\n")):
         if at not in omitted and (row.strip() or at - 1 not in omitted):

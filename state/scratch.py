@@ -1,4 +1,4 @@
-"""Scratch log: the notes of the write-ahead log as text, and text as notes.
+"""Scratch log: renders and parses the notes of the write-ahead log.
 
     # Scratch Buffer (Working Memory WAL)
 
@@ -8,8 +8,8 @@
     - [2026-03-12T14:32:00Z] (importance: 0.7) (replaces: L12) instead of a line or memory
     - a bullet without a stamp, by hand or by `>>`
 
-Whatever cannot be read as a stamp or as a mark after it stays text; only the header, blank lines and rules
-(`---`) are no notes. What a note's text cannot say, `plain_text` lists.
+Anything that cannot be read as a stamp or as a mark after it stays text; everything is a note except the header,
+blank lines and rules (`---`). `plain_text` lists what the text of a note cannot contain.
 """
 
 import math
@@ -35,7 +35,7 @@ _BULLET = re.compile(r" ?[-*+](?:[ \t]+|$)")
 _INDENT = re.compile(r"  |\t")
 _STAMP = re.compile(r"\[(\d{4}-\d{2}-\d{2}[^\]\n]{0,40})\][ \t]*")
 _IMPORTANCE = re.compile(r"\(importance:[ \t]*([^()\n]{1,40})\)[ \t]*", re.IGNORECASE)
-# A line id, a crystal id or words; with quotes around it, it may hold parentheses.
+# A line id, a crystal id or words; in quotes, it may contain parentheses.
 _REPLACES = re.compile(
     r'\(replaces:[ \t]*(?:"((?:[^"\\\n]|\\["\\]){1,2000})"|([^()"\n][^()\n]{0,999}))\)[ \t]*', re.IGNORECASE
 )
@@ -45,9 +45,9 @@ _AUTO = re.compile(r"\[AUTO\](?=\s|$)")
 class Note(NamedTuple):
     """One entry of the write-ahead log.
 
-    `replaces` names the line or memory that the note replaces: an id, or words of it (empty: none).
-    `text` has no stamp, no [AUTO] and no indentation, and may hold newlines. `stamped` is False for what was
-    written by hand; its time is then the file's. Lines count from 1 in the file that the note was read from.
+    `text` has no stamp, no [AUTO] and no indentation, and may contain newlines. `replaces` names the line or memory
+    that the note replaces: an id, or words of it (empty: none). `stamped` is False for a note written by hand; its
+    time is then the file's. Line numbers count from 1 in the file that the note was read from.
     """
 
     text: str
@@ -61,15 +61,15 @@ class Note(NamedTuple):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return what somebody wrote into it: its text, and what it names."""
+        """Return the texts that somebody wrote: the note's text, and `replaces`."""
         return (self.text, self.replaces) if self.replaces else (self.text,)
 
 
 def plain_text(text: str) -> str:
-    r"""Return the text as a note can hold it; applying it twice changes nothing.
+    r"""Return the text in the form that a note can hold; idempotent.
 
-    White space at both ends goes, `\r\n` and `\r` are newlines, a line of white space only is empty. NUL and
-    lone surrogates, which neither UTF-8 nor SQLite can hold, are written as the escapes `\x00` and `\udcff`.
+    Surrounding white space is removed, `\r\n` and `\r` become newlines, a line of white space becomes empty. NUL and
+    lone surrogates, which neither UTF-8 nor SQLite can store, become the escapes `\x00` and `\udcff`.
     """
     if text.isascii() and text.isprintable():
         return text.strip()
@@ -79,9 +79,10 @@ def plain_text(text: str) -> str:
 
 
 def normal_note(note: Note) -> Note:
-    """Return the note as it reads back once written.
+    """Return the note as it reads back after writing.
 
-    The text by `plain_text`, `replaces` in one line, whole seconds UTC, importance to 0.01.
+    The text is in the form of `plain_text`, `replaces` on one line, the time in whole seconds UTC, importance to
+    0.01.
     """
     return Note(
         text=plain_text(note.text),
@@ -93,10 +94,10 @@ def normal_note(note: Note) -> Note:
 
 
 def admitted(note: Note) -> Note:
-    """Return the note as it may be taken into a log: in its normal form.
+    """Validate a note for a log and return it in its normal form.
 
-    Raises UsageError for one that is empty, longer than 16 KiB, of an importance outside [0, 1], or whose `replaces`
-    is longer than 1,000 characters.
+    Raise UsageError if it is empty, longer than 16 KiB, has an importance outside [0, 1], or its `replaces` is longer
+    than 1,000 characters.
     """
     if not (math.isfinite(note.importance) and 0 <= note.importance <= 1):
         raise UsageError(f"importance {note.importance} is impossible", "give a number from 0 to 1")
@@ -114,7 +115,7 @@ def admitted(note: Note) -> Note:
 
 
 def render_note(note: Note) -> str:
-    """Write the note as one entry that ends in a newline; `parse_notes` gives back `normal_note(note)`."""
+    """Render the note as one entry that ends in a newline; `parse_notes` returns `normal_note(note)`."""
     normal = normal_note(note)
     stamp = normal.at.isoformat(timespec="seconds").replace("+00:00", "Z")
     marks = [f"- [{stamp}]", f"(importance: {normal.importance:g})"]
@@ -124,7 +125,7 @@ def render_note(note: Note) -> str:
     if normal.auto:
         marks.append(AUTO)
     elif _AUTO.match(lines[0]) or _REPLACES.match(lines[0]):
-        # On the first line it would read as the mark; below it, it is text.
+        # On the first line it would be read as a mark; below, it is text.
         lines.insert(0, "")
     entry = [" ".join([*marks, lines[0]] if lines[0] else marks)]
     entry += [f"  {line}" if line else "" for line in lines[1:]]
@@ -132,24 +133,24 @@ def render_note(note: Note) -> str:
 
 
 def decode(raw: bytes) -> str:
-    r"""Read the bytes of a log as text: UTF-8, and what is none stays readable as `\xe9`.
+    r"""Decode the bytes of a log: UTF-8; an invalid byte stays readable as `\xe9`.
 
-    NUL bytes are left out: a loss of power leaves them in a file that was appended to.
+    NUL bytes are dropped: after a loss of power, a file that was being appended to contains them.
     """
     return raw.replace(b"\0", b"").decode("utf-8", "backslashreplace")
 
 
 def parse_notes(text: str, file_time: datetime) -> tuple[Note, ...]:
-    """Return every note in the text of a log, in order; `file_time` is the time of those without a stamp.
+    """Return every note in the text of a log, in order; notes without a stamp get `file_time`.
 
-    An entry is a bullet or a paragraph with the indented lines below it; blank lines between them belong to
-    it. A heading other than the header is a note of its own.
+    An entry is a bullet or paragraph with the indented lines below it and the blank lines between them. A heading
+    other than the header is a note of its own.
     """
     return tuple(notes_of_lines(text.removeprefix(BYTE_ORDER_MARK).split("\n"), file_time))
 
 
 def notes_of_lines(lines: Iterable[str], file_time: datetime) -> Iterator[Note]:
-    """Yield the notes in lines without their ends; of them no more are read than the next note needs."""
+    """Yield the notes in lines without line ends; reads only as many lines as the next note needs."""
     notes = (entry.note(file_time) for entry in _entries(lines))
     return (note for note in notes if note.text)
 
@@ -178,7 +179,7 @@ def _entries(lines: Iterable[str]) -> "Iterator[_Entry]":
 
 
 class _Entry:
-    """Lines that are read as one note; a paragraph that would pass MAX_NOTE_BYTES goes on in another."""
+    """Lines that form one note; a paragraph that would exceed MAX_NOTE_BYTES continues in another."""
 
     def __init__(self, number: int, line: str) -> None:
         self.first = self.last = number
@@ -216,7 +217,7 @@ class _Entry:
 
 
 def _quoted(value: str) -> str:
-    """Write the value as it stands in its mark: in quotes, where it would not read back without them."""
+    """Render the value of a mark, in quotes if it would not read back without them."""
     bare = _REPLACES.fullmatch(f"(replaces: {value})")
     if bare and bare[2] == value:
         return value
