@@ -1,12 +1,11 @@
 """Crystal: the unit of long-term memory, its id and its strength.
 
-A crystal is never deleted by decay. Its importance is kept as given; its strength is computed when it is
-read. Its id is random and says nothing; its digest comes from its origin and its text, so writing it twice is writing
-it once.
+Decay never deletes a crystal: its importance is stored as given, its strength is computed on reading. Its id is
+random; its digest comes from origin and text, so that writing a crystal twice has the effect of writing it once.
 
     generated --access--> activated --dream, or 5 accesses--> consolidated --fades--> archived --access--> activated
 
-`frozen` never moves. A pass writes down what has faded since the last one.
+`frozen` never changes. A consolidation pass stores which crystals have faded since the last one.
 """
 
 import hashlib
@@ -27,7 +26,7 @@ ACCESS_RATE = 0.2
 VALENCE_HOLD = 0.5
 HALF_LIFE_DAYS = 16.0
 FADED_STRENGTH = 0.01
-# Used so often, a crystal is settled without a dream.
+# After this many accesses, a crystal is consolidated without a dream.
 SETTLED_ACCESSES = 5
 _DAY_SECONDS = 86_400.0
 
@@ -58,7 +57,7 @@ class Kind(StrEnum):
 
 
 class Lifecycle(StrEnum):
-    """How settled a crystal is. `frozen` never fades; `archived` is ranked last and still found."""
+    """How settled a crystal is. `frozen` never fades; `archived` is ranked last, but still found."""
 
     GENERATED = "generated"
     ACTIVATED = "activated"
@@ -67,23 +66,23 @@ class Lifecycle(StrEnum):
     FROZEN = "frozen"
 
 
-# What a dream that takes it in makes of a crystal; others stay what they are.
+# The lifecycle of a crystal after a dream took it in; others keep theirs.
 DREAMT = {Lifecycle.GENERATED: Lifecycle.CONSOLIDATED, Lifecycle.ACTIVATED: Lifecycle.CONSOLIDATED}
 
 
 def new_id() -> str:
-    """Return an id that no crystal has."""
+    """Return a new random id."""
     return token_hex(16)
 
 
 def id_in(dream: str, *about: str) -> str:
-    """Return the id of a crystal that a dream makes of this (ids): the same one when it is thought again."""
+    """Return the id of the crystal that a dream makes about these ids; a repeated dream gives the same one."""
     return hashlib.sha256("\0".join((dream, *about)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """file:lines@hash, the place a crystal's text stands in. Lines count from 1, both ends included."""
+    """file:lines@hash, the place of a crystal's text. Lines count from 1 and include both ends."""
 
     file: str
     first_line: int
@@ -101,11 +100,11 @@ class Source:
 class Crystal:
     """One remembered text.
 
-    `context` (speaker, date) is searched and embedded with the text but is no part of it or of the digest.
-    `position` orders the crystals of one `session`, so that neighbours can be found. `distinct` says that somebody
-    else said the same words first ("I am allergic to nuts"): then the speaker is part of the digest. `heard` is "web"
-    or "tool" for what an agent said or noted after it had read a page or a tool's answer since its owner's last word.
-    `id` is 32 hexadecimal digits; what is stored already has another one there (`Crystals.known`).
+    `context` (speaker, date) is searched and embedded with the text, but belongs neither to it nor to the digest.
+    `position` orders the crystals of one `session`, to find neighbours. `distinct`: somebody else said the same words
+    first ("I am allergic to nuts"), so the speaker is part of the digest. `heard` is "web" or "tool" for what an
+    agent said or noted after reading a page or a tool's output since its owner's last message. `id` is 32 hexadecimal
+    digits; a crystal that is stored already has another id there (`Crystals.known`).
     """
 
     text: str
@@ -130,20 +129,20 @@ class Crystal:
 
     @property
     def digest(self) -> str:
-        """Digest by which this crystal is known when it is written again."""
+        """Return the digest that identifies this crystal if it is written again."""
         return crystal_digest(self.origin, self.text, self.speaker if self.distinct else "")
 
     @property
     def indexed_text(self) -> str:
-        """What both indexes see: the context, then the text."""
+        """Return what both indexes see: the context, then the text."""
         return f"{self.context}: {self.text}" if self.context else self.text
 
 
 @lru_cache(maxsize=512)  # one search asks for the same ones several times
 def crystal_digest(origin: Origin, text: str, speaker: str = "") -> str:
-    """Return 32 hexadecimal digits of an origin and a text; white space at the ends and Unicode forms are folded.
+    """Return a digest of origin and text (32 hexadecimal digits), ignoring outer white space and Unicode form.
 
-    Give the speaker of a text that somebody else said first; capitals of a speaker do not count.
+    Pass the speaker if somebody else said the text first; the case of the speaker's name is ignored.
     """
     folded = unicodedata.normalize("NFC", text.strip())
     spoken = f"\0{unicodedata.normalize('NFC', speaker.strip().casefold())}" if speaker else ""
@@ -151,10 +150,10 @@ def crystal_digest(origin: Origin, text: str, speaker: str = "") -> str:
 
 
 def strength(crystal: Crystal, now: datetime) -> float:
-    """Return what is left of a crystal's importance now, in [0, importance].
+    """Return a crystal's current strength, in [0, importance].
 
-    importance * (1 - e^(-0.2 (n+1))) * 2^(-(1 - |v| 0.5) age / 16 d), with n accesses, valence v and age since
-    the last access (or creation). Frozen crystals keep their importance. A clock set back counts as age 0.
+    importance * (1 - e^(-0.2 (n+1))) * 2^(-(1 - |v| 0.5) age / 16 d), with n accesses, valence v and age since the
+    last access (or creation). Frozen crystals keep their importance. If the clock was set back, the age is 0.
     """
     if crystal.lifecycle is Lifecycle.FROZEN:
         return crystal.importance
@@ -163,10 +162,10 @@ def strength(crystal: Crystal, now: datetime) -> float:
 
 
 def faded_at(importance: float, accesses: int, valence: float, since: datetime) -> datetime | None:
-    """Return the first microsecond at which less than FADED_STRENGTH is left, last accessed (or created) at `since`.
+    """Return the first microsecond at which the strength is below FADED_STRENGTH, if last accessed at `since`.
 
     `strength` solved for the age: 16 d / (1 - |v| 0.5) * log2(importance * (1 - e^(-0.2 (n+1))) / 0.01).
-    None when that is later than the calendar goes.
+    None if that is beyond the calendar.
     """
     fresh = _left(importance, accesses, valence, timedelta(0))
     if fresh < FADED_STRENGTH:
@@ -174,7 +173,7 @@ def faded_at(importance: float, accesses: int, valence: float, since: datetime) 
     days = HALF_LIFE_DAYS / _held(valence) * math.log2(fresh / FADED_STRENGTH)
     try:
         age = timedelta(days=days) - 2 * timedelta.resolution
-        # The last digits of the logarithm decide nothing: the formula itself does.
+        # The logarithm is inexact in its last digits; the formula itself decides.
         while _left(importance, accesses, valence, age) >= FADED_STRENGTH:
             age += timedelta.resolution
         return since + age
@@ -193,7 +192,7 @@ def _held(valence: float) -> float:
 
 
 def lifecycle(crystal: Crystal, now: datetime) -> Lifecycle:
-    """Return the lifecycle as read now: a faded crystal reads as archived, one that is used again as activated."""
+    """Return the current lifecycle: archived if the crystal has faded, activated if it is used again."""
     if crystal.lifecycle is Lifecycle.FROZEN:
         return Lifecycle.FROZEN
     if strength(crystal, now) < FADED_STRENGTH:
@@ -204,13 +203,13 @@ def lifecycle(crystal: Crystal, now: datetime) -> Lifecycle:
 
 
 def fades_at(crystal: Crystal) -> datetime | None:
-    """Return the first moment at which the crystal is too weak, were it not frozen; None: never."""
+    """Return the first moment at which the crystal is faded, unless it is frozen; None: never."""
     since = crystal.last_accessed_at or crystal.created_at
     return faded_at(crystal.importance, crystal.accesses, crystal.valence, since)
 
 
 def accessed(crystal: Crystal, now: datetime) -> Crystal:
-    """Return the crystal after one more access. A clock that was set back does not make it older than it is."""
+    """Return the crystal after one more access. A clock that was set back does not age it."""
     stage = lifecycle(crystal, now)
     if Lifecycle.ARCHIVED in (crystal.lifecycle, stage):
         stage = Lifecycle.ACTIVATED
@@ -222,11 +221,11 @@ def accessed(crystal: Crystal, now: datetime) -> Crystal:
 
 
 def mix_kinds(crystals: Iterable[Crystal], limit: int) -> list[Crystal]:
-    """Return at most `limit` of these, most important first, with no kind starved by the number of another.
+    """Return at most `limit` of these, most important first, without any kind crowding out another.
 
-    Half of the places are shared out equally among the kinds that are present (one each at least, while places
-    last), the others go by importance alone. With limit >= 9 every kind that is present is represented.
-    Equally important crystals keep their order.
+    Half of the places are divided equally among the kinds that occur (at least one each, while places last); the
+    others go by importance alone. With limit >= 9 every kind that occurs is represented. Equally important crystals
+    keep their order.
     """
     ranked = sorted(crystals, key=lambda crystal: -crystal.importance)
     by_kind: dict[Kind, list[int]] = defaultdict(list)

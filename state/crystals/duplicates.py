@@ -1,9 +1,9 @@
-"""Duplicates: whether two crystals are one memory, which one is shown, and what it takes over from the other.
+"""Duplicates: whether two crystals are one memory, which one is shown, and what it inherits from the other.
 
-Two crystals of one speaker are one memory when their texts are equal but for case, white space and invisible signs.
-Nothing is lost when only one of them is shown: neither text is changed or deleted, and the duplicate is still found
-where its own words are asked for. Whoever is trusted more stands for both, and what is trusted less becomes no
-parent: else a page could take the weight from the owner's word by repeating it, or lend itself that weight.
+Two crystals of one speaker are one memory if their texts differ only in case, white space and invisible characters.
+Nothing is lost by showing only one: neither text is changed or deleted, and a query with the duplicate's own words
+still finds it. The more trusted one stands for both, and a less trusted one never becomes a parent: otherwise a page
+could lower the weight of the owner's words by repeating them, or borrow their weight.
 """
 
 from collections.abc import Collection
@@ -13,8 +13,8 @@ from state.crystals.crystal import Crystal, Lifecycle, Origin
 from state.text.words import normalise
 from state.trust import Trust
 
-# What was said and noted; and among themselves, what dreams have found. Lines that left MEMORY.md, and the text from
-# before it, stay what they are: something may lead to them.
+# Origins whose crystals can be duplicates of each other; results of dreams only of each other. Lines evicted from
+# MEMORY.md and the text from before it never are: something may lead to them.
 _SAID = frozenset((Origin.SCRATCH, Origin.SESSION, Origin.WORKING))
 
 
@@ -27,10 +27,10 @@ def same_memory(one: Crystal, other: Crystal) -> bool:
 
 
 def canonical(one: Crystal, other: Crystal, kept: Collection[str]) -> tuple[Crystal, Crystal] | None:
-    """Return the visible one and the hidden one of two crystals that are one memory; None when neither may be hidden.
+    """Return (shown, hidden) of two crystals that are one memory; None if neither may be hidden.
 
-    What is in `kept` (ids) or frozen does not. Else the one that is trusted more stays, then the more important one,
-    then the elder.
+    A crystal that is frozen, or whose id is in `kept`, is never hidden. Otherwise the more trusted one is shown, then
+    the more important, then the older one.
     """
 
     def is_kept(crystal: Crystal) -> bool:
@@ -44,11 +44,11 @@ def canonical(one: Crystal, other: Crystal, kept: Collection[str]) -> tuple[Crys
 
 
 def with_duplicate(stays: Crystal, leaves: Crystal) -> Crystal:
-    """Return the visible crystal with what it takes over from its duplicate.
+    """Return the shown crystal with what it inherits from its duplicate.
 
-    From a twin of the same trust: a parent, the higher importance, the accesses, the later time of use. From one
-    that is trusted less but vouched for (the agent's echo of its owner): the same, but no parent, for it is not
-    derived from it. From tools and the web: nothing.
+    From one of the same trust: a parent, the higher importance, the accesses, the later use. From a less trusted one
+    of at least an agent (the agent's echo of its owner): the same without the parent, since it is not derived from
+    it. From tools and the web: nothing.
     """
     if leaves.trust is not stays.trust and leaves.trust.rank < Trust.AGENT.rank:
         return stays
@@ -65,5 +65,5 @@ def with_duplicate(stays: Crystal, leaves: Crystal) -> Crystal:
 
 
 def asked_word_for_word(query: str, text: str) -> bool:
-    """Return whether the query holds the text word for word."""
+    """Return whether the query contains the text word for word."""
     return normalise(text) in normalise(query)

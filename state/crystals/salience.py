@@ -1,7 +1,7 @@
 """Salience: a first guess of a turn's importance and kind, from its words and its speaker, without a model.
 
-What the owner says outweighs what a tool prints; a wish, a decision, a date or "remember" outweighs talk. A wrong
-guess is cheap: nothing is dropped, everything is found by search.
+The owner's words outweigh a tool's output; a wish, a decision, a date or "remember" outweighs chat. A wrong guess is
+cheap: nothing is dropped, and search finds everything.
 """
 
 import re
@@ -13,8 +13,8 @@ from state.text.languages.loader import alternatives, either, months, phrases
 from state.text.words import ends_as_question, terms
 from state.trust import Trust
 
-_HEAD = 2_000  # what a long turn is about stands at its beginning
-# The first that is found names the kind, the highest sets the importance.
+_HEAD = 2_000  # characters: the beginning of a long turn says what it is about
+# The first sign found gives the kind, the highest weight the importance.
 _SIGNS = {
     "preference": (Kind.PREFERENCE, 0.75),
     "deadline": (Kind.GOAL, 0.8),
@@ -25,10 +25,10 @@ _SIGNS = {
     "pattern": (Kind.TASK_PATTERN, 0.6),
     "episode": (Kind.EPISODE, 0.5),
 }
-# What an agent did is a task, which may come back; what its owner did is an episode.
+# An agent's deed is a task, which may come back; its owner's deed is an episode.
 _DEED = (Kind.TASK_PATTERN, 0.5)
 _PLAIN = {Trust.OWNER: 0.45, Trust.AGENT: 0.35, Trust.TOOL: 0.2, Trust.WEB: 0.2}
-# What an agent says about itself and the work weighs less than the owner's word; output of tools hardly weighs.
+# An agent's words weigh less than the owner's; the output of tools hardly weighs anything.
 _WEIGHT = {Trust.OWNER: 1.0, Trust.AGENT: 0.75}
 
 
@@ -43,8 +43,8 @@ class Salience:
 def salience(text: str, trust: Trust) -> Salience:
     """Return the kind and importance of what someone of this trust said.
 
-    Importance: owner .3 to .9, agent .25 to .65, tool and web .2. Kinds of tools' and strangers' texts are GENERAL:
-    a page that says "I prefer" tells nothing about the owner.
+    Importance: owner .3 to .9, agent .25 to .65, tool and web .2. Texts of tools and strangers are GENERAL: a page
+    that says "I prefer" says nothing about the owner.
     """
     if trust not in _WEIGHT:
         return Salience(Kind.GENERAL, _PLAIN[trust])
@@ -61,7 +61,7 @@ def salience(text: str, trust: Trust) -> Salience:
     if trust is Trust.OWNER and phrases("remember").search(head):
         return Salience(kind, 0.9)
     if is_asked:
-        # A question says what was wanted, seldom what is so: only what it states beside that counts.
+        # A question says what was wanted, rarely what is true: only its other signs count, reduced.
         return Salience(kind, round(max(0.4 * _WEIGHT[trust], weight - 0.2), 3))
     return Salience(kind, round(max(_PLAIN[trust], weight), 3))
 

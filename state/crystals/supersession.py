@@ -1,7 +1,7 @@
-"""Supersession: that a newer crystal holds in place of an older one, since when, and on whose word.
+"""Supersession: the record that a newer crystal replaced an older one, since when, and on whose word.
 
-Only a named relation is one: the owner's word, an item of a session that names what it replaces, a model's operation
-that names a line. No texts are compared for it. Nothing is deleted or hidden by it: a search shows the current value
+It is only recorded when somebody names it: the owner, an item of a session that names what it replaces, or a model's
+operation on a line. Texts are never compared for it. It deletes and hides nothing: a search shows the current value
 first.
 """
 
@@ -24,9 +24,9 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Supersession:
-    """Two crystals, by their rows in the store, of which `newer` holds.
+    """Two crystals, by their rows in the store; `newer` is current.
 
-    `at` is when it was said, `trust` whose word it is, `version` the one whose dream said so.
+    `at` is when it was said, `trust` whose word it is, `version` the version of the dream that said so.
     """
 
     older: int
@@ -38,10 +38,10 @@ class Supersession:
 
 
 def current_values(pairs: Iterable[tuple[int, int]], said: Mapping[int, str]) -> dict[int, int]:
-    """For each superseded row the one that holds now: of all that follow it, one that nothing supersedes.
+    """Return the current row for each superseded row: one among its successors that nothing supersedes.
 
-    `pairs` are older and newer rows; `said` tells of each row when it was said last. Of several, and where a circle
-    supersedes itself, the one that was said last holds.
+    `pairs` are (older, newer) rows; `said` has the time each row was last said. If there are several, or a cycle, the
+    one said last is current.
     """
     after: dict[int, set[int]] = {}
     for older, newer in pairs:
@@ -59,7 +59,7 @@ def current_values(pairs: Iterable[tuple[int, int]], said: Mapping[int, str]) ->
 
 
 def _following(start: int, after: Mapping[int, set[int]]) -> set[int]:
-    """Return the row and all that follow it."""
+    """Return the row and all its successors."""
     reached, waiting = {start}, [start]
     while waiting:
         new = after.get(waiting.pop(), set()) - reached

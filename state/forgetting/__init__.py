@@ -1,1 +1,1 @@
-"""Forgetting: finds a text that is to be forgotten in other texts, takes it out, and keeps it from coming back."""
+"""Forgetting: finds a text to be forgotten in other texts, removes it, and keeps it from coming back."""

@@ -1,4 +1,4 @@
-"""Cutting: a text without the places where something stands in it: whole sentences, or words with a mark instead."""
+"""Cutting: removes passages from a text: whole sentences, or words with a mark in their place."""
 
 import re
 from bisect import bisect_left
@@ -19,7 +19,7 @@ _ABBREVIATION = late_pattern(
     re.IGNORECASE,
 )
 _LONGEST_ABBREVIATION = len("approx")
-# Quotes, bullets, numbers of lists, boxes of tasks and headings stand before the first sentence of a line.
+# Quote marks, bullets, numbers, task boxes and heading marks before the first sentence of a line.
 _LEAD = late_pattern(r"[ \t]*(?:(?:>|[-*+]|\d{1,4}[.)]|\[[ xX]\]|#{1,6})[ \t]+)*")
 BREAKS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _EXACT_TURNS = 8
@@ -28,12 +28,12 @@ _EXACT_TURNS = 8
 class Cut(StrEnum):
     """How much text is removed with a match."""
 
-    SENTENCES = "sentences"  # the sentences (or lines) that hold it
-    WORDS = "words"  # its words; a mark is left in their place
+    SENTENCES = "sentences"  # the sentences (or lines) that contain it
+    WORDS = "words"  # its words, replaced by a mark
 
 
 def joined(found: Iterable[Span]) -> tuple[Span, ...]:
-    """Return the places in order, with overlapping ones joined."""
+    """Return the spans in order, with overlapping ones merged."""
     merged: list[Span] = []
     for start, end in sorted(found):
         if merged and start < merged[-1][1]:
@@ -44,7 +44,7 @@ def joined(found: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def cut_all(text: str, find: Finder, cut: Cut) -> str:
-    """Return the text without what is found in it, until nothing is found; "" when no word remains."""
+    """Cut matches out of the text until none is found; "" if no word remains."""
     turn = 0
     while found := find(text):
         text = cut_out(text, widened(found, turn, len(text)), cut)
@@ -53,10 +53,10 @@ def cut_all(text: str, find: Finder, cut: Cut) -> str:
 
 
 def widened(found: Sequence[Span], turn: int, length: int) -> tuple[Span, ...]:
-    """Return what is to go in this turn (0, 1 …) of a text of this length: the places themselves in the first ones.
+    """Return the spans to cut in this turn (0, 1, …) of a text of this length: at first the given ones.
 
-    Where a text is laid around itself many times, each turn uncovers the next; then what stands beside the places
-    goes too, twice as much each turn, so that few turns are enough.
+    If a text is nested in itself many times, each turn uncovers the next copy. Later turns therefore also cut the
+    surroundings, twice as much each turn, so that few turns suffice.
     """
     beside = 1 << (turn - _EXACT_TURNS) if turn > _EXACT_TURNS else 0
     return (
@@ -67,10 +67,10 @@ def widened(found: Sequence[Span], turn: int, length: int) -> tuple[Span, ...]:
 
 
 def cut_out(text: str, found: Sequence[Span], cut: Cut) -> str:
-    """Return the text without these places, or without the sentences that hold them; "" when no word remains.
+    """Return the text without these spans, or the sentences that contain them; "" if no word remains.
 
-    What follows a cut moves next to what stood before it, which may be a match again: who knows what is looked for
-    looks again. Each time there are fewer words.
+    A cut joins what was around it, which may form a new match: callers have to search again. Each cut leaves fewer
+    words.
     """
     if not found:
         return text
@@ -79,7 +79,7 @@ def cut_out(text: str, found: Sequence[Span], cut: Cut) -> str:
 
 
 def sentences(text: str) -> tuple[Span, ...]:
-    """Return the sentences of the text, none across lines, with the white space behind and no list mark before."""
+    """Return the sentences of the text, each within a line, with trailing white space and without list marks."""
     found: list[Span] = []
     at = 0
     for line in text.splitlines(keepends=True):
@@ -97,7 +97,7 @@ def sentences(text: str) -> tuple[Span, ...]:
 def _without_words(text: str, found: Sequence[Span]) -> str:
     pieces: list[str] = []
     end = 0
-    mark_of = cache(_mark_of)  # what is forgotten may stand there many times
+    mark_of = cache(_mark_of)  # a forgotten text may occur many times
     for start, stop in found:
         pieces += [text[end:start], mark_of(text[start:stop])]
         end = stop
@@ -120,7 +120,7 @@ def _without_sentences(text: str, found: Sequence[Span]) -> str:
         left = _without_spans(line, [(start - at, stop - at) for start, stop in cuts]) if cuts else line
         kept.extend([left] if not cuts or holds_words(left) else [])
         at = end
-    if not gone:  # a word that is part of a list's mark
+    if not gone:  # the match is part of a list mark
         return _without_words(text, found)
     left = "".join(kept)
     return left if text[-1:] in BREAKS else left.rstrip(BREAKS)
@@ -131,7 +131,7 @@ def _has_words(text: str) -> bool:
 
 
 def _touched(units: Sequence[Span], found: Sequence[Span]) -> list[Span]:
-    """Return the units that one of the places touches; both are in order, and neither overlaps its own."""
+    """Return the units that overlap one of the spans; both are sorted and free of overlaps."""
     touched: list[Span] = []
     at = 0
     for start, end in units:
@@ -157,7 +157,7 @@ def _ends(line: str, start: int) -> Iterable[int]:
     for match in _SENTENCE_END.finditer(line, start):
         if match.end() >= len(line):
             return
-        # "3.5 is", "e.g. this" and "Dr. Smith" are no ends; 。 is one, whatever follows.
+        # "3.5 is", "e.g. this" and "Dr. Smith" contain no sentence end; 。 always is one.
         before = line[max(start, match.start() - _LONGEST_ABBREVIATION - 1) : match.start()]
         goes_on = line[match.end()].islower() or _ABBREVIATION.search(before)
         if match.group()[0] not in ".…" or not goes_on:

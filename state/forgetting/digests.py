@@ -1,7 +1,7 @@
-"""Digests: salted hashes of word and letter runs, by which forgotten texts are recognised without being kept.
+"""Digests: salted hashes of word and letter runs, to recognise forgotten texts without keeping them.
 
-Each run has a mark of 16 bits beside its digest, made of its words by a sum that rolls along a text: only where the
-mark fits, a digest is made.
+Each digest has a 16-bit mark beside it, computed from the run's words by a rolling sum. Only where the mark of a
+passage matches is the digest computed.
 """
 
 import hashlib
@@ -18,29 +18,29 @@ _MARK_BITS = 16
 _MARK_SHIFT = _BITS - _MARK_BITS
 _TIMES = 31
 _BACK = pow(_TIMES, -1, _MASK + 1)
-# From so many words or letters on numpy saves time; from so many, more than it takes to load.
+# Number of words or letters from which numpy saves time: when it is loaded, and including its load time.
 _SOME, _MANY = 1 << 8, 1 << 13
 
 
 def digest_of_text(salt: str, text: str) -> str:
-    """Return the digest of a whole text, without white space at its ends and in one Unicode form."""
+    """Return the digest of a whole text, without outer white space and in one Unicode form."""
     folded = unicodedata.normalize("NFC", text.strip()).encode("utf-8", "surrogatepass")
     return hmac.new(bytes.fromhex(salt), folded, hashlib.sha256).hexdigest()
 
 
 def digest_of_letters(salt: str, said: str) -> str:
-    """Return the digest of a run of letters, 32 hexadecimal digits; without a salt the letters themselves."""
+    """Return the digest of a run of letters (32 hexadecimal digits); without a salt, the letters themselves."""
     message = f"2\0.letters {said}".encode("utf-8", "surrogatepass")
     return hmac.digest(bytes.fromhex(salt), message, "sha256")[:16].hex() if salt else said
 
 
 def mark_of_run(salt: str, words: Sequence[str]) -> int:
-    """Return the mark of a run of words or letters: 16 bits about the whole run, of none of them alone."""
+    """Return the 16-bit mark of a run of words or letters, which reveals none of them."""
     return sums_of(salt, words)[-1] >> _MARK_SHIFT
 
 
 def sums_of(salt: str, words: Sequence[str]) -> Sequence[int]:
-    """Return the sums of all beginnings of a text, the empty one included; for `marked_places`."""
+    """Return the rolling sums of all prefixes of a text, including the empty one, for `marked_places`."""
     values = {word: value_of(salt, word) for word in set(words)}
     if len(words) >= (_SOME if "numpy" in sys.modules else _MANY):
         many: Sequence[int] = _sums_of_many(values, words)
@@ -53,7 +53,7 @@ def sums_of(salt: str, words: Sequence[str]) -> Sequence[int]:
 
 
 def marked_places(sums: Sequence[int], size: int, marks: Collection[int]) -> list[tuple[int, int]]:
-    """Return where in a text with these sums a run of this size has one of the marks, and which."""
+    """Return (place, mark) of each run of this size whose mark is among these, in a text with these sums."""
     power = pow(_TIMES, size, _MASK + 1)
     if not isinstance(sums, list):
         return _marked_of_many(sums, size, power, marks)
@@ -65,7 +65,7 @@ def marked_places(sums: Sequence[int], size: int, marks: Collection[int]) -> lis
 
 
 def _sums_of_many(values: Mapping[str, int], words: Sequence[str]) -> Any:  # noqa: ANN401 - numpy's, loaded late
-    """`sums_of` with numpy: divided by 31 to the power of its place, each sum is the one before it plus a value."""
+    """Compute `sums_of` with numpy: divided by 31^place, each sum is its predecessor plus a value."""
     import numpy as np
 
     each = np.fromiter(map(values.__getitem__, words), np.uint64, len(words))
@@ -85,6 +85,6 @@ def _marked_of_many(sums: Any, size: int, power: int, marks: Collection[int]) ->
 
 @lru_cache(maxsize=65_536)
 def value_of(salt: str, word: str) -> int:
-    """Return the 64-bit number that stands for a word, or a letter, in a rolling sum."""
+    """Return the 64-bit value of a word or letter in the rolling sum."""
     digest = hmac.digest(bytes.fromhex(salt), word.encode("utf-8", "surrogatepass"), "sha256")
     return int.from_bytes(digest[:8], "big")

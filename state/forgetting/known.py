@@ -1,14 +1,14 @@
-"""Known: where a text that is to be forgotten stands in another text, told by its letters and digits alone.
+"""Known: finds a text to be forgotten in another text, by its letters and digits alone.
 
-One reading serves both: an erasing knows the text itself, and afterwards there are salted digests. Case, form, white
-space, punctuation, Markdown, look-alike letters, groups of digits, joined words, spaced out and camel case leave the
-letters of a text as they are, so that none of them needs a rule; escapes and base64 are read first. A rolling sum
-finds where a run of letters may stand, and its digest decides.
+One search serves two cases: an erasure knows the text itself; afterwards only salted digests remain. Case, form,
+white space, punctuation, Markdown, look-alike letters, digit grouping, joining, spacing out and camel case leave the
+letters of a text unchanged, so none needs a rule of its own; escapes and base64 are decoded first. A rolling sum
+finds where a run of letters may occur, and its digest decides.
 
-    run     the letters of a text; of a long one three quarters of its words, 8 to 32, from each of its words on
+    run     the letters of a text; of a long one, from each of its words on, ¾ of its words (8 to 32)
     spelt   the words of a short run, which count as these words, or all joined, or all spaced out
-    part    eight words of a long text: they count where it may have been cut off, at the ends of lines
-    halves  of a short text: where one stands, the other may have one word more
+    part    eight words of a long text; they count where it may have been cut off, at the ends of lines
+    halves  of a short text: next to one half, the other may have one extra word
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,17 +33,17 @@ RECOGNISED = (
 )
 MASK = "[…]"
 RUN_WORDS, MOST_RUN_WORDS = 8, 32
-Row = tuple[str, int, int]  # digest, code, mark: as the table `forgotten` keeps it
-# A code says what a row is: a kind, less the length of a run of letters.
+Row = tuple[str, int, int]  # digest, code, mark, as in the table `forgotten`
+# The code of a row is its kind, minus the length of the run of letters.
 WHOLE, SPELT, FIRST, LAST = 0, -10_001, -10_002, -10_003
 RUN, PART, HEAD, TAIL, ALL = -1_000, -12_000, -13_000, -14_000, -15_000
 _KINDS = (ALL, TAIL, HEAD, PART, RUN)
-# A mark is of so many letters, the most that a run has: a text is looked through once for each of these.
+# A mark covers this many letters, the most that the run has. A text is scanned once per size.
 _MARKED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 96, 192)
-# So many letters stand for a text wherever they stand; so many wherever they begin and end as words do.
+# So many letters are the text wherever they occur; so many if they start and end like words.
 _ALWAYS, _ANYWHERE, _DIGITS_ANYWHERE = 24, 10, 9
 _FEWEST_JOINED, _FEWEST_DIGITS = 6, 4
-_LONGEST_WORD = 64  # letters of the one that may be more
+_LONGEST_WORD = 64  # letters of the extra word
 _GROUPED = late_pattern(r"\d+|\d(?:[ .-]\d)+|\d{1,3}(?:([.,'’_ \u00a0\u202f])\d{3})(?:\1\d{3})*")
 _SPACED_OUT = late_pattern(r"\w(?:[^\w\n]{1,2}\w)+")
 _JOINED = late_pattern(r"(?:[^\W_]|[\u0300-\u036f\u200b-\u200f\u00ad]|[-_‐‑.][ \t]*\r?\n?[ \t]*(?=\w))+")
@@ -51,14 +51,14 @@ _JOINED = late_pattern(r"(?:[^\W_]|[\u0300-\u036f\u200b-\u200f\u00ad]|[-_‐‑.
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A text to be forgotten, as its words in letters; or one to be `kept`, in which no other one is found."""
+    """A text to be forgotten, as words of letters; or one to be `kept`, within which nothing is found."""
 
     words: tuple[str, ...]
     kept: bool = False
 
     @classmethod
     def of(cls, text: str, *, kept: bool = False) -> Self:
-        """Return the text as a target. Raise UsageError when it has no words."""
+        """Return the text as a target. Raise UsageError if it has no words."""
         words = letters_of(text).words()
         if not words:
             raise UsageError("a text to be forgotten needs at least one word", "say which")
@@ -67,9 +67,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Texts to be recognised, by what is kept of them; without a salt these are the letters themselves.
+    """Texts to be recognised, by their digests; without a salt, by the letters themselves.
 
-    `kept` are the letters of texts in which nothing is found. False when nothing is to be recognised.
+    `kept` are the letters of texts within which nothing is found. False if there is nothing to recognise.
     """
 
     salt: str = ""
@@ -81,13 +81,13 @@ class Known:
 
     @property
     def anywhere(self) -> "Known":
-        """Return all but the texts that are known only as a whole: what holds in notes and archived sessions too."""
+        """Return all but the texts known only as a whole: what also applies in notes and archived sessions."""
         return _anywhere(self)
 
     def found(self, text: str) -> tuple[Span, ...]:
-        """Return where they stand in the text, in characters, in order, without overlaps.
+        """Return the spans of these texts in the text, in characters, sorted and without overlaps.
 
-        A text that is known as a whole is found in itself alone, all of it.
+        A text known as a whole is only found if it is the entire text.
         """
         if not self.rows or not text.strip():
             return ()
@@ -97,19 +97,19 @@ class Known:
         return _found(self, text)
 
     def hits(self, text: str) -> set[str]:
-        """Return by which digests something is found in the text, base64 left out."""
+        """Return the digests by which something is found in the text, ignoring base64."""
         return {digest for _, digest in _hits(self, text)}
 
     def without(self, text: str) -> str:
-        """Return the text without the sentences (or lines) that hold one; "" when no word remains."""
+        """Return the text without the sentences (or lines) that contain a match; "" if no word remains."""
         return cut_all(text, self.found, Cut.SENTENCES)
 
     def masked(self, text: str) -> str:
-        """Return the text with a mark in the place of each."""
+        """Return the text with a mark in place of each match."""
         return cut_all(text, self.found, Cut.WORDS) or (text and MASK)
 
     def spared(self, crystal: Crystal) -> Crystal | None:
-        """Return the crystal without them, unchanged when it holds none; None when no text is left."""
+        """Return the crystal without matches, unchanged if it has none; None if no text is left."""
         beside = (crystal.context, crystal.speaker, crystal.session)
         if not self or not any(map(self.found, (crystal.text, *beside))):
             return crystal
@@ -122,7 +122,7 @@ NOTHING = Known()
 
 
 def rows_of(salt: str, target: Target) -> Iterator[Row]:
-    """Yield all that is kept of a target."""
+    """Yield all rows that are kept of a target."""
     words = target.words
     count = min(len(words), max(RUN_WORDS, min(MOST_RUN_WORDS, -(-3 * len(words) // 4))))
     for run in (*_windows(words, count), *shorter(words)):
@@ -142,18 +142,18 @@ def rows_of(salt: str, target: Target) -> Iterator[Row]:
 
 @lru_cache(maxsize=64)
 def known_of(targets: tuple[Target, ...]) -> Known:
-    """Return the targets as they are, for an erasing."""
+    """Return the targets as unsalted `Known`, for an erasure."""
     rows = frozenset(row for target in targets if not target.kept for row in rows_of("", target))
     return Known("", rows, frozenset("".join(target.words) for target in targets if target.kept))
 
 
 def spans(text: str, targets: Iterable[Target]) -> tuple[Span, ...]:
-    """Return where the targets stand in the text; inside of one that is kept there is none."""
+    """Return the spans of the targets in the text, except within kept texts."""
     return known_of(tuple(targets)).found(text)
 
 
 def without(text: str, targets: Iterable[Target], cut: Cut) -> str:
-    """Return the text without the targets: no match is left in it; "" when no word remains."""
+    """Cut the targets out of the text until none is found; "" if no word remains."""
     return cut_all(text, known_of(tuple(targets)).found, cut)
 
 
@@ -174,13 +174,13 @@ def _marked(length: int) -> int:
 
 
 class _Index(NamedTuple):
-    """What is kept, in the order in which a text is looked through."""
+    """The rows in the form in which a text is scanned."""
 
     digests: frozenset[str]
     whole: bool
-    marks: Mapping[int, Mapping[int, frozenset[tuple[int, int]]]]  # by letters and mark: which kinds and lengths
-    totals: tuple[int, ...]  # how many letters the short texts have
-    plain: tuple[str, ...]  # without a salt: one of these must be there
+    marks: Mapping[int, Mapping[int, frozenset[tuple[int, int]]]]  # by size and mark: (kind, length)
+    totals: tuple[int, ...]  # lengths of the short texts, in letters
+    plain: tuple[str, ...]  # without a salt: one of these must occur
     old: old_rows.OldRows
 
 
@@ -215,7 +215,7 @@ def _anywhere(known: Known) -> Known:
     return replace(known, rows=frozenset(row for row in known.rows if row[1] != WHOLE))
 
 
-@lru_cache(maxsize=1_024)  # a text is looked at where it is read, and again where it is written
+@lru_cache(maxsize=1_024)  # a text is checked where it is read, and again where it is written
 def _found(known: Known, text: str) -> tuple[Span, ...]:
     found = [span for span, _ in _hits(known, text)]
     found += [(start, end) for start, end, said in encoded(text) if known.anywhere.found(said)]
@@ -235,7 +235,7 @@ def _kept(known: Known, read: Letters) -> Iterator[Span]:
 
 
 def _hits(known: Known, text: str) -> Iterator[tuple[Span, str]]:
-    """Yield what is found in the text, as it is written and with its escapes read: where, and by which digest."""
+    """Yield the span and digest of each match in the text as written, and with its escapes decoded."""
     index = _index(known)
     for reading in dict.fromkeys((text, unescaped(text))):
         if index.plain and not any(map(folded(reading).__contains__, index.plain)):
@@ -248,7 +248,7 @@ def _hits(known: Known, text: str) -> Iterator[tuple[Span, str]]:
 
 def _places(salt: str, index: _Index, read: Letters) -> Iterator[tuple[int, int, str]]:
     signs, sums = read.signs, sums_of(salt, read.signs)
-    digest = cache(lambda window, kind: _digest(salt, window, kind))  # one text may stand there many times
+    digest = cache(lambda window, kind: _digest(salt, window, kind))  # a text may occur many times
     cut = list[Span]()
     for size, marks in index.marks.items():
         for at, mark in marked_places(sums, size, marks):
@@ -273,13 +273,13 @@ def _places(salt: str, index: _Index, read: Letters) -> Iterator[tuple[int, int,
 def _with_one_more(
     index: _Index, read: Letters, half: Span, digest: Callable[[str, int], str]
 ) -> Iterator[tuple[int, int, str]]:
-    """Yield, where half of a text stands, the text with one word more in its other half."""
+    """Yield matches of a whole text of which one half was found, with one extra word in the other half."""
     first, end = half
     known, farthest = read.cuts, max(index.totals, default=0) + _LONGEST_WORD
     if first not in known or end not in known:
         return
     words = [one for one in range(max(0, first - farthest), end + farthest) if one in known]
-    for begin, stop in pairwise(words):  # the word that is more
+    for begin, stop in pairwise(words):  # the extra word
         for total in index.totals:
             if begin >= end and (last := first + total + stop - begin) > stop and last in known:
                 said, place = read.signs[first:begin] + read.signs[stop:last], (first, last)
@@ -292,17 +292,17 @@ def _with_one_more(
 
 
 def _is_one(index: _Index, read: Letters, run: Span, digest: Callable[[str, int], str]) -> bool:
-    """Return whether these letters are one text here, and no part of other words or numbers."""
+    """Return whether these letters are the text here, rather than parts of other words or numbers."""
     at, end = run
     text, signs = read.text, read.signs[at:end]
     start, stop = read.at[at], read.at[end - 1] + 1
     if (at and read.at[at - 1] == start) or (end < len(read.at) and read.at[end] == stop - 1):
-        return False  # in the midst of a syllable
+        return False  # in the middle of a syllable
     before, after = text[start - 1 : start], text[stop : stop + 1]
     if (before.isdecimal() and signs[0].isdecimal()) or (after.isdecimal() and signs[-1].isdecimal()):
         return False
     is_number = signs.isdecimal() and len(signs) < _DIGITS_ANYWHERE
-    if is_number and not (at in read.cuts and end in read.cuts):  # a part of a name, or of a grouped number
+    if is_number and not (at in read.cuts and end in read.cuts):  # part of a name or of a grouped number
         return False
     if not is_number and not (_is_edge(read, at) and _is_edge(read, end)):
         is_joined = len(signs) >= _ANYWHERE and _JOINED.fullmatch(text, start, stop) is not None
@@ -315,7 +315,7 @@ def _is_one(index: _Index, read: Letters, run: Span, digest: Callable[[str, int]
 
 
 def _is_edge(read: Letters, place: int) -> bool:
-    """Return whether a word, or a part of one in camel case, begins at this letter (or ends before it)."""
+    """Return whether a word, or a camel-case part of one, begins at this letter or ends before it."""
     if place in read.cuts:
         return True
     one, other = read.text[read.at[place - 1]], read.text[read.at[place]]
@@ -325,7 +325,7 @@ def _is_edge(read: Letters, place: int) -> bool:
 def _cut_off(
     read: Letters, parts: Sequence[Span], known: Callable[[Span, int], bool]
 ) -> Iterator[tuple[int, int, Sequence[Span]]]:
-    """Yield the stretches of parts that begin and end where a line does, or the text that they are of."""
+    """Yield the stretches of parts that begin and end where a line, or the original text, does."""
     at = 0
     while at < len(parts):
         last = at
@@ -333,7 +333,7 @@ def _cut_off(
             last += 1
         stretch = parts[at : last + 1]
         first, final = (any(known(part, kind) for part in stretch) for kind in (FIRST, LAST))
-        # A part may begin before the line does, with letters of another word that happen to be the same.
+        # A part may begin before the line, with letters of another word that happen to be equal.
         begins = (place for place, _ in stretch if first or _breaks_before(read, place, half=final))
         ends = (place for _, place in reversed(stretch) if final or _breaks_behind(read, place, half=first))
         begin, end = next(begins, len(read.signs)), next(ends, 0)
@@ -343,7 +343,7 @@ def _cut_off(
 
 
 def _breaks_before(read: Letters, begin: int, *, half: bool) -> bool:
-    """Return whether a line begins before this letter; `half`: or before the word that stands before it."""
+    """Return whether a line begins before this letter or, with `half`, before the preceding word."""
     before = begin
     if half and begin:
         before = next(one for one in range(begin - 1, -1, -1) if one in read.cuts)

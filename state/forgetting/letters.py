@@ -1,4 +1,4 @@
-"""Letters: a text as its letters and digits, folded, each with its place; and where its words begin."""
+"""Letters: a text as its folded letters and digits, with their positions, and where its words begin."""
 
 import unicodedata
 from functools import cached_property, lru_cache
@@ -8,14 +8,14 @@ from state.text.patterns import late_pattern
 from state.text.spelling import folded, folded_sign
 from state.text.words import UNSPACED
 
-# The separators of thousands part no words.
+# Thousands separators do not separate words.
 _GROUPS = late_pattern(r"(?<![\d.,])\d{1,3}([.,'’_ \u00a0\u202f])\d{3}(?:\1\d{3})*(?!\d)")
 _LINE = 300
 _UNSPACED = late_pattern(rf"[{UNSPACED}]")
 
 
 class Letters:
-    """The letters and digits of a text: `signs`. The rest is read only where something may stand."""
+    """The letters and digits of a text, `signs`. The rest is computed only if there may be a match."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -23,14 +23,14 @@ class Letters:
 
     @cached_property
     def at(self) -> list[int]:
-        """Where each letter stands in the text."""
+        """Return the position of each letter in the text."""
         if self.text.isascii():
             return [place for place, sign in enumerate(self.text) if sign.isalnum()]
         return [place for place, sign in enumerate(self.text) for _ in folded_sign(sign)]
 
     @cached_property
     def cuts(self) -> frozenset[int]:
-        """The letters that begin a word, and the end of the last one."""
+        """Return the letters at which words begin, and the end of the last word."""
         text, at = self.text, self.at
         groups = {
             place
@@ -51,9 +51,9 @@ class Letters:
         return tuple(self.signs[one:other] for one, other in pairwise(cuts) if other > one)
 
     def _parts(self, place: int, groups: set[int]) -> bool:
-        """Return whether a word begins with this letter: after a sign that is seen, or in a script without spaces."""
+        """Return whether a word begins at this letter: after a visible separator, or in a script without spaces."""
         before, here = self.at[place - 1], self.at[place]
-        if here == before + 1 and "\u1161" <= self.text[here] <= "\u11ff":  # it completes a syllable of Hangul
+        if here == before + 1 and "\u1161" <= self.text[here] <= "\u11ff":  # it completes a Hangul syllable
             return False
         if _UNSPACED.match(self.text[here]) or _UNSPACED.match(self.text[before]):
             return True
@@ -63,16 +63,16 @@ class Letters:
         )
 
 
-# A dream asks for the same lines many times; a long text is asked for in a row, and few of them would fill a memory.
+# A dream reads the same lines many times; long texts are read several times in a row, and few fit into memory.
 _lines, _texts = lru_cache(maxsize=1_024)(Letters), lru_cache(maxsize=2)(Letters)
 
 
 def letters_of(text: str) -> Letters:
-    """Return the text as its letters."""
+    """Return the letters of a text, from a cache."""
     return (_lines if len(text) <= _LINE else _texts)(text)
 
 
 @lru_cache(maxsize=65_536)
 def _is_mark(sign: str) -> bool:
-    """Return whether a sign belongs to the letter before it, or is not seen."""
+    """Return whether a character belongs to the letter before it, or is invisible."""
     return unicodedata.category(sign) in ("Mn", "Mc", "Me", "Cf")

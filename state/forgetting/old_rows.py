@@ -1,11 +1,11 @@
-"""Old rows: what was kept of a forgotten text until texts were read by their letters: digests of runs of its words.
+"""Old rows: digests of word runs, which forgotten texts left before they were recognised by letters.
 
-Digests cannot be turned into others, so these rows are read as they are, for one release: remove this file with the
-next one. Runs of letters were kept beside them, which `known` reads as its own: other spellings are found by those.
+Digests cannot be converted, so these rows are read as they are for one release; remove this file with the next one.
+Runs of letters were kept beside them; `known` reads those like its own and so finds other spellings.
 
-    length > 0        a run of so many words, which stands for the text wherever it stands
+    length > 0        a run of this many words, which stands for the text anywhere
     -8                eight words of a long text, which count where it may have been cut off
-    -2,000 to -4,999  the halves and the whole of a short text, which may have one word more
+    -2,000 to -4,999  the halves and the whole of a short text, which may have one extra word
 """
 
 import hmac
@@ -30,7 +30,7 @@ _WORD = late_pattern(rf"[{UNSPACED}]|[^\W_{UNSPACED}](?:(?![{UNSPACED}])(?:[^\W_
 
 
 class OldRows(NamedTuple):
-    """The old rows of a workspace: their digests, and the marks of each kind and number of words."""
+    """The old rows of a workspace: their digests, and the marks by kind and number of words."""
 
     salt: str
     digests: frozenset[str]
@@ -39,7 +39,7 @@ class OldRows(NamedTuple):
 
     @classmethod
     def of(cls, salt: str, rows: Iterable[tuple[str, int, int]]) -> Self:
-        """Return the old ones among these rows."""
+        """Select the old rows among these."""
         digests, marks, totals = set[str](), dict[tuple[str, int], set[int]](), set[int]()
         for digest, code, mark in rows:
             if is_old(code):
@@ -53,7 +53,7 @@ class OldRows(NamedTuple):
         return cls(salt, frozenset(digests), found, tuple(sorted(totals)))
 
     def hits(self, text: str) -> Iterator[tuple[Span, str]]:
-        """Yield what is found in the text: where, and by which digest."""
+        """Yield the span and digest of each match in the text."""
         if not self.digests:
             return
         placed = _words(text)
@@ -74,7 +74,7 @@ class OldRows(NamedTuple):
         yield from self._cut_off(text, placed, parts)
 
     def _cut_off(self, text: str, placed: Sequence[_Word], parts: Sequence[int]) -> Iterator[tuple[Span, str]]:
-        """Yield the stretches of parts that begin and end where a line does, or the text that they are of."""
+        """Yield the stretches of parts that begin and end where a line, or the original text, does."""
         at = 0
         while at < len(parts):
             last = at
@@ -102,12 +102,12 @@ class OldRows(NamedTuple):
 
 
 def is_old(code: int) -> bool:
-    """Whether a row of this code is one of these."""
+    """Return whether the code is that of an old row."""
     return code > 0 or code == -_PART_WORDS or -5_000 < code <= -2_000
 
 
 def digests_of(salt: str, text: str) -> Iterator[str]:
-    """Yield all digests that were kept of a text, for lifting it."""
+    """Yield all digests that were kept of a text, to remove them."""
     words = tuple(word for word, _, _ in _words(unescaped(text)))
     count = min(len(words), max(_PART_WORDS, min(_MOST_RUN_WORDS, -(-3 * len(words) // 4))))
     yield from (_digest(salt, run) for run in (*_windows(words, count), *shorter(words)))
@@ -135,7 +135,7 @@ def _windows(words: Sequence[str], count: int) -> Iterator[Sequence[str]]:
 
 
 def _words(text: str) -> list[_Word]:
-    """The words as they were read; each has the place of all that stands between two ASCII signs."""
+    """Return the words as they were split then; each spans everything between two ASCII separators."""
     return [
         (word, stretch.start(), stretch.end())
         for stretch in _STRETCH.finditer(text)
@@ -144,7 +144,7 @@ def _words(text: str) -> list[_Word]:
 
 
 def _breaks(text: str, placed: Sequence[_Word], at: int) -> bool:
-    """Whether a line ends, or the text, between the word before this one and it."""
+    """Return whether a line or the text ends between this word and the one before it."""
     if not 0 < at < len(placed):
         return True
     return any(sign in text[placed[at - 1][2] : placed[at][1]] for sign in BREAKS)

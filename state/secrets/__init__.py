@@ -1,1 +1,1 @@
-"""Secrets: what keeps keys, tokens and passwords out of what is stored and sent."""
+"""Secrets: keeps keys, tokens and passwords out of what is stored and sent."""

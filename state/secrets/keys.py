@@ -1,4 +1,4 @@
-"""Private keys: whole blocks, what is left of one that was cut off, the same in JSON or as base64, PuTTY's files."""
+"""Private keys: whole and truncated blocks, also inside JSON or as base64, and PuTTY's files."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _END = late_pattern(
     r"(?P<end>-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-(?:MAC|Hash): {0,4}[0-9a-f]{0,128}"
     r"|---- END SSH2 ENCRYPTED PRIVATE KEY ----)|-----BEGIN "
 )
-# What follows a head whose end is missing: header lines and base64, with line ends of a file or escaped ones of JSON.
+# What follows a header whose end is missing: header lines and base64, with real newlines or JSON's escaped ones.
 _BODY = late_pattern(
     r"(?:(?:\s|\\{1,3}[nr]"
     r"|[>+|]{1,2} )++(?:[A-Z][\w-]{1,30}: [^\n\\]{0,200}+|[A-Za-z0-9+/=]{16,}+))++"
@@ -21,9 +21,9 @@ _BODY = late_pattern(
 )
 _MATERIAL = late_pattern(r"[A-Za-z0-9+/=]{32}")
 _CHARACTERS = 16 * 1024
-# What stands before the end of a block whose head is missing: lines of base64, back from the end.
+# The end of a block whose header is missing; the lines of base64 before it are searched backwards.
 _LAST = late_pattern(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-# -----BEGIN …, openssh-key-v1, and how DER of the usual lengths of RSA, EC and Ed25519 keys begins, as base64.
+# In base64: -----BEGIN …, openssh-key-v1, and the beginning of DER for usual sizes of RSA, EC and Ed25519 keys.
 _ENCODED = late_pattern(
     r"(?<![A-Za-z0-9+/])(?:LS0tLS1CRUdJTi[A-Za-z0-9+/=_-]{40,}|b3BlbnNzaC1rZXktdjE[A-Za-z0-9+/=_-]{40,}"
     r"|MII[A-Za-z0-9+/]{2}[A-Za-z0-9+/]IBAA[KS][A-Za-z0-9+/=]{40,}|MII[A-Za-z0-9+/]{2}(?:AIBADANBgkqhkiG9w0BAQEFAASC|wIBADANBgkqhkiG9w0BAQEFAASC|QIBADANBgkqhkiG9w0BAQEFAASC|gIBADANBgkqhkiG9w0BAQEFAASC)[A-Za-z0-9+/=]{40,}"
@@ -43,7 +43,7 @@ _PUBLIC = (
 
 
 def private_keys(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield kind, start and end of each private key, or of the piece of one."""
+    """Yield kind, start and end of each private key or part of one."""
     if "-----BEGIN" in text or "PuTTY-User" in text or "Private-Lines" in text or "---- BEGIN" in text:
         yield from _blocks(text)
     if "PRIVATE KEY" in text and "-----END" in text:
@@ -60,7 +60,7 @@ def _blocks(text: str) -> Iterator[tuple[str, int, int]]:
         end = _END.search(text, at, at + _CHARACTERS)
         body = None if end and end["end"] else _BODY.match(text, at)
         stop = end.end() if end and end["end"] else body.end() if body else at
-        # A head that is only spoken of has no key behind it.
+        # A header that is only mentioned is not followed by a key.
         if _MATERIAL.search(text, at, stop):
             yield "private key", head.start(), stop
             at = stop

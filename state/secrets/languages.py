@@ -1,7 +1,7 @@
-"""Words by which people speak of secrets: one file a language, merged into one vocabulary for the search in a text.
+"""Words that people use for secrets: one file per language, merged into one vocabulary.
 
-Each file of languages/ has every row of ROWS. A new language is a new file; then
-`python -m tests.state.secrets.plain_nouns` lists its nouns for short commands.
+Each file of languages/ has every row of ROWS. To add a language, add a file, then run
+`python -m tests.state.secrets.plain_nouns` to list its nouns for short commands.
 """
 
 import functools
@@ -15,12 +15,12 @@ from state.text.languages.loader import rows_of
 
 _FOLDER = Path(__file__).with_name("languages")
 
-# What may stand between the words of a noun, or not.
+# Optional characters between the words of a noun.
 _JOINTS = re.compile(r"[\s_-]+")
 
 
 class Noun(Enum):
-    """What a noun announces."""
+    """The kind of secret that a noun announces."""
 
     PASSWORD = "password"  # noqa: S105 - the name of a row
     PIN = "pin"
@@ -28,20 +28,20 @@ class Noun(Enum):
     PHRASE = "phrase"
     CODES = "codes"
     LOGIN = "login"
-    CODE = "code"  # of a door, if one is spoken of
-    THING = "locked"  # what a secret opens
-    UNNAMED = "unnamed"  # "try again with", "the new one is": a secret is meant that nobody names
+    CODE = "code"  # of a door, if a door is mentioned
+    THING = "locked"  # something that a secret opens
+    UNNAMED = "unnamed"  # "try again with", "the new one is": an implied secret
 
-    __hash__ = object.__hash__  # that of Enum is Python, and asked for each word near a noun
+    __hash__ = object.__hash__  # Enum's own is written in Python, too slow to call for each word near a noun
 
 
-# What an ambiguous noun is taken for: the first that has it.
+# An ambiguous noun belongs to the first of these kinds that lists it.
 _ORDER = (Noun.PIN, Noun.PHRASE, Noun.CODES, Noun.PASSWORD, Noun.KEY, Noun.LOGIN, Noun.CODE, Noun.THING, Noun.UNNAMED)
-# tells: stands between the noun and its value; leads: the same, of what may be no value;
-# about: behind the noun, no value follows; yours: of a placeholder; small: of a sentence rather than a passphrase;
-# worded: part of a noun whose secret may be plain words;
-# users: a noun of `login` that names who logs in; public: beside a key, everybody may see it;
-# numbers: what has a number that is no secret; general: so one speaks of what other people's secrets are.
+# tells: words between a noun and its value; leads: the same, but what follows may be no value;
+# about: after the noun, says that no value follows; yours: words of placeholders; small: words of sentences, not of
+# passphrases; worded: parts of nouns whose secret may be plain words;
+# users: nouns of `login` that name a user; public: beside a key, says that it is public;
+# numbers: things whose numbers are not secret; general: phrases about other people's secrets in general.
 _WORDS = ("tells", "leads", "about", "yours", "small", "worded", "users", "public", "numbers", "general")
 ROWS = (*(noun.value for noun in Noun), *_WORDS)
 
@@ -51,7 +51,7 @@ _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The words of all languages. `nouns` by their key (see `key_of`); `named`: those that name a secret."""
+    """The words of all languages. `nouns` are by key (see `key_of`); `named` are the keys that name a secret."""
 
     nouns: dict[str, Noun]
     named: frozenset[str]
@@ -69,13 +69,13 @@ class Vocabulary:
 
 
 def key_of(noun: str) -> str:
-    """Return a noun without what may stand between its words: api-key, api_key and API key are one."""
+    """Return a noun without the joints between its words: api-key, api_key and API key are equal."""
     key = noun.lower()
     return key if key.isalnum() else _JOINTS.sub("", key)
 
 
 def _spellings(word: str) -> tuple[str, ...]:
-    """Return a word in small letters, and as it is typed in haste or in a setting's name: without its accents."""
+    """Return a word in lower case, and without its accents, as typed in haste or in the name of a setting."""
     word = word.lower()
     if not _ACCENTED.search(word):
         return (word,)

@@ -1,6 +1,6 @@
-"""What the owner wants done about secrets: `secrets.redact` and `secrets.allow` of the configuration, as a value.
+"""The owner's policy for secrets: `secrets.redact` and `secrets.allow` of the configuration, as a value.
 
-Apart from `state.secrets.redaction`, whose patterns take a while to compile: a dream's snapshot carries this one.
+Separate from `state.secrets.redaction`, whose patterns are slow to compile, because a dream's snapshot carries it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,41 +14,41 @@ from state.text.patterns import late_pattern
 if TYPE_CHECKING:
     from state.secrets.redaction import Finding
 
-# Words, small numbers, times of day: no key or token is written so, and nothing looks chosen.
+# Words, small numbers, times of day: no key or token looks like that, and nothing looks like a chosen password.
 _PLAIN = late_pattern(
     r"\s*(?:(?:[A-Z]?[a-z]+(?:['-][a-z]+)*|[A-Z]{1,5}|\d{1,5}(?:[:.]\d{1,2})?(?! ?\d))[,.!?]?(?:[ \n]+|$))*+"
 )
 _WORD = late_pattern(r"[a-z]+")
-# As many words as the shortest phrase of one has; each begins where no letter is before it.
+# As many words as the shortest seed phrase has; a word starts where no letter precedes it.
 _WALLET = late_pattern(r"(?<![a-z])(?:[a-z]{3,}+[^a-z]++){11}[a-z]{3}")
-# A noun of so few characters counts only where it is a word, or two.
+# A noun of at most this many characters only counts as a whole word, or as two.
 SHORT = 5
-# So a name of one word may end of which a value follows without any sign: mypw …
+# Endings of one-word names that a value may follow without a separator: mypw …
 _ENDINGS = ("pw", "psk")
-# Kinds that nothing but the words around a value may tell. Of a wallet nothing is kept.
+# Kinds that may be recognised only by the words around a value. Of a seed phrase nothing is kept in any case.
 _TOLD = frozenset({"password", "pin", "secret", "recovery code"})
 NOUNS = Path(__file__).with_name("plain_nouns.txt")
 
 
 class Redaction(NamedTuple):
-    """Whether secrets go, and which texts only look like one."""
+    """Whether secrets are redacted, and which texts only look like one."""
 
     on: bool = True
     allow: tuple[str, ...] = ()
 
     def of(self, text: str, known: Sequence[str] = ()) -> str:
-        """Return the text as it may be remembered or sent: without its secrets, unless the owner switched that off.
+        """Return the text without its secrets, as it may be stored or sent; unchanged if redaction is off.
 
-        What stands in the clear in a text of `known`, which was redacted before, is no secret in this one either.
+        What a text of `known`, redacted before, shows in the clear is no secret in this one either.
         """
         return self._redacted(text, known)[0]
 
     def kinds(self, text: str) -> tuple[str, ...]:
-        """Return the kinds of the secrets in a text, each once; none where the owner switched that off."""
+        """Return the kinds of the secrets in a text, each once; none if redaction is off."""
         return tuple(dict.fromkeys(one.kind for one in self._redacted(text)[1]))
 
     def doubtful(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """Return the text without its certain secrets, and the kinds of those that only its context told."""
+        """Return the text without its certain secrets, and the kinds of those that only context suggests."""
         from state.secrets.redaction import replaced
         from state.secrets.value import looks_drawn
 
@@ -66,11 +66,11 @@ class Redaction(NamedTuple):
         return done.text, done.found
 
     def of_table(self, table: Mapping[str, str]) -> dict[str, str]:
-        """Return the same of each value, whose name may say that it is one."""
+        """Redact each value; its name may reveal that it is a secret."""
         return {self.of(name): self._named(name, value) for name, value in table.items()}
 
     def of_json(self, value: Any) -> Any:  # noqa: ANN401 - JSON has no better type
-        """Return the same of each text in JSON, and of its names."""
+        """Redact each string in JSON, including keys."""
         if isinstance(value, str):
             return self.of(value)
         if isinstance(value, list):
@@ -97,9 +97,9 @@ class Redaction(NamedTuple):
 
 
 def is_plain(text: str) -> bool:
-    """Return whether a text is words and small numbers, without a noun for a secret: then nothing in it is one.
+    """Return whether a text is only words and small numbers without a noun for a secret, so that it contains none.
 
-    The rules need not be read for it, which takes as long as all else that a short command does.
+    It saves loading the rules, which takes as long as everything else in a short command.
     """
     if not text:
         return True
@@ -120,8 +120,8 @@ def is_plain(text: str) -> bool:
 
 @cache
 def _nouns() -> tuple[frozenset[str], dict[str, list[str]]]:
-    """Short nouns for secrets, and long ones by their beginnings, without what only a secret opens."""
-    # What `state.secrets.languages` would read of all its files, which takes fifty times as long.
+    """Return short nouns for secrets, and long ones by their first letters, without nouns of locked things."""
+    # A copy of what `state.secrets.languages` reads from all its files, fifty times faster.
     nouns = NOUNS.read_text(encoding="ascii").split()
     long: dict[str, list[str]] = {}
     for key in nouns:

@@ -1,7 +1,7 @@
-"""Secrets are replaced by `[redacted: kind]` before a text reaches a model, a crystal or MEMORY.md.
+"""Redaction: replaces secrets by `[redacted: kind]` before a text reaches a model, a crystal or MEMORY.md.
 
-Keys with a shape of their own (rules/), private keys, addresses with a password, and what stands beside a word for a
-secret (languages/). Entropy alone is no sign of a secret: hashes, UUIDs and pictures stay.
+It finds keys with a recognisable shape (rules/), private keys, addresses with a password, and values beside a word
+for a secret (languages/). Entropy alone does not make a secret: hashes, UUIDs and pictures stay.
 """
 
 import re
@@ -22,14 +22,14 @@ from state.text.patterns import late_pattern
 
 _PASSES = 4
 _SHORTEST = 8
-# The shortest token with a shape has a run of so many characters, a digit among them.
+# The shortest token with a shape contains a run of this many characters, including a digit.
 _MARKED = late_pattern(re.escape(MARK) + r"[^\]\n]{1,60}\]?")
 _RUN = late_pattern(r"[\w+/=.~:$-]{12,}")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A secret at text[start:end] of the text that was given."""
+    """A secret at text[start:end] of the original text."""
 
     kind: str
     start: int
@@ -37,26 +37,26 @@ class Finding:
 
     @property
     def mark(self) -> str:
-        """What stands in its place."""
+        """Return the mark that replaces the secret."""
         return f"{MARK}{self.kind}]"
 
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """The text without its secrets, and where they stood, in order, not overlapping."""
+    """The text without its secrets, and where they were, in order, without overlaps."""
 
     text: str
     found: tuple[Finding, ...] = ()
 
 
 def redact(text: str, allow: Sequence[str] = (), judge: Judge = is_told, known: Sequence[str] = ()) -> Redacted:
-    """Return the text with every secret replaced by `[redacted: kind]`; what stands within a text of `allow` is none.
+    """Replace every secret by `[redacted: kind]`, except within a text of `allow`.
 
-    Nor is what stands in a text of `known`, as whole words. `judge` says what is told in sentences. Redacting twice
-    is redacting once. Time is linear in the text's length.
+    A whole word that occurs in a text of `known` is no secret either. `judge` decides on secrets told in sentences.
+    Idempotent. Takes linear time in the text's length.
     """
     redacted, found = text, tuple[Finding, ...]()
-    # What a secret stood between may be a sentence about another one only once the first is gone.
+    # A sentence about one secret may only be recognised after another secret inside it is gone.
     for _ in range(_PASSES if len(text) >= _SHORTEST else 0):
         more = [
             one for one in _findings(redacted, allow, judge) if not _stands_in(known, redacted[one.start : one.end])
@@ -81,7 +81,7 @@ def _findings(text: str, allow: Sequence[str], judge: Judge) -> list[Finding]:
 
 
 def _stands_in(known: Sequence[str], value: str) -> bool:
-    """Return whether a value stands in one of the texts, and is no piece of a word there."""
+    """Return whether a value occurs in one of the texts, not as part of a word."""
     if not any(value in text for text in known):
         return False
     whole = re.compile(rf"(?<!\w){re.escape(value)}(?!\w)")
@@ -89,19 +89,19 @@ def _stands_in(known: Sequence[str], value: str) -> bool:
 
 
 def _touches(marks: Sequence[tuple[int, int]], start: int, end: int) -> bool:
-    """Return whether a place lies on what was redacted before."""
+    """Return whether a span touches an earlier mark."""
     after = bisect_right(marks, (start, len(MARK) + end))
     return (after > 0 and marks[after - 1][1] > start) or (after < len(marks) and marks[after][0] < end)
 
 
 def _shaped(text: str) -> Iterator[tuple[str, int, int]]:
-    # Most notes hold nothing with a shape of gitleaks', and reading these takes a while: a session start waits.
+    # Most notes contain nothing in a shape of gitleaks' rules, which are slow to load for a session start.
     drawn = any(any(map(str.isdigit, run.group())) for run in _RUN.finditer(text))
     yield from shaped(text, text.lower(), every if drawn else ours)
 
 
 def replaced(text: str, found: Sequence[Finding]) -> str:
-    """Return the text with the mark of each finding in its place."""
+    """Return the text with each finding replaced by its mark."""
     pieces, at = [], 0
     for finding in found:
         pieces += [text[at : finding.start], finding.mark]
@@ -110,7 +110,7 @@ def replaced(text: str, found: Sequence[Finding]) -> str:
 
 
 def _in_original(found: Sequence[Finding], more: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the findings of a later pass at their places in the text before `found` was replaced."""
+    """Yield the findings of a later pass with their places in the text before `found` was replaced."""
     shifts, shift = [0], 0
     ends = []  # of the marks, in the text of the later pass
     for one in found:
@@ -123,7 +123,7 @@ def _in_original(found: Sequence[Finding], more: Sequence[Finding]) -> Iterator[
 
 
 def _apart(found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Join overlapping findings, each as the kind that begins first, or is longest."""
+    """Merge overlapping findings; the kind is that of the first, or of the longest of those."""
     apart: list[Finding] = []
     for finding in sorted(found, key=lambda one: (one.start, -one.end)):
         if apart and finding.start < apart[-1].end:

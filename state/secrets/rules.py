@@ -1,7 +1,7 @@
 """Shapes of keys and tokens, as data: gitleaks' rules, and our own for what they lack.
 
-A rule is tried only when one of its keywords stands in the text. The expressions run with RE2, in linear time, over
-the text as ASCII: every other character counts as one "?", so that places stay the same.
+A rule is only tried if one of its keywords is in the text. The expressions run with RE2, in linear time, over the
+text as ASCII: every other character becomes one "?", so that positions stay the same.
 """
 
 import base64
@@ -23,14 +23,14 @@ from state.text.patterns import late_pattern
 FOLDER = Path(__file__).with_name("rules")
 _BEGINNING = 3
 _EDGES = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
-# An escape inside quoted JSON (\n) or an encoded "=" (%3D) is an edge as well.
+# An escape in quoted JSON (\n) or a percent-encoded character such as "=" (%3D) ends a token, too.
 _EDGE = late_pattern(r"(?:\\[nrt]|%3[dD]|%2[0-9A-Fa-f]|%3[AaFf])$")
 _REST_OF_TOKEN = late_pattern(r"[\w-]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Finds secrets of a kind: see the head of rules/ours.tsv."""
+    """Finds secrets of one kind: see the head of rules/ours.tsv."""
 
     kind: str
     keywords: tuple[str, ...]
@@ -42,12 +42,12 @@ class Rule:
 
     @property
     def pattern(self) -> Any:  # noqa: ANN401 - google-re2 has no types
-        """Return the expression, compiled when a keyword was met."""
+        """Return the expression, compiled when first needed."""
         return _compiled(self.source)
 
     @property
     def is_bare(self) -> bool:
-        """Return whether all that matches is the secret."""
+        """Return whether the whole match is the secret."""
         return "(?P<secret" not in self.source
 
 
@@ -66,13 +66,13 @@ Rules = Callable[[], tuple[Rule, ...]]
 
 @functools.cache
 def ours() -> tuple[Rule, ...]:
-    """Return our own. They come first: of two that find the same text the first one names it."""
+    """Return our own rules. They come first: if two rules find the same text, the first one names it."""
     return tuple(_read("ours.tsv"))
 
 
 @functools.cache
 def every() -> tuple[Rule, ...]:
-    """Return ours, then those of gitleaks."""
+    """Return our rules, then those of gitleaks."""
     return (*ours(), *_read("gitleaks.tsv"))
 
 
@@ -93,14 +93,14 @@ def _read(name: str) -> Iterator[Rule]:
 
 
 def shaped(text: str, lowered: str, rules: Rules) -> Iterator[tuple[str, int, int]]:
-    """Yield kind, start and end of each secret with a shape of its own. `lowered` is the text in lower case."""
+    """Yield kind, start and end of each secret with a recognisable shape. `lowered` is the text in lower case."""
     content = text.encode("ascii", "replace")
     for rule in _met(lowered, rules):
         for match in rule.pattern.finditer(content):
             start, end = _span(rule, match)
             if start < 0 or not _stands_free(rule, text, start, end):
                 continue
-            if rule.is_bare and not rule.exact:  # an over-long token goes whole, the full stop of its sentence stays
+            if rule.is_bare and not rule.exact:  # include the rest of a longer token, but not a final full stop
                 rest = _REST_OF_TOKEN.match(text, end)
                 end = rest.end() if rest else end
                 end -= text[end - 1] == "."
@@ -110,9 +110,9 @@ def shaped(text: str, lowered: str, rules: Rules) -> Iterator[tuple[str, int, in
 
 
 def _met(lowered: str, rules: Rules) -> Iterator[Rule]:
-    """Yield the rules of which a keyword stands in the text."""
+    """Yield the rules with a keyword in the text."""
     content, (beginnings, short) = lowered.encode("ascii", "replace"), _keywords(rules)
-    # Most keywords begin as nothing in the text does.
+    # The first letters of most keywords do not occur in the text.
     begun = beginnings.keys() & set(zip(content, content[1:], content[2:], strict=False))
     there = {one for begin in begun for one in beginnings[begin] if one in lowered}
     there.update(one for one in short if one in lowered)
@@ -121,7 +121,7 @@ def _met(lowered: str, rules: Rules) -> Iterator[Rule]:
 
 @functools.cache
 def _keywords(rules: Rules) -> tuple[dict[tuple[int, ...], list[str]], tuple[str, ...]]:
-    """Return the keywords of these rules by the three signs that they begin with, and those that have no three."""
+    """Return the keywords of these rules by their first three characters, and the shorter keywords."""
     beginnings: dict[tuple[int, ...], list[str]] = {}
     every = dict.fromkeys(keyword for rule in rules() for keyword in rule.keywords)
     for keyword in every:
@@ -145,7 +145,7 @@ def _secret_groups(pattern: Any) -> frozenset[int]:  # noqa: ANN401
 
 
 def _stands_free(rule: Rule, text: str, start: int, end: int) -> bool:
-    """Return whether a token begins and ends where it seems to."""
+    """Return whether a token begins and ends at its boundaries, not inside a longer one."""
     if not rule.is_bare:
         return True
     if (
@@ -159,7 +159,7 @@ def _stands_free(rule: Rule, text: str, start: int, end: int) -> bool:
 
 
 def _is_login(secret: str) -> bool:
-    """Return whether this is base64 of user:password, or of what SMTP makes of them."""
+    """Return whether this is base64 of user:password, or of SMTP's form of them."""
     try:
         content = base64.b64decode(secret + "=" * (-len(secret) % 4), validate=True).decode("utf-8")
     except ValueError:
@@ -172,14 +172,14 @@ def _entropy(secret: str) -> float:
 
 
 def _is_unnamed(secret: str) -> bool:
-    """Return whether a text is no label of a form, which would name a secret or speak about one."""
+    """Return whether a text is not the label of a form, which would name a secret or be about one."""
     words, parts = vocabulary(), re.findall(r"[^\W\d_]+", secret)
     about = sum(part.lower() in words.about for part in parts)
     return (not parts or 2 * about <= len(parts)) and not any(key_of(part) in words.named for part in parts)
 
 
 def _is_token(secret: str, least: int) -> bool:
-    """Return whether the longest run of letters and digits was drawn, and is no digest that a cache is known by."""
+    """Return whether the longest run of letters and digits looks random and is no digest of a cache."""
     longest = max(_ALNUM.findall(secret), key=len, default="")
     return not _PUBLIC.search(secret) and (
         bool(_UUID.search(secret)) or (len(longest) >= least and looks_drawn(longest))
@@ -195,7 +195,7 @@ _JUDGES: dict[str, Callable[[str], bool]] = {
 
 
 def _looks(secret: str, look: str) -> bool:  # noqa: PLR0911 - one look after the other
-    """Return whether a secret looks as its rule asks for."""
+    """Return whether a secret looks as its rule requires."""
     if not look:
         return True
     digit, letter = any(map(str.isdigit, secret)), any(map(str.isalpha, secret))

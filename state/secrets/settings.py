@@ -1,7 +1,7 @@
-"""Settings: secrets by the syntax of files and commands, for what a name beside them leaves open.
+"""Settings: finds secrets by the syntax of files and commands, where the name beside them leaves it open.
 
-`ENCRYPTION_KEY=…==`, `bindpw …`, `--token …`, `<Kennwort>…</Kennwort>`, the data of a Kubernetes Secret.
-Where a text is a file of settings, its syntax says what is a value: a password may be any word.
+`ENCRYPTION_KEY=…==`, `bindpw …`, `--token …`, `<Kennwort>…</Kennwort>`, the data of a Kubernetes Secret. In a file of
+settings the syntax shows what is a value, so a password may be any word.
 """
 
 import base64
@@ -22,7 +22,7 @@ _TIED = late_pattern(
     rf"(?<![\w.$@/-])(?P<flag>--?)?{_NAME}[\\\"'\]]{{0,5}}[ \t]{{0,8}}"
     rf"(?P<tie>=>|:=|<-|=|:(?![:/])|：)[ \t]{{0,8}}{_VALUE}"
 )
-# A directive at the beginning of a line, or an option.
+# A directive at the start of a line, or an option.
 _LED = late_pattern(
     rf"(?m)(?:^[ \t>+]{{0,8}}(?:#define[ \t]{{1,4}})?|(?<![\w-])(?P<flag>--))(?P<tie>){_NAME}[ \t]{{1,8}}{_VALUE}"
 )
@@ -33,12 +33,12 @@ _ELEMENT = late_pattern(
     r"(?:[\w:.-]{2,60}>\s{0,20}<(?:[Vv]alue|string)\b[^<>\n]{0,60}>(?P<next>[^<>\n]{4,400})</)?"
 )
 _WORDS = late_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
-# Names whose last word is written as one with what is before it, and those that no language has.
+# Endings of names, for last words that are not separated from what precedes them, or are in no language file.
 _ENDINGS = {
     Noun.PASSWORD: "password passwd passphrase passwort kennwort wachtwoord pwd pw psk pass bindcredentials pskc",
     Noun.KEY: "secret token apikey salt pepper authkey secretid license licence",
 }
-# Written as one word with what it is the password of.
+# Names that join "password" with what it is the password of.
 _BOUND = tuple("dbpass userpass smtppass mailpass rootpass adminpass ftppass sqlpass authpass dbpw".split())
 _USER = late_pattern(
     r"(?im)^[ \t]*[\w.-]{0,20}"
@@ -67,7 +67,7 @@ _PADDED = late_pattern(r"[A-Za-z0-9+/_-]{10,}={1,2}")
 
 
 def settings(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield kind, start and end of each secret that the syntax of a setting shows."""
+    """Yield kind, start and end of each secret that the syntax of a setting reveals."""
     for match in chain(_tied(text), _LED.finditer(text)):
         noun = noun_of(match["name"])
         if noun and _is_value(text, match, noun):
@@ -82,7 +82,7 @@ def settings(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _tied(text: str) -> Iterator[re.Match[str]]:
-    """Names and their values; within a string of settings ("User=…;Password=…") each of them."""
+    """Yield names with their values, also inside a connection string ("User=…;Password=…")."""
     for match in _TIED.finditer(text):
         yield match
         if match["quote"] and ";" in match["quoted"]:
@@ -90,7 +90,7 @@ def _tied(text: str) -> Iterator[re.Match[str]]:
 
 
 def noun_of(name: str) -> Noun | None:
-    """Return what a name says of its value: the last words of it, in any language of the vocabulary."""
+    """Return the kind of value that the last words of a name announce, in any language of the vocabulary."""
     words = _WORDS.findall(name)
     nouns = vocabulary().nouns
     for count in (3, 2, 1):
@@ -109,14 +109,14 @@ def noun_of(name: str) -> Noun | None:
 
 
 def _is_value(text: str, match: re.Match[str], noun: Noun) -> bool:
-    """Return whether a name's value is a secret: drawn, or where syntax leaves no doubt that it is a password."""
+    """Return whether a name's value is a secret: it looks random, or the syntax makes it a password."""
     name, tie = match["name"], match["tie"]
     value = match["quoted"] if match["quote"] else match["bare"].rstrip(".,)")
     if len(value) < 4 or is_placeholder(value) or is_template(value) or text[match.end() : match.end() + 1] == "(":
         return False
     is_public = noun is Noun.KEY and (
         bool(_OPEN.search(text, max(0, match.start() - _BACK), match.start()))
-        or (key_of(name) in BARE_KEYS and bool(_HEX.fullmatch(value)))  # a hash stands behind too many of them
+        or (key_of(name) in BARE_KEYS and bool(_HEX.fullmatch(value)))  # too often a hash
     )
     if is_public or (_PATH.match(value) and not _PADDED.fullmatch(value)):
         return False
@@ -136,7 +136,7 @@ def _is_value(text: str, match: re.Match[str], noun: Noun) -> bool:
 
 
 def _has_user(text: str, match: re.Match[str]) -> bool:
-    """Return whether the setting above or below is the name that goes with a password."""
+    """Return whether the setting above or below is the user name that belongs to a password."""
     first = text.rfind("\n", 0, match.start()) + 1
     above = text[max(0, text.rfind("\n", 0, max(0, first - 1)), first - _BACK) : first]
     below = text[match.end() + 1 : match.end() + _BACK]
@@ -145,7 +145,7 @@ def _has_user(text: str, match: re.Match[str]) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Return whether a value of a setting was drawn: padding, and capitals alone, as base32 and base64 have them."""
+    """Return whether a setting's value is random; also accepts base64 padding, and upper case as in base32."""
     bare = value.rstrip("=")
     if len(bare) < 10 or any(character.isspace() for character in bare) or not bare.isascii():
         return False
@@ -173,7 +173,7 @@ def _elements(text: str) -> Iterator[tuple[str, int, int]]:
         noun, value = noun_of(match["name"]), match["value"]
         if noun is None or is_placeholder(value) or is_template(value) or _PATH.match(value):
             continue
-        spoken = len(value.split()) > 1 or match["name"] == "string"  # the words of a program
+        spoken = len(value.split()) > 1 or match["name"] == "string"  # text of a user interface
         if is_random(value) or (noun is Noun.PASSWORD and not spoken and not _is_label(value)):
             yield _KINDS[noun], *match.span("value")
 

@@ -1,4 +1,4 @@
-"""The look of a value: whether it was chosen as a password, drawn at random, or only stands for a secret."""
+"""The look of a value: whether it is a chosen password, random, or only a placeholder for a secret."""
 
 import functools
 import re
@@ -10,15 +10,15 @@ from state.secrets.languages import Vocabulary, key_of, vocabulary
 from state.text.languages.loader import commonplace_in_english
 from state.text.patterns import late_pattern
 
-# How much a bare word looks like a secret. What it takes depends on what ties it to a noun.
+# How much a bare word looks like a secret. The required strength depends on how it is tied to a noun.
 NOTHING, PLAIN, UNUSUAL, CHOSEN, EVIDENT = range(5)
-# So many characters tell how all look.
+# This many characters show what the whole value looks like.
 _ENOUGH = 64
 _REMEMBERED = 4096
 _Result = TypeVar("_Result")
 _CACHES: list[Callable[[], None]] = []
 
-# What kind each character of ASCII is, and how one that follows is of another: a digit, a small letter, a capital.
+# The class of each ASCII character (digit, lower case, upper case), and the changes from one class to another.
 _KINDS = "dac"
 _CLASSES = {
     code: _KINDS[0 if chr(code).isdigit() else 1 if chr(code).islower() else 2] if chr(code).isalnum() else " "
@@ -34,7 +34,8 @@ SYMBOLS = frozenset("!@#$%^&*?+=~§€£¡¿!#@")
 _INNER = late_pattern(r"[^\W_][!@#$%^*§€£¡!]+[^\W_]")
 _LEETED = late_pattern(r"[^\W\d_]\d{1,3}[^\W\d_]")
 _UUID = late_pattern(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-# CamelCase, as names of types and variables are: a run of capitals, or capitals with two small letters behind each.
+# CamelCase, as in names of types and variables: a run of capitals, or capitals each followed by two lower-case
+# letters.
 _CAMEL = late_pattern(r"(?=(?:[^a-z]*[a-z]{2,}){2})[a-z]*(?:[A-Z]\d{0,2}|[A-Z][a-z]{2,}\d{0,2})+(?:\[.*)?")
 
 _NAME = late_pattern(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
@@ -73,7 +74,7 @@ _NO_LOOK = late_pattern(
     r"|[€$£]?\d[\d.,]*[kKmM€$%]?|\d+(?:st|nd|rd|th|er|e|º|ª)|(?:SHA|sha|MD|md|crc|CRC)\d*[:-].*|data:.*|arn:.*|(?:[0-9A-Fa-f]{2}[:-]){3,}[0-9A-Fa-f]{2}|#[0-9A-Fa-f]{3,8}|#L\d.*|.*\.tgz#.*|[0-9a-f]{7,}\.\.\.?[0-9a-f]{7,}|0x[0-9a-fA-F]{1,20}|[\w.-]+\.(?:example|invalid|localhost)",
     re.DOTALL,
 )
-# base64, SHA-256, OAuth2, v1.2, 2FA, 8-character: words with digits.
+# base64, SHA-256, OAuth2, v1.2, 2FA, 8-character: ordinary words with digits.
 _TECHNICAL = late_pattern(
     r"(?:base|sha|md|utf|aes|rsa|oauth|http|ipv|tls|ssl|bcrypt|argon|hmac|rfc|iso|hs|rs|es|ec|oidc|saml|log|web|node|wpa|wep"
     r"|ed|python|py|ubuntu|postgres|mysql|vault|level|step|phase|part|type|day|week|item|line|page|user|admin|test|option"
@@ -109,14 +110,14 @@ _TRAILING_DIGITS = late_pattern(r"\d+$")
 
 
 def remembered(function: Callable[..., _Result]) -> "functools._lru_cache_wrapper[_Result]":
-    """Return the function with a cache of its results that `forget` clears: its arguments are pieces of a text."""
+    """Cache the results of a function until `forget` is called: its arguments are pieces of a text."""
     cached = functools.lru_cache(_REMEMBERED)(function)
     _CACHES.append(cached.cache_clear)
     return cached
 
 
 def last_word(text: str) -> tuple[str, int]:
-    """Return the last word of a text, with what follows an apostrophe in it, and where it begins; else ""."""
+    """Return the last word of a text, including an apostrophe and what follows it, and its start; "" if none."""
     text = text.rstrip(_BEHIND_WORDS)
     start = _word_start(text, len(text))
     if start < len(text) and text[start - 1 : start] in _APOSTROPHES:
@@ -132,13 +133,13 @@ def _word_start(text: str, end: int) -> int:
 
 
 def is_template(value: str) -> bool:
-    """Return whether a value is filled in by a program, or was blotted out."""
+    """Return whether a program fills in the value, or it is blanked out."""
     return bool(_TEMPLATE.fullmatch(value))
 
 
 @remembered
 def is_placeholder(value: str) -> bool:
-    """Return whether the whole value only stands for a secret: a variable, a template, dots, plain words."""
+    """Return whether the whole value is a placeholder for a secret: a variable, a template, dots, plain words."""
     word = value[: 2 * _ENOUGH].strip("\"'`.,;:!? ")
     if not word or len(set(word.lower())) == 1 or _TEMPLATE.fullmatch(word) or _TEMPLATE.fullmatch(value):
         return True
@@ -169,7 +170,7 @@ def _is_wish(parts: list[str]) -> bool:
 
 
 def _is_wide_stock(word: str) -> bool:
-    """Return whether a text without blanks consists of words of placeholders: あなたのパスワード."""
+    """Return whether a text without spaces consists of words of placeholders: あなたのパスワード."""
     words, at = vocabulary(), 0
     while at < len(word):
         sizes = (size for size in range(min(10, len(word) - at), 0, -1) if _is_wide_word(words, word[at : at + size]))
@@ -192,7 +193,7 @@ def _is_stock(word: str) -> bool:
 
 @remembered
 def looks_drawn(text: str) -> bool:
-    """Return whether the text looks drawn at random: long, of letters and digits that change places often."""
+    """Return whether the text looks random: long, with letters and digits that alternate often."""
     if _UUID.fullmatch(text):
         return True
     if text.startswith(("SHA256:", "MD5:", "sha256:", "h1:")) or not text.isascii():
@@ -209,36 +210,36 @@ def looks_drawn(text: str) -> bool:
 
 
 def is_name(text: str) -> bool:
-    """Return whether a program calls something so: V1LocalObjectReference, rust_openssl.kdf.Argon2d."""
+    """Return whether this is a name in a program: V1LocalObjectReference, rust_openssl.kdf.Argon2d."""
     words = _NAME_WORDS.findall(text)
     letters = sum(map(len, words))
     return bool(_NAME.fullmatch(text)) and sum(map(str.isdigit, text)) <= 4 and letters >= 3.5 * max(1, len(words))
 
 
 def is_reference(word: str) -> bool:
-    """Return whether a word says which version or which entry of something is meant."""
+    """Return whether a word refers to a version or an entry of something."""
     return bool(_REFERENCE.fullmatch(word))
 
 
 def is_code(word: str) -> bool:
-    """Return whether a bare word is written as a program is."""
+    """Return whether a bare word looks like program code."""
     return bool(_CODE_LIKE.search(word))
 
 
 @remembered
 def is_call(word: str) -> bool:
-    """Return whether a bare word is a piece of a program rather than a password with brackets in it."""
+    """Return whether a bare word is part of a program rather than a password with brackets."""
     return bool(_CALL_LIKE.search(word))
 
 
 def is_technical(word: str) -> bool:
-    """Return whether a word has digits as SHA-256, OAuth2 and 2FA have."""
+    """Return whether a word contains digits as SHA-256, OAuth2 and 2FA do."""
     return bool(_TECHNICAL.fullmatch(word))
 
 
 @remembered
 def strength(word: str) -> int:  # noqa: PLR0911 - one look after the other
-    """Return how much a bare word looks like a password or a key, from NOTHING to EVIDENT."""
+    """Return how much a bare word looks like a password or key, from NOTHING to EVIDENT."""
     if len(word) < (4 if word.isascii() else 2) or is_placeholder(word):
         return NOTHING
     word = word[: 2 * _ENOUGH]
@@ -261,7 +262,7 @@ def strength(word: str) -> int:  # noqa: PLR0911 - one look after the other
 
 
 def _are_odd(parts: list[str]) -> bool:
-    """Return whether nobody joins these words but as a password: orange-bicycle, not case-sensitive."""
+    """Return whether these words are only joined in a password: orange-bicycle, but not case-sensitive."""
     words = vocabulary()
     known = words.small | words.about | words.yours | _JOINTS
     stock = sum(
@@ -300,6 +301,6 @@ def are_drawn(words: list[str]) -> bool:
 
 
 def forget() -> None:
-    """Drop what was remembered of words that were judged: some are secrets."""
+    """Clear all caches of judged words: some of them are secrets."""
     for clear in _CACHES:
         clear()

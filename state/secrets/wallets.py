@@ -1,4 +1,4 @@
-"""Wallets: finds seed phrases by the lists that wallets draw their words from, or by what is said beside them."""
+"""Wallets: finds seed phrases by the word lists of wallets, or by what is said beside them."""
 
 import functools
 import unicodedata
@@ -8,15 +8,15 @@ from typing import Any
 from state.secrets.languages import vocabulary
 from state.text.patterns import late_pattern
 
-# A longer row is a dictionary.
+# Fewest and most words of a phrase, fewest distinct words; a longer row than the last is a dictionary.
 _LEAST, _MOST, _FEWEST, _LONGEST = 12, 26, 8, 52
-# A dozen signs, or words of two letters, with what stands between them.
+# A dozen ideographs, or words of two letters, with separators.
 _SHORTEST = 23
-# Over the text as ASCII, every other character as "?": no list has words of fewer than three letters.
+# Applied to the text as ASCII with "?" for every other character: no list has words shorter than three letters.
 _WORD = r"(?:[A-Za-z?]{3,24}|\?\?)"
 _ROW = rf"{_WORD}(?:(?:\\n|[\s\d.,;:)\]\[*\"'|>`-]){{1,10}}{_WORD}){{{_LEAST - 1},}}"
 _EACH = late_pattern("(?:[^\\W\\d_]|[\u0300-\u036f\u3099\u309a]){2,}")
-# Nobody puts a space behind each ideograph, or behind each of a dozen words in hiragana, but a wallet.
+# Only a wallet puts a space after each ideograph, or after each of a dozen words in hiragana.
 _SIGN_GAP = r"(?:[ \u3000,，、\n]|\d{1,2}+[.):、]?+){1,6}+"
 _SIGNS = late_pattern(
     rf"[\u3400-\u9fff](?:{_SIGN_GAP}[\u3400-\u9fff]){{11,23}}(?![\u3040-\u9fff])"
@@ -57,7 +57,7 @@ def _rows() -> Any:  # noqa: ANN401 - google-re2 has no types
 
 
 def _stretches(words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield where a dozen words follow each other without one of those that hold a sentence together."""
+    """Yield the spans of at least a dozen consecutive words without function words."""
     small = vocabulary().small
     first = 0
     for number, word in enumerate([*words, ""]):
@@ -77,7 +77,7 @@ def _phrases(text: str, words: Sequence[str], places: Sequence[tuple[int, int]])
 
 
 def _listed(words: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the spans of a dozen words and more that are all in one list, hardly one of them of a sentence."""
+    """Return the spans of at least a dozen words from one list, hardly any of them function words."""
     lists, small = _lists(), vocabulary().small
     found, first, common = [], 0, -1
     for number, word in enumerate([*words, ""]):
@@ -98,7 +98,7 @@ def _vary(words: Sequence[str]) -> bool:
 
 @functools.cache
 def _lists() -> dict[str, int]:
-    """Return the words of BIP 39: a bit for each language whose list has one."""
+    """Return the words of BIP 39, with a bit for each language whose list contains the word."""
     from importlib.resources import files
 
     lists = [one for one in files("mnemonic").joinpath("wordlist").iterdir() if one.name.endswith(".txt")]
@@ -110,7 +110,7 @@ def _lists() -> dict[str, int]:
 
 
 def _told(text: str, places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the part of a row of words beside "wallet" that is no heading: small letters, nothing but gaps."""
+    """Yield the parts of a row of words beside "wallet" that are no heading: lower case, only separated by gaps."""
     first = 0
     for number, (start, end) in enumerate([*places, (len(text), len(text))]):
         parted = number == len(places) or text[start:end] != text[start:end].lower()

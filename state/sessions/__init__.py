@@ -1,7 +1,7 @@
-"""Session working memory: what an agent keeps in mind now. Pure values and functions.
+"""Session working memory: what an agent keeps in mind now, as pure values and functions.
 
     add, tick, get ─> policy(View of the set) ─> Plan ─> the store carries it out in one transaction
 
-A policy is a pure function of a list: it gets the items of the set and returns a plan. `order` is the order in which
-items would leave, each with its reason; what an event takes is some of that order, and the preview is its beginning.
+A policy is a pure function from the items of the set to a plan. `order` lists the items in the order in which they
+would leave, each with its reason. An event removes some of that list, and the preview shows its beginning.
 """

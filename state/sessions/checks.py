@@ -1,4 +1,4 @@
-"""Checks: the kinds of values that callers give, and how a refusal quotes what cannot be meant."""
+"""Checks: types for values that callers pass, and how a refusal quotes an invalid value."""
 
 import math
 import re
@@ -25,9 +25,9 @@ _STARS = {"★": 0.3, "★★": 0.6, "★★★": 0.9}
 
 
 def shown(value: object) -> str:
-    """Return a value from outside as a message may quote it: in one line, short, whatever it is."""
+    """Return a value from outside as a message may quote it: one short line, whatever the value."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**18:
-        return "a number of more than eighteen digits"  # Python refuses to print the longest
+        return "a number of more than eighteen digits"  # Python refuses to print very long ones
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     text = ascii(value) if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"
@@ -35,7 +35,7 @@ def shown(value: object) -> str:
 
 
 def refusal(error: ValidationError) -> UsageError:
-    """Return what pydantic found as an error that names the key and quotes the value."""
+    """Convert pydantic's error to one that names the key and quotes the value."""
     place, problem = problems_of(error)[0]
     first, _, below = place.removesuffix(".[key]").partition(".")
     name = f"{first}.{shown(below)[1:-1]}" if below else first  # a key from outside may be any text

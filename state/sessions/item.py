@@ -1,4 +1,4 @@
-"""Item: one thing that a session keeps in mind, and what is computed from it: its score and its ids."""
+"""Item: one thing that a session keeps in mind; its score and its ids."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -9,19 +9,19 @@ from hashlib import sha256
 from state.text.chunks import tokens
 
 HOUR_SECONDS = 3_600.0
-# Priority, from the lowest to the highest: its weight, which is also the importance of an item that was given none.
+# Weights by priority, lowest first; also the importance of an item that was given none.
 WEIGHTS = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}
 TTL_SECONDS = {
     "low": HOUR_SECONDS, "medium": 4 * HOUR_SECONDS, "high": 12 * HOUR_SECONDS, "critical": 24 * HOUR_SECONDS,
 }  # fmt: skip
-PLACES = 6  # decimals to which scores are computed and compared
+PLACES = 6  # decimals of a score, when computed and compared
 
 
 class State(StrEnum):
-    """Where an item is. Only `live` and `hidden` ones are in the set, and count against its limits."""
+    """The state of an item. Only `live` and `hidden` items are in the set and count against its limits."""
 
     LIVE = "live"
-    HIDDEN = "hidden"  # softly forgotten: counted, not remembered, the first to leave
+    HIDDEN = "hidden"  # softly forgotten: counted, not remembered, first to leave
     ARCHIVED = "archived"  # found by recall, restorable
     PURGED = "purged"  # a row without content
 
@@ -37,10 +37,10 @@ class Related:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item, as it is stored and as callers get it.
+    """One item, as stored and as callers get it.
 
-    `importance` was assigned; `importance_score` is computed at each access. `seq` grows by one with each item of the
-    session: the order of arrival, and the last tie-break. `access_count` starts at 1.
+    `importance` is given; `importance_score` is computed at each access. `seq` counts the items of the session: it is
+    the order of arrival and the last tie-break. `access_count` starts at 1.
     """
 
     id: str
@@ -77,7 +77,7 @@ _FIRST, _LAST = (moment.replace(tzinfo=UTC) for moment in (datetime.min, datetim
 
 
 def after(moment: datetime, seconds: float) -> datetime:
-    """Return the moment so many seconds later, within the calendar."""
+    """Return the moment this many seconds later, clamped to the calendar."""
     try:
         return moment.astimezone(UTC) + timedelta(seconds=seconds)
     except OverflowError:
@@ -85,11 +85,11 @@ def after(moment: datetime, seconds: float) -> datetime:
 
 
 def score(accesses: int, age_seconds: float, priority: str, length: int, ttl_seconds: float | None = None) -> float:
-    """Return the computed importance, in [0, 1], to six decimals.
+    """Return the computed importance, in [0, 1], rounded to six decimals.
 
-    .4·min(access/10, 1) + .3·max(0, 1 − age/ttl) + .2·weight + .1·min(characters/1000, 1). The time to live is the
-    one that the priority gives, however often it was extended; None: the published one. A negative age (a clock was
-    set back) counts as 0.
+    .4·min(access/10, 1) + .3·max(0, 1 − age/ttl) + .2·weight + .1·min(characters/1000, 1). The ttl is that of the
+    priority, however often the item was extended; None: the default one. A negative age (the clock was set back)
+    counts as 0.
     """
     fresh = max(0.0, 1.0 - max(0.0, age_seconds) / (ttl_seconds or TTL_SECONDS[priority]))
     used, long = min(accesses / 10, 1.0), min(length / 1_000, 1.0)
@@ -97,17 +97,17 @@ def score(accesses: int, age_seconds: float, priority: str, length: int, ttl_sec
 
 
 def tokens_of(text: str) -> int:
-    """Return about how many tokens a model counts, at least one: what takes a place is never free."""
+    """Estimate how many tokens a model counts, at least one, so that no item is free."""
     return max(1, tokens(text))
 
 
 def hash_of(text: str) -> str:
-    """Return the SHA-256 of a content, hexadecimal."""
+    """Return the SHA-256 of a content in hexadecimal."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def working_id(session: str, content: str, now: datetime) -> str:
-    """Return `working_memory_{session}-{how it begins}_{YYYYMMDD-HHMMSS}`, which may be taken."""
+    """Return `working_memory_{session}-{first words}_{YYYYMMDD-HHMMSS}`, which may already exist."""
     beginning = _printable(content[:20]).replace("/", " ").replace("\\", " ")
     return f"working_memory_{_printable(session[:200])}-{' '.join(beginning.split())}_{_stamp(now)}"
 
@@ -123,5 +123,5 @@ def _stamp(now: datetime) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return the text without control characters and half characters; line ends become blanks."""
+    """Return the text without control characters and lone surrogates; white space becomes blanks."""
     return "".join(" " if char.isspace() else "" if unicodedata.category(char)[0] == "C" else char for char in text)

@@ -9,7 +9,7 @@ from state.sessions.checks import shown
 
 LIMIT = 50
 MOST = 1_000
-# A page ends where its texts are longer than this together, but for its first one.
+# A page ends where its texts exceed this together, but has at least one item.
 MOST_CHARACTERS = 100_000
 
 ListedT = TypeVar("ListedT")
@@ -22,12 +22,12 @@ def page(
     id_of: Callable[[ListedT], str] = attrgetter("id"),
     text_of: Callable[[ListedT], str] = attrgetter("content"),
 ) -> tuple[tuple[ListedT, ...], str | None]:
-    """Return at most `limit` items (None: all) after the one with the id `cursor`, and the cursor of what follows.
+    """Return at most `limit` items (None: all) after the one with the id `cursor`, and the next cursor.
 
-    Raise UsageError for a cursor that is not in the list any more.
+    Raise UsageError if the cursor is no longer in the list.
     """
     rest = iter(items)
-    if cursor and all(id_of(one) != cursor for one in rest):  # reads up to it
+    if cursor and all(id_of(one) != cursor for one in rest):  # advances `rest` to it
         raise UsageError(f"cursor: {shown(cursor)} is not in this list any more", "begin without a cursor")
     if limit is None:
         return tuple(rest), None

@@ -1,7 +1,7 @@
-"""Policies: who leaves a session, when and where to: pure functions of the list of its items.
+"""Policies: which items leave a session, when and where to, as pure functions of the list of its items.
 
-A policy is a frozen model whose fields are its settings. It implements `order`, and overrides what it decides
-otherwise. To add one: a subclass of `Policy` here, and its name in `POLICIES`.
+A policy is a frozen model whose fields are its settings. It implements `order` and overrides what it decides
+differently. To add one, add a subclass of `Policy` here and list it in `POLICIES`.
 """
 
 from abc import abstractmethod
@@ -25,13 +25,13 @@ _Lifetimes = dict[Priority, Annotated[float, Field(ge=1, le=_MAX_SECONDS)]]
 _Accesses = dict[Priority, Number]
 _ACCESSES: _Accesses = {"low": 10, "medium": 15, "high": 20, "critical": 10}
 
-FORGOTTEN = "forgotten"  # why a hidden item leaves
+FORGOTTEN = "forgotten"  # the reason for which a hidden item leaves
 _by_age = attrgetter("created_at", "seq")
 _by_importance = attrgetter("importance", "created_at", "seq")
 
 
 class Action(StrEnum):
-    """What becomes of an item."""
+    """What happens to an item."""
 
     PROMOTE = "promote"  # it becomes a crystal, and stays in the set unless it `leaves`
     ARCHIVE = "archive"  # it leaves the set
@@ -39,7 +39,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of one item. `leaves`: a promoted item leaves the set too; `rescue`: the dream sees it first."""
+    """The decision on one item. `leaves`: a promoted item leaves the set too; `rescue`: dreams see it first."""
 
     item: Item
     action: Action
@@ -49,7 +49,7 @@ class Decision:
 
 
 class Plan(NamedTuple):
-    """What is to be done, in order, and a line for the log with its level."""
+    """The steps to carry out, in order, and a line for the log with its level."""
 
     steps: tuple[Decision, ...] = ()
     log: str = ""
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The set of a session at a moment: its live and hidden items by `seq`, and the highest step it was given."""
+    """The set of a session at a moment: its live and hidden items by `seq`, and its highest step."""
 
     items: Sequence[Item]
     step: int
@@ -66,21 +66,21 @@ class View:
 
     @property
     def count(self) -> int:
-        """The number of items."""
+        """Return the number of items."""
         return len(self.items)
 
     @property
     def tokens(self) -> int:
-        """The tokens of all items together."""
+        """Return the tokens of all items together."""
         return sum(item.token_count for item in self.items)
 
     @property
     def live(self) -> list[Item]:
-        """The items that are not hidden."""
+        """Return the items that are not hidden."""
         return [item for item in self.items if item.state == State.LIVE]
 
     def forgotten(self, key: Callable[[Item], Any] = attrgetter("seq")) -> list[Decision]:
-        """Return the softly forgotten items by this key: they leave first under every policy but `ttl`."""
+        """Archive the softly forgotten items, sorted by `key`: they leave first under every policy but `ttl`."""
         hidden = [item for item in self.items if item.state == State.HIDDEN]
         return [Decision(item, Action.ARCHIVE, FORGOTTEN) for item in sorted(hidden, key=key)]
 
@@ -93,12 +93,12 @@ class Policy(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     name: ClassVar[str]
-    # How often maintenance ticks it; None: it ticks on an explicit sweep alone.
+    # How often maintenance calls `tick`; None: only an explicit sweep does.
     tick_seconds: ClassVar[float | None] = None
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Self:
-        """Make one with these settings. Raise UsageError, which names the key."""
+        """Create a policy with these settings. Raise UsageError, which names the key."""
         for key in config:
             if key not in cls.model_fields:
                 known = f"there are {', '.join(cls.model_fields)}"
@@ -110,15 +110,15 @@ class Policy(BaseModel):
 
     @property
     def limits(self) -> tuple[int | None, int | None]:
-        """The most items and tokens there may be; None: any number."""
+        """Return the most items and tokens there may be; None: unlimited."""
         return None, None
 
     def lifetime(self, priority: str) -> float | None:  # noqa: ARG002
-        """Return the seconds that a new item lives; None: it does not expire."""
+        """Return the lifetime of a new item in seconds; None: it does not expire."""
         return None
 
     def is_full(self, count: int, tokens: int) -> bool:  # noqa: ARG002
-        """Return whether an add to a session of this size has anything to decide; only then are its items read."""
+        """Return whether an add to a session of this size needs a decision; only then are its items read."""
         return False
 
     @abstractmethod
@@ -126,11 +126,11 @@ class Policy(BaseModel):
         """Return the items in the order in which they would leave: the preview."""
 
     def admit(self, view: View, new: str) -> Plan:  # noqa: ARG002
-        """Return what has to go for the item with the id `new`; asked of a full session, which holds it already."""
+        """Return what leaves to make room for the item with the id `new`, which a full session already contains."""
         return Plan()
 
     def tick(self, view: View) -> Plan:  # noqa: ARG002
-        """Return what maintenance, or an explicit sweep, does at this moment."""
+        """Return what maintenance or an explicit sweep does now."""
         return Plan()
 
     def earned(self, view: View) -> tuple[Decision, ...]:  # noqa: ARG002
@@ -138,11 +138,11 @@ class Policy(BaseModel):
         return ()
 
     def fits(self, count: int, tokens: int) -> str:  # noqa: ARG002
-        """Return the line for the log after an add that left nothing to decide."""
+        """Return the log line of an add that needed no decision."""
         return ""
 
     def usage(self, count: int, tokens: int) -> tuple[float, str]:
-        """Return how full a session of this size is, in per cent of the nearer limit, and what that is called."""
+        """Return the fill level in per cent of the nearer limit, and its name."""
         shares = [100 * has / most for has, most in zip((count, tokens), self.limits, strict=True) if most]
         percent = max(shares, default=0.0)
         return percent, "approaching" if percent > 90 else "healthy"
@@ -166,7 +166,7 @@ class Ttl(Policy):
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Self:
-        """Make one with these settings; a priority that a table lacks keeps its default."""
+        """Create a policy with these settings; a priority missing from a table keeps its default."""
         given, defaults = super().of(config), cls()
         tables = ("ttl_seconds", "promote_accesses")
         return given.model_copy(update={key: {**getattr(defaults, key), **getattr(given, key)} for key in tables})
@@ -175,7 +175,7 @@ class Ttl(Policy):
         return self.ttl_seconds[priority]  # type: ignore[index]
 
     def eligible(self, item: Item, now: datetime) -> str:
-        """Return by which rule an item is to be promoted; empty: by none. Softly forgotten items never are."""
+        """Return the rule by which an item is promoted; empty: none. Softly forgotten items never are."""
         if item.promoted_to_id or item.state == State.HIDDEN:
             return ""
         priority: Any = item.priority
@@ -191,7 +191,7 @@ class Ttl(Policy):
         return "aged_and_active" if aged else ""
 
     def order(self, view: View) -> Iterator[Decision]:
-        """Yield the items by expiry; an eligible one is promoted first, and leaves only when it has expired."""
+        """Yield the items by expiry; an eligible one is promoted first, and leaves only once it has expired."""
         expiring = [(item.expires_at, item.seq, item) for item in view.items if item.expires_at is not None]
         for expires_at, _, item in sorted(expiring):
             if why := self.eligible(item, view.now):
@@ -200,7 +200,7 @@ class Ttl(Policy):
                 yield Decision(item, Action.ARCHIVE, "expired")
 
     def tick(self, view: View) -> Plan:
-        """Promote what is eligible; what has expired leaves, promoted or not."""
+        """Promote eligible items; expired ones leave, promoted or not."""
         steps = tuple(
             step
             for step in self.order(view)
@@ -247,7 +247,7 @@ class Budget(Policy):
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Self:
-        """Make one with these settings, on top of those of `preset` when it names one."""
+        """Create a policy with these settings on top of those of `preset`, if it is given."""
         preset = config.get("preset", "interactive")
         if not isinstance(preset, str) or preset not in cls.presets:
             raise UsageError(f"preset: {shown(preset)} is none of {', '.join(cls.presets)}")
@@ -264,11 +264,11 @@ class Budget(Policy):
         return self.enabled and count >= self.soft_limit
 
     def protects(self, item: Item) -> bool:
-        """Return whether a tag keeps the item from the soft limit. Tags are compared exactly."""
+        """Return whether a tag protects the item from the soft limit. Tags are compared exactly."""
         return self.tag_aware_archival and not set(self.protected_tags).isdisjoint(item.tags)
 
     def order(self, view: View) -> list[Decision]:
-        """Return the oldest first at the hard limit; below it the protected ones after all others."""
+        """Return the oldest items first; below the hard limit, protected ones after all others."""
         if not self.enabled:
             return []
         oldest = sorted(view.live, key=_by_age)
@@ -302,7 +302,7 @@ class Budget(Policy):
         return f"Working memory {'within budget' if self.enabled else 'budget is switched off'} {stand}"
 
     def usage(self, count: int, tokens: int) -> tuple[float, str]:  # noqa: ARG002
-        """Return how full it is in per cent of the soft limit: at the hard one it is above a hundred."""
+        """Return the fill level in per cent of the soft limit (over a hundred at the hard limit), and its name."""
         percent = 100 * count / self.soft_limit
         if count >= self.soft_limit:
             return percent, "hard_limit" if count >= self.hard_limit else "soft_limit"
@@ -331,7 +331,7 @@ class Hybrid(Policy):
         return [*view.forgotten(_by_importance), *(Decision(item, Action.ARCHIVE, "token_limit") for item in live)]
 
     def admit(self, view: View, new: str) -> Plan:
-        """Evict the deficit, item by item, and no more. The new item is never its own victim."""
+        """Evict item by item until the excess is gone. The new item is never evicted for itself."""
         deficit = view.tokens - self.max_tokens
         steps = _until((step for step in self.order(view) if step.item.id != new), 0, deficit)
         freed = sum(step.item.token_count for step in steps)
@@ -372,16 +372,16 @@ class Bounded(Policy):
         return count > self.max_items or tokens > self.max_tokens
 
     def protects(self, item: Item) -> bool:
-        """Return whether the item is a last resort."""
+        """Return whether the item is evicted only as a last resort."""
         return item.importance >= self.importance_threshold_high
 
     def outlived(self, view: View) -> Callable[[Item], bool]:
-        """Return a test for items that are older than the steps or the time that they have."""
+        """Return a test for items that are older than their allowed steps or time."""
         stale, old = view.step - self.step_ttl, after(view.now, -self.wall_ttl)
         return lambda item: item.step_index < stale or item.created_at < old
 
     def order(self, view: View) -> Iterator[Decision]:
-        """Yield the items by (protected, not outlived, not low, recent, seq), the smallest first."""
+        """Yield the items by (protected, not outlived, not low, recent, seq), in ascending order."""
         yield from view.forgotten()
         low, window, outlived = self.importance_threshold_low, view.step - self.recent_window, self.outlived(view)
         keyed = sorted(
@@ -393,14 +393,14 @@ class Bounded(Policy):
             yield Decision(item, Action.ARCHIVE, f"capacity_exceeded{band}", rescue=protected)
 
     def admit(self, view: View, new: str) -> Plan:  # noqa: ARG002
-        """Evict until both limits hold. The new item may be its own victim."""
+        """Evict until both limits hold. The new item itself may be evicted."""
         steps = _until(self.order(view), view.count - self.max_items, view.tokens - self.max_tokens)
         fill = f"({view.count}/{self.max_items} items, {view.tokens}/{self.max_tokens} tokens)"
         log = f"Working memory {fill} over its limits - evicting {len(steps)}"
         return Plan(steps, log, "warning" if any(step.rescue for step in steps) else "info")
 
     def tick(self, view: View) -> Plan:
-        """Sweep: every item leaves that has outlived its time, protected or not."""
+        """Sweep: archive every item that has outlived its time, protected or not."""
         outlived = self.outlived(view)
         gone = tuple(
             Decision(step.item, Action.ARCHIVE, "ttl_exceeded") for step in self.order(view) if outlived(step.item)
@@ -409,7 +409,7 @@ class Bounded(Policy):
 
 
 def _until(order: Iterable[Decision], items: int, tokens: int) -> tuple[Decision, ...]:
-    """Return the shortest beginning of the order that frees so many items and tokens."""
+    """Return the shortest prefix of the order that frees this many items and tokens."""
     taken: list[Decision] = []
     for step in order:
         if items <= 0 and tokens <= 0:
@@ -425,19 +425,19 @@ LONGEST_TICK_SECONDS = max(policy.tick_seconds or 0.0 for policy in POLICIES.val
 
 
 def policy_of(name: str, config: Mapping[str, object]) -> Policy:
-    """Return the policy of this name with these settings. Raise UsageError, which names the key."""
+    """Return the policy with this name and these settings. Raise UsageError, which names the key."""
     if name not in POLICIES:
         raise UsageError(f"policy: {shown(name)} is none of {', '.join(POLICIES)}")
     return POLICIES[name].of(config)
 
 
 def settings_of(policy: Policy) -> dict[str, Any]:
-    """Return all settings as JSON can hold them; `policy_of` makes the same policy of them."""
+    """Return all settings as JSON values, from which `policy_of` makes the same policy."""
     return policy.model_dump(mode="json")
 
 
 def settings_schema() -> dict[str, Any]:
-    """Return what a session can be opened with, as JSON schema: every policy's settings, each with who has it."""
+    """Return the JSON schema of the settings of all policies; each is described by the policies that have it."""
     settings: dict[str, dict[str, object]] = {"preset": {"enum": list(Budget.presets), "description": Budget.name}}
     for name, policy in POLICIES.items():
         for key, schema in policy.model_json_schema()["properties"].items():
@@ -447,7 +447,7 @@ def settings_schema() -> dict[str, Any]:
 
 
 def _lean(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema without bounds: an agent reads it with every tool, and an error names the bound."""
+    """Return the schema without bounds: agents read it with every tool, and an error names the bound anyway."""
     if "propertyNames" in schema:
         names = schema["propertyNames"]["enum"]
         return {"type": "object", "properties": dict.fromkeys(names, _lean(schema["additionalProperties"]))}

@@ -1,4 +1,4 @@
-"""Selection: which items of a session a query, a prompt, a context, a summary or an instruction takes."""
+"""Selection: which items of a session a query, prompt, context, summary or instruction selects."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -16,9 +16,9 @@ from state.text.chunks import tokens
 from state.text.words import content_terms, stop_words, terms
 
 _HOUR = timedelta(hours=1)
-_SHORTEST_LINE = 4  # tokens: the two brackets, the number, a word
+_SHORTEST_LINE = 4  # tokens: two brackets, the number, a word
 _MOST_WORDS = 64  # of a query
-# Where a sentence ends, after its closing quotes and brackets; scripts without spaces need none after it.
+# The end of a sentence, after closing quotes and brackets; scripts without spaces need no space after it.
 _END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*(?= )|(?<=[。！？])")
 _NUMBERED = re.compile(r"(position:|before:step_)(-?)0*([0-9]+)")
 _arrival = attrgetter("created_at", "seq")
@@ -36,7 +36,7 @@ class Filters(BaseModel):
     source: Text | None = None
 
     def let(self, item: Item) -> bool:
-        """Return whether this item passes."""
+        """Return whether this item matches."""
         wanted = (self.priority, item.priority), (self.agent_id, item.agent_id), (self.source, item.source)
         is_tagged = not self.tags or not set(self.tags).isdisjoint(item.tags)
         return is_tagged and all(not one or one == has for one, has in wanted)
@@ -51,7 +51,7 @@ class Excerpt(NamedTuple):
 
 
 def standing(items: Iterable[Item], now: datetime) -> list[Item]:
-    """Return the items that are neither hidden nor expired, the most important first, then the newest."""
+    """Return the items that are neither hidden nor expired, most important first, then newest."""
     found = [item for item in items if item.state == State.LIVE and not item.is_expired(now)]
     return sorted(found, key=_worth, reverse=True)
 
@@ -60,7 +60,7 @@ def standing(items: Iterable[Item], now: datetime) -> list[Item]:
 
 
 def relevance(item: Item, query: str) -> float | None:
-    """Return .6·(1 − position/length) + .2·min(access/10, 1) + .2·importance_score; None: the query is not in it."""
+    """Return .6·(1 − position/length) + .2·min(access/10, 1) + .2·importance_score; None without the query."""
     content, wanted = item.content.casefold(), query.casefold()
     place = content.find(wanted)
     if place < 0:
@@ -70,17 +70,17 @@ def relevance(item: Item, query: str) -> float | None:
 
 
 def query_words(query: str) -> list[str]:
-    """Return the words of a query that carry meaning, or all of them if none does; at most 64."""
+    """Return the content words of a query, or all its words if it has none; at most 64."""
     found = list(dict.fromkeys(terms(query)))
     return ([word for word in found if word not in stop_words()] or found)[:_MOST_WORDS]
 
 
 def is_about(prompt: str) -> Callable[[Item], bool]:
-    """Return a test for items that hold the prompt in any case, or share a word with it that carries meaning.
+    """Return a test for items that contain the prompt in any case, or share a content word with it.
 
-    An empty prompt is about everything. Content is cut into words only where a word may be in it: that is a hundred
-    times slower than looking for how the words begin. An English word begins as its stem does, but for the stem's
-    last letter (berries, berry).
+    An empty prompt matches everything. Content is only split into words if it contains the beginning of a wanted
+    word: splitting is a hundred times slower than that search. An English word begins like its stem, except for the
+    stem's last letter (berries, berry).
     """
     wanted, words = prompt.strip().casefold(), content_terms(prompt)
     hints = tuple(word[:-1] or word for word in words) + (("n't",) if "not" in words else ())
@@ -101,14 +101,14 @@ def is_about(prompt: str) -> Callable[[Item], bool]:
 def context_of(items: Sequence[Item], strategy: str, max_tokens: int | None, now: datetime) -> Excerpt:
     """Join items in the order of the strategy, up to the first that does not fit (after HTM).
 
-    `balanced` divides the importance by 1 + the age in hours. Without a number of tokens the set's own is the limit.
+    `balanced` divides the importance by 1 + age in hours. Without `max_tokens` all items fit.
     """
     room = sum(item.token_count for item in items) if max_tokens is None else max_tokens
     ordered = standing(items, now)
     if strategy != "important":
         ordered.sort(key=_arrival, reverse=True)
     if strategy == "balanced":
-        # Of equals the newest stays first: the sort is stable.
+        # The sort is stable: among equals the newest stays first.
         ordered.sort(key=lambda one: -one.importance / (1 + max(0.0, (now - one.created_at) / _HOUR)))
     taken, spent = list[Item](), 0
     for item in ordered:
@@ -122,9 +122,9 @@ def context_of(items: Sequence[Item], strategy: str, max_tokens: int | None, now
 def summary_of(
     items: Sequence[Item], scope: str, token_limit: int, step: int, bounded: Bounded, now: datetime
 ) -> Excerpt:
-    """Summarize without a model: a line `[1] text` for each item of the scope, the most important first.
+    """Summarize without a model: one line `[1] text` per item of the scope, most important first.
 
-    An item that does not fit gives as many of its first sentences as do; one that gives none is passed over.
+    If an item does not fit, as many of its first sentences as fit are used; if none fits, it is skipped.
     """
     room, lines, sources = token_limit, list[str](), list[Item]()
     for item in filter(_scope(scope, step, bounded), standing(items, now)):
@@ -151,7 +151,7 @@ def _scope(scope: str, step: int, bounded: Bounded) -> Callable[[Item], bool]:
 
 
 def _line(number: int, content: str, room: int) -> str:
-    """Return as much of the content as fits, in whole sentences; empty if not even one does, or it is blank."""
+    """Return as much of the content as fits, in whole sentences; "" if none fits or the content is blank."""
     text, label = " ".join(content.split()), f"[{number}] "
     room -= tokens(label)
     if tokens(text) <= room:
@@ -169,14 +169,14 @@ def _line(number: int, content: str, room: int) -> str:
 
 
 def meant(instruction: str, items: Sequence[Item], mode: str) -> list[Item]:
-    """Return the items of the set that an instruction means: oldest, least important, position:N, before:step_N.
+    """Return the items that an instruction selects: oldest, least important, position:N, before:step_N.
 
-    A soft instruction means items that are not hidden yet. Positions are those of the set, hidden items included.
-    Raise UnsupportedInstructionError, and NotFoundError if there is none.
+    A soft instruction selects items that are not hidden yet. Positions count hidden items too. Raise
+    UnsupportedInstructionError, and NotFoundError if it selects none.
     """
     chosen = items if mode == "hard" else [item for item in items if item.state == State.LIVE]
     numbered = _NUMBERED.fullmatch(instruction)
-    # Python refuses to read the longest numbers; nine digits are more than any session has.
+    # Python refuses to parse very long numbers; no session has items beyond nine digits.
     number = int(numbered[2] + numbered[3][:9]) if numbered else 0
     if instruction == "oldest":
         found = list(chosen[:1])

@@ -1,1 +1,1 @@
-"""Signals: what steers a dream beside the notes: hormones, open questions, emerging skills, economics."""
+"""Signals: what influences a dream besides the notes: hormones, open questions, emerging skills, economics."""

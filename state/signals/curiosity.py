@@ -1,6 +1,6 @@
 """Curiosity gaps: questions that memory does not answer yet.
 
-They come from searches that found nothing good, from questions in notes, and from whoever asks explicitly.
+They come from searches without a good result, from questions in notes, and from explicit requests.
 """
 
 import math
@@ -16,10 +16,10 @@ from state.text.words import content_terms, search_form
 QUESTION_CHARACTERS = 200
 HALF_LIFE_DAYS = 7.0
 MAX_IN_ONE_TEXT = 5
-_MOST_JUDGED = 20  # questions of one text that are looked at
+_MOST_JUDGED = 20  # questions of one text that are examined
 _DAY_SECONDS = 86_400.0
 
-# Not questions: code, addresses (their ? starts a query), paths, and operators such as ?. and ?:
+# Not questions: code, URLs (where ? starts a query), paths, and operators such as ?. and ?:
 _CODE = re.compile(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`|\b[\w+.-]{1,20}://\S+|\bwww\.\S+|(?<!\S)[^\s/]{0,200}/\S{0,300}?\?\S+|"
     r"\(\?[^)\n]{0,200}\)[?*+]?|\s\?\s[^?\n]{1,60}\s:\s|\?(?=[\w.:(=&)*+\\|\[])",
@@ -53,9 +53,9 @@ class Gap:
 
 
 def questions_in(text: str) -> tuple[str, ...]:
-    """Return the questions of a text, at most five, each one line without its bullet.
+    """Return the questions of a text, at most five, each on one line without its bullet.
 
-    A question ends in a question mark, and names at least two things. Code and addresses do not count.
+    A question ends in a question mark and has at least two content words. Code and URLs do not count.
     """
     found: dict[str, str] = {}
     bare = (
@@ -80,15 +80,15 @@ def gap_of_search(query: str) -> str | None:
 
 
 def question_key(question: str) -> str:
-    """Return what makes two questions one: the folded text without the marks at its end."""
+    """Return the form in which two questions are equal: search form without closing punctuation."""
     return search_form(question).rstrip("?？؟!. ")
 
 
 def rank_questions(questions: Sequence[Gap], now: datetime) -> list[Gap]:
-    """Return the questions that matter most first, each once (the weightiest of equals stays).
+    """Return the questions by weight, each once (the heaviest of equal ones).
 
-    weight of the cause · log2(1 + times) · 2^(-age / 7 days): an explicit question outweighs a single search that
-    found nothing, a search that keeps finding nothing outweighs a question that was asked once.
+    weight of the cause · log2(1 + times) · 2^(-age / 7 days): an explicit question outweighs one failed search, and a
+    search that keeps failing outweighs a question asked once.
     """
 
     def weight(question: Gap) -> float:

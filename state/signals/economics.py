@@ -1,4 +1,4 @@
-"""Economics: reads and checks memory/economics.json, which others write, for The Niche."""
+"""Economics: parses and validates memory/economics.json, which other programs write, for The Niche."""
 
 from datetime import date
 from typing import Annotated
@@ -17,13 +17,13 @@ MAX_DAYS = 31
 SHOWN_SKILLS = 3
 _NAME_CHARACTERS = 80
 
-# Strict: "12" is no number and true is none either. More dollars than there are would be a unit mistake.
+# Strict: "12" and true are not numbers. An amount above 1e12 dollars would be a mistake of units.
 _Amount = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False, strict=True)]
 _Count = Annotated[int, Field(ge=0, le=1_000_000_000, strict=True)]
 
 
 class _Model(BaseModel):
-    # Further keys are another version's business; the ones that are known must be right.
+    # Unknown keys may come from another version; known ones must be valid.
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
@@ -54,7 +54,7 @@ class Economics(_Model):
 
 
 def parse_feed(text: str) -> Economics:
-    """Return the feed in this text. Raise DocumentError, one line that names the field and what is wrong with it."""
+    """Parse the feed. Raise DocumentError, in one line that names the field and what is wrong with it."""
     if len(text) > MAX_BYTES:
         raise DocumentError(f"memory/economics.json has {len(text):,} characters", f"keep it under {MAX_BYTES:,}.")
     try:
@@ -66,7 +66,7 @@ def parse_feed(text: str) -> Economics:
 
 
 def niche_lines(economics: Economics | None) -> tuple[str, ...]:
-    """Return the lines of The Niche, each known by the words before its colon; one that says so without a feed."""
+    """Return the lines of The Niche, each identified by the words before its colon; NO_FEED without a feed."""
     if economics is None:
         return (NO_FEED,)
     buyers = counted(economics.unique_buyers, "unique buyer")
@@ -89,7 +89,7 @@ def _skill(skill: SkillEarning) -> str:
 
 
 def _trend(days: tuple[DayEarning, ...]) -> str:
-    """Return the sum of the latest seven days, and how the second half of them compares with the first."""
+    """Return the sum of the latest seven days, and the trend between their two halves."""
     week = sorted(days, key=lambda day: day.date)[-7:]
     total = f"{_usdc(sum(day.amount_usdc for day in week))} from {week[0].date} to {week[-1].date}"
     half = len(week) // 2

@@ -1,7 +1,7 @@
 """Felt: the events (`Feeling`) that a text tells of, and what was felt since the last dream.
 
-A small lexicon, read clause by clause: "this does not work" is an error, "no errors" is nothing, "fixed the bug" is
-a reward, and a question, a condition or a plan is no event. One that is missed costs a nuance of the mood.
+A small lexicon is matched clause by clause: "this does not work" is an error, "no errors" is nothing, "fixed the bug"
+is a reward, and a question, a condition or a plan is no event. Missing one only costs a nuance of the mood.
 """
 
 import re
@@ -18,22 +18,22 @@ _CODE = re.compile(
     re.DOTALL,
 )
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_BEFORE, _BEHIND = 5, 3  # words about a phrase in which a negation is meant for it
-_NEAR = 240  # characters about it, in which a condition is meant for it
-# These have to have happened; thanks and haste may stand in a question.
+_BEFORE, _BEHIND = 5, 3  # words around a phrase in which a negation applies to it
+_NEAR = 240  # characters around a phrase in which a condition applies to it
+# These events must have happened; thanks and haste count in questions too.
 _HAPPENED = frozenset({Feeling.REWARD, Feeling.ERROR, Feeling.ACHIEVEMENT})
 _RESTING = dict(zip(Hormone, BASELINES.levels, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Felt:
-    """Each event since the last dream with its cause, the latest last, and the levels at their height."""
+    """The events since the last dream, (feeling, cause), the latest last; and the peak level of each hormone."""
 
     events: tuple[tuple[Feeling, str], ...]
     height: Hormones
 
     def weight(self, text: str) -> float:
-        """Return how much a text counts now, from 1 to 2: more when it tells of what was felt most."""
+        """Return how much a text counts now, from 1 to 2: more if it is about what was felt most."""
         if not self.events:
             return 1.0
         raised = {
@@ -46,7 +46,7 @@ class Felt:
 
 
 def feelings_in(text: str) -> tuple[Feeling, ...]:
-    """Return the events that a text tells of, each once, in the order of `Feeling`; code is not read."""
+    """Return the events that a text tells of, each once, in the order of `Feeling`; code is ignored."""
     rows = "\n".join(search_form(row) for row in _CODE.sub(" ", text).splitlines())
     found = {feeling for clause in _clause_end().split(rows) for feeling in _felt_in(clause)}
     return tuple(feeling for feeling in Feeling if feeling in found)
@@ -74,7 +74,7 @@ _ORDERS = (["do"], ["never"], ["please"], ["bitte"])
 
 
 def _around(clause: str, told: re.Match[str]) -> tuple[list[str], list[str]]:
-    """Return the words before a phrase and behind it, of so many characters: a clause may have megabytes."""
+    """Return the words before and after a phrase, within _NEAR characters: a clause may be megabytes long."""
     near = clause[max(0, told.start() - _NEAR) : told.start()]
     return _WORD.findall(near), _WORD.findall(clause[told.end() : told.end() + _NEAR])
 
@@ -89,7 +89,7 @@ def _mended(before: list[str], behind: list[str]) -> bool:
 
 
 def _is_planned(before: list[str]) -> bool:
-    """Return whether it is a condition, or a plan, by the words before it."""
+    """Return whether the words before say that it is a condition or a plan."""
     is_planned = before[-1:] == ["to"] or before[-2:] == ["to", "be"]
     return is_planned or not words("unreal").isdisjoint(before)
 

@@ -1,7 +1,7 @@
 """Hormones: three levels in [0, 1] that weigh what matters now: dopamine, cortisol, oxytocin.
 
-`level = baseline + (level - baseline) * 2^(-elapsed / half-life)`, computed when read. Feelings raise levels; the
-levels weigh the sections of MEMORY.md, colour new crystals, and one that rises above .7 leaves a note.
+`level = baseline + (level - baseline) * 2^(-elapsed / half-life)`, computed on reading. Feelings raise levels. The
+levels weigh the lines of MEMORY.md and set the valence of new crystals; a level that rises above .7 leaves a note.
 """
 
 import re
@@ -21,7 +21,7 @@ _NAMED = re.compile(r"\b(?:hormon\w*|dopamine|cortisol|oxytocin)\b", re.IGNORECA
 
 
 class Hormone(StrEnum):
-    """The three, in the order in which the mood names them."""
+    """The three hormones, in the order in which the mood names them."""
 
     DOPAMINE = "dopamine"
     CORTISOL = "cortisol"
@@ -60,7 +60,7 @@ ALL_ARMED = frozenset(Hormone)
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """The levels that hormones fall back to."""
+    """The levels to which hormones decay."""
 
     dopamine: float = 0.15
     cortisol: float = 0.02
@@ -68,7 +68,7 @@ class Baselines:
 
     @property
     def levels(self) -> tuple[float, float, float]:
-        """The levels in the order of `Hormone`."""
+        """Return the levels in the order of `Hormone`."""
         return self.dopamine, self.cortisol, self.oxytocin
 
 
@@ -77,7 +77,7 @@ BASELINES = Baselines()
 
 @dataclass(frozen=True, slots=True)
 class Hormones:
-    """The levels as they were at a moment; read them with `decayed`."""
+    """The levels at a moment; use `decayed` to get the current ones."""
 
     dopamine: float
     cortisol: float
@@ -86,7 +86,7 @@ class Hormones:
 
     @property
     def levels(self) -> tuple[float, float, float]:
-        """The levels in the order of `Hormone`."""
+        """Return the levels in the order of `Hormone`."""
         return self.dopamine, self.cortisol, self.oxytocin
 
     def level(self, hormone: Hormone) -> float:
@@ -95,12 +95,12 @@ class Hormones:
 
 
 def resting(now: datetime, baselines: Baselines = BASELINES) -> Hormones:
-    """Return the levels of a workspace in which nothing has happened."""
+    """Return the levels of a workspace in which nothing has happened yet."""
     return Hormones(*baselines.levels, at=now)
 
 
 def decayed(hormones: Hormones, now: datetime, baselines: Baselines = BASELINES) -> Hormones:
-    """Return the levels now. A clock that was set back counts as no time passed."""
+    """Return the levels now. If the clock was set back, no time has passed."""
     minutes = max(0.0, (now - hormones.at).total_seconds() / 60.0)
     each = zip(hormones.levels, baselines.levels, HALF_LIFE_MINUTES, strict=True)
     dopamine, cortisol, oxytocin = (base + (level - base) * 2.0 ** (-minutes / half) for level, base, half in each)
@@ -110,7 +110,7 @@ def decayed(hormones: Hormones, now: datetime, baselines: Baselines = BASELINES)
 def felt(
     hormones: Hormones, feelings: Sequence[Feeling], now: datetime, baselines: Baselines = BASELINES
 ) -> Hormones:
-    """Return the levels now, after these events: each added and clamped to [0, 1]."""
+    """Return the levels now, after these events: their sum, clamped to [0, 1]."""
     levels = decayed(hormones, now, baselines).levels
     raised = (level + sum(RAISES[feeling][i] for feeling in feelings) for i, level in enumerate(levels))
     dopamine, cortisol, oxytocin = (min(1.0, max(0.0, level)) for level in raised)
@@ -118,7 +118,7 @@ def felt(
 
 
 def mood(hormones: Hormones) -> str:
-    """Say the levels in words, joined by commas; "calm" when none is above .3. Pass levels decayed to now."""
+    """Return the levels in words, joined by commas; "calm" if none exceeds .3. Pass levels decayed to now."""
     words = []
     for level, (high, raised) in zip(hormones.levels, _MOODS, strict=True):
         if level > 0.6:
@@ -129,17 +129,17 @@ def mood(hormones: Hormones) -> str:
 
 
 def valence(hormones: Hormones) -> float:
-    """(dopamine + oxytocin - cortisol) / 2, in [-.5, 1]: the colour of what is remembered now."""
+    """Return (dopamine + oxytocin - cortisol) / 2, in [-.5, 1]: the valence of what is remembered now."""
     return (hormones.dopamine + hormones.oxytocin - hormones.cortisol) / 2.0
 
 
 def spikes(
     before: Hormones, after: Hormones, armed: frozenset[Hormone]
 ) -> tuple[tuple[Hormone, ...], frozenset[Hormone]]:
-    """Return which hormones have just risen above .7, and which may spike the next time.
+    """Return the hormones that have just risen above .7, and those that may spike next time.
 
-    `before` are the levels decayed to the moment of the event: one that has fallen below .7 since its last spike
-    is armed again. Keep the second value and pass it back; begin with ALL_ARMED.
+    `before` are the levels decayed to the time of the event: a hormone that has fallen below .7 since its last spike
+    may spike again. Pass the second value to the next call; start with ALL_ARMED.
     """
     ready = armed | {hormone for hormone in Hormone if before.level(hormone) < SPIKE_LEVEL}
     spiked = tuple(hormone for hormone in Hormone if hormone in ready and after.level(hormone) > SPIKE_LEVEL)
@@ -147,9 +147,9 @@ def spikes(
 
 
 def spike_note(hormone: Hormone, level: float, feelings: Sequence[Feeling], excerpt: str = "") -> str:
-    """Write the text of the automatic note about a spike (without its [AUTO]); one line.
+    """Return the text of the automatic note about a spike, on one line, without [AUTO].
 
-    It names the events that raised the hormone, and quotes the text that they were read from.
+    It names the events that raised the hormone, and quotes the text they were read from.
     """
     index = list(Hormone).index(hormone)
     counted = Counter(feeling for feeling in feelings if RAISES[feeling][index] > 0)
@@ -160,7 +160,7 @@ def spike_note(hormone: Hormone, level: float, feelings: Sequence[Feeling], exce
 
 
 def is_hormone_event(text: str) -> bool:
-    """Return whether a text is that of an automatic note about a spike."""
+    """Return whether a text is an automatic note about a spike."""
     return text.startswith(_AUTOMATIC)
 
 

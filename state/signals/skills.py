@@ -1,4 +1,4 @@
-"""Emerging skills: tasks that come back in different sessions."""
+"""Emerging skills: tasks that recur in different sessions."""
 
 import math
 import re
@@ -29,7 +29,7 @@ _CLAUSE = re.compile(r"(?<=[.;:!?])\s|[。；！？]|\s[–—-]\s|→|\n")
 
 @dataclass(frozen=True, slots=True)
 class TaskPattern:
-    """One task as it was done: in which session, when, and the vector of its text if there is one (any norm)."""
+    """One task that was done: its session, time, and the vector of its text, if there is one (of any norm)."""
 
     text: str
     session: str
@@ -39,23 +39,23 @@ class TaskPattern:
 
 @dataclass(frozen=True, slots=True)
 class EmergingSkill:
-    """A task that came back. `str(skill)` is its line in MEMORY.md, without the bullet."""
+    """A recurring task. `str(skill)` is its line in MEMORY.md, without the bullet."""
 
     pattern: str
     confidence: float  # 0..1
     occurrences: int
-    sessions: int = 0  # 0: not known
+    sessions: int = 0  # 0: unknown
 
     def __str__(self) -> str:
         return f"{self.pattern} → Confidence: {round(self.confidence * 100)}% | Occurrences: {self.occurrences}"
 
 
 def emerging(patterns: Sequence[TaskPattern]) -> list[EmergingSkill]:
-    """Return like tasks of at least two sessions, the most confident first; independent of the order of the input.
+    """Return similar tasks of at least two sessions, most confident first; the order of the input does not matter.
 
-    Tasks are alike when their vectors' cosine is at least .6, or, where one has no vector, when they share two fifths
-    of their words. A cluster is the task with the most like ones, and those; it gives the name. Tasks without a
-    session count as one session. Of more than 1,000 tasks the latest are looked at.
+    Tasks are similar if the cosine of their vectors is at least .6 or, where one has no vector, if they share two
+    fifths of their words. A cluster is the task with the most similar ones, which names it, and those. Tasks without
+    a session count as one session. Of more than 1,000 tasks, only the latest count.
     """
     tasks = _distinct(patterns)
     if not tasks:
@@ -72,17 +72,17 @@ def emerging(patterns: Sequence[TaskPattern]) -> list[EmergingSkill]:
 
 
 def confidence(occurrences: int, cohesion: float) -> float:
-    """Return (1 - e^(-occurrences/3)) · (1 + cohesion)/2, in [0, 1): .59 for three loose tasks of .85.
+    """Return (1 - e^(-occurrences/3)) · (1 + cohesion)/2, in [0, 1): .59 for three tasks of cohesion .85.
 
-    `cohesion` is the mean likeness of the tasks to the central one, in [0, 1].
+    `cohesion` is the mean similarity of the tasks to the central one, in [0, 1].
     """
     return (1.0 - math.exp(-occurrences / OCCURRENCES_SCALE)) * (1.0 + min(1.0, max(0.0, cohesion))) / 2.0
 
 
 def short_name(text: str, others: Sequence[str] = ()) -> str:
-    """Return the clause of a task that shares most words with the tasks like it, cut at a word, without an arrow.
+    """Return the clause of a task that shares the most words with similar tasks, cut at a word, without arrows.
 
-    What says only when ("Every week:") is no name. Among equals, and without such tasks, it is the first one.
+    A clause that only says when ("Every week:") is no name. Among equals, the first clause wins.
     """
     clauses = [part for part in _CLAUSE.split(text.strip()) if part.strip(" .;:!?-*")][:MAX_CLAUSES] or [text]
     shared = frozenset().union(*map(_subject, others))
@@ -92,7 +92,7 @@ def short_name(text: str, others: Sequence[str] = ()) -> str:
 
 
 def _subject(text: str) -> frozenset[str]:
-    """Return the words of a text that say what it is about: not those that say when."""
+    """Return the content words of a text, without those that say when."""
     return content_terms(text) - _moments()
 
 
@@ -103,9 +103,9 @@ def _moments() -> frozenset[str]:
 
 
 def _stars(likeness: "NDArray[np.float32]", lengths: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    """Yield each task in one cluster at most: a central task and those like it, the largest cluster first.
+    """Yield disjoint clusters, the largest first: a central task and the tasks similar to it.
 
-    Among tasks with as many like ones, the one that is more alike, then the one that is said shorter, is central.
+    Among tasks with equally many similar ones, the more similar, then the shorter one, is central.
     """
     import numpy as np
 
@@ -113,7 +113,7 @@ def _stars(likeness: "NDArray[np.float32]", lengths: Sequence[int]) -> Iterator[
     counts, sums = like.sum(axis=1), likeness.sum(axis=1, dtype=np.float64)
     free = np.ones(len(lengths), dtype=bool)
     while counts.max() > 0:
-        # lexsort's last key is the first to count.
+        # lexsort sorts by its last key first.
         centre = int(np.lexsort((-np.arange(len(lengths)), -np.asarray(lengths), sums.round(3), counts))[-1])
         members = [int(j) for j in np.flatnonzero(like[centre] & free)]
         yield centre, members
@@ -125,7 +125,7 @@ def _stars(likeness: "NDArray[np.float32]", lengths: Sequence[int]) -> Iterator[
 
 
 def _distinct(patterns: Sequence[TaskPattern]) -> list[TaskPattern]:
-    """Return the latest tasks, one of each text in a session, in an order of their own."""
+    """Return the latest tasks, one per text and session, in an order independent of the input's."""
     once = {
         (task.session, normalise(task.text)): task
         for task in sorted(patterns, key=lambda task: task.at, reverse=True)
@@ -135,7 +135,7 @@ def _distinct(patterns: Sequence[TaskPattern]) -> list[TaskPattern]:
 
 
 def _likeness(tasks: Sequence[TaskPattern]) -> "NDArray[np.float32]":
-    """Return (n, n) likeness in [0, 1]; 0 where two tasks are not alike."""
+    """Return the similarities in [0, 1], shape (n, n); 0 where two tasks are not similar."""
     import numpy as np
 
     terms = [content_terms(task.text) for task in tasks]

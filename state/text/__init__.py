@@ -1,1 +1,1 @@
-"""Text: words, sentences, chunks and spellings of any language, for every other room."""
+"""Text: words, sentences, chunks and spellings of any language, for all other packages."""

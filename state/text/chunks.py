@@ -1,4 +1,4 @@
-"""Chunks: cuts long text into overlapping chunks that can be embedded and found."""
+"""Chunks: cuts long texts into overlapping chunks for embedding and search."""
 
 from state.text.patterns import late_pattern
 from state.text.words import UNSPACED
@@ -6,29 +6,29 @@ from state.text.words import UNSPACED
 CHUNK_TOKENS = 400
 OVERLAP_TOKENS = 80
 
-# A run of letters and digits of a spaced script, one character of a script without spaces, or one sign. Classes of so
-# many characters take 40 ms to compile, for which a session start has no time.
+# A run of letters and digits of a script with spaces, one character of a script without, or one symbol. A class of
+# this many characters takes 40 ms to compile, too long for a session start.
 _UNIT = late_pattern(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+|[^\w\s]|_+")
 _SPACELESS = late_pattern(rf"[{UNSPACED}]")
 _CHARACTERS_PER_TOKEN = 4
-# In a text without letters of the first script without spaces, or later ones, the units' tokens.
+# For texts without letters of the scripts without spaces, or of those behind the first of them: the tokens directly.
 _LATER_LETTER = late_pattern(r"[^\W_\u0000-\u0dff]")
 _TOKEN = late_pattern(rf"[^\W_]{{1,{_CHARACTERS_PER_TOKEN}}}|[^\w\s]|_{{1,{_CHARACTERS_PER_TOKEN}}}")
 _BREAKS = tuple(late_pattern(end) for end in (r"\n\s*\n", r"\n", r"[.!?。！？…][\"')\]]*\s", r"\s"))
 
 
 def tokens(text: str) -> int:
-    """About how many tokens a model counts: one for every four characters of a word, one for every sign."""
+    """Estimate how many tokens a model counts: one per four characters of a word, one per symbol."""
     if not text.isascii() and _LATER_LETTER.search(text):
         return sum(_cost(unit.group()) for unit in _UNIT.finditer(text))
     return len(_TOKEN.findall(text))
 
 
 def chunk(text: str) -> tuple[str, ...]:
-    """Return the text in chunks of at most 400 tokens, each beginning in the last 80 tokens of the one before.
+    """Return the text in chunks of at most 400 tokens, each starting within the last 80 tokens of the previous one.
 
-    A text that fits is one chunk. A chunk ends, where it can, at a paragraph, else a line, a sentence, a word; every
-    character that is not white space is in at least one chunk. No chunk is empty; blank text has none.
+    A text that fits is one chunk. If possible, a chunk ends at a paragraph, else at a line, a sentence, a word. Every
+    character except white space is in at least one chunk. No chunk is empty; blank text has none.
     """
     if not text.strip():
         return ()
@@ -60,7 +60,7 @@ def _cost(unit: str) -> int:
 
 
 def _short(unit: tuple[int, int, int]) -> list[tuple[int, int, int]]:
-    """Cut a word that is longer than an overlap (base64, a run of dashes) anywhere."""
+    """Cut a word that is longer than half an overlap (base64, a run of dashes) at any character."""
     start, end, cost = unit
     if cost <= OVERLAP_TOKENS // 2:
         return [unit]
@@ -72,7 +72,7 @@ def _short(unit: tuple[int, int, int]) -> list[tuple[int, int, int]]:
 
 
 def _end(text: str, start: int, limit: int) -> int:
-    """Return the best place to end a chunk, in its last third."""
+    """Return the best place to end a chunk, within its last third."""
     earliest = start + (limit - start) * 2 // 3
     for pattern in _BREAKS:
         places = [match.end() for match in pattern.finditer(text, earliest, limit)]

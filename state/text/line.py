@@ -1,8 +1,8 @@
-"""Line: takes apart whatever would make a text more than one line of MEMORY.md.
+"""Line: breaks up everything that could make a text more than one plain line of MEMORY.md.
 
-No heading, pointer, log entry, stamp, attribution, table or raw HTML stays whole, while a link, code and emphasis do.
-A blank goes between what must stand together, or a mark is left out; the words stay. Doing it again changes nothing
-more. What a text *says* is not looked at.
+Headings, pointers, log entries, stamps, attributions, tables and raw HTML lose their effect; links, code and emphasis
+stay. A blank is inserted or a mark dropped; the words stay. Applying it again changes nothing. What a text *means* is
+not examined.
 """
 
 import re
@@ -12,13 +12,13 @@ from state.text.patterns import late_pattern
 from state.text.words import visible
 
 LINE_CHARACTERS = 600
-# Two joiners are spelling in Arabic and Indic scripts, and one of them builds emoji.
+# Two joiners belong to the spelling of Arabic and Indic scripts, and one of them composes emoji.
 JOINERS = "\u200c\u200d"
 SELECTORS = "\ufe0e\ufe0f"
-# Tag characters spell flags after a black flag only.
+# Tag characters are valid only after a black flag, where they spell regional flags.
 FLAG = late_pattern("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{2,6}\U000e007f")
 
-# A sentence without what makes a block, a link, a tag, an entry or code.
+# Plain text that cannot contain a block, link, tag, entry or code.
 _ORDINARY = late_pattern(r"(?!last dream)[a-z][a-z0-9 ,.;:!?%/'+-]*", re.IGNORECASE | re.ASCII)
 _BULLETS = late_pattern(r"^(?:[-*+]\s+)+")
 _BLOCK_START = late_pattern(
@@ -30,7 +30,7 @@ _TABLE_RULE = late_pattern(
     r"(?<!\S)\|?[ \t]{0,9}:?-{2,}:?(?:[ \t]{0,9}\|[ \t]{0,9}:?-{2,}:?)+[ \t]{0,9}\|?(?!\S)[ \t]?|\|(?:-{3,}\|)+"
 )
 _BACKTICKS = late_pattern(r"`+")
-# Full-width letters and marks are read as the others are.
+# Full-width letters and marks count like ordinary ones.
 _POINTER = late_pattern(
     r"[ \t]{0,9}(?:→|⟶|➔|➜|⇒|[-=]{1,4}>)\s{0,9}[*_]{0,3}"
     r"([sｓ][eｅ][aａ][rｒ][cｃ][hｈ])[*_]{0,3}\s{0,9}[:：](?=[*_\s]{0,9}[`｀])",
@@ -42,7 +42,7 @@ _ENTRY = late_pattern(
 )
 _ATTRIBUTION = late_pattern(r"(?<=[\"'”’»])(\s{0,3})\((from (?:the web|a tool|an agent|the owner))\)")
 _REMOTE_IMAGE = late_pattern(r"!(?=\[[^\]]{0,1000}\](?:\(\s{0,9}<?(?:https?:)?//|\[))", re.IGNORECASE)
-# Tags that load something, hide it, make a heading, go on in the lines below, or stand for a turn of a conversation.
+# Tags that load or hide something, make a heading, affect the lines below, or mark a turn of a conversation.
 _TAG = late_pattern(
     r"<(?=[!|]|\?(?!>)|/?(?:img|script|iframe|object|embed|link|meta|style|svg|math|video|audio|source|form|base|input|"
     r"textarea|select|button|template|frameset|frame|picture|h[1-6]|hr|noscript|details|dialog|marquee|center|font|"
@@ -53,7 +53,7 @@ _TAG = late_pattern(
     r"color\s*[:=]\s*[\"']?(?:white|#fff|transparent))[^<>]{0,300}>)",
     re.IGNORECASE,
 )
-# Who speaks of a tag leaves it open, or puts it in code.
+# A tag that is only mentioned is left unclosed, or is in code.
 _CLOSED = late_pattern(r"</([a-z][\w:-]{0,30})\s{0,9}>")
 _ELEMENT = late_pattern(r"<(?=/?([a-z][\w:-]{0,30})\b([^<>]{0,600})>)")
 _CODE = late_pattern(r"((?<!\\)`[^`]*`)")
@@ -65,9 +65,9 @@ _COUNTED = late_pattern(
 
 
 def as_line(text: str, limit: int = LINE_CHARACTERS) -> str:
-    """Return the text as one line of MEMORY.md that can be nothing but a line, of at most `limit` characters.
+    """Return the text as one line of MEMORY.md that can be nothing else, of at most `limit` characters.
 
-    Idempotent. An honest text of one line stays as it is.
+    Idempotent. An honest text of one line stays unchanged.
     """
     seen = text
     while (once := balanced(_cut(apart(seen), limit))) != seen:
@@ -76,13 +76,13 @@ def as_line(text: str, limit: int = LINE_CHARACTERS) -> str:
 
 
 def without_count(text: str) -> str:
-    """Return the text without the arrow of a counted skill: only the program counts."""
+    """Remove the arrow of a counted skill, which only the program may write."""
     return _COUNTED.sub(", ", text)
 
 
 def apart(text: str) -> str:
-    """Return the text on one line that can be nothing but a line, its backticks not yet balanced."""
-    if _ORDINARY.fullmatch(text):  # nothing below would change it, and the patterns take a while to compile
+    """Return the text as one line that can be nothing else, with its backticks not yet balanced."""
+    if _ORDINARY.fullmatch(text):  # nothing below would change it, and the patterns are slow to compile
         return text.rstrip(" ")
     rows = _filled(text)
     bare = {row: _BLOCK_START.sub(r"\1\\", _BULLETS.sub("", _printable(row).strip())) for row in set(rows)}
@@ -98,7 +98,7 @@ def _filled(text: str) -> list[str]:
 
 
 def balanced(line: str) -> str:
-    """Close each code span with as many backticks as open it, and drop backticks without a partner."""
+    """Close each code span with as many backticks as opened it, and drop unpaired backticks."""
     runs = list(_BACKTICKS.finditer(line))
     left = {len(run.group()): 0 for run in runs}
     for run in runs:
@@ -119,7 +119,7 @@ def balanced(line: str) -> str:
 
 
 def _without_elements(line: str) -> str:
-    """Return the line with the tags taken apart that close, each by itself or one by another."""
+    """Break up tags that are closed, by themselves or by another tag."""
     if "/" not in line:
         return line
     closed = set(_CLOSED.findall(line))
@@ -130,7 +130,7 @@ def _without_elements(line: str) -> str:
 
 
 def _printable(row: str) -> str:
-    """Without characters of no width; tabs and exotic blanks are blanks, lone surrogates are replaced."""
+    """Drop zero-width characters, turn tabs and unusual spaces into blanks, and replace lone surrogates."""
     if row.isascii() and row.isprintable():
         return row
     signs = set(row)

@@ -1,6 +1,6 @@
-"""Late patterns: regular expressions that are compiled at first use, for commands that need few of them.
+"""Late patterns: regular expressions compiled at first use, for commands that need only a few of them.
 
-To compile those of redaction alone takes longer than all else that a short command does.
+Compiling those of redaction alone takes longer than everything else in a short command.
 """
 
 import re
@@ -8,19 +8,19 @@ from typing import Any, cast
 
 
 def late_pattern(source: str, flags: int = 0) -> re.Pattern[str]:
-    """Return what `re.compile` does, but compiled at its first use."""
+    """Return the pattern like `re.compile`, but compile it at first use."""
     return cast("re.Pattern[str]", _Late(source, flags))
 
 
 class _Late:
-    """Stands for a compiled pattern, whose methods it takes over one by one."""
+    """Stands in for a compiled pattern and takes over its methods one by one."""
 
     def __init__(self, source: str, flags: int) -> None:
         self.pattern = source
         self._given = flags
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a pattern has
-        # Python asks here only for what is not there yet: from the second time on a method is as fast as ever.
+        # Python calls this only for missing attributes: the second call of a method is as fast as on the pattern.
         found = getattr(re.compile(self.pattern, self._given), name)
         setattr(self, name, found)
         return found

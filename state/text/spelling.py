@@ -1,8 +1,8 @@
-"""Spelling: other spellings of a text, each with its positions, for whoever looks for a text spelt otherwise.
+"""Spelling: alternative spellings of a text, with positions, to find a text that is spelt differently.
 
 look-alikes   letters and digits of other scripts that look like Latin ones        Аdа ٤٧١١
 folded        letters and digits alone: joined, spaced out, hyphenated             VaultCode47  v a u l t  vau-lt
-unescaped     percent signs of addresses, entities of HTML, and tags, which part words as spaces do
+unescaped     percent encoding, HTML entities, and tags, which separate words like spaces
 encoded       base64
 shorter       without one word
 """
@@ -26,10 +26,10 @@ _PAIRS = """
 """
 _LOOK_ALIKES = {ord(pair[0]): pair[1] for pair in _PAIRS.split()}
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{12,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*={0,2}")
-# ASCII that is no letter and no digit.
+# ASCII that is neither letter nor digit.
 _SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
 _MARKS = range(0x300, 0x370)
-# Nothing that is seen, and no end of a word: an escape is longer than what it stands for.
+# Padding that is invisible and ends no word: an escape is longer than the character it stands for.
 _NOTHING = "\u200b"
 _PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2})+")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
@@ -39,14 +39,14 @@ _LEAST_CONTENT = 3
 
 
 def folded(text: str) -> str:
-    """Return the letters and digits of a text, folded."""
+    """Return only the letters and digits of a text, folded."""
     if text.isascii():
         return text.encode("ascii").translate(None, _SIGNS).decode("ascii").lower()
     return text.translate({ord(sign): folded_sign(sign) for sign in set(text)})
 
 
 def unescaped(text: str) -> str:
-    """Return the text with its escapes decoded, padded to its length; the text itself when nothing is escaped."""
+    """Return the text with its escapes decoded and padded to the same length; unchanged if nothing is escaped."""
     if "%" in text:
         text = _PERCENT.sub(_percent, text)
     if "&" in text:
@@ -70,7 +70,7 @@ def _entity(escape: re.Match[str]) -> str:
 
 
 def encoded(text: str) -> Iterator[tuple[int, int, str]]:
-    """Return what stands in base64 in the text: from where, to where, and what it says."""
+    """Yield each base64 passage of the text: start, end, and the decoded text."""
     for match in _BASE64.finditer(text):
         blob = re.sub(r"\s|=", "", match.group()).replace("-", "+").replace("_", "/")
         blob = blob[: len(blob) - (len(blob) % 4 == 1)]
@@ -82,10 +82,10 @@ def encoded(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def shorter(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Return a short text without one of its words, wherever the rest still says whose fact it is and which one.
+    """Return the variants of a short text without one word that still say whose fact it is, and which one.
 
-    Its first and its last word, and whatever has a digit, make it this fact and no other one: they go only where
-    they are words of grammar, or where a number is left.
+    The first and last word, and any word with a digit, identify the fact: they may be missing only if they are stop
+    words, or (first and last) if a number remains.
     """
     if not _LEAST_WORDS <= len(words) <= _MOST_WORDS:
         return ()
@@ -107,14 +107,14 @@ def shorter(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 
 
 def is_telling(words: Sequence[str]) -> bool:
-    """Tell whether a short text says enough that one word more in the midst of it leaves it the same fact."""
+    """Return whether a short text says so much that one more word in its middle leaves it the same fact."""
     content = sum(word not in stop_words() for word in words)
     return _LEAST_WORDS - 1 <= len(words) <= _MOST_WORDS and content >= _LEAST_CONTENT - 1
 
 
-@lru_cache(maxsize=65_536)  # of the characters of all scripts
+@lru_cache(maxsize=65_536)  # enough for the characters of all scripts
 def folded_sign(sign: str) -> str:
-    """Return a sign as the letters and digits that are compared; "" for all other signs."""
+    """Return a character as the letters and digits to compare; "" for any other character."""
     shown = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", visible(sign)).casefold())
     shown = "".join(
         str(unicodedata.decimal(one)) if one.isdecimal() else one

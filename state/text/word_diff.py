@@ -1,25 +1,25 @@
-"""Word diff: which words of a text changed, for two versions of a line side by side."""
+"""Word diff: the words that differ between two versions of a line, to show them side by side."""
 
 import difflib
 import re
 from dataclasses import dataclass
 
-# Beyond this the comparison is of whole texts: difflib's time grows with the square.
+# Longer texts are compared as a whole: difflib's time grows quadratically.
 _MOST_WORDS = 1_500
-# A word, the space after it, a mark; of scripts without spaces each character.
+# A word, white space, or a mark; in scripts without spaces, each character.
 _PARTS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+|\s+|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some words in a row; `changed`: they stand in this text alone."""
+    """Consecutive words; `changed`: only this text has them."""
 
     text: str
     changed: bool
 
 
 def word_diff(old: str, new: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
-    """Return the parts of both texts, joined again each text as it was."""
+    """Return the parts of both texts; joined, they give the texts again."""
     before, after = _PARTS.findall(old), _PARTS.findall(new)
     if max(len(before), len(after)) > _MOST_WORDS or not before or not after:
         return _whole(old, new), _whole(new, old)

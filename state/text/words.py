@@ -1,7 +1,7 @@
 """Words of any script: the unit in which texts are compared.
 
-Casefolded runs of letters, digits and marks. Scripts that are written without spaces (and Hangul, whose particles
-cling to the word) are cut into overlapping pairs of characters, so that a part of a sentence still matches.
+A word is a casefolded run of letters, digits and marks. Scripts without spaces (and Hangul, whose particles are
+attached to words) are cut into overlapping pairs of characters, so that a part of a sentence still matches.
 """
 
 import re
@@ -12,17 +12,17 @@ from typing import Literal
 
 from state.text.patterns import late_pattern
 
-# Zero-width and directional controls are of category Cf; these are invisible too and are not.
+# Zero-width and directional controls have category Cf; these are invisible, too, but have another.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0") | {
     chr(code) for start, end in ((0xFE00, 0xFE0F), (0xE0000, 0xE0FFF)) for code in range(start, end + 1)
 }
-# Thai, Lao, Tibetan, Myanmar, Khmer, kana, Bopomofo, Hangul, Han with its extensions: as a set of a pattern.
+# Thai, Lao, Tibetan, Myanmar, Khmer, kana, Bopomofo, Hangul, Han with extensions, for a character class.
 UNSPACED = (
     r"\u0e00-\u0fff\u1000-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     r"\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff"
 )
 _UNSPACED = late_pattern(rf"[{UNSPACED}]+")
-# Ligatures of sentences: two of these would be a line, and a text of them eighteen times as long.
+# Ligatures of whole sentences: two would fill a line, and normalising makes a text of them eighteen times as long.
 _ABBREVIATED = {0xFDFA: "صلعم", 0xFDFB: "جل"}
 _NOT = ((late_pattern(r"\bcan['’]?not\b|\bcan['’]t\b"), "can not"), (late_pattern(r"\bwon['’]t\b"), "will not"))
 _CONTRACTED_NOT = late_pattern(r"(?<=[a-z])n['’]t\b")
@@ -31,13 +31,13 @@ _NUMBER = late_pattern(r"\d+(?:[.,:/-]\d+)*")
 _THOUSANDS = late_pattern(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _PLURAL_KEEPS = ("ss", "us", "is")
 _VOWELS = frozenset("aeiouy")
-MOST_MARKS = 30  # combining marks in a row that are read: as many as Unicode's stream-safe form has
+MOST_MARKS = 30  # combining marks in a row that are kept: the limit of Unicode's stream-safe format
 
 
 def visible(text: str) -> str:
-    """Return the text without characters that show nothing: zero-width, directional and tag characters, selectors.
+    """Return the text without invisible characters: zero-width, directional and tag characters, variation selectors.
 
-    A sign that stands for a sentence is read as its abbreviation.
+    A ligature of a whole sentence becomes its abbreviation.
     """
     if text.isascii():
         return text
@@ -48,7 +48,7 @@ def visible(text: str) -> str:
 
 
 def stream_safe(text: str) -> str:
-    """Return the text without combining marks that follow 30 others: to put more in order takes quadratic time."""
+    """Drop combining marks after 30 in a row: normalisation sorts them in quadratic time."""
     if text.isascii():
         return text
     marks = "".join(sorted(char for char in set(text) if unicodedata.combining(char)))
@@ -62,14 +62,14 @@ def stream_safe(text: str) -> str:
 def normalise(text: str) -> str:
     """Return the form in which two lines are equal; idempotent.
 
-    Unicode's canonical caseless form without invisible characters, white space folded to single spaces: "10² m" is
-    not "102 m".
+    Unicode's canonical caseless form, without invisible characters and with single spaces. "10² m" and "102 m"
+    differ.
     """
     return _folded(text, "NFC")
 
 
 def repeat_key(text: str) -> str:
-    """Return the form in which a text repeats another: as `normalise`, whatever mark ends the sentence."""
+    """Return the form in which a text repeats another: as `normalise`, without the final punctuation."""
     return normalise(text).rstrip(" .!。！")
 
 
@@ -77,8 +77,7 @@ def repeat_key(text: str) -> str:
 def search_form(text: str) -> str:
     """Return the form in which words are searched and compared; idempotent.
 
-    As `normalise`, but of the compatibility form: what is written wide, raised or as a ligature is found by its plain
-    letters.
+    Like `normalise`, but in the compatibility form: wide, raised and ligated letters match plain ones.
     """
     return _folded(text, "NFKC")
 
@@ -87,7 +86,7 @@ def _folded(text: str, form: Literal["NFC", "NFKC"]) -> str:
     if text.isascii():
         return " ".join(text.casefold().split())
     folded = text
-    for _ in range(3):  # normal forms may give birth to a capital, a mark or a filler; twice settles it
+    for _ in range(3):  # normalising may create a capital, a mark or a filler; the second pass settles it
         before, shown = folded, unicodedata.normalize("NFD", stream_safe(visible(folded)))
         folded = visible(unicodedata.normalize(form, stream_safe(shown).casefold()))
         if folded == before:
@@ -96,7 +95,7 @@ def _folded(text: str, form: Literal["NFC", "NFKC"]) -> str:
 
 
 def terms(text: str) -> tuple[str, ...]:
-    """Return all words in order, each time. "don't" gives do, not; "user's" gives user; 東京都 gives 東京, 京都."""
+    """Return all words in order, with repetitions: "don't" gives do, not; "user's" user; 東京都 東京, 京都."""
     folded = search_form(text)
     for pattern, spelt_out in _NOT:
         folded = pattern.sub(spelt_out, folded)
@@ -110,24 +109,24 @@ def terms(text: str) -> tuple[str, ...]:
 
 @cache
 def stop_words() -> frozenset[str]:
-    """Return the words of all languages that every text has.
+    """Return the stop words of all languages.
 
-    Negations are content ("does not work" is not "works"), and so are words that mean something in English
-    although another language uses them as articles (die, war, man).
+    Negations are content ("does not work" is not "works"), and so are words with a meaning in English that are
+    function words of another language (die, war, man).
     """
-    from state.text.languages.loader import words  # a short command compares no texts
+    from state.text.languages.loader import words  # imported late: a short command compares no texts
 
     return words("stop")
 
 
 @lru_cache(maxsize=2_048)
 def content_terms(text: str) -> frozenset[str]:
-    """Return the words that carry meaning: no stop words, English plurals and -ed/-ing folded. Negations are kept."""
+    """Return the content words: no stop words, English plurals and -ed/-ing folded, negations kept."""
     return frozenset(stem(term) for term in terms(text) if term not in stop_words())
 
 
 def stem(term: str) -> str:
-    """Return a lower-case word without plural, -ed, -ing and a final e; words of other scripts unchanged."""
+    """Return a lower-case word without plural, -ed, -ing and final e; words of other scripts unchanged."""
     if len(term) < 4 or not (term.isascii() and term.isalpha()):
         return term
     if term.endswith("ies"):
@@ -139,24 +138,24 @@ def stem(term: str) -> str:
 
 
 def ends_as_question(text: str) -> bool:
-    """Return whether a text ends with a question mark; such a text seldom answers."""
+    """Return whether a text ends with a question mark; such a text rarely answers anything."""
     return text.rstrip(" \n\t\"'”’)]*_").endswith(("?", "？", "؟"))
 
 
 def numbers(text: str) -> tuple[str, ...]:
-    """Numbers in order, in ASCII digits: 8,000 is 8000; 3.5, 1.2.3, 17:30 and 2026-03-20 stay whole; 20th is 20."""
+    """Return the numbers in order, in ASCII: 8,000 as 8000, 20th as 20; 3.5, 1.2.3, 17:30, 2026-03-20 whole."""
     digits = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in search_form(text))
     found = (match.group() for match in _NUMBER.finditer(digits))
     return tuple(number.replace(",", "") if _THOUSANDS.fullmatch(number) else number for number in found)
 
 
 def counted(number: int, noun: str, many: str = "") -> str:
-    """Write a number of things: no notes, 1 note, 1,200 notes; `many` is the plural where no s makes it."""
+    """Return a number with its noun: no notes, 1 note, 1,200 notes; `many` is an irregular plural."""
     return f"1 {noun}" if number == 1 else f"{f'{number:,}' if number else 'no'} {many or f'{noun}s'}"
 
 
 def jaccard(a: Collection[str], b: Collection[str]) -> float:
-    """Shared words among all words, in [0, 1]; 0 when both are empty: nothing is shared."""
+    """Return shared words / all words, in [0, 1]; 0 if both are empty, since nothing is shared."""
     left, right = frozenset(a), frozenset(b)
     either = len(left | right)
     return len(left & right) / either if either else 0.0

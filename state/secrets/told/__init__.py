@@ -1,1 +1,1 @@
-"""Secrets that are told: known by the words beside them, in settings, tables and sentences of fifteen languages."""
+"""Told secrets: known by the words beside them, in settings, tables and sentences of fifteen languages."""

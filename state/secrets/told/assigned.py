@@ -1,7 +1,7 @@
-"""What is assigned to a name: `DB_PASSWORD=…`, `"api_key": "…"`, `--token …`.
+"""Secrets assigned to a name: `DB_PASSWORD=…`, `"api_key": "…"`, `--token …`.
 
-A call, a type, a path, a placeholder or a plain word is no secret. Names of passwords take anything that looks
-chosen; names of keys and tokens only what looks drawn at random.
+A call, a type, a path, a placeholder or a plain word is no secret. With the name of a password any value counts that
+looks chosen; with the name of a key or token only a value that looks random.
 """
 
 import re
@@ -26,7 +26,7 @@ from state.text.patterns import late_pattern
 
 _HEAD = late_pattern(r"[A-Za-z0-9_.]*$")
 _TAIL = late_pattern(r"[A-Za-z0-9À-ɏЀ-ӿ]{0,24}(?:\[\d{1,3}\])?(?:[_.-][A-Za-z0-9]{1,30}){0,4}")
-# `password_hash`, `tokenizer`, `token_count`, `secret_name` are about the secret, not it.
+# `password_hash`, `tokenizer`, `token_count`, `secret_name` are about a secret, but do not hold it.
 _ABOUT = late_pattern(
     r"s?[_.-]?(?:hash(?!_?salt)|sha\d|md5|count|limit|length|len|type|name|path|file(?!_?pass)|url|uri|field|label|hint|policy|rules?|reset|min|max"
     r"|size|budget|usage|expir|ttl|at$|arn|ref|index|i[sz]e|i[sz]|less|ring|manager|prefix|version|format|provider|class"
@@ -63,7 +63,7 @@ _CLOSING = {"「": "」", "『": "』", "“": "”", "„": "“", "«": "»"}
 _BARE = late_pattern(r"[^\s\"'`<>，。、；「」『』（）]{1,256}")
 _REST = late_pattern(r"[^\s\"'`<>，。、；「」『』（）&;,|]*")
 _NEXT_FIELD = late_pattern(r"[;,&](?=\s|$|[\w.-]{1,40}\s?[=:])|;|\\[nrt]|&amp;|\|(?=\s|$)")
-# Ends a setting, unlike an argument of a call.
+# Characters after a value that end a setting, but not an argument of a call.
 _AROUND = ("", " ", "\n", "\r", "&", ";", "\\", "'", '"', "`", "\t")
 _LONG = 250
 _TRAILING = ".,;:?)]}*\\"
@@ -71,12 +71,12 @@ _TRAILING = ".,;:?)]}*\\"
 _CALLS = late_pattern(r"[\w.$!]*[^\W\d]\w*\??[.(\[]\w*[(\[\"']|[\w.$]*[^\W\d]\w*[(\[]|\[\w")
 _DOTTED = late_pattern(r"[A-Za-z_$][\w$]*(?:(?:\?\.|\.|->|::)[A-Za-z_$][\w$]*)+!?")
 _NUMBERED = late_pattern(r"[A-Za-z]+\d{1,2}")
-# "velvet.quartz34" was typed as a password; `self.password2` is a field.
+# "velvet.quartz34" is a password that somebody typed; `self.password2` is a field.
 _TYPED = late_pattern(r"\d{2,4}$")
 _PATH = late_pattern(
     r"(?:~|\.{0,2})/|[A-Za-z]:\\|[a-z][a-z0-9+.-]{1,20}://|sha\d{3}[:-]|data:|arn:|\$\{?[A-Za-z_]|\{\{"
 )
-# How forms are checked: required|string|min:8.
+# Validation rules of forms: required|string|min:8.
 _RULES = late_pattern(r"[a-z]{2,}(?:\|[a-z]{2,}(?::[\w,]+)?)+")
 _ABOUT_ITSELF = late_pattern(r"[a-z]+(?:[_.-][a-z]+)+")
 _HEX = late_pattern(r"[0-9a-fA-F-]+")
@@ -84,7 +84,7 @@ _SYMBOL = late_pattern(r"[!@#$%^&*+=?~|{}§€£]")
 _CODE = late_pattern(r"[(){}\[\]<>$|]")
 _WORDS = late_pattern(r"[^\W\d_]{3,14}(?:[ -][^\W_]{2,14}){2,11}")
 _SOURCE_FILE = late_pattern(r"\.(?:go|py|js|ts|tsx|java|rb|rs|c|h|cpp|cs|php|kt|swift|scala|html|md)$")
-# keyring.set_password("service", user, …): what is given first is whose it is.
+# keyring.set_password("service", user, …): the first argument says whose password it is.
 _GIVEN_FIRST = late_pattern(r"\(\\{0,7}[\"'][^\"'\n]{1,80}\\{0,7}[\"'],\s")
 _SETTING = late_pattern(r"(?:set|get|save|store|put|add|write|load|delete|remove|update)_?$", re.IGNORECASE)
 _IDEOGRAPH = late_pattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
@@ -94,9 +94,9 @@ _FLAGGED = late_pattern(r"(?:^|\s)--?[\w-]*$")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What stands behind a name.
+    """The value after a name.
 
-    `form`: how it is tied to the name; `quote`: what encloses it; `tight`: nothing else stands beside it.
+    `form`: how it is tied to the name; `quote`: its opening quote; `tight`: nothing else is next to it.
     """
 
     text: str
@@ -107,19 +107,19 @@ class Value:
 
 
 def name_start(text: str, start: int) -> int:
-    """Return where the name begins of which a noun begins here."""
+    """Return the start of the name that contains a noun starting here."""
     head = _HEAD.search(text, max(0, start - 40), start)
     return head.start() if head else start
 
 
 def name_end(text: str, end: int) -> int:
-    """Return where the name ends of which a noun ends here."""
+    """Return the end of the name that contains a noun ending here."""
     tail = _TAIL.match(text, end)
     return tail.end() if tail else end
 
 
 def is_about(text: str, start: int, end: int, stop: int) -> bool:
-    """Return whether the name from `start` to `stop`, with a noun that ends at `end`, only speaks about a secret."""
+    """Return whether the name text[start:stop], whose noun ends at `end`, is only about a secret."""
     ending = text[end:stop]
     if ending and ending.lower() not in _NO_ABOUT and (_ABOUT.match(ending) or _SOURCE_FILE.search(ending)):
         return True
@@ -133,12 +133,12 @@ def is_about(text: str, start: int, end: int, stop: int) -> bool:
 
 @remembered
 def _speaks_before(before: str) -> bool:
-    """Return whether what stands before a noun says that it is another thing."""
+    """Return whether the words before a noun show that it means something else."""
     return bool(_BEFORE_ABOUT.search(before))
 
 
 def value_of(text: str, start: int, stop: int) -> Value | None:
-    """Return the value that is assigned to the name which ends at `stop`; the first bond that fits decides."""
+    """Return the value assigned to the name that ends at `stop`; the first matching bond decides."""
     for bond, form in _BONDS:
         if match := bond.match(text, stop):
             if form == "flag" and not _FLAGGED.search(text[max(0, start - 40) : start]):
@@ -165,14 +165,14 @@ def read(text: str, at: int, form: str) -> Value:
 
 
 def end_of(value: Value, text: str) -> int:
-    """Return where a value ends that was judged by its beginning."""
+    """Return the full end of a value that was judged by its beginning."""
     end = value.start + len(value.text)
     rest = _REST.match(text, end) if len(value.text) >= _LONG and not value.quote else None
     return rest.end() if rest else end
 
 
 def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:  # noqa: PLR0911 - one look after the other
-    """Return whether what is assigned to this name is its secret."""
+    """Return whether the value assigned to this name is a secret."""
     text = value.text
     if len(text) < 4 or is_placeholder(text) or _is_reference(value, shouted=name.isupper()):
         return False
@@ -199,7 +199,7 @@ def is_secret(value: Value, noun: Noun, name: str, key: str) -> bool:  # noqa: P
 
 
 def _is_reference(value: Value, *, shouted: bool) -> bool:
-    """Return whether the value only says where the secret is: a path, an address, a call, a field, a type."""
+    """Return whether the value only refers to the secret: a path, an address, a call, a field, a type."""
     text = value.text
     if _RULES.fullmatch(text) or is_reference(text):
         return True
@@ -212,7 +212,7 @@ def _is_reference(value: Value, *, shouted: bool) -> bool:
 
 
 def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look after the other
-    """Return whether someone chose this as a password. Names in capitals stand in a file of settings."""
+    """Return whether someone chose this as a password. Names in capitals are settings in a file."""
     text, shouted = value.text, name.isupper()
     if 2 <= len(text.split()) <= 10 and value.quote and (value.form == "flag" or shouted):
         return not _speaks(text)
@@ -231,7 +231,7 @@ def _is_password(value: Value, name: str) -> bool:  # noqa: PLR0911 - one look a
 
 
 def _is_word(text: str) -> bool:
-    """Return whether a text only names something: a field, a label in some language."""
+    """Return whether a text only names something: a field, or a label in some language."""
     words = vocabulary()
     if _IDEOGRAPH.search(text) and (
         text[-1] in "?？)）" or any(word > "\u3000" and word in text for word in words.named)
@@ -244,14 +244,14 @@ def _is_word(text: str) -> bool:
 
 
 def _speaks(text: str) -> bool:
-    """Return whether a sentence is about a secret rather than one."""
+    """Return whether a sentence is about a secret rather than being one."""
     words, spoken = vocabulary(), re.findall(r"[^\W\d_]+", text.lower())
     about = sum(word in words.about or word in words.yours for word in spoken)
     return 3 * about > len(spoken) or any(key_of(word) in words.named for word in spoken)
 
 
 def _is_lone(text: str) -> bool:
-    """Return whether a plain word behind `password=` is no name of a variable."""
+    """Return whether a plain word after `password=` is not the name of a variable."""
     words = vocabulary()
     parts = [key_of(part) for part in re.split(r"[_.-]", text)]
     known = any(part in words.named or part in words.about or part in words.yours for part in parts)
@@ -259,7 +259,7 @@ def _is_lone(text: str) -> bool:
 
 
 def _looks_chosen(text: str, form: str) -> bool:
-    """Return whether nothing but its look tells that a bare word is a password."""
+    """Return whether a bare word looks like a password by itself."""
     digit = any(character.isdigit() for character in text)
     letter = any(character.isalpha() for character in text)
     if form == "listed":  # ("password", "Tr0ub4dor&3")

@@ -32,7 +32,7 @@ _NUMBER = (
     rf"(?:(?<![\w.,/+-])|(?<=[{_IDEOGRAPH}]))[*#]?(?:\d{{1,8}}(?:(?:[ \u00a0-]| – )\d{{2,8}}){{1,7}}"
     rf"|\d{{1,2}}(?:-\d{{1,2}}){{3,5}}|\d{{3,12}}|\d(?:[ -]\d){{3,7}})[#*]?(?![A-Za-zÀ-ӿ_\d%°€$]|[.,:/-]\d)"
 )
-# As keypads have them: 2580E, B4729, 38К2417.
+# Codes of keypads: 2580E, B4729, 38К2417.
 _CODE = r"(?<![\w.,/+#-])(?:[A-ZА-Я]\d{3,6}[A-ZА-Я]?|\d{3,6}[A-ZА-Я]|\d{1,3}[A-ZА-Я]\d{2,5})(?![\w%°€$-]|[.,:/]\d)"
 _WORD = rf"[^\s{_WIDE}{_IDEOGRAPH}\"“”„«»`‹›<>]+"
 _NAMED = late_pattern(r"--?[\w-]+=(?=.)|[A-Za-z_][\w.-]{1,40}[=:](?=[^/:=].{3})|[a-z]:(?=[^/:=].{3})")
@@ -57,7 +57,7 @@ _CIRCUIT = late_pattern(
 _SYMBOL = late_pattern(r"[^\w\s./:-]")
 _ESCAPE = late_pattern(r"x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}")
 _LONG = 16
-# What a program calls something that is no secret, with the value behind it: id=…, "ETag": "…", max-age=…
+# Names in programs for values that are no secret: id=…, "ETag": "…", max-age=…
 _CALLED_SO = late_pattern(
     r"(?i)(?:^|[^a-z])(?:[\w.-]*(?:uu|gu|trace|span|request|user|order|device|tenant|build|run|job)[_-]?id"
     r"|(?<!secret[ _-])(?<!api[ _-])(?<!key[ _-])id|uid|pid|rev|etag"
@@ -71,7 +71,7 @@ _JOINED_SETTINGS = late_pattern(r";[A-Za-z][\w ]{1,30}(?:=|$)|;[A-Z]:")
 _ARMOUR = late_pattern(r"-----BEGIN (?:[A-Z0-9 ]{0,30}PUBLIC|PGP (?:SIGNATURE|MESSAGE)|[A-Z0-9 ]{0,20}CERTIFICATE)")
 _PUBLIC_KEY, _KEY = late_pattern(r"(?:ssh-|ecdsa-)[\w-]{2,30} [\w+/=]*$"), 800
 _ARMOURED = 6 * 1024
-# The number of something: "customer no. 5793", 伝票番号は
+# A number that identifies something: "customer no. 5793", 伝票番号は
 _OF_NUMBER = late_pattern(
     r"(?:\s|^)(?:no|nr|num|number|id|nummer|número|numero|numéro|n°|nº|№|номер|numer|numarası|no'su|is|ist|est|es|é|è)\.?$"
     r"|[-\s]?(?:nummer|nr|numarası|号码|号|編號|番号|번호)$|[はがを是为為은는]$"
@@ -85,7 +85,7 @@ _HASHED = late_pattern(
     r"|prüfsumme|empreinte|huella|impronta|somme de contrôle|suma de"
     r"|отпечат|контрольная сумма|校验|指纹|哈希|ハッシュ|チェックサム"
 )
-# What is drawn by a browser, and what one calls itself.
+# What a browser draws (SVG paths), and how it identifies itself.
 _DRAWN_FORM = late_pattern(r"Mozilla/\d|[Mm]-?\d[\d.]*[ ,]?-?\d[\d.]*[ ,]?[A-Za-z]-?\d")
 _DAY = late_pattern(r"20\d\d-[01]\d-[0-3]\d")
 _IDENTIFIER = late_pattern(r"[^\W\d]\w*(?:\.\w+)+")
@@ -99,9 +99,10 @@ _JOINTS = (":", "：", "=", "＝", "→", "->", "=>", "—", "–", " -")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A span that may be a secret: a bare word, what stands in quotes, a number or the words up to the end of a line.
+    """A span that may be a secret: a bare word, a quoted text, a number, or the words up to the end of a line.
 
-    `before` and `after`: the nearest nouns; `lead`: the text between the noun before (or the line's start) and it.
+    `before` and `after` are the nearest nouns, `earlier` other nouns before; `thing` and `later` the nearest things
+    that a secret opens, before and after.
     """
 
     start: int
@@ -115,12 +116,12 @@ class Candidate:
 
     @property
     def nouns(self) -> tuple[Mention, ...]:
-        """All nouns around it."""
+        """Return all nouns around the span."""
         return tuple(mention for mention in (self.before, *self.earlier, self.after) if mention)
 
 
 def candidates(text: str, found: Sequence[Mention]) -> Iterator[Candidate]:
-    """Yield the candidates in the reach of the nouns, in order."""
+    """Yield the candidates within reach of the nouns, in order."""
     nouns = [one for one in found if one.noun is not Noun.THING]
     things = [one for one in found if one.noun is Noun.THING]
     tells = vocabulary().tells
@@ -166,7 +167,7 @@ def _span(text: str, chunk: re.Match[str]) -> tuple[int, int, str]:
 def _beside(
     found: Sequence[Mention], number: int, start: int, end: int
 ) -> tuple[Mention | None, Mention | None, tuple[Mention, ...]]:
-    """Return of the mentions, `number` of which begin before a span, the nearest before, after, and others before."""
+    """Return the nearest mention before a span, the nearest after, and others before; `number` begin before it."""
     first, last = max(0, number - 4), number
     while first < last and found[first].end < start - REACH_BEHIND:
         first += 1
@@ -217,7 +218,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _is_led(text: str, start: int) -> bool:
-    """Return whether what stands before tells that a value follows: a colon, an arrow, a verb of telling."""
+    """Return whether the text before announces a value: a colon, an arrow, or a verb such as "is"."""
     bare = _bare(text, start)
     if bare.endswith(_JOINTS):
         return True
@@ -242,7 +243,7 @@ def _may_be(text: str, one: Candidate) -> bool:
     is_mere_day = _DAY.fullmatch(value) and not _bare(text, one.start).endswith(_JOINTS)  # "key rotates 2026-03-24"
     if is_mere_day or key_of(value) in vocabulary().named or _DRAWN_FORM.match(value):
         return False
-    if one.form == "word" and not _is_word(text, value, one):  # first, for this rules most words out
+    if one.form == "word" and not _is_word(text, value, one):  # first, because it rejects most words
         return False
     if one.form not in {"phrase", "wide"} and _is_of_another(text, value, one):
         return False
@@ -259,7 +260,7 @@ def _is_unnamed(one: Candidate) -> bool:
 
 
 def _is_of_another(text: str, value: str, one: Candidate) -> bool:
-    """Return whether a value is said to be something else: the id or the digest of something, its number, a field."""
+    """Return whether a value is identified as something else: an id, a digest, a number of something, a field."""
     head = text[max(0, one.start - 60) : one.start]
     if head.rstrip(" \"'")[-1:] in {":", "=", "：", "("} and _CALLED_SO.search(head):
         return True
@@ -272,12 +273,12 @@ def _is_of_another(text: str, value: str, one: Candidate) -> bool:
 
 @remembered
 def _is_named(value: str, form: str) -> bool:
-    """Return whether a value says which version of something is meant, or is of a string of settings."""
+    """Return whether a value is a version reference, or part of a connection string."""
     return is_reference(value) or (form == "word" and bool(_JOINED_SETTINGS.search(value)))
 
 
 def _is_number_of(head: str) -> bool:
-    """Return whether what stands before a number says of what it is the number."""
+    """Return whether the words before a number say what it is the number of."""
     head = f" {head.lower()}".replace("\n", " ").replace("(", " ").rstrip(_LEFT_OF)
     for _ in range(3):
         if found := _OF_NUMBER.search(head):
@@ -291,7 +292,7 @@ def _numbers() -> tuple[str, ...]:
 
 
 def _generalities(text: str) -> list[int]:
-    """Return where a text speaks of what most people choose."""
+    """Return the places where a text speaks of what most people choose."""
     lowered = text.lower()
     return sorted(
         match.start() for one in vocabulary().general if one in lowered for match in re.finditer(one, lowered)
@@ -299,7 +300,7 @@ def _generalities(text: str) -> list[int]:
 
 
 def _is_armoured(text: str, start: int) -> bool:
-    """Return whether a place lies within a public key, a certificate or a signature."""
+    """Return whether a place is inside a public key, a certificate or a signature."""
     head = text.rfind("-----BEGIN ", max(0, start - _ARMOURED), start)
     if head >= 0 and _ARMOUR.match(text, head) and "-----END" not in text[head:start]:
         return True
@@ -309,7 +310,7 @@ def _is_armoured(text: str, start: int) -> bool:
 
 
 def _is_number(text: str, one: Candidate) -> bool:
-    """Return whether a number may be a PIN: none of a circuit or a version; with a letter only where keypads are."""
+    """Return whether a number may be a PIN: not of a circuit or a version; with a letter only near a keypad."""
     if one.form == "code" and not any(mention.noun in _OPENS for mention in one.nouns):
         return False
     before = one.before or one.thing
@@ -329,12 +330,12 @@ def _is_word(text: str, word: str, one: Candidate) -> bool:
 
 
 def _is_tied(text: str, word: str, one: Candidate, before: Mention | None) -> bool:
-    """Return whether a word of small letters, which look like nothing, stands where a value does."""
+    """Return whether a lower-case word, which has no look of its own, is where a value belongs."""
     return len(word) > 3 and before is not None and (one.start - before.end < 4 or _is_led(text, one.start))
 
 
 def _is_chosen(value: str, one: Candidate) -> bool:
-    """Return whether a value looks chosen as a secret by itself: a server is said to be this and that, too."""
+    """Return whether a value looks chosen as a secret by itself, where only a thing is named: things have others."""
     form = one.form
     if form == "number":
         return not value.isdigit() or bool(one.nouns and (one.thing or one.later))
@@ -345,7 +346,7 @@ def _is_chosen(value: str, one: Candidate) -> bool:
 
 
 def _is_other(word: str, one: Candidate) -> bool:
-    """Return whether a word is known for something else: an address, a date, a call, the number of an account."""
+    """Return whether a word is clearly something else: an address, a date, a call, the number of an account."""
     if _is_plain(word):
         return True
     return len(word) >= _LONG and looks_drawn(word) and _STRONG.isdisjoint(mention.noun for mention in one.nouns)
@@ -353,7 +354,7 @@ def _is_other(word: str, one: Candidate) -> bool:
 
 @remembered
 def _is_plain(word: str) -> bool:
-    """Return whether a word by itself is known for something else."""
+    """Return whether a word alone is clearly something else."""
     if len(word) < 3 or _PLAIN_FORM.fullmatch(word) or is_placeholder(word) or ("-" in word and is_technical(word)):
         return True
     return is_call(word) and word < "\u3000" and not _IDEOGRAPHIC.search(word) and bool(_CALLED.search(word))

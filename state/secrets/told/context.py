@@ -1,4 +1,4 @@
-"""Secrets that are known by the nouns beside them: assigned to a name, or told in a sentence."""
+"""Secrets known by the nouns beside them: assigned to a name, or told in a sentence."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -42,7 +42,7 @@ _BESIDE, _WORD = 16, late_pattern(r"[^\W\d_]+")
 
 
 def in_context(text: str, judge: Judge = is_told) -> Iterator[tuple[str, int, int]]:
-    """Yield kind, start and end of each secret that stands beside what it is called; `judge` says which are told."""
+    """Yield kind, start and end of each secret beside a noun for it; `judge` decides on those in sentences."""
     every = spoken_of(text)
     found = [one for one in every if one.noun not in {Noun.THING, Noun.UNNAMED}]
     for start, end in pairs(text, found):
@@ -64,7 +64,7 @@ def in_context(text: str, judge: Judge = is_told) -> Iterator[tuple[str, int, in
 
 
 def spoken_of(text: str) -> list[Mention]:
-    """Return the nouns of a text behind which a secret may stand, and the things that one opens."""
+    """Return the nouns of a text near which a secret may be, and the things that secrets open."""
     return [
         one
         for one in mentions(text)
@@ -73,13 +73,13 @@ def spoken_of(text: str) -> list[Mention]:
 
 
 class _Once:
-    """Keeps a run of characters without spaces from being judged from each noun in it."""
+    """Prevents a long run without spaces from being judged again for each noun in it."""
 
     def __init__(self) -> None:
         self._end = 0
 
     def __call__(self, start: int, size: int) -> bool:
-        """Return whether what begins here lies within what was judged before."""
+        """Return whether this start lies within a run that was judged before."""
         if start < self._end:
             return True
         self._end = start + size if size >= _RUN else 0
@@ -87,7 +87,7 @@ class _Once:
 
 
 def _assigned(text: str, mention: Mention, noun: Noun, judged: _Once) -> tuple[int, int] | None:
-    """Return where the secret is that is assigned to a name, if there is one."""
+    """Return the span of the secret assigned to a name, if there is one."""
     stop = name_end(text, mention.end)
     if noun not in _ASSIGNED or is_about(text, mention.start, mention.end, stop):
         return None
@@ -99,7 +99,7 @@ def _assigned(text: str, mention: Mention, noun: Noun, judged: _Once) -> tuple[i
 
 
 def _owner(text: str, before: Mention, mention: Mention) -> Mention:
-    """Return the noun that a value is of: "the password of the key", "WLAN …, key" are of a password."""
+    """Return the noun that decides the kind: in "the password of the key" and "WLAN …, key" it is a password."""
     between = text[before.end : mention.start]
     if len(between) <= _NEAR and mention.noun in {Noun.KEY, Noun.LOGIN, Noun.CODE}:
         if (
@@ -114,13 +114,13 @@ def _owner(text: str, before: Mention, mention: Mention) -> Mention:
 
 
 def _is_mark(text: str, start: int) -> bool:
-    """Return whether a noun is the kind of what was redacted before."""
+    """Return whether a noun is part of an earlier mark, where it names the kind."""
     mark = text.rfind(MARK, max(0, start - 40), start)
     return mark >= 0 and "]" not in text[mark:start]
 
 
 def _is_folder(text: str, one: Mention) -> bool:
-    """Return whether the name of an account is that of a folder, within a path."""
+    """Return whether the name of an account is a folder in a path."""
     return (
         one.noun is Noun.LOGIN
         and bool(_FOLDER_AFTER.match(text, one.end))
@@ -129,7 +129,7 @@ def _is_folder(text: str, one: Mention) -> bool:
 
 
 def _is_public(text: str, one: Mention) -> bool:
-    """Return whether a key is one that everybody may see: "the public key", "clave pública"."""
+    """Return whether a key is public: "the public key", "clave pública"."""
     if one.noun is not Noun.KEY:
         return False
     name = text[name_start(text, one.start) : one.start].lower()

@@ -1,4 +1,4 @@
-"""Evidence: what may be the name of somebody or something is a secret only where the text says that it is one."""
+"""Evidence: a value that may be a name of somebody or something is only a secret if the text says so."""
 
 from state.secrets.languages import Noun, vocabulary
 from state.secrets.told.candidates import Candidate
@@ -9,7 +9,7 @@ from state.text.patterns import late_pattern
 
 # Words of letters: Zhang, O'Connor, Lars-Erik, honeycomb, orange-bicycle.
 _LETTERS = late_pattern(r"[^\W\d_]+\.?(?:[,'’-]{1,2}[^\W\d_]+\.?)*")
-# A host, a region, a hall, a room: db-prod-03, eu-north-1, Lyon-3, DC01, B-204, k8s-node-11, web01, Auth0, 3rd.
+# Hosts, regions, halls, rooms: db-prod-03, eu-north-1, Lyon-3, DC01, B-204, k8s-node-11, web01, Auth0, 3rd.
 _PLACE = late_pattern(
     r"[^\W\d_]+-\d|\d[A-Z][a-z]+|[A-Z]-?\d{1,4}|(?:(?:[a-z]+\d?|\d{1,2}[a-z]{2})-)+[a-z]+\d{0,2}"
     r"|[A-Za-z]?[a-z]{1,5}\d|[a-z]{2,5}\d\d|(?:[A-Z\d]+-)*(?:[A-Z]+\d{1,2}|[A-Z]+|\d{1,4})|(?:[a-z\d]+-)+\d{1,3}[a-z]?|\d{1,2}[a-z]{2}|\d{1,4}"
@@ -29,7 +29,7 @@ _ENDS = late_pattern(
 )
 _STOP = late_pattern(r"[.!。！]\s|\n\s*\n")
 _PLURAL = tuple("words ñas nhas wörter oorden пароли keys codes phrases motsdepasse claves pins".split())
-# Of a question about a password, if one stands before it.
+# Words for the answer to a security question, if the question precedes it.
 _ANSWERS = frozenset(
     "respuesta réponse risposta resposta antwoord antwort ответ відповідь svaret cevap cevabı odpowiedź"
     " 答え 答えは 答案".split()
@@ -54,7 +54,7 @@ _WHOSE = _BY | _OF | {"da", "do"}
 
 
 def has_evidence(text: str, one: Candidate) -> bool:
-    """Return whether a value looks chosen or drawn, or the text says in so many words that it is a secret."""
+    """Return whether a value looks chosen or random, or the text says explicitly that it is a secret."""
     value = text[one.start : one.end].strip()
     if _NUMBER.fullmatch(value):
         return _is_number(text, one)
@@ -63,14 +63,14 @@ def has_evidence(text: str, one: Candidate) -> bool:
 
 @remembered
 def is_plain_value(value: str) -> bool:
-    """Return whether a value may as well be what somebody or something is called, or a sentence."""
+    """Return whether a value could also be a name of somebody or something, or a sentence."""
     return len(value) <= _LONGEST and all(
         _LETTERS.fullmatch(word) or (_PLACE.fullmatch(word) and not looks_drawn(word)) for word in value.split()
     )
 
 
 def _is_number(text: str, one: Candidate) -> bool:
-    """Return whether a number is of a door or a card rather than a year, a room or somebody's extension."""
+    """Return whether a number opens a door or belongs to a card, rather than being a year, a room or an extension."""
     if _CALLED.search(text, max(0, one.start - 60), one.start):
         return False
     if last_word(text[max(0, one.start - 20) : one.start])[0].lower() in _ROOMS:
@@ -86,7 +86,7 @@ def _is_number(text: str, one: Candidate) -> bool:
 
 
 def _is_pair(text: str, one: Candidate, value: str) -> bool:
-    """Return whether a value of small letters is the second of a pair: "as till2 with very-nice"."""
+    """Return whether a lower-case value is the second of a pair: "as till2 with very-nice"."""
     return value.islower() and "-" in value and bool(_PAIRED.search(text, max(0, one.start - 60), one.start))
 
 
@@ -112,7 +112,7 @@ def _is_said(text: str, one: Candidate, value: str) -> bool:
 
 
 def _is_other_noun(text: str, noun: Mention, one: Candidate, value: str) -> bool:
-    """Return whether a noun has no secret of this kind: a product's name, an answer to nothing, a PIN of letters."""
+    """Return whether a noun cannot have this value: a product's name, an answer to nothing, a PIN of letters."""
     before = text[max(0, noun.start - 1) : noun.start]
     if text[noun.start].isupper() and (before == "1" or (noun.key == "pass" and before.islower())):
         return True  # 1Password, LastPass
@@ -124,7 +124,7 @@ def _is_other_noun(text: str, noun: Mention, one: Candidate, value: str) -> bool
 
 
 def _tells_of_somebody(text: str, noun: Mention, one: Candidate, value: str) -> bool:
-    """Return whether a value with a capital is of a sentence: "passwords: Ada", "kept by Ada", "Ada knows"."""
+    """Return whether a capitalised value belongs to a sentence: "passwords: Ada", "kept by Ada", "Ada knows"."""
     words = value.split()
     if noun.key.endswith(_PLURAL) or not _ENDS.match(text, one.end):
         return True
@@ -135,7 +135,7 @@ def _tells_of_somebody(text: str, noun: Mention, one: Candidate, value: str) -> 
 
 
 def _goes_on(text: str, noun: Mention, between: str, *, is_name: bool) -> bool:
-    """Return whether what follows a noun is still of it: "password for …", not "password contact"."""
+    """Return whether what follows a noun still belongs to it: "password for …", not "password contact"."""
     known, words = vocabulary(), [word.lower() for word in WORDS.findall(between)]
     first = between[:1]
     if first.isalpha() and (first < "\u3000" or (is_name and between.strip(_OPENING + "：:") not in known.tells)):
@@ -155,7 +155,7 @@ def _goes_on(text: str, noun: Mention, between: str, *, is_name: bool) -> bool:
 def _is_led(
     text: str, start: int, nouns: tuple[Mention, ...], but: frozenset[str] = frozenset(), *, tells: bool = False
 ) -> bool:
-    """Return whether what stands before a value tells it: a colon, "is", the noun; unless `tells`, "with"."""
+    """Return whether the text before a value announces it: a colon, "is", the noun; without `tells`, also "with"."""
     first = max(0, start - 60)
     bare = text[first:start].rstrip(_OPENING)
     if not bare or bare.endswith(_JOINTS) or any(noun.end == first + len(bare) for noun in nouns):

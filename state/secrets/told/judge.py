@@ -1,6 +1,6 @@
-"""Judge: whether a candidate is a secret that is told, by weights that were fitted (benchmarks/fit_secrets.py).
+"""Judge: decides whether a candidate is a told secret, by fitted weights (benchmarks/fit_secrets.py).
 
-The weights are of names: of what is noticed of a candidate, of what stands around it, and of both together.
+The weights are for named features: of the candidate, of its surroundings, and of combinations of both.
 """
 
 import functools
@@ -36,7 +36,7 @@ _FILE = late_pattern(
     r"[\w./-]+\.(?:py|js|ts|tsx|json|ya?ml|toml|md|txt|sh|go|rs|c|h|java|kt|rb|php|html|css|xml|ini|cfg|conf|env|zip|pdf|csv|sql|db|log|key|pem|com|org|net|io|dev|de|fr|es|it|ru|cn|jp|example|test|local)\S*"
 )
 _DOTTED = late_pattern(r"[^\W\d_]+(?:\.[^\W_]+)+")
-# Each way begins with one sign, and no set: so Python skips what begins no way.
+# No alternative is a set, and each begins with one character: so Python skips quickly to where one may begin.
 _SENTENCE_END = late_pattern(r"\.\s|!\s|\?\s|…\s|。|！|？|\n\s*\n")
 _CODE_LINE = late_pattern(r";|\{|\}|\(|\)|\[|\]|=|<|>|::|//|\$")
 _CLOCK = r"[\[(]?\d{1,2}[:.]\d\d(?:[:.]\d\d)?[\])]?,?\s{0,2}(?:[-–]\s)?"
@@ -75,10 +75,10 @@ _NONE = repeat(0.0)
 
 
 class Place(NamedTuple):
-    """What of the surroundings of a candidate counts together with its look.
+    """The features of a candidate's surroundings that are combined with its look.
 
-    `tie`: how it is tied to the noun before; `kind`: of that noun; `best`: of the strongest noun near;
-    `code`: how much of a program its line is.
+    `tie`: how it is tied to the noun before; `kind`: of that noun; `best`: the strongest noun nearby; `code`: how
+    much its line looks like a program.
     """
 
     tie: str
@@ -89,7 +89,7 @@ class Place(NamedTuple):
 
 
 def is_told(text: str, one: Candidate) -> bool:
-    """Return whether the sum of the weights of all that is noticed of the candidate is that of a secret."""
+    """Return whether the candidate's summed weights exceed the threshold for a secret."""
     weights, least = _weights()
     names, place = _around(text, one)
     return sum(map(weights.get, names, _NONE)) + _together(_look_of(text, one), place) > least
@@ -107,7 +107,7 @@ def _weights() -> tuple[dict[str, float], float]:
 
 
 def features(text: str, one: Candidate) -> list[str]:
-    """Return the names of all that is noticed of a candidate: of itself, of what is around it, and of both."""
+    """Return the names of all features of a candidate: its own, its surroundings', and combinations of both."""
     names, place = _around(text, one)
     return [*names, *_crossed(_look_of(text, one), place)]
 
@@ -118,7 +118,7 @@ def _look_of(text: str, one: Candidate) -> tuple[str, ...]:
 
 @remembered
 def _look(value: str, form: str) -> tuple[str, ...]:
-    """Return how a candidate looks, by itself."""
+    """Return the features of a candidate's look."""
     lowered = value.lower()
     words = vocabulary()
     level = _level(value, form)
@@ -192,7 +192,7 @@ def _bucket(number: int, bounds: tuple[int, ...]) -> int:
 
 
 def _crossed(seen: tuple[str, ...], place: Place) -> list[str]:
-    """Return a look, and what it is together with the surroundings."""
+    """Return the features of a look, and their combinations with the surroundings."""
     level, tie, best, code = seen[0], place.tie, place.best, place.code
     names = [*seen, f"{tie} & {level}", f"{best} & {tie}", f"{place.kind} & {tie}", f"{place.kind} & {level}"]
     names.append(f"{best} & {tie} & {level}" if tie in _CLOSE else f"{best} & {level}")
@@ -203,14 +203,14 @@ def _crossed(seen: tuple[str, ...], place: Place) -> list[str]:
 
 
 def _best(one: Candidate) -> str:
-    """Return the strongest of the nouns before a candidate."""
+    """Return the kind of the strongest noun before a candidate."""
     kinds = {mention.noun for mention in (one.before, *one.earlier) if mention}
     found = next((noun for noun in _STRONGEST if noun in kinds), None)
     return _NAMES[found] if found else "thing" if one.thing else "none"
 
 
 def _around(text: str, one: Candidate) -> tuple[list[str], Place]:
-    """Return what is noticed around a candidate."""
+    """Return the features of a candidate's surroundings."""
     lead, names = _lead(text, one.start)
     tie = "none"
     if one.thing:
@@ -232,7 +232,7 @@ def _around(text: str, one: Candidate) -> tuple[list[str], Place]:
 
 
 def _lead(text: str, start: int) -> tuple[str, list[str]]:
-    """Return the mark, or the class of the word, directly before a candidate."""
+    """Return the mark directly before a candidate, or the class of the word, and the features of that."""
     bare = text[max(0, start - 60) : start].rstrip(_STRIPPED).rstrip()
     last = bare[-1:]
     lead = _JOINTS.get(last, "start" if not bare else "word")
@@ -251,7 +251,7 @@ def _lead(text: str, start: int) -> tuple[str, list[str]]:
 
 @remembered
 def _noun(text: str, before: Mention) -> tuple[int, tuple[str, ...]]:
-    """Return where the name ends that a noun is of, and what is noticed of the noun whatever stands behind it."""
+    """Return the end of the name that contains a noun, and the noun's features, whatever follows it."""
     stop = name_end(text, before.end)
     noticed = {
         f"before {_NAMES[before.noun]}": True,
@@ -265,7 +265,7 @@ def _noun(text: str, before: Mention) -> tuple[int, tuple[str, ...]]:
 
 
 def _behind(text: str, before: Mention, one: Candidate, lead: str) -> tuple[str, list[str]]:
-    """Return how a candidate is tied to the noun before it, and what stands between the two."""
+    """Return how a candidate is tied to the noun before it, and the features of the text between."""
     stop, noun = _noun(text, before)
     between = text[stop : one.start]
     count, strange, told, about = words_between(text, stop, one.start)
@@ -294,7 +294,7 @@ def _behind(text: str, before: Mention, one: Candidate, lead: str) -> tuple[str,
 
 
 def _is_answer(text: str, between: str, one: Candidate) -> bool:
-    """Return whether a candidate is what somebody answers to the question that the noun stands in."""
+    """Return whether a candidate answers the question that contains the noun."""
     asked = max(between.rfind("?"), between.rfind("？"))
     line = between.rfind("\n")
     if not 0 <= asked < line:
@@ -307,12 +307,12 @@ def _is_answer(text: str, between: str, one: Candidate) -> bool:
 
 
 def _pair(between: str) -> str:
-    """Return what keeps a name and its password apart, where only the name stands between the noun and that."""
+    """Return what separates a user name from its password, if only the name is between the noun and the password."""
     if len(between) > 100:
         return ""
     last = between.rstrip(_BEHIND_JOINTS)
     if last[-1:].isalnum() and "(" not in between and not last.endswith(_JOINT_WORDS):
-        return ""  # no joint at its end, as seldom there is one
+        return ""  # a cheap check: most texts do not end in a joint
     match = _PAIR.fullmatch(between)
     if match is None or class_of(match["user"].lower()) != "other":
         return ""
@@ -348,7 +348,7 @@ def _ahead(text: str, after: Mention, one: Candidate) -> list[str]:
 
 
 def _line(text: str, one: Candidate) -> tuple[str, list[str]]:
-    """Return how much of a program the line of a candidate is, where in it the candidate stands, and what follows."""
+    """Return how much the candidate's line looks like code, and the features of its place and of what follows."""
     line = text.rfind("\n", max(0, one.start - 200), one.start) + 1 or max(0, one.start - 200)
     stop = text.find("\n", one.end, one.end + 200)
     head, rest = text[line : one.start], text[one.end : stop if stop >= 0 else one.end + 200]

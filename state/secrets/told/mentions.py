@@ -1,4 +1,4 @@
-"""Where a text speaks of secrets: each noun of the vocabulary, in names of settings and in sentences; other words."""
+"""Mentions: each noun of the vocabulary in a text, in names of settings and in sentences; classes of other words."""
 
 import functools
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from state.text.patterns import late_pattern
 
 WORDS = late_pattern(r"[^\W\d_]+(?:['’][^\W_]+)?")
 
-# A noun as short as these is one only where no other letters are around it.
+# A noun of at most this length only counts if no other letters adjoin it.
 _SHORT = 5
 _IDEOGRAPHS = (("\u3005", "\u30ff"), ("\u3400", "\u9fff"), ("\uac00", "\ud7a3"))
 _LEFT, _RIGHT = late_pattern(r"[A-Za-z0-9+/]*$"), late_pattern(r"[A-Za-z0-9+/]*")
@@ -28,13 +28,13 @@ class Mention:
     key: str
 
 
-# How a noun is spelled, as an expression: with a blank, a hyphen or nothing between its words.
+# A noun as an expression: with a blank, a hyphen, an underscore or nothing between its words.
 _SPELLED = str.maketrans({" ": "[ _-]?", "-": "[ _-]?", "+": r"\+", ".": r"\."})
 
 
 @functools.cache
 def _pattern(*, plain: bool) -> Any:  # noqa: ANN401 - google-re2 has no types
-    """Return all nouns; `plain`: those of ASCII, which compile in a third of the time."""
+    """Return a pattern of all nouns; `plain`: only of ASCII ones, which compile in a third of the time."""
     import re2
 
     options = re2.Options()
@@ -46,9 +46,9 @@ def _pattern(*, plain: bool) -> Any:  # noqa: ANN401 - google-re2 has no types
 
 
 def mentions(text: str) -> Iterator[Mention]:
-    """Return every mention in the text, in order, not overlapping."""
+    """Yield every mention in the text, in order, without overlaps."""
     plain = text.isascii()
-    content = text.encode("utf-8", "replace")  # half of a surrogate pair stands for nothing
+    content = text.encode("utf-8", "replace")  # drops lone surrogates
     nouns, at, start_of = vocabulary().nouns, 0, 0
     for match in _pattern(plain=plain).finditer(content):
         first, last = match.span()
@@ -73,12 +73,12 @@ def _stands_alone(text: str, start: int, end: int, key: str) -> bool:
         return True
     left, right = _LEFT.search(text, max(0, start - 24), start), _RIGHT.match(text, end, end + 24)
     if left and right and len(left[0]) + len(right[0]) >= 24 and any(map(str.isdigit, left[0] + right[0])):
-        return False  # an accident within base64
+        return False  # a coincidence within base64
     return not (_goes_on(before, text[start]) or _goes_on(text[end - 1], after))
 
 
 def _goes_on(before: str, after: str) -> bool:
-    """Return whether a word goes on between two characters."""
+    """Return whether a word continues between two characters."""
     if not (before.isalpha() and after.isalpha()) or _is_ideograph(before) or _is_ideograph(after):
         return False
     return not (before.islower() and after.isupper())
@@ -89,7 +89,7 @@ def _is_ideograph(character: str) -> bool:
 
 
 def words_between(text: str, start: int, end: int) -> tuple[int, int, int, int]:
-    """Count the words of text[start:end]: all, those that mean nothing here, that tell, that are about a secret."""
+    """Count the words of text[start:end]: all, meaningless here, that tell a value, that are about a secret."""
     words = [word.lower() for word in WORDS.findall(text[start:end])]
     classes, about = list(map(class_of, words)), vocabulary().about
     return len(words), classes.count("other"), classes.count("tells"), sum(word in about for word in words)
@@ -97,7 +97,7 @@ def words_between(text: str, start: int, end: int) -> tuple[int, int, int, int]:
 
 @remembered
 def class_of(word: str) -> str:
-    """Return what a word is in a sentence about secrets."""
+    """Return the role of a word in a sentence about secrets."""
     words = vocabulary()
     if word in words.tells:
         return "tells"

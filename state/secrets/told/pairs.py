@@ -1,4 +1,4 @@
-"""Logins written as a pair: `ada@a.test / Tr0ub4dor`, `ops:Tr0ub4dor` beside "accounts", `http://ops:Tr0ub4dor@a.test`."""
+"""Logins as pairs: `ada@a.test / Tr0ub4dor`, `ops:Tr0ub4dor` near "accounts", `http://ops:Tr0ub4dor@a.test`."""
 
 import re
 from bisect import bisect_left
@@ -24,13 +24,13 @@ _BEFORE, _AFTER = 60, 90
 _DIGEST = late_pattern(r"[0-9a-f]{32,}")
 _TRAILING = ".,;:)]}\"'`*"
 _ADDRESS = late_pattern(r"://[^\s:/@\"'<>]{0,255}:(?!\d{1,5}(?:[/?#]|$))([^\s\"'<>]{1,512})")
-# A token in the place of the user, as in an address of git.
+# A token in place of the user, as in a git URL.
 _TOKEN = late_pattern(r"://([\w-]{20,255})(?::(?:x-oauth-basic|)?)?@")
 _HOST = late_pattern(r"(?:\[[0-9A-Fa-f:.%]{2,60}\]|[A-Za-z0-9_][\w.:-]{0,255})(?=[:/?#,;)\s\"'`*\\]|$)|[${<%]")
 
 
 def pairs(text: str, found: Sequence[Mention]) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each password of a pair; one without an address needs a noun on its line."""
+    """Yield start and end of each password in a pair; without a mail address, a noun must be on the same line."""
     if "@" in text:
         for match in _BY_MAIL.finditer(text):
             yield from _secret(match, UNUSUAL)
@@ -43,7 +43,7 @@ def pairs(text: str, found: Sequence[Mention]) -> Iterator[tuple[int, int]]:
         if near == len(nouns) or nouns[near].start > match.end() + _BEFORE:
             continue
         if match["user"].count(".") > 1 and match.start() <= nouns[near].start < match.end("user"):
-            continue  # com.shop.passwords:core, the name of a package
+            continue  # com.shop.passwords:core is the name of a package
         between = text[min(match.start(), nouns[near].start) : max(match.end(), nouns[near].end)]
         if "\n" not in between and key_of(match["user"]) not in vocabulary().nouns:
             yield from _secret(match, UNUSUAL if " / " in match[0] else CHOSEN)
@@ -56,7 +56,7 @@ def _secret(match: re.Match[str], least: int) -> Iterator[tuple[int, int]]:
 
 
 def addresses(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield kind, start and end of each password or token in an address."""
+    """Yield kind, start and end of each password or token in a URL."""
     if "://" not in text:
         return
     for match in _ADDRESS.finditer(text):

@@ -1,4 +1,4 @@
-"""Passwords in tables: what stands below a heading such as "password": CSV, Markdown, between tabs or blanks."""
+"""Passwords in tables: cells below a heading such as "password", in CSV, Markdown, or separated by tabs or blanks."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _MOST_CELLS, _LONGEST = 64, 600
 _KINDS = {Noun.PASSWORD: "password", Noun.KEY: "secret", Noun.PIN: "pin"}
 _JOINED = late_pattern(r"[^\W_]{2,}(?:[._!&+-][^\W_]+)+[!?]?")
 _ALIGNED = late_pattern(r"[^\s|,;](?:[^\s|,;]| (?! ))*")
-Cell = tuple[str, int]  # and where in the line it begins
+Cell = tuple[str, int]  # its text, and its start in the line
 
 
 def tables(text: str) -> Iterator[tuple[str, int, int]]:
@@ -38,7 +38,7 @@ def tables(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _heads(line: str) -> tuple[str, dict[int, Noun], int]:
-    """Return the separator of a line of headings, the columns of secrets by number, and how many columns it has."""
+    """Return the separator of a line of headings, the columns of secrets, and the number of columns."""
     for separator in _SEPARATORS if len(line) <= _LONGEST else ():
         cells = _cells(line, separator)
         if 2 <= len(cells) <= _MOST_CELLS and (separator != "," or len(cells) > 2 or " " not in line.strip()):

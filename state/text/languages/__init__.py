@@ -1,1 +1,1 @@
-"""Languages as data: one file of words for each, in tables that `tables` names and `loader` reads."""
+"""Languages as data: one file of words per language, which `loader` reads."""

@@ -1,8 +1,8 @@
-"""Loader of languages: the rows of words in the files of this folder, read when they are first asked for.
+"""Loader of languages: the rows of words in the files of this folder, read at first use.
 
-A file is a language, a row a list of words or, for `phrases`, of regular expressions; a language that does not part
-its words by spaces says `"spaced": false`. A text may be in any language, and in several: who reads one asks for the
-words of all languages together.
+A file is a language, a row a list of words or, for `phrases`, of regular expressions. A language that does not
+separate words by spaces has `"spaced": false`. A text may be in any language or in several, so callers get the words
+of all languages together.
 """
 
 import json
@@ -20,7 +20,7 @@ _COMMONPLACE = FOLDER.with_name("commonplace.json")
 
 @cache
 def rows_of(file: Path) -> dict[str, Any]:
-    """Return the rows of words in a file. That they are what their readers expect, a test has seen."""
+    """Return the rows of words in a file. A test verifies that the files have the expected shape."""
     rows: dict[str, Any] = json.loads(file.read_bytes())
     return rows
 
@@ -40,21 +40,21 @@ def words(row: str) -> frozenset[str]:
 
 @cache
 def months() -> dict[str, int]:
-    """Return the number of each month's name, in all its forms."""
+    """Return the month number of each form of a month's name."""
     named = (enumerate(rows.get("months", ()), 1) for rows in languages())
     return {form: number for language in named for number, forms in language for form in forms}
 
 
 @cache
 def phrases(*rows: str) -> re.Pattern[str]:
-    """Return a regular expression for any phrase of these rows; whole words where there are spaces."""
+    """Return a pattern for any phrase of these rows, as whole words in languages with spaces."""
     spaced, unspaced = alternatives(*rows)
     whole = rf"(?<!\w)(?:{spaced})(?!\w)" if spaced else ""
     return re.compile("|".join(filter(None, (whole, unspaced))) or "(?!)", re.IGNORECASE)
 
 
 def alternatives(*rows: str) -> tuple[str, str]:
-    """Return expressions for any phrase of these rows: of languages with spaces between words, of those without."""
+    """Return expressions for the phrases of these rows: (languages with spaces, languages without)."""
     found: dict[bool, list[str]] = {True: [], False: []}
     for language in languages():
         found[language.get("spaced", True)] += [phrase for row in rows for phrase in language.get(row, ())]
@@ -62,7 +62,7 @@ def alternatives(*rows: str) -> tuple[str, str]:
 
 
 def either(options: Iterable[str]) -> str:
-    """Return a regular expression for any of these, tried together where they begin with one letter."""
+    """Return a regular expression for any of these, grouped by their first letter for speed."""
     begun: dict[str, list[str]] = {}
     for phrase in dict.fromkeys(options):
         plain = phrase[0].isalpha() and phrase[1:2] not in tuple("?*+{|")
@@ -72,21 +72,21 @@ def either(options: Iterable[str]) -> str:
 
 @cache
 def inside(row: str) -> re.Pattern[str]:
-    """Return an expression for the words of this row that are written without spaces, wherever they stand."""
+    """Return a pattern for the words of this row in scripts without spaces, at any position."""
     return re.compile("|".join(filter(re.compile(f"[{UNSPACED}]").match, sorted(words(row)))) or "(?!)")
 
 
 @cache
 def commonplace() -> frozenset[str]:
-    """Return the words that say little by themselves: the last choice for a pointer's keywords.
+    """Return words that say little by themselves: the last choice for a pointer's keywords.
 
-    A small store knows only a few texts, and every word is rare in it; "rather" and "please" would lead to a line as
-    well as "preflight" does, until the store has grown.
+    In a small store every word is rare: "rather" and "please" would lead to a line as well as "preflight", until the
+    store has grown.
     """
     return frozenset(word for words in rows_of(_COMMONPLACE).values() for word in words)
 
 
 @cache
 def commonplace_in_english() -> frozenset[str]:
-    """Return those of English, by which the weights of what tells a secret were found."""
+    """Return the English ones, with which the weights of the secret detector were fitted."""
     return frozenset(rows_of(_COMMONPLACE)["en"])
