@@ -1,1 +1,1 @@
-"""Ingest: notes, transcripts and agents' hooks become crystals."""
+"""Ingest: turns notes, transcripts and hooks of agents into crystals."""

@@ -1,8 +1,9 @@
-"""Agent hooks: the message that an agent gives its hook on stdin, and the link by which its transcript is read.
+"""Agent hooks: the message that an agent passes to its hook on stdin, and the link to its transcript.
 
-Claude Code and Codex write one JSON object, with more fields than are read here, and others in every version. At a
-session's end they wait a second or three. So a hook reads no transcript: it puts a link to it where dreams look, and
-the daemon, which watches links too, reads it now and whenever it grows. Little is imported for that.
+Claude Code and Codex write one JSON object, with more fields than are read here, which change between versions. At
+the end of a session they wait only one to three seconds. So a hook reads no transcript: it links it where dreams
+look, and the daemon, which watches links too, reads it now and whenever it grows. For the same reason it imports
+little.
 """
 
 import hashlib
@@ -24,10 +25,10 @@ FOLDER = "transcripts"
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """An event of an agent's. `transcript` is None when the agent keeps none.
+    """An event of an agent. `transcript` is None if the agent keeps none.
 
-    `ends_session`: nothing more will be said in it. `ends_turn`: the agent waits for its user; in some agents nothing
-    else tells that a session has ended.
+    `ends_session`: the session is over. `ends_turn`: the agent waits for its user; with some agents nothing else
+    shows that a session has ended.
     """
 
     transcript: Path | None
@@ -36,11 +37,11 @@ class Hook:
 
 
 def parse_hook(message: bytes) -> Hook:
-    """Return the event of this message. Raise UsageError when it is not the JSON that agents send to hooks."""
+    """Parse a hook's message. Raise UsageError if it is not the JSON that agents send to hooks."""
     problem = ""
     try:
         fields = json.loads(message)
-    except (ValueError, RecursionError):  # the error holds the message
+    except (ValueError, RecursionError):  # the error quotes the message
         fields, problem = {}, "stdin: invalid JSON"
     if not isinstance(fields, dict):
         fields, problem = {}, "stdin: input should be an object"
@@ -54,28 +55,28 @@ def parse_hook(message: bytes) -> Hook:
 
 
 def link(workspace: Workspace, transcript: Path, globs: Iterable[str] | None) -> Path:
-    """Put a link to the transcript into the workspace, unless one is there; return its path.
+    """Link the transcript into the workspace, unless it is linked already; return the path of the link.
 
-    Raise UsageError when the transcript is no file, and when none of the globs (sources.transcripts; None: those of
-    everybody) finds the link; it is there then, for the day on which one does.
+    Raise UsageError if the transcript is no file, or if none of the globs (sources.transcripts; None: not checked)
+    matches the link; the link stays, for when one does.
     """
     if not transcript.is_file():
         raise UsageError(f"{transcript} is no file", "check what the hook was given as transcript_path")
     folder = workspace.root / FOLDER
-    workspace.disk().make_folder(folder, 0o755)  # one that leads elsewhere is refused
-    # Two agents may have given their sessions one name.
+    workspace.disk().make_folder(folder, 0o755)  # refuses a folder that leads elsewhere
+    # Two agents may use one name for their sessions.
     digest = hashlib.sha256(os.fsencode(transcript)).hexdigest()[:6]
     other = f"{transcript.stem}-{digest}{transcript.suffix}"
     vouch(workspace, transcript)
     linked = next(path for name in (transcript.name, other) if (path := _linked(folder / name, transcript)))
-    # An invalid glob finds nothing; the next dream reports it.
+    # An invalid glob matches nothing; the next dream reports it.
     if globs is not None and not any(linked in files(workspace.root, glob) for glob in globs):
         raise UsageError(f"sources.transcripts does not find {linked}", f"add '{FOLDER}/**/*' to it")
     return linked
 
 
 def is_trusted(workspace: Workspace, path: Path) -> bool:
-    """Tell whether the file that this leads to is in the workspace, or one that its owner has named."""
+    """Return whether the path leads to a file in the workspace, or to one that the owner named."""
     if "\0" in str(path):
         return False
     real = Path(os.path.realpath(path))
@@ -84,7 +85,7 @@ def is_trusted(workspace: Workspace, path: Path) -> bool:
 
 
 def _linked(path: Path, transcript: Path) -> Path | None:
-    """Return the path, now a link to the transcript; None when something else has the name."""
+    """Make the path a link to the transcript and return it; None if something else has this name."""
     with storage_errors(path):
         try:
             path.symlink_to(transcript)

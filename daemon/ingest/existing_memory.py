@@ -1,10 +1,10 @@
-"""Existing memory: what people and agents wrote down of a project before dreamd did, and where. Nothing is written.
+"""Existing memory: finds what people and agents wrote down about a project before dreamd. Writes nothing.
 
-Layouts of November 2026. Claude Code keeps `projects/<slug>/` for each folder it was started in: sessions, and
-`memory/` with MEMORY.md and a file a topic, which all worktrees of a repository share. Codex keeps the sessions of
-all projects in `sessions/YYYY/MM/DD/`, and its memories of all of them in `memories/`: MEMORY.md has a part for each
-task group that says to which folders it applies, `rollout_summaries/` a file for each session. What belongs to a
-workspace is what was said in a folder whose workspace it is.
+Layouts as of November 2026. Claude Code has `projects/<slug>/` for each folder it was started in: sessions, and
+`memory/` with MEMORY.md and a file per topic, shared by all worktrees of a repository. Codex keeps the sessions of
+all projects in `sessions/YYYY/MM/DD/`, and its memory of all of them in `memories/`: MEMORY.md has a part per task
+group that names the folders it applies to, `rollout_summaries/` a file per session. A session belongs to a workspace
+if it took place in a folder of that workspace.
 """
 
 import json
@@ -27,28 +27,28 @@ from state.stores.disk.workspace import Workspace
 from state.stores.disk.worktree import repository_top, worktrees_of
 
 LONGEST_FILE = 1 << 20
-"""A memory that an agent reads whole is shorter by far."""
+"""In bytes. Memory that an agent reads as a whole is much shorter."""
 MOST_FILES = 2_000
 _MOST_LOOKED_AT = 50_000
-# The name of a folder is cut here, and gets a digest that is no business of ours.
+# Claude Code cuts longer names of folders here and appends a digest.
 _LONGEST_SLUG = 200
-# A header may carry all instructions that the session began with.
+# The head of a session may include all of its initial instructions.
 _HEAD_BYTES = 256 * 1024
 
-# What Codex writes above a summary, and where its memory says to which folders a group of tasks applies.
+# The header that Codex writes above a summary, and the row of its memory that names the folders of a task group.
 CODEX_HEADER = re.compile(rb"(?:thread_id|updated_at|rollout_path|rollout_summary_file|cwd|git_branch): ")
 CODEX_APPLIES = b"applies_to:"
 LONGEST_HEADER = 60  # lines
 
 _CLAUDE, _CODEX, _GEMINI = ("claude-code",), ("codex",), ("gemini",)
-# Where an agent keeps what holds for all projects: the variable that names the folder, its usual place, and its
-# instructions.
+# Where an agent keeps what applies to all projects: the environment variable for the folder, its default, and the
+# file of instructions.
 _HOMES: tuple[tuple[tuple[str, ...], str, str, str], ...] = (
     (_CLAUDE, "CLAUDE_CONFIG_DIR", ".claude", "CLAUDE.md"),
     (_CODEX, "CODEX_HOME", ".codex", "AGENTS.md"),
     (_GEMINI, "", ".gemini", "GEMINI.md"),
 )
-# Instructions of a project, and who reads them.
+# Instructions of a project, and the agents that read them.
 _OF_A_PROJECT = (
     ("CLAUDE.md", _CLAUDE),
     ("CLAUDE.local.md", _CLAUDE),
@@ -59,7 +59,7 @@ _OF_A_PROJECT = (
 
 
 class Kind(StrEnum):
-    """What a file is: instructions that people wrote, memory that an agent wrote by itself, or sessions."""
+    """The kind of a file: instructions written by people, memory written by an agent, or sessions."""
 
     INSTRUCTIONS = "instructions"
     MEMORY = "memory"
@@ -70,8 +70,8 @@ class Kind(StrEnum):
 class ExistingMemory:
     """One file, or files of one kind in one folder. `agents` read or wrote it.
 
-    `own`: nobody but this user can have put it there; a file of a project may have come with the project.
-    `more`: there are more than could be listed, the oldest of them.
+    `own`: only this user can have put it there; a file of a project may have come with the project. `more`: further
+    files, the oldest, are not listed.
     """
 
     kind: Kind
@@ -87,9 +87,9 @@ Belongs = Callable[[str], bool]
 
 
 def existing_memory(workspace: Workspace, environment: Mapping[str, str]) -> tuple[ExistingMemory, ...]:
-    """Return what there is for a workspace; for the global one, what this user wrote for all projects.
+    """Return the existing memory for a workspace; for the global one, what this user wrote for all projects.
 
-    Of sessions the heads are read. What cannot be read is not there. A file that is found twice counts once.
+    Only the heads of sessions are read. Unreadable files are skipped. A file found twice counts once.
     """
     files = existing_files(workspace, environment)
     if _is_global(workspace, environment):
@@ -99,7 +99,7 @@ def existing_memory(workspace: Workspace, environment: Mapping[str, str]) -> tup
 
 
 def existing_files(workspace: Workspace, environment: Mapping[str, str]) -> tuple[ExistingMemory, ...]:
-    """Return the same without sessions."""
+    """Return the existing memory without sessions."""
     homes, root, found = _homes(environment), workspace.root, list[ExistingMemory]()
     claude, codex = homes[:2]
     if _is_global(workspace, environment):
@@ -112,7 +112,7 @@ def existing_files(workspace: Workspace, environment: Mapping[str, str]) -> tupl
         found += _memory_of_claude(root, claude, home(environment))
         found += _memory_of_codex(codex / "memories", belonging(workspace, environment))
     known = dict[str, ExistingMemory]()
-    for one in found:  # CLAUDE.md is often a link to AGENTS.md, and then read by all
+    for one in found:  # CLAUDE.md is often a link to AGENTS.md; its readers are then combined
         real = os.path.realpath(one.path)
         before = known.get(real) if one.kind is Kind.INSTRUCTIONS else None
         known[real] = replace(before, agents=(*before.agents, *one.agents)) if before else one
@@ -124,7 +124,7 @@ def _is_global(workspace: Workspace, environment: Mapping[str, str]) -> bool:
 
 
 def belonging(workspace: Workspace, environment: Mapping[str, str]) -> Belongs:
-    """Return whether a folder's memory is this workspace: itself, one below, or one of a worktree that shares it."""
+    """Return a test for folders of this workspace: the root, a folder below, or in a worktree that shares it."""
 
     @cache
     def belongs(folder: str) -> bool:
@@ -136,7 +136,7 @@ def belonging(workspace: Workspace, environment: Mapping[str, str]) -> Belongs:
 
 
 def slug(folder: Path) -> str:
-    """Return how Claude Code calls a folder: a hyphen for each UTF-16 unit that is no ASCII letter or digit."""
+    """Return Claude Code's name of a folder: a hyphen for each UTF-16 unit that is no ASCII letter or digit."""
     return re.sub(r"[^a-zA-Z0-9]", lambda sign: "-" * (1 + (ord(sign[0]) > 0xFFFF)), str(folder))
 
 
@@ -146,9 +146,9 @@ def _homes(environment: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def _memory_of_claude(root: Path, claude: Path, own: Path) -> Iterator[ExistingMemory]:
-    """Yield that of the repository and of the workspace's folder, or the one in the folder that the user names.
+    """Yield the memory of the repository and of the workspace's folder, or that in the folder the user configured.
 
-    A project's settings cannot move it: they may have come with the project.
+    Settings of a project cannot configure another folder, because they may have come with the project.
     """
     settings = _parsed(_head(claude / "settings.json"))
     moved = settings.get("autoMemoryDirectory") if isinstance(settings, dict) else None
@@ -157,7 +157,7 @@ def _memory_of_claude(root: Path, claude: Path, own: Path) -> Iterator[ExistingM
     else:
         tops = dict.fromkeys((root, repository_top(root) or root))
         matching = [_named_like(claude / "projects", top) for top in tops]
-        # Of two whose long names are cut alike nobody can tell which it is.
+        # If the names of two folders are cut to the same text, nobody can tell which is meant.
         folders = [found[0] / "memory" for found in matching if len(found) == 1]
     for folder in folders:
         files = sorted(_entries(folder, ".md"), key=lambda path: (path.name != "MEMORY.md", path.name))
@@ -179,7 +179,7 @@ def _memory_of_codex(folder: Path, belongs: Belongs) -> Iterator[ExistingMemory]
 
 
 def applies(lines: Iterable[bytes], belongs: Belongs) -> bool:
-    """Tell whether any of these lines of Codex's memory says that a task group is of this project."""
+    """Return whether any of these lines of Codex's memory says that a task group belongs to this project."""
     for line in lines:
         named = re.search(r"cwd=([^;]*)", line.decode(errors="replace")) if line.startswith(CODEX_APPLIES) else None
         folders = re.split(r",| and ", named[1]) if named else ()
@@ -189,7 +189,7 @@ def applies(lines: Iterable[bytes], belongs: Belongs) -> bool:
 
 
 def folder_of_summary(head: bytes) -> str:
-    """Return the folder of the session whose summary begins so; "" where it does not say."""
+    """Return the folder of the session whose summary has this head; "" if it does not say."""
     for line in head.split(b"\n")[:LONGEST_HEADER]:
         if not CODEX_HEADER.match(line):
             break
@@ -199,7 +199,7 @@ def folder_of_summary(head: bytes) -> str:
 
 
 def _sessions_of_claude(root: Path, projects: Path, belongs: Belongs) -> Iterator[ExistingMemory]:
-    """Yield those of each folder; folders have names alike, so what a session says of its folder decides."""
+    """Yield the sessions of each folder; names of folders may collide, so the folder in the session decides."""
     tops = (root, *worktrees_of(repository_top(root) or root))
     cuts = tuple({slug(top)[:_LONGEST_SLUG] for top in tops})
     for folder in _entries(projects):
@@ -210,7 +210,7 @@ def _sessions_of_claude(root: Path, projects: Path, belongs: Belongs) -> Iterato
 
 
 def _rollouts(codex: Path, belongs: Belongs) -> Iterator[ExistingMemory]:
-    """Yield Codex's sessions, the newest first: folders and files are named by their time."""
+    """Yield Codex's sessions, newest first: folders and files are named by time."""
 
     def below(folder: Path, depth: int = 3) -> Iterator[Path]:
         for path in reversed(_entries(folder)):
@@ -227,7 +227,7 @@ def _rollouts(codex: Path, belongs: Belongs) -> Iterator[ExistingMemory]:
 def _found(
     kind: Kind, agents: tuple[str, ...], place: Path, paths: Iterable[Path], *, own: bool = False
 ) -> Iterator[ExistingMemory]:
-    """Yield those of the paths that are regular files, if there are any."""
+    """Yield the regular files among the paths as one item, if there are any."""
     found = {path: status.st_size for path in islice(paths, MOST_FILES + 1) if (status := _status(path)) is not None}
     if files := tuple(found)[:MOST_FILES]:
         size = sum(found[path] for path in files)
@@ -235,7 +235,7 @@ def _found(
 
 
 def _folder_of_session(path: Path) -> str:
-    """Return in which folder a session began, as one of its first records says; "" where none does."""
+    """Return the folder in which a session began, from its first records; "" if none says it."""
     for line in _head(path).split(b"\n"):
         record = _parsed(line) if b'"cwd"' in line else None
         for one in (record, record.get("payload")) if isinstance(record, dict) else ():
@@ -245,7 +245,7 @@ def _folder_of_session(path: Path) -> str:
 
 
 def _head(path: Path, most: int = _HEAD_BYTES) -> bytes:
-    """Return the beginning of a regular file; nothing of anything else."""
+    """Return the first bytes of a regular file; nothing for anything else."""
     with suppress(DreamdError, OSError, ValueError), opened(path) as file:
         return file.read(most)
     return b""
@@ -266,7 +266,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _entries(folder: Path, suffix: str = "") -> list[Path]:
-    """Return what is in a folder, as far as it can be read, by name."""
+    """Return the readable entries of a folder, sorted by name."""
     with suppress(OSError), os.scandir(folder) as entries:
         return sorted(Path(one.path) for one in islice(entries, _MOST_LOOKED_AT) if one.name.endswith(suffix))
     return []

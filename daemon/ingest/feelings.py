@@ -1,4 +1,4 @@
-"""Hormone events: what was just said raises hormones, and one that rises far leaves a note in the log."""
+"""Hormone events: what was just said raises hormones; one that rises above .7 leaves a note in the log."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -9,15 +9,15 @@ from state.signals.hormones import Feeling, spike_note
 from state.stores.crystals.hormones import Feelings
 from state.stores.database.connection import transaction
 
-# After three hours an eighth of what was felt is left, or less.
+# After three hours at most an eighth of a feeling is left.
 FELT_FOR = timedelta(hours=3)
 
 
 def feel(store: Store, feelings: Iterable[Feeling], cause: str, at: datetime, now: datetime) -> None:
-    """Raise the events of something said at that time; what is long past is felt no more.
+    """Raise hormones for the feelings in something said at `at`, unless that is more than FELT_FOR ago.
 
-    Each hormone that rises above .7 leaves one automatic note in the scratch log. It is written before the rise is
-    committed: a kill between the two writes it twice rather than never.
+    Each hormone that rises above .7 leaves one automatic note in the scratch log. The note is written before the rise
+    is committed: a kill in between repeats the note rather than losing it.
     """
     events = tuple(feelings)
     if not events or now - at > FELT_FOR:

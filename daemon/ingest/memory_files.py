@@ -1,9 +1,8 @@
-"""Memory files: instructions and memories from before dreamd become crystals, each by whose word it is.
+"""Memory files: turns instructions and memories from before dreamd into crystals, each with its author's trust.
 
-What of a file is somebody's word is taken line by line, as it stands there. Left out are dreamd's own block, which
-says what dreamd knows already; the heads that programs write; lines that only import another file; and, of Codex's
-memory of all projects, what applies to others. A line that is left out is empty, so that all others keep their
-numbers.
+A file is taken in line by line, verbatim. Left out are dreamd's own block, which repeats what dreamd knows; headers
+that programs write; lines that only import another file; and in Codex's memory of all projects, what applies to
+others. A line that is left out is replaced by an empty one, so that all others keep their numbers.
 """
 
 import os
@@ -25,7 +24,7 @@ from state.stores.disk.disk import Disk, opened, read_whole
 from state.stores.disk.syscalls import storage_errors
 from state.trust import Trust, least_trust
 
-# Somebody found it worth keeping, as with a MEMORY.md from before; a stranger's word is worth no more for that.
+# Somebody chose to write it down, as in an old MEMORY.md; that does not make a stranger's word more important.
 _IMPORTANCE = {Trust.OWNER: 0.75, Trust.AGENT: 0.7}
 _BLOCK = (b"<!-- dreamd:begin -->", b"<!-- dreamd:end -->")
 _RULE, _GROUP = b"---", b"# Task Group"
@@ -36,7 +35,7 @@ _ONLY_IMPORT = re.compile(rb"\s*(?:[-*+]\s+)?" + _IMPORT.pattern + rb"\s*")
 
 @dataclass(frozen=True, slots=True)
 class TakenIn:
-    """How many crystals are new, in how many parts the file came, and how many files it imports."""
+    """The number of new crystals, of parts of the file, and of files that it imports."""
 
     crystals: int
     parts: int
@@ -45,11 +44,11 @@ class TakenIn:
 
 
 def absorb_memory_file(store: Store, path: Path, trust: Trust, belongs: Callable[[str], bool]) -> TakenIn:
-    """Make a crystal of each part of a file that has none, in one transaction; the file is only read.
+    """Make a crystal of each new part of a file, in one transaction; the file is only read.
 
-    `trust`: whose word it is at most. What is known already stays as it is, unless somebody who is trusted more says
-    it now. Raise StorageError and DocumentError for a file that cannot be read, or that is in the workspace and a
-    link out of it or to what is hidden.
+    `trust` is the highest trust of its text. A known crystal stays as it is unless the file has more trust. Raise
+    StorageError or DocumentError if the file cannot be read, or if it is a link in the workspace that leads out of it
+    or to hidden files.
     """
     root = store.workspace.root
     real = Disk(root).target(path) if path.is_relative_to(root) else path
@@ -75,10 +74,10 @@ def absorb_memory_file(store: Store, path: Path, trust: Trust, belongs: Callable
 
 
 def memory_text(content: bytes, belongs: Callable[[str], bool]) -> tuple[bytes, int]:
-    """Return the bytes with empty lines in the place of what is no word of anybody's, and how many files they import.
+    """Return the bytes with non-content lines emptied, and the number of files they import.
 
-    `belongs` says whether a folder is of this project. Raise DocumentError for what is no text, and where it is not
-    clear what the block is.
+    `belongs` says whether a folder belongs to this project. Raise DocumentError if this is no text, or if the borders
+    of dreamd's block are unclear.
     """
     if b"\0" in content:
         raise DocumentError("it has a NUL byte: this is no text", "leave it out, or save it as UTF-8 text")
@@ -98,7 +97,7 @@ def memory_text(content: bytes, belongs: Callable[[str], bool]) -> tuple[bytes, 
 
 
 def _without_block(lines: list[bytes]) -> list[bytes]:
-    """Empty the block that an earlier dreamd wrote, between two rows that are its markers and say nothing else."""
+    """Empty the block that an earlier dreamd wrote between its two marker rows, which contain nothing else."""
     rows = [(at, line.strip(b"\xef\xbb\xbf \t\r")) for at, line in enumerate(lines)]
     found = [(at, row) for at, row in rows if row in _BLOCK]
     if found and [row for _, row in found] != [*_BLOCK]:
@@ -111,7 +110,7 @@ def _without_block(lines: list[bytes]) -> list[bytes]:
 
 
 def _of_this_project(lines: list[bytes], belongs: Callable[[str], bool]) -> list[bytes]:
-    """Empty Codex's task groups that apply to other projects, or do not say to which."""
+    """Empty Codex's task groups that apply to other projects, or name none."""
     groups = [number for number, line in enumerate(lines) if line.startswith(_GROUP)]
     for start, end in pairwise((*groups, len(lines))):
         is_ours = applies(lines[start:end], belongs)
@@ -122,7 +121,7 @@ def _of_this_project(lines: list[bytes], belongs: Callable[[str], bool]) -> list
 
 
 def _head(lines: list[bytes]) -> int:
-    """Return how many lines of front matter, or of Codex's header, it begins with."""
+    """Return the number of lines of front matter, or of Codex's header, at the beginning."""
     bare = [line.rstrip() for line in lines[:LONGEST_HEADER]]
     if bare[0].removeprefix(b"\xef\xbb\xbf") == _RULE and _RULE in bare[1:]:
         return bare.index(_RULE, 1) + 1

@@ -1,4 +1,4 @@
-"""Named: which line or memory the `replaces` of a note means: an id, or words that only one of them has."""
+"""Named: finds the line or memory that a note's `replaces` means: an id, or words that only one of them has."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,17 +15,17 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.history.lineage import Lineage, LineLife
 from state.text.words import normalise
 
-# A shorter beginning of a crystal's id may be a word.
+# A shorter prefix of a crystal's id could be a word.
 _ID_DIGITS = 8
 _DERIVED = frozenset((Origin.DREAM, Origin.EVICTED))
-# What a dream takes in of the pending notes is not more.
+# A dream takes in at most this many pending notes.
 _MOST_NOTES = 250
 
 
 def named(store: Store, lines: Sequence[CurrentLine], value: str, note: str = "") -> tuple[str, ...]:
-    """Return the ids of what a note names: standing lines, or crystals that no line rests on alone.
+    """Return the ids that a note names: current lines or, if no line says exactly the same, crystals.
 
-    Empty if it names nothing, or several things. `note` is the id of the note's own crystal, which is not meant.
+    Empty if it names nothing, or several things. `note` is the id of the note's own crystal, which cannot be meant.
     """
     value, key = value.strip(), normalise(value)
     texts = {line.id: normalise(line.text) for line in lines}
@@ -50,7 +50,7 @@ def named(store: Store, lines: Sequence[CurrentLine], value: str, note: str = ""
 
 
 def named_by_notes(store: Store, lines: Sequence[CurrentLine]) -> dict[str, tuple[str, ...]]:
-    """Return what the pending notes name, by the ids of the notes' crystals. None names a note that comes later."""
+    """Return what the pending notes name, by the ids of their crystals. No note names a later one."""
     notes = list(islice(store.notes.each_pending(), _MOST_NOTES))
     if not any(note.replaces for note in notes):
         return {}
@@ -69,7 +69,7 @@ def named_by_notes(store: Store, lines: Sequence[CurrentLine]) -> dict[str, tupl
 def doubt(store: Store, value: str) -> str:
     """Return a warning if the value names nothing, or several things; empty otherwise.
 
-    What was written into MEMORY.md by hand, and notes that were not looked at yet, count as well.
+    Lines written into MEMORY.md by hand, and notes that have not been processed yet, count as well.
     """
     key, lines = normalise(value), store.lineage.current_lines()
     known = {normalise(line.text) for line in lines}
@@ -90,14 +90,14 @@ def _with_id(crystals: Crystals, value: str) -> list[Crystal]:
 
 
 def _with_words(connection: Connection, crystals: Crystals, value: str, note: str) -> list[Crystal]:
-    """Return the crystals with this very text, else the only note or item of a session that has these words."""
+    """Return the crystals with exactly this text, else the only note or session item with these words."""
     same = crystals.ids_of(crystal_digest(origin, value) for origin in Origin)
     if exact := crystals.get({*same.values()} - {note}):
         return exact
     rows = connection.execute(
         "SELECT id, text FROM crystals WHERE origin IN (?, ?) AND merged_into IS NULL AND id <> ?"
         " AND instr(lower(text), ?)",
-        # SQLite folds ASCII alone.
+        # SQLite's lower() folds only ASCII.
         (Origin.SCRATCH, Origin.WORKING, note, "".join(one.lower() if one.isascii() else one for one in value)),
     )
     found = [row["id"] for row in rows if _has(normalise(row["text"]), normalise(value))]
@@ -105,12 +105,12 @@ def _with_words(connection: Connection, crystals: Crystals, value: str, note: st
 
 
 def _has(text: str, words: str) -> bool:
-    """Return whether a text has these words, not as a part of longer ones: "tea" is not in "steak"."""
+    """Return whether a text contains these words as whole words: "tea" is not in "steak"."""
     return re.search(rf"(?<![a-z0-9]){re.escape(words)}(?![a-z0-9])", text) is not None
 
 
 def _latest(crystals: Crystals, lineage: Lineage, life: LineLife) -> tuple[LineLife, list[Crystal]]:
-    """Return the line that it has become by revisions, and the crystals that say just what that one says."""
+    """Return the line as last revised, and the crystals that say exactly what it says."""
     while life.fate == Why.REVISED and (successor := lineage.life(life.successor)):
         life = successor
     return life, _alone(life.text, crystals.get((*life.evidence, life.crystal)))
@@ -119,7 +119,7 @@ def _latest(crystals: Crystals, lineage: Lineage, life: LineLife) -> tuple[LineL
 def _standing(
     lineage: Lineage, known: Crystals, lines: Sequence[CurrentLine], crystals: Sequence[Crystal]
 ) -> tuple[str, ...]:
-    """Return the lines that say just what one of these crystals says."""
+    """Return the lines that say exactly what one of these crystals says."""
     ids, evidence = {one.id for one in crystals}, lineage.evidence() if crystals else {}
     return tuple(
         line.id
@@ -130,9 +130,9 @@ def _standing(
 
 
 def _alone(text: str, crystals: Iterable[Crystal]) -> list[Crystal]:
-    """Return the crystals that say what a line says: the same words, or the only thing that it rests on.
+    """Return the crystals that say exactly what a line says: the same words, or its only evidence.
 
-    A line that was merged from several says more than each of them.
+    A line merged from several crystals says more than each of them.
     """
     every = {one.id: one for one in crystals}.values()
     same = [one for one in every if normalise(one.text) == normalise(text)]

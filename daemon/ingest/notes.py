@@ -1,4 +1,4 @@
-"""Notes: what arrives in the inbox and in scratch.md becomes rows of state.db, with a crystal each."""
+"""Notes: turns what arrives in the inbox and in scratch.md into rows of state.db, each with a crystal."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -29,13 +29,13 @@ from state.stores.history.inbox import Entry
 from state.stores.history.notes import SOURCE, Notes, Pending, Piece
 from state.trust import Trust
 
-# So many notes are read for one transaction; and of a long log in one call.
+# Notes per transaction, and notes of a long log per call.
 BATCH = 250
 MOST_AT_ONCE = 1_000
 
 
 def note_crystal(connection: Connection, config: Config, note: Note, now: datetime, key: int = 0) -> Crystal:
-    """Return the crystal of a note, without its secrets; `key` is the note's row, which it names as its source."""
+    """Return the crystal of a note, without secrets; its source is the note's row, `key` (0: none)."""
     text = config.redaction.of(note.text)
     digest = hashlib.sha256(note.text.encode("utf-8", "surrogatepass")).hexdigest()
     return Crystal(
@@ -52,7 +52,7 @@ def note_crystal(connection: Connection, config: Config, note: Note, now: dateti
 
 
 def pending_crystals(crystals: Crystals, notes: Sequence[Pending]) -> list[tuple[int, Crystal]]:
-    """Return the rows of pending notes with their crystals, each with the time and the importance of its note."""
+    """Return (row, crystal) of pending notes; each crystal has the time and importance of its note."""
     stored = crystals.by_keys({one.crystal for one in notes})
     return [
         (one.key, replace(stored[one.crystal], created_at=one.note.at, importance=one.note.importance))
@@ -64,26 +64,26 @@ def pending_crystals(crystals: Crystals, notes: Sequence[Pending]) -> list[tuple
 def absorb_notes(
     store: Store, now: datetime, most: int | None = MOST_AT_ONCE, stop: Callable[[], bool] = lambda: False
 ) -> int:
-    """Make a row, and a crystal, of every note that arrived, the oldest first; return how many crystals were new.
+    """Store every new note as a row and a crystal, oldest first; return how many crystals were new.
 
-    Of a long log about `most` notes are read (None: all), as far as `stop()` lets it; the next call goes on. Their
-    words raise hormones, and a hormone that rises above .7 writes its own note. All of that is one transaction for
-    each batch, and so is how far each file was read.
+    Of a long log about `most` notes are read (None: all), until `stop()` is true; the next call continues. The words
+    of notes raise hormones, and a hormone that rises above .7 writes a note of its own. Each batch is one
+    transaction, which includes how far each file was read.
     """
     new = read = 0
-    _wipe(store.notes, store.notices)  # what was cut off
+    _wipe(store.notes, store.notices)  # what an interrupted call has left
     while (most is None or read < most) and not stop() and (pieces := store.notes.unread(utc_now(), BATCH)):
         new += _absorbed(store, pieces, now)
         read += sum(len(piece.notes) for piece in pieces)
         _wipe(store.notes, store.notices)
-    store.memory.show_notes()  # a dream could not, if a note came as it ended
+    store.memory.show_notes()  # a dream cannot if a note arrives as it ends
     return new
 
 
 def learn_notes(
     crystals: Crystals, notes: Notes, config: Config, pieces: Sequence[Piece], now: datetime
 ) -> list[tuple[Note, Crystal]]:
-    """Write the rows of these notes with their crystals, and how far their files were read. In a transaction.
+    """Store these notes with their crystals, and how far their files were read; needs an open transaction.
 
     Return the notes that are not forgotten, each with its crystal.
     """
@@ -92,7 +92,7 @@ def learn_notes(
         crystal = note_crystal(crystals.connection, config, one.note, now, key)
         if crystal.text and (left := tombstones.spared(crystal)) is not None:
             spared.append((one, left))
-    # Read in here: another thread may have learnt the same.
+    # Read within the transaction: another thread may have stored the same.
     learnt = list(zip((one for one, _ in spared), crystals.known(left for _, left in spared), strict=True))
     crystals.upsert(crystal for _, crystal in learnt)
     keys = crystals.keys(crystal.id for _, crystal in learnt)
@@ -101,7 +101,7 @@ def learn_notes(
 
 
 def _absorbed(store: Store, pieces: Sequence[Piece], now: datetime) -> int:
-    """Learn these notes without what is forgotten, and what they say; return how many crystals were new."""
+    """Store these notes without forgotten texts, and their effects; return how many crystals were new."""
     with transaction(store.connection):
         store.memory.check()
         forgotten, newest = store.crystals.forgotten, store.crystals.newest()
@@ -122,9 +122,9 @@ def _absorbed(store: Store, pieces: Sequence[Piece], now: datetime) -> int:
 
 
 def _supersede(store: Store, notes: Sequence[tuple[Note, Crystal]]) -> None:
-    """Record what these notes name: a search tells it at once, though MEMORY.md has the older line until a dream.
+    """Record what these notes supersede, so that a search shows it before a dream replaces the line in MEMORY.md.
 
-    Of lines that are their owner's, or pinned, nothing is recorded: the owner decides what becomes of them.
+    Nothing is recorded for lines that are pinned or the owner's: the owner decides about those.
     """
     naming = [(note, crystal) for note, crystal in notes if note.replaces]
     lines = {line.id: line for line in store.lineage.current_lines()} if naming else {}
@@ -145,7 +145,7 @@ def _supersede(store: Store, notes: Sequence[tuple[Note, Crystal]]) -> None:
 
 
 def _wipe(notes: Notes, notices: Notices) -> None:
-    """Take what is forgotten out of the files of notes; a notice says so when they cannot be written."""
+    """Erase forgotten texts from the files of notes; add a notice if they cannot be written."""
     try:
         notes.wipe()
     except StorageError as error:

@@ -1,6 +1,7 @@
-"""Seed: a MEMORY.md that was there before the workspace: the owner's own is backed up and made into crystals, once.
+"""Seed: handles a MEMORY.md that predates the workspace: the owner's is backed up and becomes crystals, once.
 
-One that may have come with the folder is a stranger's text: it leaves MEMORY.md, and search shows it as that.
+One that may have come with the folder is a stranger's: its text leaves MEMORY.md, and search shows it as a
+stranger's.
 """
 
 import os
@@ -25,7 +26,7 @@ _FLAG = "seed_migrated"
 def migrate(store: Store, now: datetime) -> int | None:
     """Back up a MEMORY.md without the schema and make crystals of it, once; return how many, None if not due.
 
-    The backup is never overwritten. The file itself is not changed: the first dream appends below it.
+    The backup is never overwritten. The file itself stays: the first dream appends below it.
     """
     connection = store.connection
     if Meta(connection).get(_FLAG) is not None or store.lineage.last_version():
@@ -43,9 +44,9 @@ def migrate(store: Store, now: datetime) -> int | None:
 
 
 def set_aside(root: Path) -> Path | None:
-    """Rename a stranger's MEMORY.md, and the notes beside it; return where MEMORY.md is now. None: there was none.
+    """Rename a stranger's MEMORY.md and the notes beside it; return MEMORY.md's new path, None if there was none.
 
-    Before there is a workspace: no kill leaves them where they would be the owner's.
+    This happens before the workspace exists, so that no kill leaves them where they would count as the owner's.
     """
     disk, aside = Disk(root), None
     for path in (root / "MEMORY.md", root / SCRATCH):
@@ -59,5 +60,5 @@ def set_aside(root: Path) -> Path | None:
 
 
 def take_in(store: Store, aside: Path) -> int:
-    """Make crystals of a stranger's MEMORY.md, which search shows as that; return how many."""
+    """Make crystals of a stranger's MEMORY.md, which search shows as a stranger's; return how many."""
     return absorb_memory_file(store, aside, Trust.WEB, belonging(store.workspace, os.environ)).crystals

@@ -1,4 +1,4 @@
-"""Transcripts: what is new in the configured files becomes crystals, each file read on from its watermark."""
+"""Transcripts: turns what is new in the configured files into crystals; each file is read from its watermark on."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -29,13 +29,13 @@ from state.text.chunks import chunk
 from state.text.words import counted
 from state.trust import Trust
 
-# What was done is worth finding again, and seldom worth the attention of a dream.
+# A call is worth finding again, but rarely worth a dream's attention.
 _CALL = Salience(Kind.EPISODE, 0.2)
 
 
 @dataclass(frozen=True, slots=True)
 class Absorbed:
-    """How many turns were new in one pass over transcripts; `problems` are files and lines that could not be read."""
+    """The number of new turns of one pass over transcripts, and the files and lines that could not be read."""
 
     turns: int = 0
     problems: tuple[str, ...] = ()
@@ -61,10 +61,10 @@ def absorb_transcripts(
     report: Callable[[str], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Absorbed:
-    """Read what is new in these files until `stop()` is true; a file that has not changed is not opened.
+    """Read what is new in these files until `stop()` is true; unchanged files are not opened.
 
-    `report` gets one line for each file with new turns. A file that cannot be read is among the problems, and the
-    others are read.
+    `report` gets one line per file with new turns. A file that cannot be read becomes a problem and does not stop the
+    others.
     """
     turns, problems = 0, list[str]()
     for path in paths:
@@ -96,8 +96,7 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
     for reading in readings(path, mark):
         crystals = turn_crystals(store.crystals, store.config.redaction, reading.turns, name)
         problems += [store.config.redaction.of(str(problem)) for problem in reading.problems]
-        # The crystals, what they make felt and how far they reach are one transaction: a kill repeats a batch, it
-        # never skips one.
+        # Crystals, feelings and the watermark are one transaction: a kill repeats a batch, but never skips one.
         with transaction(connection):
             store.crystals.upsert(crystals)
             for crystal in crystals:
@@ -115,10 +114,10 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
 
 
 def _require_ours(workspace: Workspace, path: Path) -> None:
-    """Return if this user may read the file that the path leads to; raise DocumentError otherwise.
+    """Raise DocumentError unless this user may read the file that the path leads to.
 
-    A link that leads out of the workspace may be anybody's (it is copied with the folder), so it is followed only to
-    files that the owner named, by a hook or by hand: a list outside the workspace, read each time.
+    A link out of the workspace may be anybody's, since it is copied with the folder. It is only followed to files
+    that the owner named, by a hook or by hand: a list outside the workspace, read each time.
     """
     root, real = workspace.root, path.resolve()
     if not path.is_relative_to(root) or str(real) in vouched(workspace):
@@ -131,7 +130,7 @@ def _require_ours(workspace: Workspace, path: Path) -> None:
 
 
 def name_of(workspace: Workspace, path: Path) -> str:
-    """Return the file, links followed, relative to the workspace if inside. Raise DocumentError for no UTF-8."""
+    """Return the resolved file, relative to the workspace if inside. Raise DocumentError if it is not UTF-8."""
     real, root = path.resolve(), workspace.root
     name = str(real.relative_to(root) if real.is_relative_to(root) else real)
     try:
@@ -142,9 +141,9 @@ def name_of(workspace: Workspace, path: Path) -> str:
 
 
 def turn_crystals(known: Crystals, redaction: Redaction, turns: Iterable[Turn], file: str) -> list[Crystal]:
-    """Return the crystals of these turns, which name this file as their source.
+    """Return the crystals of these turns, with this file as source.
 
-    A long turn loses what is forgotten before it is cut into chunks.
+    Forgotten texts are cut from a long turn before it is cut into chunks.
     """
     tombstones, crystals, withheld = known.forgotten.tombstones(), list[Crystal](), 0
     for turn in (replace(turn, source=replace(turn.source, file=file)) for turn in turns):
@@ -158,13 +157,13 @@ def turn_crystals(known: Crystals, redaction: Redaction, turns: Iterable[Turn], 
 
 
 def crystals_of(turn: Turn, redaction: Redaction = DEFAULT) -> Iterator[Crystal]:
-    """Yield one crystal for each chunk of a turn, without its secrets; all have its position, kind and importance.
+    """Yield one crystal per chunk of a turn, without secrets; all share its position, kind and importance.
 
-    The context is what a search needs beside the text: "Speaker, 8 May 2023", or the path of headings of a block.
+    The context is what a search needs besides the text: "Speaker, 8 May 2023", or the path of headings.
     """
     if turn.trust in (Trust.TOOL, Trust.WEB) and is_own_answer(turn.text):
         return
-    text = redaction.of(turn.text)  # before it is cut: half a secret is not recognised
+    text = redaction.of(turn.text)  # before chunking: half a secret is not recognised
     worth = _CALL if turn.call else salience(text, turn.trust)
     speaker = turn.speaker[:1].upper() + turn.speaker[1:]
     context = ", ".join(filter(None, (turn.heading, speaker, f"{turn.at.day} {turn.at:%B %Y}")))

@@ -1,10 +1,10 @@
-"""Sessions: the working memory of agents' sessions, one function a tool, over the stores of one workspace.
+"""Sessions: the working memory of agents' sessions, one function per tool, over the stores of one workspace.
 
     window ─> function(store, …, now) ─> one transaction: item, policy's plan, events, crystals ─> value
 
-Each takes the open stores, what the caller gave, and the moment; the operations have checked what was given. What is
-refused changes nothing. A session that was never opened is an empty one of the `ttl` policy: the first item opens it,
-and looking at it writes nothing.
+Each function takes the open stores, the caller's arguments, which the operations have validated, and the current
+time. A refused call changes nothing. A session that was never opened is an empty one with the `ttl` policy: its first
+item opens it, and reading it writes nothing.
 """
 
 # isort: off

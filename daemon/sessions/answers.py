@@ -27,7 +27,7 @@ class Departure:
 
     @classmethod
     def of(cls, step: Decision) -> Self:
-        """Make one of a step of a plan."""
+        """Convert a step of a plan."""
         item, action = step.item, step.action.value
         return cls(item.id, item.content, action, step.reason, item.importance, item.token_count, step.rescue)
 
@@ -63,7 +63,7 @@ class Memories:
 
     @classmethod
     def of(cls, session_id: str, items: Iterable[Item], limit: int | None, cursor: str) -> Self:
-        """Make one of the wanted part of these items. Raise UsageError."""
+        """Return the requested page of these items. Raise UsageError."""
         part, following = page(items, limit, cursor)
         return cls(part, len(part), session_id, following)
 
@@ -291,7 +291,7 @@ class Capacity:
 
     @classmethod
     def of(cls, session: Session, count: int, tokens: int) -> Self:
-        """Make one of a session that holds so many items and tokens."""
+        """Return the capacity of a session with this many items and tokens."""
         rules = session.rules
         limits = zip(rules.limits, (count, tokens), strict=True)
         items, more = (None if most is None else max(0, most - has) for most, has in limits)
@@ -345,11 +345,11 @@ class Maintained:
 
     @property
     def changed(self) -> bool:
-        """Whether anything moved."""
+        """Return whether maintenance changed anything."""
         return any((self.promoted, self.archived, self.refused))
 
 
 def extended(kind: type[_MoreT], item: Item, **more: object) -> _MoreT:
-    """Return the item as a reply of this kind, which has these fields more."""
+    """Return the item as a reply of this kind, with these additional fields."""
     values: dict[str, Any] = {one.name: getattr(item, one.name) for one in fields(Item)}
     return kind(**{**values, **more})

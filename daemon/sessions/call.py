@@ -1,4 +1,4 @@
-"""Session calls: what every session tool needs: its session, a transaction, and the item that is meant."""
+"""Session calls: what every session tool needs: the session, a transaction, and the requested item."""
 
 import threading
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from state.stores.sessions.sessions import Session, Sessions
 
 @contextmanager
 def reading(connection: Connection, session_id: str) -> Iterator[tuple[Sessions, Session]]:
-    """Open a context in which everything of a session is read as of one moment."""
+    """Open a context with a session in which all reads see one moment."""
     with steady(connection):
         sessions = Sessions(connection)
         yield sessions, sessions.session(session_id)
@@ -31,7 +31,7 @@ def writing(connection: Connection, session_id: str) -> Iterator[tuple[Sessions,
 
 @contextmanager
 def steady(connection: Connection) -> Iterator[None]:
-    """Open a context in which everything is read as of one moment."""
+    """Open a context in which all reads see one moment."""
     is_inner = connection.in_transaction
     if not is_inner:
         connection.execute("BEGIN")
@@ -44,9 +44,9 @@ def steady(connection: Connection) -> Iterator[None]:
 
 @contextmanager
 def one_writer(connection: Connection) -> Iterator[None]:
-    """Open a transaction, after waiting for the other threads that write to sessions of this workspace.
+    """Open a transaction once no other thread writes to sessions of this workspace.
 
-    SQLite polls while it waits, which is slower and not fair. A transaction of the caller's is used as it is.
+    SQLite polls while it waits, which is slower and unfair. An open transaction of the caller is used as it is.
     """
     lock = nullcontext() if connection.in_transaction else _lock(_file_of(connection))
     with lock, transaction(connection):
@@ -88,7 +88,7 @@ def find_kept(sessions: Sessions, session: Session, memory_id: str) -> Item:
 
 
 def find_anywhere(sessions: Sessions, session: Session, memory_id: str) -> Item:
-    """Return an item that the session has or had. Raise NotFoundError, also for a purged one."""
+    """Return an item that the session has or had. Raise NotFoundError, also for a purged item."""
     item = sessions.item(session, memory_id)
     if item is None or item.state == State.PURGED:
         raise NotFoundError(

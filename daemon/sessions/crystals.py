@@ -1,9 +1,8 @@
-"""Crystals of sessions: items that are promoted, and those that left a session and are handed to the next dream.
+"""Crystals of sessions: promotes items, and hands items that left a session over to the next dream.
 
-A promotion is part of the transaction in which it is decided. What has earned it still has it at the next look, so an
-automatic one that fails is tried again then. An item that left becomes a crystal of the origin `working`, which the
-next dream takes in like every other new one; what was protected and lost all the same counts as important. The rest
-stays in the archive.
+A promotion belongs to the transaction that decides it. An automatic one that fails is retried at the next look,
+because the item is still eligible. An item that left becomes a crystal of the origin `working`, which the next dream
+takes in like any new one; one that was evicted although protected counts as important. The rest stays in the archive.
 """
 
 import re
@@ -36,17 +35,17 @@ from state.stores.database.connection import explained, transaction
 from state.stores.sessions.sessions import FORGOTTEN, Session, Sessions
 from state.trust import Trust, is_web, least_trust
 
-# Relations of an item that say that what they name holds no longer.
+# Types of relations which say that their target no longer holds.
 _SUPERSEDING = frozenset(("supersedes", "replaces", "updates", "corrects"))
 _FAILURES = (sqlite3.Error, OSError, DreamdError)
-# What a caller may name a source in, and by which words it is a page's or a program's.
+# Keys of metadata that may name a source, and the words by which a source is a program; `is_web` recognises pages.
 _NAMED = ("origin", "source", "tool", "trust", "url")
 _OF_TOOLS = re.compile(
     r"(?<![^\W_])(?:tool|function|shell|bash|terminal|command|output|stdout|stderr|api|mcp|search|result|file|document|"
     r"pdf|database)s?(?![^\W_])",
     re.IGNORECASE,
 )
-# So important is at least what a hard limit took although it was protected.
+# The least importance of an item that a hard limit evicted although it was protected.
 RESCUED = 0.9
 _AT_ONCE = 50
 _OPEN_SESSIONS = 20
@@ -57,10 +56,10 @@ _LOG = logs.get()
 def apply_plan(
     store: Store, sessions: Sessions, session: Session, plan: Plan, now: datetime
 ) -> tuple[list[Decision], int]:
-    """Do what a policy decided, in the caller's transaction, and log what it says.
+    """Carry out a policy's plan in the caller's transaction, and log its line.
 
-    Return the steps that were done, and how many items were refused promotion. An item that may not be a crystal
-    stays, or is archived where it would leave. One whose crystal cannot be written stays as it is.
+    Return the steps that were done, and how many items were refused promotion. An item that may not become a crystal
+    stays, or is archived if it would leave. An item whose crystal cannot be written stays as it is.
     """
     if plan.log:
         log = {"debug": _LOG.debug, "info": _LOG.info, "warning": _LOG.warning}[plan.level]
@@ -72,7 +71,7 @@ def apply_plan(
             try:
                 why = promote_item(store, sessions, session, step.item, "auto", step.reason, now)
             except _FAILURES as error:
-                if not sessions.connection.in_transaction:  # SQLite has given everything up
+                if not sessions.connection.in_transaction:  # SQLite has rolled everything back
                     raise
                 _LOG.warning("session_promotion_failed", error=error)
                 continue
@@ -92,11 +91,11 @@ def promote_item(
 ) -> str:
     """Make an item a long-term record; return why it may not be one, or "".
 
-    `how` is auto or manual, `rule` what it was promoted by.
+    `how` is auto or manual, `rule` the rule that promoted it.
     """
     if why := _veto(store.config.redaction, sessions, item):
         last = sessions.events(session, item)[-1]
-        if (last.action, last.reason) != ("refused", why):  # it is asked for at every access
+        if (last.action, last.reason) != ("refused", why):  # log it once: it is requested at every access
             sessions.log(session, "refused", now, item, why)
         return why
     feelings = Feelings(store.connection, store.config.baselines)
@@ -119,13 +118,13 @@ def promote_item(
 
 
 def scored_at(item: Item, session: Session, now: datetime) -> float:
-    """Return what its use makes of an item at this moment."""
+    """Return the current computed importance of an item."""
     age = (now - item.created_at).total_seconds()
     return score(item.access_count, age, item.priority, len(item.content), session.rules.lifetime(item.priority))
 
 
 def _veto(redaction: Redaction, sessions: Sessions, item: Item) -> str:
-    """Return why an item may not become a crystal (the kind of a secret, never the secret), or ""."""
+    """Return why an item may not become a crystal, or ""; of a secret only its kind is named."""
     if not item.content.strip():
         return "it is blank"
     named = [*item.metadata.items(), *(pair for one in item.relations for pair in one.metadata.items())]
@@ -138,7 +137,7 @@ def _veto(redaction: Redaction, sessions: Sessions, item: Item) -> str:
 
 
 def _supersede(crystals: Crystals, sessions: Sessions, session: Session, item: Item, crystal: Crystal) -> None:
-    """Record what the item supersedes by its relations: crystals, or items of its session that are crystals."""
+    """Record what an item's relations supersede: crystals, or items of its session that became crystals."""
     ids = [one.target_element_id for one in item.relations if one.relation_type.casefold() in _SUPERSEDING]
     if not ids:
         return
@@ -156,7 +155,7 @@ def _supersede(crystals: Crystals, sessions: Sessions, session: Session, item: I
 
 
 def digest_of(item: Item) -> str:
-    """Return the digest of the crystal that an item becomes."""
+    """Return the digest of an item's crystal."""
     return crystal_digest(Origin.WORKING, item.content)
 
 
@@ -188,8 +187,8 @@ def trust_of(item: Item) -> Trust:
 def promote(store: Store, session_id: str, memory_id: str, now: datetime) -> LongTerm:
     """Make an item of the set a long-term record; asked again, the same record, also when the item has left.
 
-    Raise NotFoundError, UsageError for what may not be remembered, AlreadyPromotedError when its record was forgotten
-    since, StorageError when the crystal cannot be written: the item stays unpromoted then.
+    Raise NotFoundError; UsageError if the item may not be remembered; AlreadyPromotedError if its record has been
+    forgotten since; StorageError if the crystal cannot be written, in which case the item stays unpromoted.
     """
     with writing(store.connection, session_id) as (sessions, session):
         item, why = find_kept(sessions, session, memory_id), ""
@@ -234,7 +233,7 @@ def bulk_promote(store: Store, session_id: str, memory_ids: Sequence[str], now: 
 
 @dataclass(frozen=True, slots=True)
 class OpenItem:
-    """An item of an open session as a dream may see it: without its secrets."""
+    """An item of an open session as a dream may see it: without secrets."""
 
     text: str
     importance: float
@@ -243,14 +242,14 @@ class OpenItem:
 
 
 def hand_over(store: Store, now: datetime) -> int:
-    """Make crystals of what left the sessions, deserves it and was not handed over yet, what a hard limit took first.
+    """Make crystals of items that left a session and were not handed over yet, items evicted by a hard limit first.
 
-    Return how many were new. What was forgotten, softly or for good, is not among them.
+    Return how many were new. Softly or permanently forgotten items are not among them.
     """
     sessions, feelings, done = Sessions(store.connection), Feelings(store.connection, store.config.baselines), 0
     version = store.lineage.last_version()
     while True:
-        # The crystals and the mark are one transaction: a kill repeats the batch, it never skips one.
+        # Crystals and mark are one transaction: a kill repeats the batch, but never skips one.
         with transaction(sessions.connection):
             items = sessions.undreamt(_AT_ONCE)
             done += store.crystals.upsert(
@@ -269,14 +268,14 @@ def hand_over(store: Store, now: datetime) -> int:
 
 
 def waiting_count(connection: Connection) -> int:
-    """Return how many items wait to be handed over; beyond a hundred they are not counted."""
+    """Return how many items wait to be handed over, counted up to a hundred."""
     return Sessions(connection).undreamt_count(_ENOUGH)
 
 
 def open_items(connection: Connection, redaction: Redaction, now: datetime, limit: int) -> tuple[OpenItem, ...]:
-    """Return at most so many items of the open sessions, the most important first, then the oldest.
+    """Return at most `limit` items of the open sessions, the most important first, then the oldest.
 
-    None is a long-term record already, hidden, expired, or forgotten for good.
+    Leave out items that are long-term records already, hidden, expired, or permanently forgotten.
     """
     sessions, items = Sessions(connection), list[Item]()
     with steady(connection):

@@ -26,8 +26,8 @@ def session_open(
 ) -> Opened:
     """Open a session with a policy, which it keeps for its life; once more with the same changes nothing.
 
-    One that was closed begins a new life. Raise UsageError for an unknown policy, an impossible setting, or a
-    session that is open with another policy.
+    A closed session starts a new life. Raise UsageError for an unknown policy, an invalid setting, or a session that
+    is open with another policy or other settings.
     """
     rules = policy_of(policy, config)
     with writing(store.connection, session_id) as (sessions, before):
@@ -56,7 +56,7 @@ def clear_session(connection: Connection, session_id: str, now: datetime) -> Cle
 def close_session(connection: Connection, session_id: str, now: datetime) -> Closed:
     """End the session; what was in it is handed to the dream by way of the archive.
 
-    Raise NotFoundError when it was never opened. Closing it again changes nothing.
+    Raise NotFoundError if it was never opened. Closing it again changes nothing.
     """
     with writing(connection, session_id) as (sessions, session):
         closed_at = require_known(session).closed_at
@@ -110,8 +110,8 @@ def session_events(
 ) -> Events:
     """Return what entered and left a session, when and why.
 
-    That of a session comes the latest first, that of one of its items from the beginning. `cursor` is the key of the
-    last event that the caller has; the events behind it in this order are returned. Raise NotFoundError.
+    Events of a session are returned latest first, those of one of its items from the beginning. `cursor` is the key
+    of the caller's last event; the events after it in this order are returned. Raise NotFoundError.
     """
     with reading(connection, session_id) as (sessions, session):
         require_known(session)
@@ -125,14 +125,14 @@ def session_events(
 
 
 def maintain(store: Store, now: datetime) -> Maintained:
-    """Tick the sessions whose moment has come (each policy says how often). Each is a transaction of its own."""
+    """Tick the sessions that are due (each policy says how often), each in a transaction of its own."""
     sessions, done = Sessions(store.connection), Maintained()
-    # What is due later than any session waits was set by a wrong clock.
+    # A session that is due later than any policy allows was scheduled by a wrong clock.
     horizon = to_text(after(now, LONGEST_TICK_SECONDS))
     for due in sessions.all("WHERE due_at <= ? OR due_at > ?", to_text(now), horizon):
         with one_writer(store.connection):
             current = sessions.find(due.id)
-            if current is not None and current.due_at == due.due_at:  # else another process was quicker
+            if current is not None and current.due_at == due.due_at:  # otherwise another process has ticked it
                 done += _ticked(store, sessions, current, now)
     return done
 
@@ -144,7 +144,7 @@ def sweep(store: Store, session_id: str, now: datetime) -> Maintained:
 
 
 def next_due(connection: Connection, now: datetime) -> datetime | None:
-    """Return when the first session is due, as far as the clock can be believed; None when none is."""
+    """Return when the next session is due, capped in case of a wrong clock; None if none is."""
     (due,) = connection.execute("SELECT min(due_at) FROM sessions").fetchone()
     return min(from_text(due), after(now, LONGEST_TICK_SECONDS)) if due is not None else None
 

@@ -36,7 +36,7 @@ _KEPT = f"({IN_SET} OR promoted_to_id IS NOT NULL)"
 _NO_METADATA: Mapping[str, str] = {}
 _NO_FILTERS = selection.Filters()
 _by_age = attrgetter("created_at", "id")
-# Where a text stands beside working memory, and how often.
+# Returns the places beside working memory that contain a text, with the number of occurrences.
 Traces = Callable[[Store, str, datetime], Mapping[str, int]]
 
 
@@ -45,9 +45,9 @@ Traces = Callable[[Store, str, datetime], Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An item that is to be stored. None: the importance that its priority gives, the session's step, counted tokens.
+    """An item to be stored. None means: importance by priority, the session's step, tokens counted.
 
-    Under `bounded`, where age is counted in steps, a new item is a step of its own unless one is given.
+    Under `bounded`, which measures age in steps, a new item starts a new step unless one is given.
     """
 
     content: str
@@ -92,7 +92,7 @@ def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> answ
 
 
 def _admit(store: Store, sessions: Sessions, session: Session, item: Item, now: datetime) -> answers.Restored:
-    """Have the policy make room for an item that is in the set now, in the caller's transaction."""
+    """Let the policy make room for an item that is in the set now, in the caller's transaction."""
     rules, fill = session.rules, sessions.fill(session)
     plan = rules.admit(sessions.view(session, now), item.id) if rules.is_full(*fill) else Plan(log=rules.fits(*fill))
     steps, _ = apply_plan(store, sessions, session, plan, now)
@@ -105,7 +105,7 @@ def _admit(store: Store, sessions: Sessions, session: Session, item: Item, now: 
 
 
 def _item(workspace: Workspace, redaction: Redaction, session_id: str, draft: Draft, now: datetime) -> Item:
-    """Return the draft as an item that has no number yet, without its secrets. Raise UsageError if it is too long."""
+    """Return the draft as an item without a number and without secrets. Raise UsageError if it is too long."""
     if (size := len(draft.content.encode())) > MAX_CONTENT_BYTES:
         raise UsageError(f"content: it has {size} bytes and may have {MAX_CONTENT_BYTES}", "give a shorter one")
     content = Originals(workspace).redacted(draft.content, redaction, "session", now)
@@ -132,7 +132,7 @@ def _item(workspace: Workspace, redaction: Redaction, session_id: str, draft: Dr
 
 
 def refuse_secret(redaction: Redaction, session: Session) -> None:
-    """Raise UsageError if the id of a new session holds a secret: ids are shown, sent and searched."""
+    """Raise UsageError if the id of a new session contains a secret: ids are shown, sent and searched."""
     if not session.is_known and (kinds := redaction.kinds(session.id)):
         raise UsageError(f"session_id: it holds a secret ({', '.join(kinds)})", "give the session another name")
 
@@ -143,7 +143,7 @@ def refuse_secret(redaction: Redaction, session: Session) -> None:
 def get(store: Store, session_id: str, memory_id: str, now: datetime) -> Item:
     """Return one item, its access counted, which may promote it.
 
-    Of one that left the set as a long-term record no access is counted. Raise NotFoundError, and ExpiredError
+    No access is counted for an item that left the set as a long-term record. Raise NotFoundError, and ExpiredError
     without counting.
     """
     with writing(store.connection, session_id) as (sessions, session):
@@ -352,7 +352,7 @@ def preview(
 def expire(connection: Connection, session_id: str, memory_id: str, now: datetime) -> answers.Done:
     """Let the item's time be over: the next cleanup takes it.
 
-    Raise NotFoundError; UsageError where the policy has no time to live.
+    Raise NotFoundError; UsageError if items do not expire under this policy.
     """
     with writing(connection, session_id) as (sessions, session):
         item = find_in_set(sessions, session, memory_id)
@@ -365,7 +365,7 @@ def expire(connection: Connection, session_id: str, memory_id: str, now: datetim
 def extend_ttl(connection: Connection, session_id: str, memory_id: str, now: datetime) -> answers.Extended:
     """Let the item live one more time to live, from its expiry on, or from now when that is past.
 
-    Raise NotFoundError; UsageError where the policy has no time to live.
+    Raise NotFoundError; UsageError if items do not expire under this policy.
     """
     with writing(connection, session_id) as (sessions, session):
         item = find_in_set(sessions, session, memory_id)
@@ -378,7 +378,7 @@ def extend_ttl(connection: Connection, session_id: str, memory_id: str, now: dat
 
 
 def _ttl_policy(session: Session) -> Ttl:
-    """Return the policy of the session. Raise UsageError where no memory expires."""
+    """Return the policy of the session. Raise UsageError if items do not expire under it."""
     if not isinstance(rules := session.rules, Ttl):
         policy = f"session {shown(session.id)} has the {session.policy} policy, in which no memory expires"
         raise UsageError(policy, "'memory_forget' lets one go")
@@ -429,14 +429,14 @@ def forget(
 ) -> answers.Forgot:
     """Forget what the instruction means: softly (hidden, first to leave), or hard (purged, never learnt again).
 
-    A hard one takes the crystals with it that the items became. What was made of those, such as a line of MEMORY.md,
-    is the owner's to erase: `traces` is asked for each text, and where it stands is in the answer. Raise
-    UnsupportedInstructionError, NotFoundError for what is out of range, ConfirmRequiredError: nothing has changed.
+    A hard one also removes the crystals that the items became. Texts made from those, such as a line of MEMORY.md,
+    are the owner's to erase: `traces` is called for each text, and the reply says where it remains. Raise
+    UnsupportedInstructionError, NotFoundError if nothing is selected, ConfirmRequiredError: nothing has changed.
     """
     if mode == "hard" and not confirm:
         raise ConfirmRequiredError("mode 'hard' removes for good", "say confirm=true, or use mode 'soft'")
     id_ = instruction.removeprefix("id:") if instruction.startswith("id:") else ""
-    why = "id" if id_ else instruction  # the log keeps no id: it begins with the item's text
+    why = "id" if id_ else instruction  # the log keeps no id, because that begins with the item's text
     texts: tuple[str, ...] = ()
     with writing(store.connection, session_id) as (sessions, session):
         if id_:
@@ -471,8 +471,8 @@ def _purge(
     why: str,
     now: datetime,
 ) -> tuple[str, ...]:
-    """Purge items and their crystals, and block what says the same; return the texts, without their secrets."""
-    # What a note or a transcript says is compared without its secrets.
+    """Purge items and their crystals, and block equal texts; return the texts, without secrets."""
+    # Notes and transcripts are compared without secrets.
     texts = tuple(redaction.of(item.content) for item in items)
     sessions.forgotten.block_texts((*texts, *(item.content for item in items)), now)
     sessions.purge(session, items, why, now)
@@ -502,8 +502,8 @@ def recall(
 def restore(store: Store, session_id: str, memory_id: str, now: datetime) -> answers.Restored:
     """Put an archived item back into the set as it was; it lives as long as a new one does.
 
-    One that was softly forgotten is remembered again. Others may have to leave, and under some policies it may
-    itself: `restored` is false then. One that is in the set already stays there. Raise NotFoundError.
+    A softly forgotten item is remembered again. Others may have to leave, and under some policies the item itself:
+    `restored` is then false. An item that is in the set stays there. Raise NotFoundError.
     """
     with writing(store.connection, session_id) as (sessions, before):
         item = find_anywhere(sessions, before, memory_id)
@@ -522,7 +522,7 @@ def restore(store: Store, session_id: str, memory_id: str, now: datetime) -> ans
 def left_behind(
     connection: Connection, feelings: Feelings, query: str, limit: int, filters: SearchFilters, now: datetime
 ) -> tuple[Item, ...]:
-    """Return what left any session, was not kept and holds a word of the query, the best first, if it passes."""
+    """Return items that left any session, were not promoted, contain a word of the query and match, best first."""
     found = _departed(Sessions(connection), query)
     passing = (
         item for item in found if not item.promoted_to_id and filters.let(crystal_of(connection, feelings, item, now))
@@ -531,6 +531,6 @@ def left_behind(
 
 
 def _departed(sessions: Sessions, query: str, session: Session | None = None) -> Iterator[Item]:
-    """Return what left this session (None: any) and holds a word of the query; for an empty one the latest first."""
+    """Return what left this session (None: any) and contains a word of the query; without one, the latest first."""
     words = selection.query_words(query)
     return sessions.archived(words, session) if words or not query.strip() else iter(())

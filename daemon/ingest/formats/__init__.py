@@ -1,1 +1,1 @@
-"""Formats: reads transcripts of agents and people into turns, in the format that their content shows."""
+"""Formats: parses transcripts of agents and people into turns; the content shows the format."""

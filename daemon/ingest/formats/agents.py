@@ -1,7 +1,7 @@
-"""Agents: how one record of a session is read, a function for each format, and the table of all formats.
+"""Agents: how to read one record of a session, a function per format, and the table of all formats.
 
-A reader tells the conversation what was said, done and answered, and nothing of bookkeeping. It raises RecordError
-for a record of broken shape.
+A reader reports to the conversation what was said, done and answered, and leaves out bookkeeping. It raises
+RecordError for a malformed record.
 """
 
 import json
@@ -21,12 +21,12 @@ def messages_of(record: Record) -> list[Record] | None:
 
 
 def opened(record: Record, talk: Conversation, unnamed: str) -> list[Record]:
-    """Return the messages of a session, whose head the conversation takes in; else the record itself."""
+    """Return the messages of a session, after passing its head to the conversation; else the record itself."""
     messages = messages_of(record)
     if messages is not None:
         talk.begin(_dict(record.get("info")) or record, unnamed)
     elif "role" in record and "type" not in record:
-        talk.session = ""  # of a list of messages on an earlier line
+        talk.session = ""  # that of a list of messages on an earlier line
     return [record] if messages is None else messages
 
 
@@ -38,7 +38,7 @@ def _dicts(value: object) -> list[Record]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-# Claude Code: ~/.claude/projects/<project>/<session>.jsonl, messages as the API has them.
+# Claude Code: ~/.claude/projects/<project>/<session>.jsonl, with messages as in the API.
 
 _UNSAID = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 
@@ -50,7 +50,7 @@ def is_claude_code(record: Record) -> bool:
 
 
 def claude_code(record: Record, talk: Conversation) -> None:
-    """Read a record. Those of a subagent (`isSidechain`) are a conversation of their own."""
+    """Read a record. Records of a subagent (`isSidechain`) are a conversation of their own."""
     kind, message = record.get("type"), _dict(record.get("message"))
     if kind not in ("user", "assistant") or any(record.get(key) is True for key in _UNSAID):
         return
@@ -70,21 +70,21 @@ def claude_code(record: Record, talk: Conversation) -> None:
     talk.agent(text_of(content))
     for part in _dicts(content):
         if part.get("type") in ("tool_use", "server_tool_use"):
-            # What the server's tools (web_search, web_fetch) answer is not read: what follows has read pages.
+            # The results of server tools (web_search, web_fetch) are not read, but what follows has read pages.
             trust = Trust.WEB if part["type"] == "server_tool_use" else Trust.AGENT
             talk.call(part.get("id"), part.get("name"), part.get("input"), trust)
 
 
 # Codex: ~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl. Since September 2025 each line is an envelope {timestamp, type,
-# payload}; before, a header was followed by the items themselves. `event_msg` repeats messages for the screen. A fork
-# repeats its parent's header and history: the first header names the session.
+# payload}; before, a header was followed by bare items. `event_msg` repeats messages for display. A fork repeats its
+# parent's header and history; the first header names the session.
 
 _ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _ITEMS = ("message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "local_shell_call")
 
 
 def is_codex(record: Record) -> bool:
-    """Return whether this is a line of Codex, in the form of today or the one without envelopes."""
+    """Return whether this is a line of Codex, in the current form or the one without envelopes."""
     kind = record.get("type")
     if isinstance(record.get("payload"), dict):
         return kind in _ENVELOPES
@@ -119,7 +119,7 @@ def codex(record: Record, talk: Conversation) -> None:
             name, server = item.get("name") or called.removesuffix("_call"), item.get("namespace")
             name = f"{server.rstrip('_')}__{name}" if isinstance(server, str) else name
             arguments = item.get("arguments") or item.get("input") or item.get("action")
-            # Its answer stands in no rollout: what follows has read pages.
+            # Rollouts do not contain its result, but what follows has read pages.
             trust = Trust.WEB if called == "web_search_call" else Trust.AGENT
             talk.call(item.get("call_id"), name, arguments, trust)
         case "function_call_output" | "custom_tool_call_output":
@@ -127,7 +127,7 @@ def codex(record: Record, talk: Conversation) -> None:
 
 
 def _codex_output(output: object) -> str:
-    """Return a tool's output: it is plain, content parts, or JSON {"output": …, "metadata": …} in a string."""
+    """Return a tool's output: plain text, content parts, or JSON {"output": …, "metadata": …} in a string."""
     if isinstance(output, dict):
         return text_of(output.get("content", output.get("output")))
     if isinstance(output, str) and output.startswith('{"output"'):
@@ -138,8 +138,8 @@ def _codex_output(output: object) -> str:
     return text_of(output)
 
 
-# Gemini CLI: ~/.gemini/tmp/<project>/chats/session-*.jsonl, a head and then messages, each again under its id when it
-# has got tokens, calls or results. Before 2026 it was a JSON document {sessionId, projectHash, messages}.
+# Gemini CLI: ~/.gemini/tmp/<project>/chats/session-*.jsonl, a head and then messages, each repeated under its id when
+# it gets tokens, calls or results. Before 2026 it was a JSON document {sessionId, projectHash, messages}.
 
 _FILES = "--- Content from referenced files ---"
 
@@ -150,9 +150,9 @@ def is_gemini(record: Record) -> bool:
 
 
 def gemini(record: Record, talk: Conversation) -> None:
-    """Read a message, or the history that `$set` puts in place of the one before.
+    """Read a message, or the history that `$set` substitutes for the previous one.
 
-    What is new in such a history was written by the program (a summary), so it has an agent's trust at most.
+    New messages in such a history come from the program (a summary), so they get at most an agent's trust.
     """
     for one in _dicts(_dict(record.get("$set")).get("messages")):
         if not talk.is_known(str(one.get("id"))) and talk.is_new(f"$set {one.get('id')}"):
@@ -169,14 +169,14 @@ def gemini(record: Record, talk: Conversation) -> None:
             talk.agent(text)
     for call in _dicts(record.get("toolCalls")):
         key = f"{record.get('id')} {call.get('id')}"
-        # Remembered again for each result, so that the result never loses what its call says of its trust.
+        # Register the call again for each result, so that the result keeps the trust of its call.
         talk.call(call.get("id"), call.get("name"), call.get("args"), is_new=talk.is_new(key))
         if call.get("result") is not None and talk.is_new(f"{key} result"):
             talk.result(call.get("id"), _gemini_result(call["result"]))
 
 
 def _gemini_text(record: Record) -> str:
-    """Return the text of a message, of a user's what was typed: `content` has files that it names as well."""
+    """Return the text of a message; of a user's, what was typed: `content` also has the files it refers to."""
     content = record.get("displayContent") or record.get("content")
     if isinstance(content, list):
         content = [one for one in content if not _dict(one).get("thought")]
@@ -184,7 +184,7 @@ def _gemini_text(record: Record) -> str:
 
 
 def _gemini_result(result: object) -> str:
-    """Return text parts, and the texts in a function's response."""
+    """Return the text parts, and the texts in a function's response."""
     found = [text_of(result)]
     for part in _dicts(result):
         response = _dict(_dict(part.get("functionResponse")).get("response"))
@@ -192,12 +192,12 @@ def _gemini_result(result: object) -> str:
     return "\n".join(filter(None, found))
 
 
-# opencode: `opencode export SESSION` writes {info, messages: [{info, parts}]}. What it puts into a user's message by
-# itself (a file that was named) is synthetic.
+# opencode: `opencode export SESSION` writes {info, messages: [{info, parts}]}. Parts that it adds to a user's message
+# by itself (such as a referenced file) are synthetic.
 
 
 def is_opencode(record: Record) -> bool:
-    """Return whether this is a message of opencode, or a session with some."""
+    """Return whether this is a message of opencode, or a session of such messages."""
     if isinstance(messages := record.get("messages"), list):
         return any(map(is_opencode, _dicts(messages)[:20]))
     return isinstance(record.get("parts"), list) and _dict(record.get("info")).get("role") in ("user", "assistant")
@@ -222,7 +222,7 @@ def opencode(record: Record, talk: Conversation) -> None:
                 talk.result(part.get("callID"), output)
 
 
-# OpenAI: {role, content} as a JSON array, as {"messages": […]}, or one a line.
+# OpenAI: {role, content} in a JSON array, in {"messages": […]}, or one per line.
 
 _ROLES = ("assistant", "developer", "function", "system", "tool", "user")
 _TIMES = ("timestamp", "created_at", "create_time", "created")
@@ -259,7 +259,7 @@ READERS: Mapping[str, tuple[Callable[[Record], bool], Reader]] = {
     "Claude Code": (is_claude_code, claude_code),
     "OpenAI-style messages": (is_openai, openai),
 }
-"""Whether a record is of the format, and its reader; in the order in which they are asked."""
+"""For each format, a test for its records and its reader; the first test that matches decides."""
 
 
 def format_of(record: Record) -> str | None:

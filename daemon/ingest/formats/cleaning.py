@@ -1,12 +1,12 @@
-"""Cleaning: text from other programs' files without what cannot be seen, and without what no user said."""
+"""Cleaning: removes invisible characters, and what no user said, from text in other programs' files."""
 
 import re
 
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\^_]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
-# C0 and C1 controls but tab and newline; bidirectional overrides and isolates, zero-width space, word joiner, byte
-# order mark and tag characters: they hide text from a reader and from the redaction. The joiners U+200C and U+200D
-# stay: scripts and emoji need them.
+# C0 and C1 controls except tab and newline; bidirectional overrides and isolates, zero-width space, word joiner, byte
+# order mark and tag characters: they hide text from a reader and from redaction. The joiners U+200C and U+200D stay,
+# because scripts and emoji need them.
 _REMOVED = dict.fromkeys(
     [
         *(code for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in (0x09, 0x0A)),
@@ -16,7 +16,7 @@ _REMOVED = dict.fromkeys(
         *range(0xE0000, 0xE0080),
     ]
 )
-# Whole turns of the harness (Claude Code, Codex and Gemini CLI), by their beginning.
+# Prefixes of whole turns that a harness writes (Claude Code, Codex, Gemini CLI).
 _INJECTED = (
     "<bash-input>",
     "<bash-stdout>",
@@ -43,7 +43,7 @@ _INJECTED = (
     "This is the Gemini CLI. We are setting up the context",
     "This session is being continued from a previous conversation",
 )
-# Passages inside a turn. One that is never closed goes on to the end: all of it is the harness's.
+# Passages of the harness inside a turn. An unclosed one extends to the end of the turn.
 _PASSAGE = re.compile(
     r"<(system-reminder|ide_opened_file|ide_selection|local-command-stdout|hook_context)>.*?(?:</\1>|\Z)", re.DOTALL
 )
@@ -63,7 +63,7 @@ def clean(text: str) -> str:
 
 
 def capped(text: str, limit: int) -> str:
-    """Return a text of at most `limit` characters as it is, of a longer one both ends, with the gap named."""
+    """Return a text of at most `limit` characters unchanged; of a longer one, both ends and the size of the gap."""
     if len(text) <= limit:
         return text
     head, tail = limit * 2 // 3, limit // 3
@@ -71,15 +71,15 @@ def capped(text: str, limit: int) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return the text on one line of at most `limit` characters, with an ellipsis where it was cut."""
+    """Return the text on one line of at most `limit` characters, with an ellipsis if it was cut."""
     flat = " ".join(text[: limit * 4].split())
     return flat if len(flat) <= limit and len(text) <= limit * 4 else flat[: limit - 1].rstrip() + "…"
 
 
 def spoken(text: str) -> str:
-    """Return what the user said in a user's turn: "" for a turn that the harness wrote.
+    """Return what the user said in a user's turn; "" if the harness wrote it.
 
-    A slash command is kept as `/name arguments` when it has arguments, since those were typed.
+    A slash command with arguments becomes `/name arguments`, since the user typed those.
     """
     text = without_passages(text).strip()
     if command := _COMMAND.search(text[:400]):
@@ -90,5 +90,5 @@ def spoken(text: str) -> str:
 
 
 def without_passages(text: str) -> str:
-    """Remove the passages that a harness puts into turns and tool results (system reminders)."""
+    """Remove the passages that a harness inserts into turns and tool results (system reminders)."""
     return _PASSAGE.sub("", text)

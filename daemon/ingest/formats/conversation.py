@@ -1,4 +1,4 @@
-"""Conversation: the turns of a file as its reader finds them, and what must be known to read on later."""
+"""Conversation: the turns of a file as its reader reports them, and what it takes to continue later."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from state.trust import Trust, is_web, least_heard
 
 Record = dict[str, object]
 
-# Outside these a number is no time of a conversation (a counter, a nanosecond clock, zero).
+# Outside these bounds a number is not a time of a conversation (a counter, a nanosecond clock, zero).
 _EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 _LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 _STRANGERS = (Trust.TOOL, Trust.WEB)
@@ -29,9 +29,9 @@ _TELLING_ARGUMENTS = ("command", "cmd", "file_path", "path", "url", "query", "pa
 class Turn:
     """One turn of a conversation, or one block of a document.
 
-    `session` is the one that the file names, else the file's path. `position` orders the turns of one file; `heading`
+    `session` is the one named in the file, else the file's path. `position` orders the turns of one file; `heading`
     is the path of headings above a block of a document; `call` marks a tool call, something done rather than said.
-    `heard` says what an agent had read since its owner's last word.
+    `heard` is what an agent had read since its owner's last message.
     """
 
     text: str
@@ -48,7 +48,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A line that could not be read. It was skipped; what follows it was read."""
+    """A line that could not be read. It was skipped, and what follows it was read."""
 
     file: str
     line: int
@@ -60,11 +60,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """How far a file was read, and enough to notice that it is another file now.
+    """How far a file was read, with enough to notice if it is another file now.
 
-    `bytes_read`: everything before it was read. `resume`: the offset where reading goes on; of a text the start of
-    its last block, which may still grow. `lines`, `turns`: how many stand before `resume`. `digest`: SHA-256 of the
-    last bytes before `bytes_read`, of a document all of them. `carry`: what the reader must know to go on, as JSON.
+    Everything before `bytes_read` was read. `resume` is the offset where reading continues; in prose, the start of
+    the last block, which may still grow. `lines` and `turns` count those before `resume`. `digest` is the SHA-256 of
+    the last bytes before `bytes_read`; of a document, of all of them. `carry` is the reader's state as JSON.
     """
 
     bytes_read: int = 0
@@ -75,14 +75,14 @@ class Watermark:
     carry: str = "{}"
 
     def memory(self) -> Record:
-        """Return what was carried; nothing if that was damaged."""
+        """Return the reader's state; {} if it was not an object."""
         value = json.loads(self.carry)
         return value if isinstance(value, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One call's worth of a transcript. `complete` is False when there is more to read at once."""
+    """One call's worth of a transcript. `complete` is False if more can be read right away."""
 
     turns: tuple[Turn, ...]
     watermark: Watermark
@@ -91,15 +91,15 @@ class Reading:
 
 
 class RecordError(ValueError):
-    """A record is not what its format says; the message completes "the record ..."."""
+    """A record does not match its format; the message completes "the record ..."."""
 
 
 class Conversation:
-    """What is said in a file: a reader tells it for each record who said, called or answered what.
+    """The content of a file: for each record, a reader reports who said, called or answered what.
 
-    Turns gather in `turns`. What a watermark carried is taken over as far as it makes sense: the session, whether a
-    subagent speaks, the calls that await a result with the trust of that, the latest ids of a file that repeats its
-    messages, and what each session has read since its owner's last word ("web" or "tool").
+    Turns collect in `turns`. As far as it is valid, state carried by a watermark is taken over: the session, whether
+    a subagent speaks, the calls that await a result and its trust, the latest ids in a file that repeats its
+    messages, and what each session has read since its owner's last message ("web" or "tool").
     """
 
     def __init__(self, name: str, changed: datetime, carried: Record | None = None, first: int = 0) -> None:
@@ -119,24 +119,24 @@ class Conversation:
         self._heard = {str(session): kind for session, kind in heard if kind in _STRANGERS}
 
     def carry(self) -> Record:
-        """Return what must be known to go on after the last turn."""
+        """Return the state that is needed to continue after the last turn."""
         calls = {call: [name, trust.value] for call, (name, trust) in self._calls.items()}
         known = {"session": self.session, "side": self.is_side, "calls": calls}
         return {**known, "seen": list(self._seen), "heard": dict(self._heard)}
 
     def begin(self, head: Record, unnamed: str = "") -> None:
-        """Take in the head of a session."""
+        """Read the head of a session."""
         named = (head.get(key) for key in ("sessionId", "id", "session_id", "conversation_id"))
         self.session = str(next(filter(None, named), unnamed))
         self.is_side = head.get("kind") == "subagent" or bool(head.get("parentID"))
 
     def at(self, time: object, session: object = None) -> None:
-        """Set when and in which session the next turns are said: by default at the file's time, in its session."""
+        """Set time and session of the next turns; the defaults are the file's time and the current session."""
         self._at = moment(time) or self._changed
         self._place = str(session or self.session or self.name)
 
     def is_new(self, key: str) -> bool:
-        """Return whether this is seen for the first time, as far back as that is known."""
+        """Record a key; return whether it is new, as far back as keys are kept."""
         if key in self._seen:
             return False
         self._seen[key] = None
@@ -144,11 +144,11 @@ class Conversation:
         return True
 
     def is_known(self, key: str) -> bool:
-        """Return whether this was seen already."""
+        """Return whether the key was recorded."""
         return key in self._seen
 
     def human(self, text: str, *, is_side: bool | None = None) -> None:
-        """Add what the user said; the user of a subagent is the agent that started it."""
+        """Add what the user said; a subagent's user is the agent that started it."""
         if self.is_side if is_side is None else is_side:
             self.agent(text)
         else:
@@ -161,9 +161,9 @@ class Conversation:
     def call(
         self, call: object, name: object, arguments: object, trust: Trust = Trust.AGENT, *, is_new: bool = True
     ) -> None:
-        """Remember a call, and add the line that stands for a new one: the tool's name and its telling argument.
+        """Register a call and, if it is new, add a line for it: the tool's name and its most telling argument.
 
-        Of a call of dreamd's own nothing is said, neither here nor of what it gave.
+        Nothing is added for a call to dreamd itself, nor for its result.
         """
         tool = one_line(clean(name), 80) if isinstance(name, str) and name.strip() else "tool"
         given = _given(arguments)
@@ -178,7 +178,7 @@ class Conversation:
             self._say(line, "assistant", trust, is_call=True)
 
     def result(self, call: object, result: str, name: object = None) -> None:
-        """Add what a call gave, capped, under the tool's name; `name` is that of an unknown call's tool."""
+        """Add the result of a call, capped, under the tool's name; `name` is the tool of an unknown call."""
         named = name if isinstance(name, str) and name else "tool"
         tool, trust = self._calls.pop(str(call), (named, Trust.WEB if is_web(named, "") else Trust.TOOL))
         text = clean(without_passages(result))
@@ -186,7 +186,7 @@ class Conversation:
             self._say(capped(text, _RESULT_CHARACTERS), tool, trust)
 
     def _say(self, text: str, speaker: str, trust: Trust, *, is_call: bool = False) -> None:
-        """Add a turn, if it has text (a screenshot has none), and keep what its session has heard by then."""
+        """Add a turn if it has text (a screenshot has none), and update what its session has heard."""
         before = self._heard.pop(self._place, "")
         if trust is Trust.OWNER and text:
             before = ""
@@ -201,15 +201,15 @@ class Conversation:
 
 
 def _trim(known: dict[str, Any], most: int) -> None:
-    """Let the oldest go."""
+    """Drop the oldest entries beyond `most`."""
     while len(known) > most:
         del known[next(iter(known))]
 
 
 def moment(value: object) -> datetime | None:
-    """Return the time that a record gives: ISO 8601, or seconds, milliseconds or microseconds since 1970.
+    """Parse a time: ISO 8601, or seconds, milliseconds or microseconds since 1970.
 
-    A time without a zone is taken as UTC. What is no time between 1990 and 2200 is None.
+    A time without a zone is UTC. Return None for anything that is not a time between 1990 and 2200.
     """
     try:
         if isinstance(value, str):
@@ -225,7 +225,7 @@ def moment(value: object) -> datetime | None:
 
 
 def _given(arguments: object) -> object:
-    """Return the arguments of a call, read where they are JSON in a string, as OpenAI's formats have them."""
+    """Return the arguments of a call, parsed if they are JSON in a string, as in OpenAI's formats."""
     with suppress(ValueError, RecursionError):
         if isinstance(arguments, str) and arguments.lstrip().startswith("{"):
             return json.loads(arguments)
@@ -233,7 +233,7 @@ def _given(arguments: object) -> object:
 
 
 def telling(arguments: object) -> str:
-    """Return the argument that tells what a call does: a command, a path, a query, else the first text."""
+    """Return the argument that best describes a call: a command, a path, a query, else the first text."""
     if isinstance(arguments, str):
         return clean(arguments)
     if isinstance(arguments, Sequence):
@@ -250,7 +250,7 @@ def telling(arguments: object) -> str:
 
 
 def text_of(content: object) -> str:
-    """Return the text of a message's content: a string, or the text parts of a list, one paragraph each.
+    """Return the text of a message's content: a string, or the text parts of a list as paragraphs.
 
     Pictures, files, thinking and parts of unknown kinds are left out.
     """

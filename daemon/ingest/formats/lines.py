@@ -1,4 +1,4 @@
-"""Lines: those of a file that may be huge, growing or binary, with their places, and where reading goes on."""
+"""Lines: reads lines with their offsets from a file that may be huge, growing or binary, and can resume."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 LINE_BYTES = 8 * 1024 * 1024
 _STEP = 64 * 1024
-# One call reads about so much, so that a file of any size is read in bounded memory.
+# The approximate size of one call, so that a file of any size is read in bounded memory.
 CALL_BYTES = 16 * 1024 * 1024
 CALL_TURNS = 20_000
 CALL_PROBLEMS = 1_000
@@ -14,9 +14,9 @@ CALL_PROBLEMS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`raw` with its line end, from `start` up to `end` (offsets in bytes); `number` counts from 1.
+    """A line: `raw` with its line end, from `start` to `end` (byte offsets); `number` counts from 1.
 
-    Of a line longer than the cap `raw` is the beginning and `too_long` is True.
+    If a line exceeds the cap, `raw` is only its beginning and `too_long` is True.
     """
 
     number: int
@@ -27,7 +27,7 @@ class Line:
 
     @property
     def ended(self) -> bool:
-        """Whether the line has its line end: an unended last line may still be being written."""
+        """Return whether the line has its line end; a last line without one may still be being written."""
         return self.raw.endswith(b"\n")
 
     def decoded(self) -> str:
@@ -36,7 +36,7 @@ class Line:
 
 
 def lines_from(file: BinaryIO, start: int = 0, number: int = 1) -> Iterator[Line]:
-    """Yield the lines of an open file from offset `start`, which is the beginning of line `number`."""
+    """Yield the lines of an open file from offset `start`, the beginning of line `number`."""
     file.seek(start)
     while raw := file.readline(LINE_BYTES):
         end = start + len(raw)

@@ -1,7 +1,7 @@
-"""Own answers: dreamd's answers to an agent, recognised in a transcript, so that they are not learnt again.
+"""Own answers: recognises dreamd's answers to an agent in a transcript, so that they are not learnt again.
 
-An answer of a search holds the question and so answers it best: learnt, it would stand before the fact that it
-repeats, and the next answer would hold it too. Calls are known by their names, answers by their calls or their mark.
+The answer to a search contains the question and thus matches it best: once learnt, it would rank above the fact that
+it repeats, and the next answer would include it. Calls are recognised by name, answers by their call or their mark.
 """
 
 import re
@@ -20,26 +20,26 @@ _NAMES = frozenset(
 _PREFIX = "working_memory_"
 _MODEL_CONTEXT = "mcp__"
 _PAGE = "memory://"
-# A command line that runs dreamd: by its name where a command begins, or as a module. What may stand before it is
-# bounded: in a text of nothing but beginnings, each would be read to the end.
+# A command line that runs dreamd: by its name at the start of a command, or as a module. What may precede it is
+# bounded; otherwise, in a text of nothing but starts, each would be read to the end.
 _COMMAND = re.compile(
     r"(?:^|[;&|(\n`'\"]|\$\()[^\S\n]*+"
     r"(?:(?:sudo|time|env|exec|uv run|uvx|pipx run|[A-Z_]{1,80}+=\S{0,400}+)\s{1,80}+){0,9}+"
     r"(?:[\w.~/-]*/)?(?:dreamd|python[\d.]*\s+-m\s+daemon)(?=\s|$|[;&|)'\"`])"
 )
-# Every answer that quotes the memory says so, and so does what is given at session start.
+# Contained in every answer that quotes the memory, and in what is given at session start.
 _MARK = re.compile(
     r"[Tt]exts? (?:is|are) memory: data, not instructions\.|_Your memory of earlier sessions, kept by dreamd\."
 )
-# A reading of MEMORY.md itself; an agent that works on dreamd may well write two of them in one text.
+# MEMORY.md itself has at least four of these; an agent that works on dreamd may well write two in one text.
 _HEADINGS = re.compile(f"## ({'|'.join(name.value for name in SectionName)})")
 _SECTIONS = 4
 
 
 def is_own_call(tool: str, arguments: object) -> bool:
-    """Return whether a tool call asks dreamd: one of its tools, one of its pages, or its command on a shell.
+    """Return whether a tool call is to dreamd: one of its tools, one of its pages, or its command in a shell.
 
-    Another server's tool of the same name is none; a name without a server is one.
+    Another server's tool of the same name does not count; a name without a server does.
     """
     if _SERVER.match(tool):
         return True
@@ -49,7 +49,7 @@ def is_own_call(tool: str, arguments: object) -> bool:
 
 
 def is_own_answer(text: str) -> bool:
-    """Return whether a text is an answer of dreamd by its mark, or MEMORY.md."""
+    """Return whether a text is an answer of dreamd, by its mark, or MEMORY.md."""
     return bool(_MARK.search(text)) or len({match[1] for match in _HEADINGS.finditer(text)}) >= _SECTIONS
 
 

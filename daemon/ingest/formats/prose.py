@@ -1,9 +1,9 @@
 """Prose: Markdown, paragraphs, or speakers' lines, whose blocks become turns; the file is the session.
 
-A text is read whole: who has the floor in it, and under which heading, depends on all that stands above. A label such
-as `User:` is text like any other: what a page says may hold one. So once a tool or a page has spoken, nothing further
-down in the file counts more than a tool's word; and a label that is fenced, indented or quoted never is one. Formats
-with a structure of their own (JSON) need none of this.
+A text is read as a whole: who speaks, and under which heading, depends on everything above. A label such as `User:`
+is ordinary text, which a quoted page may contain as well. So once a tool or a page has spoken, nothing below it gets
+more than a tool's trust; and a label that is fenced, indented or quoted never counts. Formats with a structure of
+their own (JSON) need none of this.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _RULE = re.compile(r" {0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})$")
 _SPEECH = re.compile(r"(?:\[[^\]\n]{1,40}\]\s*)?([^\W\d][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,2}):\s+(?=\S)")
 
 _USERS = {"human", "me", "owner", "user", "you"}
-# Whoever has one of these first is no person; the others are words of documents too.
+# A speaker whose first word is one of these is no person; the second set are also ordinary words of documents.
 _TOOLS = {"function", "tool", "tools", "toolresult", "webfetch", "websearch", "observation", "stdout", "stderr"}
 _TOOLS_IN_CHATS = {
     *("bash", "browser", "console", "email", "fetch", "file", "http", "mail", "output", "page", "response", "result"),
@@ -48,7 +48,7 @@ _LABEL = re.compile(
 
 @dataclass(slots=True)
 class _Block:
-    """A paragraph, a list item, a code block or what a speaker says: its lines, and what of them is said."""
+    """A paragraph, a list item, a code block or one speech: its lines, and the content of each."""
 
     heading: str = ""
     speaker: str = ""
@@ -58,14 +58,14 @@ class _Block:
     size: int = 0
 
     def add(self, line: Line, text: str) -> None:
-        """Add a line, and what of it is said."""
+        """Add a line and its content."""
         self.lines.append(line)
         self.said.append(text)
         self.size += len(text)
 
     @property
     def text(self) -> str:
-        """Return all that is said; "" where there is no word in it."""
+        """Return the whole content; "" if it has no word."""
         text = clean("\n".join(self.said))
         return text if any(letter.isalnum() for letter in text) else ""
 
@@ -73,11 +73,11 @@ class _Block:
 def read(content: bytes, name: str, changed: datetime, start: Watermark, kind: str) -> Iterator[Reading]:
     """Yield the blocks of a text that were not read before, about one call's worth at a time.
 
-    The last block may still grow, so the next reading of a longer file begins with it again. Raise DocumentError at
-    a line that is no UTF-8.
+    The last block may still grow, so reading a longer file later begins with it again. Raise DocumentError at a line
+    that is not UTF-8.
     """
     carry = json.dumps({"as": kind})
-    if start.memory().get("as", kind) != kind:  # its beginning reads otherwise now
+    if start.memory().get("as", kind) != kind:  # its beginning is parsed differently now
         start = Watermark()
     turns, problems = list[Turn](), list[Problem]()
     mark = replace(start, bytes_read=len(content), digest=_digest(content), carry=carry)
@@ -105,7 +105,7 @@ def _digest(content: bytes) -> str:
 
 
 def _lines(content: bytes, name: str, known: int, problems: list[Problem]) -> Iterator[tuple[Line, str]]:
-    """Yield the lines that are short enough, with their texts; of the others those beyond the known are problems."""
+    """Yield the lines with their texts; lines that are too long are skipped, and problems beyond line `known`."""
     for line in lines_from(BytesIO(content)):
         try:
             text = "" if line.too_long else line.decoded().rstrip("\r\n")
@@ -124,7 +124,7 @@ def is_heading(line: str) -> bool:
 
 
 def is_conversation(lines: Sequence[str]) -> bool:
-    """Return whether at least six in ten lines begin with a name that comes back: "Host: …" in a list does not."""
+    """Return whether six in ten lines begin with a name that recurs; "Host: …" in a list does not."""
     texts = [line for line in lines if line.strip()]
     names = Counter(label[1] for line in texts if (label := _SPEECH.match(line[:120])))
     named = names.total()
@@ -163,7 +163,7 @@ def _begins(text: str) -> bool:
 
 
 def _without_mark(text: str) -> str:
-    """Return what is said on the first line of a block; nothing on a blank line and a rule."""
+    """Return the content of the first line of a block; "" for a blank line or a rule."""
     if _RULE.match(text[:80]) or not text.strip():
         return ""
     item = _ITEM.match(text)
@@ -175,7 +175,7 @@ def _under(path: list[tuple[int, str]]) -> str:
 
 
 def _speeches(lines: Iterator[tuple[Line, str]]) -> Iterator[_Block]:
-    """Yield what each speaker says, up to the next name."""
+    """Yield each speech, up to the next name."""
     floor, block = Floor(), _Block()
     for line, text in lines:
         label = _SPEECH.match(text) if floor.is_open(text) else None
@@ -192,7 +192,7 @@ def _speeches(lines: Iterator[tuple[Line, str]]) -> Iterator[_Block]:
 
 
 def trust_of(speaker: str) -> Trust:
-    """Return whose word it is: agents and tools have usual names; people, and a document's text, are the owner's."""
+    """Return a speaker's trust: agents and tools have known names; people and a document's text are the owner's."""
     if speaker.casefold() in AGENT_NAMES:
         return Trust.AGENT
     return Trust.TOOL if _is_tool(speaker, _TOOLS | _TOOLS_IN_CHATS) else Trust.OWNER
@@ -207,7 +207,7 @@ def _is_tool(speaker: str, names: set[str]) -> bool:
 
 @dataclass(slots=True)
 class Floor:
-    """Who has the floor in a file that is read line by line: what its labels say, as far as they can be believed.
+    """Who speaks in a file that is read line by line, according to its labels, as far as they can be trusted.
 
     `tool_spoke`: a tool or a page has spoken.
     """
@@ -219,16 +219,16 @@ class Floor:
 
     @property
     def trust(self) -> Trust:
-        """Return whose word the next line is."""
+        """Return the trust of the next line."""
         return least_trust([self.speaker, Trust.TOOL]) if self.tool_spoke else self.speaker
 
     def given_to(self, speaker: str) -> None:
-        """Give the floor to somebody who begins to speak."""
+        """Make somebody the current speaker."""
         self.speaker = trust_of(speaker)
         self.tool_spoke |= self.speaker.rank < Trust.AGENT.rank
 
     def is_open(self, text: str) -> bool:
-        """Tell whether a label on this line would be one; the line is read, so call it once for each."""
+        """Return whether a label on this line would count; updates the fence, so call it once per line."""
         marks = _FENCE.match(text)
         if self.fence:
             if marks and marks[1].startswith(self.fence) and text.strip() == marks[1]:
@@ -240,7 +240,7 @@ class Floor:
         return not text[:1].isspace()
 
     def heard(self, text: str) -> bool:
-        """Take in a line of a document; return whether a role's label on it gives the floor to somebody."""
+        """Read a line of a document; return whether a label on it changes the speaker."""
         label = _LABEL.match(text[:200]) if self.is_open(text) else None
         if label is None or not (label[1] or label[3]):
             return False

@@ -1,6 +1,6 @@
-"""Reading: a transcript from its watermark on, in the format that its content shows.
+"""Reading: reads a transcript from its watermark on, in the format that its content shows.
 
-JSON lines are streamed, so a file of any size is read in bounded memory; a document is read whole.
+JSON lines are streamed, so that a file of any size needs bounded memory; a document is read whole.
 """
 
 import hashlib
@@ -23,22 +23,22 @@ from state.stores.disk.disk import opened as opened_file
 
 _LINES = 200
 _HEAD_BYTES = 64 * 1024
-# A log is only appended to: its last block tells whether it is still the same file.
+# A log is only appended to: its last bytes show whether it is still the same file.
 _TAIL_BYTES = 4 * 1024
 _JSON_BYTES = 64 * 1024 * 1024
 _MARKDOWN = {".md", ".markdown", ".mdx"}
 _JSON_LINES = {".jsonl", ".ndjson"}
 _NOTHING_YET, _JSON = "nothing yet", "JSON document"
-_IN_EACH_MESSAGE = re.compile(r'(?<!\\)"role"\s*:')  # once, and so tells its line
+_IN_EACH_MESSAGE = re.compile(r'(?<!\\)"role"\s*:')  # once per message, so it gives the message's line
 
 
 def readings(path: Path, start: Watermark | None = None) -> Iterator[Reading]:
-    """Yield the turns after `start`, or all of them when the file is not the one that `start` was taken of.
+    """Yield the turns after `start`, or all of them if this is another file than the one of `start`.
 
-    Of JSON lines a reading has about 16 MiB at most, and the last one ends at the end of the file: a line without its
-    end that is no whole record yet is left for the next time. A document is read whole. Broken lines are reported and
-    skipped. A turn without a time has the file's. Reading anything twice gives the same turns, hence the same
-    crystals.
+    A reading of JSON lines covers at most about 16 MiB, and the last one ends at the end of the file; an unfinished
+    last line that is no whole record yet is left for the next time. A document is read whole. Broken lines are
+    reported and skipped. A turn without a time gets the file's. Reading anything twice gives the same turns, hence
+    the same crystals.
 
     Raise NotFoundError, StorageError (unreadable), DocumentError (a folder, binary, too long, not UTF-8, or JSON of
     an unknown shape).
@@ -61,7 +61,7 @@ def readings(path: Path, start: Watermark | None = None) -> Iterator[Reading]:
 
 
 def _readings(file: BinaryIO, path: Path, start: Watermark) -> Iterator[Reading]:
-    """Yield a reading of JSON lines, or all readings of a document."""
+    """Yield one reading of JSON lines, or all readings of a document."""
     kind, status = _format_of(file, path), os.fstat(file.fileno())
     changed, size, is_log = datetime.fromtimestamp(status.st_mtime, UTC), status.st_size, kind in READERS
     if kind == _NOTHING_YET:
@@ -82,7 +82,7 @@ def _readings(file: BinaryIO, path: Path, start: Watermark) -> Iterator[Reading]
 
 
 def _content(file: BinaryIO, path: Path, size: int, kind: str) -> bytes:
-    """Return all of a document. Raise DocumentError when it is too long: it cannot be read in part."""
+    """Return a whole document. Raise DocumentError if it is too long, since it cannot be read in parts."""
     most = _JSON_BYTES if kind == _JSON else prose.TEXT_BYTES
     if size > most:
         advice = "write it as JSONL (one message a line), which is read in parts" if kind == _JSON else "split it"
@@ -92,7 +92,7 @@ def _content(file: BinaryIO, path: Path, size: int, kind: str) -> bytes:
 
 
 def _format_of(file: BinaryIO, path: Path) -> str:
-    """Return the format of an open file. Raise DocumentError for a binary file and for lines of an unknown shape."""
+    """Return the format of an open file. Raise DocumentError for a binary file or lines of an unknown shape."""
     file.seek(0)
     head = file.read(_HEAD_BYTES)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -119,7 +119,7 @@ def _format_of(file: BinaryIO, path: Path) -> str:
 
 
 def _format_of_log(file: BinaryIO, path: Path, *, must_be: bool) -> str | None:
-    """Return the format of the first line that is a record of a known one."""
+    """Return the format of the first line that is a record of a known format."""
     whole = unfinished = 0
     for line in islice(lines_from(file), _LINES):
         if not line.raw.strip():
@@ -147,14 +147,14 @@ def _format_of_log(file: BinaryIO, path: Path, *, must_be: bool) -> str | None:
 
 
 def _tail(file: BinaryIO, end: int) -> str:
-    """Return the SHA-256 (hex) of the last bytes before offset `end`, as a watermark keeps it."""
+    """Return the SHA-256 (hex) of the last bytes before offset `end`, for a watermark."""
     start = max(0, end - _TAIL_BYTES)
     file.seek(start)
     return hashlib.sha256(file.read(end - start)).hexdigest()
 
 
 def _read_log(file: BinaryIO, name: str, changed: datetime, start: Watermark, reader: Reader) -> Reading:
-    """Read the records from a watermark on, up to the end or to about one call's worth."""
+    """Read the records from a watermark up to the end, or about one call's worth."""
     problems = list[Problem]()
     end, ends, complete = start.resume, start.lines, True
     talk = Conversation(name, changed, start.memory(), start.turns)
@@ -176,7 +176,7 @@ def _read_log(file: BinaryIO, name: str, changed: datetime, start: Watermark, re
                     reader(message, talk)
                 except RecordError as error:
                     problems.append(Problem(name, line.number, f"the record {error}"))
-        # A last line without its end counts as a line only when the end has come.
+        # An unfinished last line counts as a line only once its end has been written.
         end, ends = line.end, ends + line.ended
     turns = tuple(talk.turns)
     mark = Watermark(end, end, ends, start.turns + len(turns), _tail(file, end), json.dumps(talk.carry()))
@@ -206,9 +206,9 @@ def _record_of(line: Line) -> Record:
 
 
 def _read_document(content: bytes, name: str, changed: datetime) -> Reading:
-    """Read all turns of the document, each with its line where the lines can be told.
+    """Read all turns of the document, each with its lines if they can be determined.
 
-    Raise DocumentError when it is no JSON, or of no known format.
+    Raise DocumentError if it is not JSON, or of no known format.
     """
     text, document = _parsed(content, name)
     records = [one for one in (document if isinstance(document, list) else [document]) if isinstance(one, dict)]
@@ -250,7 +250,7 @@ def _parsed(content: bytes, name: str) -> tuple[str, object]:
 
 
 def _lines(text: str, messages: int) -> Iterator[tuple[int, int]]:
-    """Yield first and last line of each message: up to the next one; the whole document if they cannot be told."""
+    """Yield the first and last line of each message; those of the whole document if they cannot be determined."""
     starts, line, at = [], 1, 0
     for match in _IN_EACH_MESSAGE.finditer(text):
         line += text.count("\n", at, match.start())
