@@ -7,9 +7,9 @@ from state.errors import CeilingError
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """Calls, tokens (input plus output) and US dollars; two of them can be added.
+    """Calls, tokens (in and out together) and US dollars; a sum of them is a `Spend` again.
 
-    Dollars are 0 for a model of unknown price (a local one costs nothing): then the ceilings on tokens apply.
+    Dollars are 0 for a model whose price nobody knows (a local one costs none): then the ceilings on tokens bind.
     """
 
     calls: int = 0
