@@ -94,7 +94,7 @@ class Dreamer:
         return {"messages": [further] if further and not state["failure"] else []}
 
     def evict(self, state: Dreaming) -> Dreaming:
-        """Fit the file to its budget and conclude."""
+        """Fit the file into its budget and decide how the dream ends."""
         self.ended = self._concluded(state)
         return {}
 

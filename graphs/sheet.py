@@ -297,7 +297,7 @@ class Sheet(Page):
         )
         self.told.append(Told(operation, "learnt", applied=True))
 
-    # What waits for the owner.
+    # Changes that wait for the owner.
 
     def as_staged(self, operation: Operation, figures: str, *, applied: bool = False) -> StagedChange:
         """Return the operation with its lines and evidence as this dream read them."""
@@ -375,7 +375,7 @@ class Sheet(Page):
             return True
         return bool(operation.lines) and not self.cited_inputs(operation)
 
-    # What it comes to.
+    # The result.
 
     def crystal_of(self, line: CurrentLine) -> Crystal:
         """Return the crystal that keeps a line once it has left: an existing one with its text, else a new one."""

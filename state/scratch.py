@@ -243,4 +243,4 @@ def _number(text: str) -> float | None:
 
 
 def _clamped(importance: float) -> float:
-    return round(min(1.0, max(0.0, importance)), 2) + 0.0  # + 0.0: no minus zero
+    return round(min(1.0, max(0.0, importance)), 2) + 0.0  # + 0.0 turns -0.0 into 0.0

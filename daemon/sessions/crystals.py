@@ -178,7 +178,7 @@ def crystal_of(connection: Connection, feelings: Feelings, item: Item, now: date
 
 
 def trust_of(item: Item) -> Trust:
-    """Return the trust of an item: the agent's, or less if its source names a tool or a web page."""
+    """Return the trust of an item: the agent's, or lower if its source names a tool or a web page."""
     named = [item.source, *(value for name, value in item.metadata.items() if name.casefold() in _NAMED)]
     trusts = (Trust.WEB if is_web(one, "") else Trust.TOOL if _OF_TOOLS.search(one) else Trust.AGENT for one in named)
     return least_trust([Trust.AGENT, *trusts])
@@ -216,7 +216,7 @@ def _record(crystals: Crystals, sessions: Sessions, session: Session, item: Item
 
 
 def bulk_promote(store: Store, session_id: str, memory_ids: Sequence[str], now: datetime) -> BulkPromoted:
-    """Promote each of these, in this order; one that fails does not keep the others."""
+    """Promote each of these, in order; a failure does not stop the others."""
     results = []
     for memory_id in memory_ids:
         try:

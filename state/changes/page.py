@@ -106,7 +106,7 @@ class Page:
             self.document, _ = _applied(self.document, change)
 
     def text(self, at: datetime, mood: str) -> str:
-        """Return MEMORY.md as it would be written."""
+        """Return the text of MEMORY.md with this stamp."""
         return render(stamped(self.document, at, mood))
 
     def _named(self, change: Change, gone: set[str]) -> Change:

@@ -38,7 +38,7 @@ Row = tuple[str, int, int]  # digest, code, mark, as in the table `forgotten`
 WHOLE, SPELT, FIRST, LAST = 0, -10_001, -10_002, -10_003
 RUN, PART, HEAD, TAIL, ALL = -1_000, -12_000, -13_000, -14_000, -15_000
 _KINDS = (ALL, TAIL, HEAD, PART, RUN)
-# A mark covers this many letters, the most that the run has. A text is scanned once per size.
+# A mark covers the longest of these numbers of letters that fits into the run. A text is scanned once per size.
 _MARKED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 96, 192)
 # So many letters are the text wherever they occur; so many if they start and end like words.
 _ALWAYS, _ANYWHERE, _DIGITS_ANYWHERE = 24, 10, 9

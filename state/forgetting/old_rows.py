@@ -107,7 +107,7 @@ def is_old(code: int) -> bool:
 
 
 def digests_of(salt: str, text: str) -> Iterator[str]:
-    """Yield all digests that were kept of a text, to remove them."""
+    """Yield all digests that were kept of a text, so that they can be deleted."""
     words = tuple(word for word, _, _ in _words(unescaped(text)))
     count = min(len(words), max(_PART_WORDS, min(_MOST_RUN_WORDS, -(-3 * len(words) // 4))))
     yield from (_digest(salt, run) for run in (*_windows(words, count), *shorter(words)))

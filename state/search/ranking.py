@@ -273,7 +273,7 @@ def coverage(shares: Sequence[float], window: Sequence[tuple[int, float]]) -> fl
 
 
 def age_days(crystal: Crystal, now: datetime) -> float:
-    """Return the days since the crystal's creation; a clock set back counts as 0."""
+    """Return the days since the crystal's creation; 0 if the clock was set back."""
     return max(0.0, (now - crystal.created_at).total_seconds() / _DAY_SECONDS)
 
 

@@ -43,9 +43,9 @@ def refusal(error: ValidationError) -> UsageError:
 
 
 def from_scale(importance: object) -> object:
-    """Convert a text in one of the other scales ("7/10", "★★") to a number from 0 to 1; leave the rest as it is.
+    """Convert a text in another scale ("7/10", "★★") to a number from 0 to 1; return anything else unchanged.
 
-    Raise ValueError, which pydantic reports as the field's, for a text in no known scale.
+    Raise ValueError, which pydantic reports for the field, if the text is in no known scale.
     """
     if not isinstance(importance, str):
         return importance

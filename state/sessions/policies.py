@@ -80,7 +80,7 @@ class View:
         return [item for item in self.items if item.state == State.LIVE]
 
     def forgotten(self, key: Callable[[Item], Any] = attrgetter("seq")) -> list[Decision]:
-        """Archive the softly forgotten items, sorted by `key`: they leave first under every policy but `ttl`."""
+        """Return the archiving of softly forgotten items, sorted by `key`; except under `ttl` they leave first."""
         hidden = [item for item in self.items if item.state == State.HIDDEN]
         return [Decision(item, Action.ARCHIVE, FORGOTTEN) for item in sorted(hidden, key=key)]
 
@@ -149,9 +149,9 @@ class Policy(BaseModel):
 
 
 class Ttl(Policy):
-    """The priority says how long an item lives; what is used enough becomes a crystal first (after NEXS-MCP).
+    """Items expire after a time set by their priority; those used enough become crystals first (after NEXS-MCP).
 
-    Nothing leaves for want of room, and an add decides nothing: a new critical item is promoted at its first read.
+    Nothing leaves for lack of room, and an add decides nothing: a new critical item is promoted at its first read.
     """
 
     ttl_seconds: _Lifetimes = Field(default_factory=lambda: {**TTL_SECONDS})  # type: ignore[arg-type]
@@ -218,9 +218,9 @@ class Ttl(Policy):
 
 
 class Budget(Policy):
-    """At a soft limit the oldest unprotected items become permanent, at a hard one the oldest leave (after Katra).
+    """At a soft limit the oldest unprotected items become crystals, at a hard one the oldest leave (after Katra).
 
-    One batch a check, the hard limit first.
+    Each check handles one batch, the hard limit first.
     """
 
     enabled: bool = True
@@ -310,9 +310,9 @@ class Budget(Policy):
 
 
 class Hybrid(Policy):
-    """Beyond a number of tokens the least important leave, of equals the oldest (after HTM's ADR-007).
+    """Above a number of tokens the least important items leave, the oldest of equals first (after HTM's ADR-007).
 
-    What was evicted is recalled, and makes room for itself when it comes back.
+    Evicted items can be recalled; one that comes back makes room for itself.
     """
 
     max_tokens: Number = 128_000
@@ -340,7 +340,7 @@ class Hybrid(Policy):
 
 
 class Bounded(Policy):
-    """Beyond a number of items or tokens by protection, age, importance and recency (after the Working Memory Store).
+    """Above a number of items or tokens, evicts by protection, age, importance, recency (after Working Memory Store).
 
     The bound always wins: protected items are the last resort. Age only ranks when room is needed; an explicit sweep
     takes what has outlived its steps or its time. `wall_ttl` is in seconds.

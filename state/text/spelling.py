@@ -85,7 +85,7 @@ def shorter(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """Return the variants of a short text without one word that still say whose fact it is, and which one.
 
     The first and last word, and any word with a digit, identify the fact: they may be missing only if they are stop
-    words, or (first and last) if a number remains.
+    words or, for the first and last, if a number remains.
     """
     if not _LEAST_WORDS <= len(words) <= _MOST_WORDS:
         return ()

@@ -36,7 +36,7 @@ _FILE = late_pattern(
     r"[\w./-]+\.(?:py|js|ts|tsx|json|ya?ml|toml|md|txt|sh|go|rs|c|h|java|kt|rb|php|html|css|xml|ini|cfg|conf|env|zip|pdf|csv|sql|db|log|key|pem|com|org|net|io|dev|de|fr|es|it|ru|cn|jp|example|test|local)\S*"
 )
 _DOTTED = late_pattern(r"[^\W\d_]+(?:\.[^\W_]+)+")
-# No alternative is a set, and each begins with one character: so Python skips quickly to where one may begin.
+# Each alternative begins with a literal character, not a set: so Python skips quickly to where one may begin.
 _SENTENCE_END = late_pattern(r"\.\s|!\s|\?\s|…\s|。|！|？|\n\s*\n")
 _CODE_LINE = late_pattern(r";|\{|\}|\(|\)|\[|\]|=|<|>|::|//|\$")
 _CLOCK = r"[\[(]?\d{1,2}[:.]\d\d(?:[:.]\d\d)?[\])]?,?\s{0,2}(?:[-–]\s)?"

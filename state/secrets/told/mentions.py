@@ -89,7 +89,7 @@ def _is_ideograph(character: str) -> bool:
 
 
 def words_between(text: str, start: int, end: int) -> tuple[int, int, int, int]:
-    """Count the words of text[start:end]: all, meaningless here, that tell a value, that are about a secret."""
+    """Return counts of the words in text[start:end]: all, of no known class, that tell, that are about a secret."""
     words = [word.lower() for word in WORDS.findall(text[start:end])]
     classes, about = list(map(class_of, words)), vocabulary().about
     return len(words), classes.count("other"), classes.count("tells"), sum(word in about for word in words)
