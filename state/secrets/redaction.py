@@ -112,7 +112,7 @@ def replaced(text: str, found: Sequence[Finding]) -> str:
 def _in_original(found: Sequence[Finding], more: Sequence[Finding]) -> Iterator[Finding]:
     """Yield the findings of a later pass with their places in the text before `found` was replaced."""
     shifts, shift = [0], 0
-    ends = []  # of the marks, in the text of the later pass
+    ends = []  # of the marks, in the text that the later pass read
     for one in found:
         shift += len(one.mark) - (one.end - one.start)
         ends.append(one.end + shift)
