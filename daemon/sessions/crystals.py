@@ -216,7 +216,7 @@ def _record(crystals: Crystals, sessions: Sessions, session: Session, item: Item
 
 
 def bulk_promote(store: Store, session_id: str, memory_ids: Sequence[str], now: datetime) -> BulkPromoted:
-    """Promote each of these, in order; a failure does not stop the others."""
+    """Promote each of these, in this order; one that fails does not keep the others."""
     results = []
     for memory_id in memory_ids:
         try:
