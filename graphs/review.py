@@ -45,7 +45,7 @@ _UNHELD = Refusal("shape", "operation", "MEMORY.md cannot hold that; change it i
 
 
 class LineAction(StrEnum):
-    """What the owner wants of a line."""
+    """What the owner wants done with a line."""
 
     EDIT = "edit"
     DELETE = "delete"

@@ -66,14 +66,14 @@ def fit(sheet: Sheet, archive: Memory) -> None:
     A line whose pointer cannot be verified stays, with a refusal.
     """
     _point_to_evicted(sheet, archive)
-    _leave(sheet, _spare_old_text(sheet), archive)
+    _evict(sheet, _spare_old_text(sheet), archive)
     room = room_for(sheet)
     for _ in range(MAX_ROUNDS):
-        if not _leave(sheet, _enough(sheet, room), archive):
+        if not _evict(sheet, _lines_to_evict(sheet, room), archive):
             break
     _mend(sheet, archive)
     while (pointers := _pointers(sheet)) and (_are_too_many(sheet, pointers) or sheet.length > room):
-        sheet.change(Change(Why.EVICTED, (_least(sheet, pointers),)))
+        sheet.change(Change(Why.EVICTED, (_first_to_leave(sheet, pointers),)))
     if sheet.length > sheet.snapshot.budget:
         figures = (
             f"{sheet.length:,} characters, the budget is {sheet.snapshot.budget:,}; what is left is pinned or yours"
@@ -92,7 +92,7 @@ def leaving(sheet: Sheet) -> list[CurrentLine]:
     snapshot = sheet.snapshot
     today, soon = snapshot.now.date().isoformat(), (snapshot.now + SOON).date().isoformat()
     lasting = sum(length_of(line) for line in sheet.standing if line.section in LASTING)
-    retold = _retold([line for line in sheet.standing if line.section not in _STAY])
+    retold = _similarity_to_newer([line for line in sheet.standing if line.section not in _STAY])
     is_kept = LASTING if lasting <= LASTING_SHARE * snapshot.budget else frozenset[SectionName]()
 
     def rank(line: CurrentLine) -> tuple[object, ...]:
@@ -118,7 +118,7 @@ def leaving(sheet: Sheet) -> list[CurrentLine]:
     return [*(line for line in order if line not in late), *late]
 
 
-def _retold(lines: Sequence[CurrentLine]) -> dict[str, float]:
+def _similarity_to_newer(lines: Sequence[CurrentLine]) -> dict[str, float]:
     """Return by id how similar each line is to a newer one: the cosine of their words by rarity, 0 to 1."""
     words = {line.id: content_terms(line.text) for line in lines}
     count = Counter(word for found in words.values() for word in found)
@@ -140,10 +140,10 @@ def length_of(line: CurrentLine) -> int:
     return len(line.text) + AROUND_A_LINE
 
 
-def _enough(sheet: Sheet, room: int) -> list[CurrentLine]:
+def _lines_to_evict(sheet: Sheet, room: int) -> list[CurrentLine]:
     """Return enough lines, in their order, for the file to fit once they are pointers, as far as those have room."""
     excess = sheet.length - room
-    free, chosen = _room_of_pointers(sheet, room) - _pointed(sheet), list[CurrentLine]()
+    free, chosen = _room_of_pointers(sheet, room) - _pointer_characters(sheet), list[CurrentLine]()
     for line in leaving(sheet):
         if excess <= 0:
             break
@@ -169,23 +169,23 @@ def _spare_old_text(sheet: Sheet) -> list[CurrentLine]:
     return spare
 
 
-def _leave(sheet: Sheet, lines: Sequence[CurrentLine], archive: Memory) -> bool:
+def _evict(sheet: Sheet, lines: Sequence[CurrentLine], archive: Memory) -> bool:
     """Remove these lines, each with a pointer if there is room for one; return whether any could leave.
 
     The pointer of a line past its last day replaces no other pointer.
     """
     today, before = sheet.snapshot.now.date().isoformat(), len(sheet.changes)
-    for line, operation, keywords in _led_to(sheet, [(line, None) for line in lines], archive):
+    for line, operation, keywords in _with_keywords(sheet, [(line, None) for line in lines], archive):
         if keywords is None:
             sheet.unmovable[line.id] = _unfindable(line)
             continue
         pointer = _pointer(sheet, line, operation, keywords) if keywords else None
         while pointer and _are_too_many(sheet, pointers := [*_pointers(sheet), pointer]):
-            if (least := _least(sheet, pointers)) is pointer or line.is_past(today):
+            if (least := _first_to_leave(sheet, pointers)) is pointer or line.is_past(today):
                 pointer = None
             else:
                 sheet.change(Change(Why.EVICTED, (least,)))
-        sheet.change(_led_away(line, pointer))
+        sheet.change(_eviction(line, pointer))
         sheet.old_left += line.above
     return len(sheet.changes) > before
 
@@ -205,24 +205,24 @@ def _point_to_evicted(sheet: Sheet, archive: Memory) -> None:
         if line.id in asked and sheet.find(line.text) is None
     ]
     sheet.take_back(line for line, _ in wanted)
-    for line, operation, keywords in _led_to(sheet, wanted, archive):
+    for line, operation, keywords in _with_keywords(sheet, wanted, archive):
         if keywords is None:
             sheet.unmovable[line.id] = _unfindable(line)
             sheet.refuse(sheet.unmovable[line.id])
         else:
-            sheet.change(_led_away(line, _pointer(sheet, line, operation, keywords)))
+            sheet.change(_eviction(line, _pointer(sheet, line, operation, keywords)))
 
 
 def _unfindable(line: CurrentLine) -> Refusal:
     return Refusal("pointer", "operation", f"no words of {line.id} lead the search to it among {FIRST}; it stays")
 
 
-def _led_away(line: CurrentLine, pointer: CurrentLine | None) -> Change:
+def _eviction(line: CurrentLine, pointer: CurrentLine | None) -> Change:
     """Return the eviction of a line, with the pointer in its place and the crystal that it leads to as evidence."""
     return Change(Why.EVICTED, (line,), (pointer,) if pointer else (), (pointer.crystal,) if pointer else ())
 
 
-def _led_to(
+def _with_keywords(
     sheet: Sheet, wanted: Sequence[tuple[CurrentLine, Operation | None]], archive: Memory
 ) -> list[tuple[CurrentLine, Operation | None, str | None]]:
     """Return for each line the keywords that lead the search to it: the requested ones if they do.
@@ -305,7 +305,7 @@ def _pointers(sheet: Sheet) -> list[CurrentLine]:
     return [line for line in found if parse_pointer(line.text) is not None]
 
 
-def _least(sheet: Sheet, pointers: Sequence[CurrentLine]) -> CurrentLine:
+def _first_to_leave(sheet: Sheet, pointers: Sequence[CurrentLine]) -> CurrentLine:
     """Return the pointer that leaves first: the least used, then the least important, then the oldest."""
     uses = {one.keywords: one.uses for one in sheet.snapshot.pointers}
 
@@ -318,7 +318,7 @@ def _least(sheet: Sheet, pointers: Sequence[CurrentLine]) -> CurrentLine:
 
 def pointers_have(sheet: Sheet) -> tuple[int, int]:
     """Return how many characters the pointers have, and how many they may have."""
-    return _pointed(sheet), _room_of_pointers(sheet, room_for(sheet))
+    return _pointer_characters(sheet), _room_of_pointers(sheet, room_for(sheet))
 
 
 def _are_too_many(sheet: Sheet, pointers: Sequence[CurrentLine]) -> bool:
@@ -326,7 +326,7 @@ def _are_too_many(sheet: Sheet, pointers: Sequence[CurrentLine]) -> bool:
     return len(pointers) > MAX_POINTERS or sum(map(length_of, pointers)) > room
 
 
-def _pointed(sheet: Sheet) -> int:
+def _pointer_characters(sheet: Sheet) -> int:
     return sum(map(length_of, _pointers(sheet)))
 
 

@@ -126,11 +126,11 @@ def heard(snapshot: Snapshot, messages: Sequence[Message]) -> Sheet:
     sheet = begun(snapshot)
     for message in messages:
         if message["role"] == "assistant":
-            _hear(sheet, message["content"])
+            _play_answer(sheet, message["content"])
     return sheet
 
 
-def _hear(sheet: Sheet, answer: str) -> None:
+def _play_answer(sheet: Sheet, answer: str) -> None:
     """Play an answer. It settles the previous requests for corrections: only what the model said again counts."""
     sheet.told = [one for one in sheet.told if not one.mend]
     redaction, forgotten = sheet.snapshot.redaction, sheet.snapshot.forgotten

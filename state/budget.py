@@ -7,9 +7,9 @@ from state.errors import CeilingError
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """Calls, tokens (in and out together) and US dollars; a sum of them is a `Spend` again.
+    """Calls, tokens (input plus output) and US dollars; two of them can be added.
 
-    Dollars are 0 for a model whose price nobody knows (a local one costs none): then the ceilings on tokens bind.
+    Dollars are 0 for a model of unknown price (a local one costs nothing): then the ceilings on tokens apply.
     """
 
     calls: int = 0

@@ -63,7 +63,7 @@ FOUND = "found"
 
 
 class Kind(StrEnum):
-    """What kind of input a piece of evidence is; its first letter begins the id."""
+    """The kind of a piece of evidence; its value is the first letter of the id."""
 
     NOTE = "N"
     CRYSTAL = "C"
@@ -77,10 +77,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One input of a synthesis, cited by `id`. `crystal` is the crystal that keeps it (empty: none does).
+    """One input of a synthesis, cited by `id`. `crystal` is the id of the crystal that keeps it (empty: none).
 
-    `replaces` are the ids of the lines, or of crystals, that it says it replaces, `heard` what its session had read
-    since its owner's last word: a page ("web"), a tool's output ("tool"), or neither.
+    `replaces` has the ids of the lines or crystals that it says it replaces. `heard` is what its session had read
+    since its owner's last message: a page ("web"), a tool's output ("tool"), or "".
     """
 
     id: str
@@ -97,7 +97,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A note that a restore makes pending or consumed again: by which version it was and is (None: pending)."""
+    """A note that a restore makes pending or consumed: its consuming version before and after (None: pending)."""
 
     note: int
     before: int | None
@@ -106,7 +106,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class PointerLine:
-    """A crystal pointer: keywords that find the crystal; `line` is the id of its line in MEMORY.md."""
+    """A pointer: keywords that find the crystal; `line` is the id of its line in MEMORY.md."""
 
     topic: str
     keywords: str
@@ -116,11 +116,11 @@ class PointerLine:
 
 
 class Decision(StrEnum):
-    """What became of a change that the owner is to look at.
+    """The state of a change that the owner is to review.
 
-    It waits, or it applied and can be undone; the owner approved or declined it, or accepted or undid what had
-    applied; nobody decided in time (expired), its lines are no longer what they were (outdated), or the owner
-    corrected one of them by another text, or removed it (corrected).
+    It waits, or it applied and can be undone. The owner approved or declined it, or accepted or undid an applied one.
+    Nobody decided in time (expired), its lines have changed since (outdated), or the owner replaced or removed one of
+    its lines (corrected).
     """
 
     WAITING = "waiting"
@@ -136,9 +136,9 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StagedChange:
-    """A change of lines that the owner is to look at, with all that is needed to judge it and to carry it out later.
+    """A change of lines for the owner to review, with everything needed to judge it and to carry it out later.
 
-    `lines` are the old lines as they stood, `evidence` and `beside` the inputs and the other lines that the operation
+    `lines` are the old lines as they stood, `evidence` and `beside` the inputs and other lines that the operation
     cites; `figures` say why it waits. `applied`: it is in MEMORY.md already and can be undone.
     """
 
@@ -152,9 +152,9 @@ class StagedChange:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A decision on a staged change, which is named by its dream and its place among the changes of that dream.
+    """A decision on a staged change, identified by its dream and its index among the changes of that dream.
 
-    `before` is what it was until then; None in records of before there was this field.
+    `before` is the previous decision; None in records that predate this field.
     """
 
     dream: str
@@ -165,7 +165,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A line that left because its owner says that it is wrong, and the crystal that says what is right."""
+    """A line that left because its owner says it is wrong, and the crystal with what is right."""
 
     line: str
     crystal: str
@@ -237,7 +237,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a dream cost. Dollars are 0 where the price of the model is not known."""
+    """The cost of a dream. Dollars are 0 if the price of the model is unknown."""
 
     model: str = ""
     calls: int = 0
@@ -258,16 +258,16 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Dream:
-    """A version: all that it changes, and why.
+    """A version: everything it changes, and why.
 
-    Applying `changes` to `before` and stamping it gives `after`; over a MEMORY.md that its owner changed meanwhile
-    (`joined`) they are applied to that, as far as their lines stand there. Committing the same dream again changes
-    nothing. `staged` are the changes that wait for the owner and those that applied and can be undone, with all that
-    is known of them; `decided` what this version makes of changes that were staged before, `corrections` what the
-    owner called wrong. `crystals` are those that it leaves behind, `taken` the rows of the notes that it took in.
-    A restore names in `dreamt` the crystals that are input again, in `redreamt` those that are no longer, and in
-    `remarks` the notes that are so. `newest` is the row of the last crystal that there was when the dream read (what
-    it passed over up to there is no news any more), `waiting` counts the notes that it left for the next one.
+    Applying `changes` to `before` and stamping the result gives `after`. If the owner changed MEMORY.md meanwhile
+    (`joined`), they are applied to the owner's text, as far as their lines stand there. Committing the same dream
+    again changes nothing. `staged` are the changes that wait for the owner and those that applied and can be undone;
+    `decided` are decisions on changes staged earlier, `corrections` lines the owner called wrong. `crystals` are new
+    ones, `taken` the rows of the consumed notes. A restore lists in `dreamt` the crystals that are input again, in
+    `redreamt` those that no longer are, and in `remarks` the notes likewise. `newest` is the row of the last crystal
+    when the dream read (crystals up to it that it passed over are no longer news), `waiting` the number of notes left
+    for the next dream.
     """
 
     number: int

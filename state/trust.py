@@ -21,7 +21,7 @@ AGENT_NAMES = frozenset(
 
 
 class Trust(StrEnum):
-    """Who said it. The trust of what is derived is the least of what it is derived from."""
+    """Who said something. A derived text has the least trust of its sources."""
 
     WEB = "web"
     TOOL = "tool"

@@ -59,7 +59,7 @@ _OF_A_PROJECT = (
 
 
 class Kind(StrEnum):
-    """What a file is: instructions that people wrote, memory that an agent wrote by itself, or sessions."""
+    """The kind of a file: instructions written by people, memory written by an agent, or sessions."""
 
     INSTRUCTIONS = "instructions"
     MEMORY = "memory"

@@ -76,8 +76,8 @@ def absorb_memory_file(store: Store, path: Path, trust: Trust, belongs: Callable
 def memory_text(content: bytes, belongs: Callable[[str], bool]) -> tuple[bytes, int]:
     """Return the bytes with non-content lines emptied, and the number of files they import.
 
-    `belongs` says whether a folder belongs to this project. Raise DocumentError if this is no text, or if the borders
-    of dreamd's block are unclear.
+    `belongs` says whether a folder belongs to this project. Raise DocumentError if this is no text, or if it is
+    unclear where dreamd's block begins and ends.
     """
     if b"\0" in content:
         raise DocumentError("it has a NUL byte: this is no text", "leave it out, or save it as UTF-8 text")

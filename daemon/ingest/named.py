@@ -35,10 +35,10 @@ def named(store: Store, lines: Sequence[CurrentLine], value: str, note: str = ""
     crystals = [] if life else [one for one in _with_id(store.crystals, value) if one.id != note]
     if life is None and not crystals and key:
         exact = [line for line, text in texts.items() if text == key]
-        within = [line for line, text in texts.items() if _has(text, key)]
+        within = [line for line, text in texts.items() if _has_words(text, key)]
         if exact or within:
             return tuple(exact or within) if exact or len(within) == 1 else ()
-        past = [one for one in store.lineage.lives(value) if _has(normalise(one.text), key)]
+        past = [one for one in store.lineage.lives(value) if _has_words(normalise(one.text), key)]
         past = [one for one in past if normalise(one.text) == key][:1] or past
         life = past[0] if len(past) == 1 else None
         crystals = _with_words(store.connection, store.crystals, value, note) if not past else []
@@ -77,7 +77,7 @@ def doubt(store: Store, value: str) -> str:
         block.key for part in parse(read_document(store.workspace, store.connection)[0]).parts for block in part.lines
     } - known
     new |= {normalise(note.text) for note in store.notes.newest().notes if note.replaces != value}
-    if named(store, lines, value) or any(_has(text, key) for text in new):
+    if named(store, lines, value) or any(_has_words(text, key) for text in new):
         return ""
     return f"{value!r:.80} names no line and no memory, or several: the note is kept, and replaces nothing"
 
@@ -100,11 +100,11 @@ def _with_words(connection: Connection, crystals: Crystals, value: str, note: st
         # SQLite's lower() folds only ASCII.
         (Origin.SCRATCH, Origin.WORKING, note, "".join(one.lower() if one.isascii() else one for one in value)),
     )
-    found = [row["id"] for row in rows if _has(normalise(row["text"]), normalise(value))]
+    found = [row["id"] for row in rows if _has_words(normalise(row["text"]), normalise(value))]
     return crystals.get(found) if len(found) == 1 else []
 
 
-def _has(text: str, words: str) -> bool:
+def _has_words(text: str, words: str) -> bool:
     """Return whether a text contains these words as whole words: "tea" is not in "steak"."""
     return re.search(rf"(?<![a-z0-9]){re.escape(words)}(?![a-z0-9])", text) is not None
 
@@ -113,7 +113,7 @@ def _latest(crystals: Crystals, lineage: Lineage, life: LineLife) -> tuple[LineL
     """Return the line as last revised, and the crystals that say exactly what it says."""
     while life.fate == Why.REVISED and (successor := lineage.life(life.successor)):
         life = successor
-    return life, _alone(life.text, crystals.get((*life.evidence, life.crystal)))
+    return life, _saying_the_same(life.text, crystals.get((*life.evidence, life.crystal)))
 
 
 def _standing(
@@ -125,11 +125,11 @@ def _standing(
         line.id
         for line in lines
         if not ids.isdisjoint(evidence.get(line.id, ()))
-        and any(one.id in ids for one in _alone(line.text, known.get(evidence[line.id])))
+        and any(one.id in ids for one in _saying_the_same(line.text, known.get(evidence[line.id])))
     )
 
 
-def _alone(text: str, crystals: Iterable[Crystal]) -> list[Crystal]:
+def _saying_the_same(text: str, crystals: Iterable[Crystal]) -> list[Crystal]:
     """Return the crystals that say exactly what a line says: the same words, or its only evidence.
 
     A line merged from several crystals says more than each of them.

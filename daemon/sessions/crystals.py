@@ -38,7 +38,7 @@ from state.trust import Trust, is_web, least_trust
 # Types of relations which say that their target no longer holds.
 _SUPERSEDING = frozenset(("supersedes", "replaces", "updates", "corrects"))
 _FAILURES = (sqlite3.Error, OSError, DreamdError)
-# Keys of metadata that may name a source, and the words by which a source is a program; `is_web` recognises pages.
+# Keys of metadata that may name a source, and the words that mark a source as a program; `is_web` recognises pages.
 _NAMED = ("origin", "source", "tool", "trust", "url")
 _OF_TOOLS = re.compile(
     r"(?<![^\W_])(?:tool|function|shell|bash|terminal|command|output|stdout|stderr|api|mcp|search|result|file|document|"

@@ -12,11 +12,11 @@ from state.trust import Trust
 
 @dataclass(frozen=True, slots=True)
 class CurrentLine:
-    """A line of MEMORY.md with its id from the ledger. It never changes: what says it otherwise is another line.
+    """A line of MEMORY.md with its id from the ledger. It is immutable: a reworded line is a new line.
 
-    `said_at` is when the latest text that it rests on was said; None where that is not known. `above`: it stands
-    above the title, from before the first dream. `crystal` keeps the text of a line that leaves; of a pointer it is
-    the crystal to which that leads. `until` is the last day on which it holds (ISO 8601; empty: it has none).
+    `said_at` is when the latest text behind it was said; None if unknown. `above`: it stands above the title, from
+    before the first dream. `crystal` holds the text of a line that leaves; for a pointer, it is the crystal that the
+    pointer leads to. `until` is the last day on which the line holds (ISO 8601; empty: no end).
     """
 
     id: str
@@ -47,9 +47,9 @@ _IN_THEIR_ORDER = {SectionName.NICHE, SectionName.SKILLS, SectionName.POINTERS}
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Lines that leave MEMORY.md, and those that come in their place: all that ever happens to it is a list of these.
+    """Lines that leave MEMORY.md and the lines that replace them: every version is a list of these.
 
-    `evidence` are the ids of the crystals on which the lines rest that come. A pin is a change of a line into itself.
+    `evidence` are the ids of the crystals behind the new lines. Pinning changes a line into itself.
     """
 
     why: Why

@@ -57,7 +57,7 @@ class Kind(StrEnum):
 
 
 class Lifecycle(StrEnum):
-    """How settled a crystal is. `frozen` never fades; `archived` is ranked last and still found."""
+    """How settled a crystal is. `frozen` never fades; `archived` is ranked last, but still found."""
 
     GENERATED = "generated"
     ACTIVATED = "activated"
@@ -82,7 +82,7 @@ def id_in(dream: str, *about: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """file:lines@hash, the place a crystal's text stands in. Lines count from 1, both ends included."""
+    """file:lines@hash, the place of a crystal's text. Lines count from 1 and include both ends."""
 
     file: str
     first_line: int
@@ -100,11 +100,11 @@ class Source:
 class Crystal:
     """One remembered text.
 
-    `context` (speaker, date) is searched and embedded with the text but is no part of it or of the digest.
-    `position` orders the crystals of one `session`, so that neighbours can be found. `distinct` says that somebody
-    else said the same words first ("I am allergic to nuts"): then the speaker is part of the digest. `heard` is "web"
-    or "tool" for what an agent said or noted after it had read a page or a tool's answer since its owner's last word.
-    `id` is 32 hexadecimal digits; what is stored already has another one there (`Crystals.known`).
+    `context` (speaker, date) is searched and embedded with the text, but belongs neither to it nor to the digest.
+    `position` orders the crystals of one `session`, to find neighbours. `distinct`: somebody else said the same words
+    first ("I am allergic to nuts"), so the speaker is part of the digest. `heard` is "web" or "tool" for what an
+    agent said or noted after reading a page or a tool's output since its owner's last message. `id` is 32 hexadecimal
+    digits; a crystal that is stored already has another id there (`Crystals.known`).
     """
 
     text: str

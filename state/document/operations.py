@@ -11,7 +11,7 @@ from state.document.sections import SectionName
 
 
 class Why(StrEnum):
-    """Why lines of MEMORY.md come and leave; of a line that has left, its fate."""
+    """Why a line was added or replaced, or left."""
 
     ADDED = "added"
     REVISED = "revised"
@@ -40,11 +40,11 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What is asked. `lines` are the ids of the old lines (none for an addition), `cites` the ids that justify it.
+    """A requested operation. `lines` are the ids of the old lines (none for an addition), `cites` its evidence.
 
-    `text` is the new line; of an eviction the topic of its pointer, which leads to the line by `keywords` if these
-    find it, and is not made without `pointer`. `section` is where the new line stands; for an eviction, where the old
-    one stood. `until` is the last day (ISO 8601) on which the new line holds; empty: it has none.
+    `text` is the new line. For an eviction it is the topic of the pointer, which uses `keywords` if they find the
+    line; without `pointer` none is made. `section` is that of the new line, or of the evicted one. `until` is the
+    last day (ISO 8601) on which the new line holds; empty: no end.
     """
 
     action: Action
@@ -60,7 +60,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A guard's refusal, with its figures: what was refused (`operation`, `section` or `dream`) and why."""
+    """A guard's refusal: the scope it refuses (`operation`, `section` or `dream`), and why, in `figures`."""
 
     guard: str
     scope: str

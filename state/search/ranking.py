@@ -122,7 +122,7 @@ class Filters:
 class Hit:
     """One result of a search. `age_days` counts from the crystal's creation.
 
-    `score`, in [0, 1], is the share of such results, or of the ones ranked after it, that answer a query.
+    `score`, in [0, 1], is the share of results like it, or like one ranked after it, that answer a query.
     `superseded_by` is the crystal with the current value for the same subject. `signals` is None for a current value
     that no index found but the search added; `match` is the relevance, reduced for a duplicate.
     """

@@ -59,11 +59,11 @@ def redact(text: str, allow: Sequence[str] = (), judge: Judge = is_told, known: 
     # A sentence about one secret may only be recognised after another secret inside it is gone.
     for _ in range(_PASSES if len(text) >= _SHORTEST else 0):
         more = [
-            one for one in _findings(redacted, allow, judge) if not _stands_in(known, redacted[one.start : one.end])
+            one for one in _findings(redacted, allow, judge) if not _occurs_in(known, redacted[one.start : one.end])
         ]
         if not more:
             break
-        found = _apart([*found, *_in_original(found, more)])
+        found = _merged([*found, *_in_original(found, more)])
         redacted = replaced(text, found)
     forget()
     return Redacted(redacted, found)
@@ -80,7 +80,7 @@ def _findings(text: str, allow: Sequence[str], judge: Judge) -> list[Finding]:
     return [one for one in found if not any(start <= one.start and one.end <= end for start, end in allowed)]
 
 
-def _stands_in(known: Sequence[str], value: str) -> bool:
+def _occurs_in(known: Sequence[str], value: str) -> bool:
     """Return whether a value occurs in one of the texts, not as part of a word."""
     if not any(value in text for text in known):
         return False
@@ -112,7 +112,7 @@ def replaced(text: str, found: Sequence[Finding]) -> str:
 def _in_original(found: Sequence[Finding], more: Sequence[Finding]) -> Iterator[Finding]:
     """Yield the findings of a later pass with their places in the text before `found` was replaced."""
     shifts, shift = [0], 0
-    ends = []  # of the marks, in the text of the later pass
+    ends = []  # of the marks, in the text that the later pass read
     for one in found:
         shift += len(one.mark) - (one.end - one.start)
         ends.append(one.end + shift)
@@ -122,7 +122,7 @@ def _in_original(found: Sequence[Finding], more: Sequence[Finding]) -> Iterator[
         yield Finding(one.kind, one.start - moved, one.end - moved)
 
 
-def _apart(found: Sequence[Finding]) -> tuple[Finding, ...]:
+def _merged(found: Sequence[Finding]) -> tuple[Finding, ...]:
     """Merge overlapping findings; the kind is that of the first, or of the longest of those."""
     apart: list[Finding] = []
     for finding in sorted(found, key=lambda one: (one.start, -one.end)):

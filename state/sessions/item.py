@@ -18,7 +18,7 @@ PLACES = 6  # decimals of a score, when computed and compared
 
 
 class State(StrEnum):
-    """Where an item is. Only `live` and `hidden` ones are in the set, and count against its limits."""
+    """The state of an item. Only `live` and `hidden` items are in the set and count against its limits."""
 
     LIVE = "live"
     HIDDEN = "hidden"  # softly forgotten: counted, not remembered, first to leave
@@ -37,10 +37,10 @@ class Related:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item, as it is stored and as callers get it.
+    """One item, as stored and as callers get it.
 
-    `importance` was assigned; `importance_score` is computed at each access. `seq` grows by one with each item of the
-    session: the order of arrival, and the last tie-break. `access_count` starts at 1.
+    `importance` is given; `importance_score` is computed at each access. `seq` counts the items of the session: it is
+    the order of arrival and the last tie-break. `access_count` starts at 1.
     """
 
     id: str

@@ -77,7 +77,7 @@ BASELINES = Baselines()
 
 @dataclass(frozen=True, slots=True)
 class Hormones:
-    """The levels as they were at a moment; read them with `decayed`."""
+    """The levels at a moment; use `decayed` to get the current ones."""
 
     dopamine: float
     cortisol: float

@@ -39,7 +39,7 @@ class TaskPattern:
 
 @dataclass(frozen=True, slots=True)
 class EmergingSkill:
-    """A task that came back. `str(skill)` is its line in MEMORY.md, without the bullet."""
+    """A recurring task. `str(skill)` is its line in MEMORY.md, without the bullet."""
 
     pattern: str
     confidence: float  # 0..1
