@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.document.merge import is_conflicted
-from state.stores.git.repository import UNKNOWN, git_file, is_blob, put_by_git
+from state.stores.git.repository import UNKNOWN, GitFile, git_file, is_blob, put_by_git
 from tests.support.repository import git
 
 FORMS = {
@@ -29,6 +29,13 @@ def repository(folder: Path, *words: str) -> Path:
     return folder / "MEMORY.md"
 
 
+def known(path: Path) -> GitFile:
+    """What its repository says of this file."""
+    found = git_file(path)
+    assert found is not None
+    return found
+
+
 def commit(folder: Path, *words: str) -> None:
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "--allow-empty", "-m", "one", *words)
@@ -40,8 +47,7 @@ def test_the_blob_is_that_of_git_and_a_commit_moves_nothing(tmp_path: Path, form
     path = repository(tmp_path / "one", f"--object-format={digest}")
     for words in FORMS[form]:
         git(path.parent, *words)
-    began = git_file(path)
-    assert began is not None
+    began = known(path)
     assert began.blob == git(path.parent, "rev-parse", ":MEMORY.md").strip()
     assert is_blob(path.read_bytes(), began.blob)
     assert not is_blob(b"another\n", began.blob)
@@ -50,12 +56,10 @@ def test_the_blob_is_that_of_git_and_a_commit_moves_nothing(tmp_path: Path, form
     commit(path.parent, "--amend")
     git(path.parent, "switch", "-q", "-c", "other")
     git(path.parent, "branch", "-m", "renamed")
-    now = git_file(path)
-    assert now is not None
+    now = known(path)
     assert (now.blob != began.blob, put_by_git(path, began, now)) == (True, None)
     git(path.parent, "reset", "-q", "--hard", "HEAD~1")
-    last = git_file(path)
-    assert last is not None
+    last = known(path)
     assert put_by_git(path, now, last) is not None
 
 
@@ -72,7 +76,7 @@ def test_whatever_may_change_files_is_a_move(tmp_path: Path, how: str) -> None:
     if how == "no log":
         git(folder, "config", "core.logAllRefUpdates", "false")
         (folder / ".git" / "logs" / "HEAD").unlink()
-    began = git_file(path)
+    began = known(path)
     words = {
         "switch": ("switch", "-q", "other"),
         "merge": ("merge", "-q", "--no-edit", "-X", "theirs", "other"),
@@ -83,9 +87,7 @@ def test_whatever_may_change_files_is_a_move(tmp_path: Path, how: str) -> None:
         "log cut": ("reflog", "expire", "--expire=all", "HEAD"),
     }
     git(folder, *words.get(how, ("reset", "-q", "--hard", "HEAD~1")))
-    now = git_file(path)
-    assert began is not None
-    assert now is not None
+    now = known(path)
     assert put_by_git(path, began, now) is not None
 
 
@@ -97,22 +99,16 @@ def test_a_conflict_and_its_resolution_are_known(tmp_path: Path) -> None:
         path.write_text(f"{branch}\n", encoding="utf-8")
         commit(folder)
     git(folder, "merge", "ours", fails=True)
-    torn = git_file(path)
-    assert torn is not None
+    torn = known(path)
     assert (torn.blob, torn.busy, torn.resolved) == (UNKNOWN, "MERGE_HEAD", True)
     assert is_conflicted(path.read_text(encoding="utf-8"))
     path.write_text("both\n", encoding="utf-8")
     commit(folder)
-    ended = git_file(path)
-    assert ended is not None
+    ended = known(path)
     assert (ended.busy, ended.resolved) == ("", True)
-    other = git_file(folder / "LICENSE")
-    assert other is not None
-    assert not other.resolved
+    assert not known(folder / "LICENSE").resolved
     git(folder, "switch", "-q", "main")
-    left = git_file(path)
-    assert left is not None
-    assert not left.resolved
+    assert not known(path).resolved
 
 
 @pytest.fixture(scope="module")
