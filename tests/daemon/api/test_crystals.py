@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from daemon.api.access import LocalAccess
 from daemon.api.operations.crystals import CrystalTable
-from daemon.api.operations.operation import FieldsError
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config
 from daemon.explain.crystal import CrystalDetails
@@ -195,12 +194,6 @@ def test_what_is_added_meanwhile_moves_nothing(tmp_path: Path) -> None:
 def test_a_cursor_of_another_list_is_refused(workspace: Workspace, cursor: str) -> None:
     with opened(workspace) as access, pytest.raises(UsageError, match="cursor"):
         ask(access, cursor=cursor)
-
-
-@pytest.mark.parametrize("moment", ["0.5", "1700000000", "2026-03-12", "2026-03-12T00:00:00", ""])
-def test_a_moment_is_a_date_and_a_time_with_its_offset(moment: str) -> None:
-    with pytest.raises(FieldsError):
-        OPERATIONS["crystals"].bind(since=moment)
 
 
 def test_a_long_text_is_cut_after_its_secrets_are_gone(tmp_path: Path) -> None:

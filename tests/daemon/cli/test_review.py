@@ -156,6 +156,9 @@ def test_what_waits_is_shown_and_decided_by_number_and_a_decision_is_taken_back(
         $ dreamd review --reopen 2
         ! dreamd: …only what was declined or accepted is reopened
         [2]
+        $ dreamd review --reopen 99
+        ! dreamd: no change 99 is known…
+        [1]
         $ dreamd review --reopen 20260101
         ! dreamd: name the changes to reopen by their numbers; 'dreamd review --reopen 3'
         [2]

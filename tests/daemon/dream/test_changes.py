@@ -257,22 +257,6 @@ def test_what_applied_is_accepted_or_undone(store: Store) -> None:
     assert open_changes(store) == []
 
 
-def test_what_was_declined_or_accepted_is_open_again(store: Store) -> None:
-    dreamt(store, COFFEE)
-    decide_changes(store, {1: Decision.DECLINED}, {})
-    done = decide_changes(store, {}, {}, [1])
-    assert (done.dream, dict(done.decided)) == (None, {1: Decision.WAITING})
-    assert waiting(store) == [COFFEE]
-    assert settle(store, utc_now() + timedelta(days=13)) == 0
-    with pytest.raises(UsageError, match="change 1 is waiting"):
-        decide_changes(store, {}, {}, [1])
-    assert approve(store, 1) is not None
-    with pytest.raises(UsageError, match="change 1 is approved"):
-        decide_changes(store, {}, {}, [1])
-    with pytest.raises(NotFoundError):
-        decide_changes(store, {}, {}, [7])
-
-
 def test_what_was_accepted_can_be_undone_again_as_long_as_it_stands(store: Store) -> None:
     dreamt(store, NEW_PORT)
     decide_changes(store, {1: Decision.ACCEPTED}, {})

@@ -39,11 +39,6 @@ def notifier(manager: socket.socket, **more: str) -> Notifier:
     return Notifier({"NOTIFY_SOCKET": manager.getsockname(), **more})
 
 
-def test_what_is_told_reaches_the_manager_a_variable_a_line(manager: socket.socket) -> None:
-    assert notifier(manager).tell(READY=1, STATUS="3 workspaces")
-    assert told(manager) == ["READY=1", "STATUS=3 workspaces"]
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\v", "\x85", "\u2028", "\0"])
 def test_a_status_of_any_text_is_one_line_and_one_variable(manager: socket.socket, end: str) -> None:
     assert notifier(manager).tell(STATUS=f"a name{end}MAINPID=1 東京 \udcff" + "x" * 10_000)
