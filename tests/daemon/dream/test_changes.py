@@ -281,6 +281,7 @@ def test_a_change_whose_text_was_forgotten_stops_no_dream(store: Store) -> None:
     assert approve(store, 1) is not None
     forget(store, ForgetRequest(COFFEE), utc_now())
     restore(store, 2)
+    assert decided(store) == [(1, "outdated")]  # it waited at version 2, and says nothing any more
     for note in ("The harbour wall is of granite", "Grace plays chess"):
         dreamt(store, note)
         assert note in lines(store)

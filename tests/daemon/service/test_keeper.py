@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -136,6 +137,33 @@ def test_who_is_at_work_when_it_is_left_is_fenced_and_ends_before_it_is_taken_up
     kept.keeper.acquire()
     with kept.keeper.exclusive() as store:
         store.memory.check()
+
+
+def test_a_repair_waits_for_what_is_short_and_is_refused_beside_what_is_long(kept: Kept) -> None:
+    with at_work(kept.keeper) as met:
+        with pytest.raises(BusyError, match="something is under way"), kept.keeper.offline():
+            pass
+        assert kept.keeper.holds_lock
+    assert met == []
+    with ThreadPoolExecutor(1) as others:
+        entered = threading.Event()
+
+        def work_shortly() -> None:
+            with kept.keeper.store() as store:
+                entered.set()
+                time.sleep(0.2)
+                store.memory.check()
+
+        short = others.submit(work_shortly)
+        assert entered.wait(PATIENCE_SECONDS)
+        with kept.keeper.offline():
+            assert short.done() or kept.keeper.wait_until_idle(0.0)
+            with pytest.raises(BusyError, match="examined or repaired"):
+                kept.keeper.acquire()
+            with acquire(kept.keeper.workspace, "test"):  # it is free
+                pass
+        short.result(PATIENCE_SECONDS)  # it was not fenced
+    kept.keeper.acquire()
 
 
 @pytest.mark.full
