@@ -24,9 +24,9 @@ MCP_PATH = "/mcp"
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceInfo:
-    """A workspace that the daemon knows. `name` stands in addresses; `problem`: why it is not kept.
+    """A workspace that the daemon knows. `name` is its name in URLs; `problem`: why it is not kept.
 
-    `kept`: the daemon has taken it up. Without a problem and not kept it is yet to be.
+    `kept`: the daemon has opened it. Without `problem` and `kept` it is about to be opened.
     """
 
     name: str
@@ -37,7 +37,7 @@ class WorkspaceInfo:
 
 @dataclass(frozen=True, slots=True)
 class DaemonInfo:
-    """The daemon and its workspaces. `dreaming` and `waiting` count dreams that run and that wait for a slot."""
+    """The daemon and its workspaces. `dreaming` counts running dreams, `waiting` those that wait for a slot."""
 
     version: str
     pid: int
@@ -53,7 +53,7 @@ class DaemonInfo:
 
 @dataclass(frozen=True, slots=True)
 class DaemonStatus:
-    """Return the daemon, and the status of each workspace that can be read."""
+    """The daemon, and the status of each readable workspace."""
 
     daemon: DaemonInfo
     workspaces: tuple[Status, ...]
@@ -140,7 +140,7 @@ def status(call: DaemonCall) -> DaemonStatus:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The name of a workspace, as it stands in addresses."""
+    """The name of a workspace in URLs."""
 
     name: str
 
@@ -167,7 +167,7 @@ def release(
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Where a browser is to go."""
+    """The URL for a browser to open."""
 
     url: str
 

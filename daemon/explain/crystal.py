@@ -27,11 +27,11 @@ RowT = TypeVar("RowT")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A crystal that something rests on; one that was forgotten has an id alone.
+    """A crystal that supports something else; a forgotten one has only its id.
 
     `sources` are file:lines@hash, or sessions; `parents` are ids of other evidence. `heard`: its agent had read a
     page ("web") or a tool's answer ("tool") since its owner's last word. `superseded_by` is the id of the crystal
-    that holds now, which says `holds_now` since `superseded_at`, as `found_by` found.
+    that holds now, `holds_now` its text, `superseded_at` since when, and `found_by` who said so.
     """
 
     id: str
@@ -104,9 +104,9 @@ def _placed(store: Store, evidence: Evidence) -> Evidence:
 
 @dataclass(frozen=True, slots=True)
 class OtherValue:
-    """A crystal that holds in place of another one: since when, on whose word, said by what.
+    """A crystal that supersedes another one: since when, on whose word, and who found it.
 
-    `version` is that of the dream which said so. It counts unless the owner took it back (`undone_at`).
+    `version` is that of the dream that found it. `undone_at`: when the owner took it back, else None.
     """
 
     crystal: Evidence
@@ -119,7 +119,7 @@ class OtherValue:
 
 @dataclass(frozen=True, slots=True)
 class Pointing:
-    """A pointer that leads to the crystal, and whether it still stands in MEMORY.md."""
+    """A pointer that leads to the crystal, and whether it is still in MEMORY.md."""
 
     pointer: PointerLine
     standing: bool
@@ -127,12 +127,12 @@ class Pointing:
 
 @dataclass(frozen=True, slots=True)
 class CrystalDetails:
-    """A crystal with all that it has to do with.
+    """A crystal with everything that is related to it.
 
-    Its lifecycle and `strength` are as of now, `fades_at` is None for never. `superseded`: another value holds now.
-    `superseded_by` and `supersedes` also hold what is in doubt and what was taken back. `merged_into` stands for it,
-    `merged_from` are the duplicates for which it stands. `lines` cite it, or became it (`crystal`). `before` and
-    `after` are beside it in its session. `more`: how many each of these lists leaves out.
+    Lifecycle and `strength` are as of now; `fades_at` is None if it never fades. `superseded`: another value holds
+    now. `superseded_by` and `supersedes` include pairs that the owner took back. `merged_into` is the canonical
+    crystal of a duplicate, `merged_from` are the duplicates of a canonical one. `lines` cite the crystal, or became
+    it (`crystal`). `before` and `after` are its neighbours in the session. `more`: how many each list leaves out.
     """
 
     crystal: Crystal

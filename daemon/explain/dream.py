@@ -24,7 +24,7 @@ from state.text.words import normalise
 
 @dataclass(frozen=True, slots=True)
 class DreamRun:
-    """A run of the ledger, the version that it made, and what it cost; without a model, `model` is extractive."""
+    """A run of the ledger, the version it made, and its cost; without a model, `model` is extractive."""
 
     run: Run
     version: Version | None
@@ -35,7 +35,7 @@ class DreamRun:
 
 @dataclass(frozen=True, slots=True)
 class AppliedOperation:
-    """An operation that applied to the `old` lines; `new` is its text, for an eviction the topic of the pointer."""
+    """An operation that was applied to the `old` lines; `new` is its text, or the topic of an eviction's pointer."""
 
     action: str
     section: str
@@ -54,7 +54,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """A call that was paid for, with the prompt as it was sent; both texts are empty once they are too old."""
+    """A model call that was paid for, with prompt and answer as sent; both are empty after their retention."""
 
     at: datetime
     model: str
@@ -67,10 +67,10 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class DreamDetails:
-    """One dream. What is not known of it (any more) is empty.
+    """One dream. Fields that are not known, or no longer, are empty.
 
-    `changes` are the numbers of those that it staged. `before` and `itself` are the versions that `restore` can bring
-    back: the one before the dream, and its own. `more` counts what was left out, by the name of the list.
+    `changes` are the numbers of the changes it staged. `before` and `itself` are the versions that `restore` can
+    bring back: the one before the dream, and its own. `more` counts what each list leaves out, by its name.
     """
 
     run: DreamRun

@@ -17,7 +17,7 @@ _MOVED = 0.0005
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A signal of a result. `share` is what it adds to the relevance, or takes off: weight * value / the most."""
+    """A signal of a result. `share` is its contribution to the relevance: weight * value / largest possible sum."""
 
     name: str
     value: float
@@ -27,7 +27,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Boost:
-    """What moved a result, "hormones", "faded" or "duplicate", by this factor."""
+    """A factor applied to a result, and its name: "hormones", "faded" or "duplicate"."""
 
     name: str
     factor: float
@@ -35,7 +35,7 @@ class Boost:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """What was said in the same session so many places before (-2, -1) or after a result (1, 2), cut."""
+    """A text from the same session, cut, at this offset before (-2, -1) or after a result (1, 2)."""
 
     place: int
     id: str
@@ -45,11 +45,11 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class SearchSignals:
-    """Why a result stands where it does.
+    """Why a result has its rank.
 
-    `shares` add up to the `relevance`, which is cut to [0, 1]. `cosine` is that of its meaning and the question's,
-    `usual` that of unrelated texts; None when meaning was not compared. A result that is there as the current value
-    of another one has no shares, relevance and cosine of its own.
+    `shares` add up to the `relevance`, which is cut to [0, 1]. `cosine` compares the embeddings of result and query,
+    `usual` is the cosine of unrelated texts; both are None if meaning was not compared. A result that was added as
+    the current value of another one has no shares, relevance or cosine of its own.
     """
 
     shares: tuple[Signal, ...]

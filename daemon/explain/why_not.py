@@ -54,7 +54,7 @@ _AGAIN = "write it again to have it back"
 
 
 class Absence(StrEnum):
-    """Why a thing was not given; or that it was."""
+    """Why a text was not given; or that it was."""
 
     GIVEN = "given"
     CUT = "cut"
@@ -76,9 +76,9 @@ class Absence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing that is meant: why it was not given, in words, and what to do; `text` is empty for a forgotten one.
+    """One match: why it was not given, in words, and what to do; `text` is empty for a forgotten one.
 
-    `line` is where it stands in MEMORY.md; None where it does not.
+    `line` is its line number in MEMORY.md, or None.
     """
 
     code: Absence
@@ -90,7 +90,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The reasons, at most five, what was given first; `more`: so many others. `receipt`: None if nobody read it."""
+    """At most five reasons, texts that were given first, and `more` others. `receipt`: None if no agent read it."""
 
     reasons: tuple[Reason, ...]
     more: int
