@@ -26,7 +26,7 @@ _STARS = {"★": 0.3, "★★": 0.6, "★★★": 0.9}
 
 def shown(value: object) -> str:
     """Return a value from outside as a message may quote it: one short line, whatever the value."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**18:
+    if isinstance(value, int) and abs(value) > 10**18:
         return "a number of more than eighteen digits"  # Python refuses to print very long ones
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)

@@ -36,7 +36,9 @@ def test_a_prompt_is_about_what_holds_it_or_shares_a_word_that_means_something()
         item(1, content="the invoices are in the drawer"),
         item(2, content="what did she want with it"),
         item(3, content="東京都に住んでいる"),
+        item(4, content="ｐｏｓｔｇｒｅｓ listens on 5432"),
     ]
+    assert remembered(items, "which postgres?") == [4]  # though no byte of it is alike
     assert remembered(items, "where did Anna move?") == [0]
     assert remembered(items, "INVOICE") == [1]
     assert remembered(items, "what did") == [2]
