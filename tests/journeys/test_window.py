@@ -268,6 +268,7 @@ def test_what_is_forgotten_is_nowhere_and_never_was_in_an_address(home: Home) ->
             assert page.get_by_text("nothing is left").count() == 1
             assert "Falconer" not in page.content()
             went_to(page, "Dreams")
+            page.get_by_role("link", name="What was done in this window").click()
             page.locator("tr", has_text="forget: erase").wait_for()
             assert "Falconer" not in page.content()
         assert_gone(workspace, SECRET)

@@ -311,7 +311,7 @@ def test_the_configuration_says_what_is_in_force_and_who_set_it_and_no_secret(
     finally:
         served.house.config = before
     text = text_of(page)
-    assert 'dream.mode "propose" "auto" DREAMD_DREAM__MODE auto: by the rules of approve; propose' in text
+    assert 'dream.mode "propose" "auto" DREAMD_DREAM__MODE auto: follow the approve rules; propose' in text
     assert "<b>mine.yaml" in text
     assert "limits.usd_per_day 5.0 5.0 default" in text
     assert b"hunter2" not in page.body + replies.body
