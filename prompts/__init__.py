@@ -1,9 +1,8 @@
 """Prompts: loads and renders the messages to the model.
 
-Prompts are files: `prompts/NAME.md`, a `version:` line, a rule, then a Jinja template whose first part is the system
-message and whose second part (after a line `--- user ---`) is the user message. A missing variable raises, so
-does a spare one. Memory text enters prompts as JSON strings on one line each: data that cannot end its own
-quotation.
+A prompt is a file `prompts/NAME.md`: a `version:` line, a line `---`, and a Jinja template of the system message and,
+after a line `--- user ---`, of the user message. A missing variable raises, and so does an unused one. Memory text
+enters prompts only as JSON strings on one line each, so it cannot end its own quotation.
 """
 
 import hashlib
@@ -15,8 +14,8 @@ from pathlib import Path
 
 _FOLDER = Path(__file__).parent
 _SEPARATOR = "--- user ---\n"
-# Controls, line and paragraph separators, directional and zero-width marks (but the joiners, which are spelling),
-# half characters, fillers, selectors and the tags that spell hidden text.
+# Invisible characters: controls, line and paragraph separators, directional and zero-width marks (except joiners,
+# which belong to spelling), lone surrogates, fillers, variation selectors, and tags, which can spell hidden text.
 _UNSEEN = re.compile(
     "[\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ud800-\udfff\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
@@ -35,13 +34,13 @@ class Prompt:
 
     @property
     def label(self) -> str:
-        """How the journal names it: name, version and digest."""
+        """Return its name in the ledger: name, version and digest."""
         return f"{self.name}@{self.version}:{self.digest[:12]}"
 
 
 @cache
 def load(name: str) -> Prompt:
-    """Load the prompt of this name. Raise ValueError when its file has no `version:` line or no user part."""
+    """Load the prompt of this name. Raise ValueError if its file has no `version:` line or no user part."""
     head, rule, body = (_FOLDER / f"{name}.md").read_text(encoding="utf-8").partition("---\n")
     key, _, version = head.strip().partition(":")
     system, separator, user = body.partition(_SEPARATOR)
@@ -53,11 +52,11 @@ def load(name: str) -> Prompt:
 def render(prompt: Prompt, variables: dict[str, object]) -> tuple[str, str]:
     """Return the system and the user message.
 
-    Raises jinja2.UndefinedError for a variable that the template needs and ValueError for one that it does not.
+    Raise jinja2.UndefinedError for a missing variable and ValueError for one that the template does not use.
     """
     from jinja2 import Environment, StrictUndefined, meta
 
-    # Autoescape is for HTML; these are plain texts, and memory enters them as JSON strings only.
+    # Autoescape is for HTML. These are plain texts, which memory enters only as JSON strings.
     environment = Environment(  # noqa: S701
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
@@ -73,9 +72,9 @@ def render(prompt: Prompt, variables: dict[str, object]) -> tuple[str, str]:
 
 
 def quoted(text: object) -> str:
-    """Quote a text, or any JSON, on one line.
+    """Quote a text, or any JSON value, on one line.
 
-    Angle brackets are escaped, so that no tag can be forged in it, and so is what ends a line or is not seen.
+    Angle brackets are escaped so that the text can forge no tag, and so are line breaks and invisible characters.
     """
     shown = json.dumps(text, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
     return _UNSEEN.sub(lambda match: json.dumps(match.group())[1:-1], shown)

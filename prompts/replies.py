@@ -1,7 +1,7 @@
-"""Replies: reads the model's answers, tolerantly.
+"""Replies: parses the model's answers, tolerantly.
 
-A reply is one JSON object, bare, in a fence, or among other words. An operation that cannot be read is refused alone.
-A reply of which nothing can be read is a ReplyError.
+A reply is one JSON object, bare, in a code fence, or among other text. Each unreadable operation is refused by
+itself. An answer without a list of operations raises ReplyError.
 """
 
 import json
@@ -36,7 +36,7 @@ _ELEMENT = re.compile(r'\{\s*"(?:op|text)"\s*:')
 
 
 def _listed(value: object) -> object:
-    """Return one id that is said without its list, or null for none."""
+    """Return the value as a list: a single id without brackets becomes one, null becomes empty."""
     return [] if value is None else [value] if isinstance(value, str) else value
 
 
@@ -72,7 +72,7 @@ class SaidReply(_Said):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply read: operations (as said, ids unchecked), the inputs that need none, and what could not be read."""
+    """A parsed reply: operations (ids unchecked), ids of inputs that need none, and refusals of unreadable parts."""
 
     operations: tuple[Operation, ...] = ()
     consumed: tuple[str, ...] = ()
@@ -80,10 +80,9 @@ class Reply:
 
 
 def read_reply(answer: str, sections: dict[str, SectionName], clean: Callable[[str], str] = str) -> Reply:
-    """Read an answer to `dream.md`. `sections` gives the section of every standing line's id.
+    """Parse an answer to `dream.md`. `sections` maps the id of each current line to its section.
 
-    `clean` makes of what a refusal quotes a text that may be kept.
-    Raises ReplyError when the answer holds no operations.
+    `clean` redacts quotations in refusals, which are stored. Raise ReplyError for an answer without operations.
     """
     if len(answer) > MAX_ANSWER_CHARACTERS:
         raise ReplyError(
@@ -147,7 +146,7 @@ def _operation(said: SaidOperation, sections: dict[str, SectionName]) -> Operati
 
 
 def _named(id_: str) -> str:
-    """Return an id as it is kept and shown, and '?' for whatever else was said in its place."""
+    """Return a well-formed id unchanged, and '?' for anything else."""
     return id_ if _ID.fullmatch(id_) else "?"
 
 
@@ -158,7 +157,7 @@ def _section(name: str | None) -> SectionName | None:
 
 
 def _spoken(answer: str) -> str:
-    """Drop what the model thought aloud, and half characters that no file can hold."""
+    """Drop the model's thinking, up to `</think>`, and replace lone surrogates, which no file can hold."""
     return _sound(answer.rpartition("</think>")[2])
 
 
@@ -167,7 +166,7 @@ def _sound(text: str) -> str:
 
 
 def _shown(raw: object, clean: Callable[[str], str]) -> str:
-    """Return the beginning of what was said, for a refusal."""
+    """Return the beginning of an operation, to be quoted in a refusal."""
     try:
         return clean(quoted(raw)[:MAX_QUOTED])[:160]
     except RecursionError:
@@ -175,9 +174,9 @@ def _shown(raw: object, clean: Callable[[str], str]) -> str:
 
 
 def _object_with(answer: str, key: str) -> tuple[dict[str, Any], bool] | None:
-    """Find the first JSON object with a list under `key`, and whether it is whole.
+    """Find the first JSON object with a list under `key`, and return whether it is complete.
 
-    When there is none, one that is cut off or broken is read as far as its list goes: each whole element counts.
+    Without one, take the complete elements of such a list from a truncated or broken object.
     """
     for start in _starts(answer, key):
         try:
@@ -191,7 +190,7 @@ def _object_with(answer: str, key: str) -> tuple[dict[str, Any], bool] | None:
 
 
 def _starts(answer: str, key: str) -> Iterator[int]:
-    """Return where an object that holds the key may begin: before one of its first places, the nearest first."""
+    """Yield where an object with this key may begin: at braces before the key's first occurrences, nearest first."""
     places = [match.start() for match in islice(re.finditer(rf'"{key}"\s*:', answer), MAX_KEYS)]
     for place in places:
         at = place
@@ -203,9 +202,9 @@ def _starts(answer: str, key: str) -> Iterator[int]:
 
 
 def _elements(answer: str, key: str) -> tuple[list[Any], bool] | None:
-    """Read the list of a broken object, and whether its end was reached; None when there is no list.
+    """Return the list of a broken object, and whether its end was reached; None without a list.
 
-    An element that is broken counts as the text that it begins with, when another one follows it.
+    A broken element that is followed by another one is represented by its first 160 characters.
     """
     opening = re.compile(rf'"{key}"\s*:\s*\[').search(answer)
     if opening is None:
@@ -227,7 +226,7 @@ def _elements(answer: str, key: str) -> tuple[list[Any], bool] | None:
 
 
 def _strict(schema: Any) -> Any:  # noqa: ANN401 - JSON has no better type
-    """Make a schema strict, as structured output wants it: every field required, no others, no defaults."""
+    """Make a JSON schema strict, as structured output needs it: all fields required, no others, no defaults."""
     if isinstance(schema, list):
         return [_strict(one) for one in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""Beside: starts another dreamd for what would leave hundreds of megabytes in a process that stays."""
+"""Beside: runs dreamd in a child process for work that would leave hundreds of megabytes in a long-lived one."""
 
 import os
 import subprocess
@@ -16,11 +16,11 @@ def _started(words: Sequence[str], **parameters: Any) -> Process:  # noqa: ANN40
 
 
 start: Callable[..., Process] = _started
-"""Starts `dreamd` with these words; the parameters are those of Popen. Tests fork it instead."""
+"""Starts `dreamd` with these arguments, and with Popen's parameters. Tests replace it with a fork."""
 
 
 def start_beside(words: Sequence[str], pass_fds: Sequence[int] = (), stdout: int = subprocess.DEVNULL) -> Process:
-    """Start `dreamd` with these words and descriptors; what libraries print goes nowhere."""
+    """Start `dreamd` with these arguments, passing on these file descriptors; stderr is discarded."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(DAEMONS_OWN)}
     return start(
         words,
@@ -28,5 +28,5 @@ def start_beside(words: Sequence[str], pass_fds: Sequence[int] = (), stdout: int
         stdout=stdout,
         stderr=subprocess.DEVNULL,
         pass_fds=tuple(pass_fds),
-        env={**kept, "MALLOC_ARENA_MAX": "2"},  # glibc's arenas, one a thread, would hold tens of megabytes each
+        env={**kept, "MALLOC_ARENA_MAX": "2"},  # glibc's arenas, one per thread, would hold tens of MB each
     )

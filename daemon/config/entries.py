@@ -1,6 +1,6 @@
-"""Entries: the configuration as it is in force, key by key: where each value comes from, and what it means.
+"""Entries: the effective configuration, key by key: where each value comes from, and what it means.
 
-Shown to whoever owns the daemon, also in a browser: what may be a secret is not among the values.
+The daemon's owner sees it, also in a browser, so possible secrets are redacted.
 """
 
 import json
@@ -18,10 +18,10 @@ from state.codec import each_text
 from state.secrets.policy import DEFAULT as REDACTION
 
 DEFAULT = "default"
-# Every key with its default and a comment; a link to the one at the top of the repository.
+# Every key with its default and a comment; a symbolic link to the file at the top of the repository.
 _FILE = Path(__file__).with_name("config.yaml")
 _LINE = re.compile(r"( *)(?:\"([^\"]+)\"|(\w+)):.*?(?:\s#\s*(.*))?")
-# Of a text, so much is shown.
+# Characters shown of a text.
 _LONGEST = 2_000
 
 
@@ -29,8 +29,8 @@ _LONGEST = 2_000
 class ConfigEntry:
     """A key of the configuration ("dream.mode") with its value and its default, both as JSON.
 
-    `origin`: "default", the file, or the variable of the environment that set it. Of texts that are allowed although
-    they look like secrets only the number is told, of addresses not what a password may stand in.
+    `origin`: "default", or the file or environment variable that set it. Of `secrets.allow` only the number of texts
+    is shown, and `model.api_base` is shown without login and query.
     """
 
     key: str
@@ -41,7 +41,7 @@ class ConfigEntry:
 
 
 def entries(config: Config) -> tuple[ConfigEntry, ...]:
-    """Return every key in the order of config.yaml."""
+    """Return all keys, in the order of config.yaml."""
     defaults, said = dict(_leaves(Config(), "")), meanings()
     return tuple(
         ConfigEntry(
@@ -57,7 +57,7 @@ def entries(config: Config) -> tuple[ConfigEntry, ...]:
 
 @cache
 def meanings() -> Mapping[str, str]:
-    """Return what the comments of config.yaml say of each key, or of its section if it has no comment."""
+    """Return each key's comment in config.yaml, or that of its section if it has none."""
     found: dict[str, str] = {}
     path: list[tuple[int, str]] = []
     for line in _FILE.read_text(encoding="utf-8").splitlines():
@@ -90,9 +90,9 @@ def _shown(key: str, value: Any) -> str:  # noqa: ANN401 - any value of a config
 
 
 def _without_login(address: str) -> str:
-    """Return the address without a user, a password, and whatever is asked of it: there keys stand."""
+    """Return the address without user, password, query and fragment, which may hold keys."""
     scheme, slashes, rest = address.rpartition("//") if address.count("//") == 1 else ("", "", address)
-    # A password may hold any sign: whatever stands before the last @ is taken for a login.
+    # A password may contain any character, so everything before the last @ counts as the login.
     login, at, server = rest.rpartition("@")
     place = re.split(r"[?#]", server, maxsplit=1)
     return (

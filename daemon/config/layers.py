@@ -1,6 +1,6 @@
-"""Configuration layers: the user's file and the environment merged into plain data, for `settings` to check.
+"""Configuration layers: merges the user's file and the environment into plain data, which `settings` validates.
 
-A module of its own because `dreamd bootstrap` needs one number of it and has no time to import pydantic.
+A separate module because `dreamd bootstrap` needs single values and has no time to import pydantic.
 """
 
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ from state.errors import ConfigError
 from state.secrets.policy import Redaction
 
 PREFIX = "DREAMD_"
-# Variables that are not keys of the configuration.
+# Variables that set no key of the configuration.
 NOT_KEYS = frozenset(
     f"DREAMD_{name}" for name in ("CONFIG", "WORKSPACE", "LOCOMO", "DEBUG", "LONG", "SEED", "SOCKET", "TOKEN")
 )
 
 
 def configured_here(environment: Mapping[str, str]) -> bool:
-    """Tell whether variables set keys of the configuration."""
+    """Return whether environment variables set keys of the configuration."""
     return any(name.startswith(PREFIX) and "__" in name for name in environment)
 
 
 def layers(path: Path | None, environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the merged keys, and which layer set each section and key (`dream`, `dream.mode`) last."""
+    """Return the merged keys, and the file or variable that last set each section and key (`dream`, `dream.mode`)."""
     merged: dict[str, Any] = {}
     origins: dict[str, str] = {}
     file = user_file(path, environment)
@@ -49,7 +49,7 @@ def layers(path: Path | None, environment: Mapping[str, str]) -> tuple[dict[str,
 
 
 def user_file(path: Path | None, environment: Mapping[str, str]) -> Path | None:
-    """Return the user's file: the one that was named (it must be there), else the usual one if there is one."""
+    """Return the named file, else the default one if it exists. Raise ConfigError if the named one does not exist."""
     named = path or (Path(environment["DREAMD_CONFIG"]) if environment.get("DREAMD_CONFIG") else None)
     if named is not None:
         if not named.is_file():
@@ -61,7 +61,7 @@ def user_file(path: Path | None, environment: Mapping[str, str]) -> Path | None:
 
 
 def context_window(path: Path | None, environment: Mapping[str, str], default: int) -> int:
-    """Return `dream.context_window` alone. Raise ConfigError if it is no whole number."""
+    """Return only `dream.context_window`, in tokens. Raise ConfigError if it is not an integer."""
     value, origin = _one(layers(path, environment), "dream", "context_window", default)
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigError(f"{origin}: dream.context_window is {value!r}, but it is a number of tokens")
@@ -69,7 +69,7 @@ def context_window(path: Path | None, environment: Mapping[str, str], default: i
 
 
 def redaction(path: Path | None, environment: Mapping[str, str]) -> Redaction:
-    """Return `secrets` alone. Raise ConfigError if it is not what `daemon.config.settings` takes."""
+    """Return only the policy for secrets. Raise ConfigError if `daemon.config.settings` would refuse the section."""
     read = layers(path, environment)
     on, origin = _one(read, "secrets", "redact", default=True)
     if not isinstance(on, bool):
@@ -81,7 +81,7 @@ def redaction(path: Path | None, environment: Mapping[str, str]) -> Redaction:
 
 
 def transcripts(path: Path | None, environment: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return `sources.transcripts` alone; None if it is not set, or is no list of texts (the next dream says so)."""
+    """Return only `sources.transcripts`; None if unset or not a list of texts, which the next dream reports."""
     globs, _ = _one(layers(path, environment), "sources", "transcripts", None)
     is_list = isinstance(globs, list) and all(isinstance(glob, str) for glob in globs)
     return tuple(globs) if is_list else None
@@ -90,7 +90,7 @@ def transcripts(path: Path | None, environment: Mapping[str, str]) -> tuple[str,
 def _one(
     read: tuple[Mapping[str, Any], Mapping[str, str]], section: str, key: str, default: object
 ) -> tuple[Any, str]:
-    """Return one value, and where it comes from. A section that is no table is its own wrong value."""
+    """Return one value and its origin; a section that is not a table is returned itself, as the invalid value."""
     merged, origins = read
     keys = merged.get(section, {})
     origin = origins.get(f"{section}.{key}") or origins.get(section, "the configuration")
@@ -106,7 +106,7 @@ def _read(file: Path) -> dict[str, Any]:
         raise ConfigError(f"{file}: {error}", "make it a readable text file") from error
     except RecursionError:
         raise ConfigError(f"{file}: its lists and sections are nested too deep", "mend it") from None
-    except ValueError as error:  # a date or a number that there is not
+    except ValueError as error:  # an impossible date or number
         raise ConfigError(f"{file}: {error}", "mend it") from error
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
@@ -122,12 +122,12 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:  # noqa: ANN401 - checked by the model of the configuration
-    """Return a variable's value: a number, true, false, null, a list or a {table} as in YAML, else its text."""
+    """Return a variable's value: a number, boolean, null, list or {table} as in YAML, else its text."""
     import yaml
 
     try:
         value = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):
         return text
-    is_table = isinstance(value, dict) and text.lstrip().startswith("{")  # "a: b" was not meant as one
+    is_table = isinstance(value, dict) and text.lstrip().startswith("{")  # "a: b" is meant as text
     return value if isinstance(value, (bool, int, float, list)) or value is None or is_table else text

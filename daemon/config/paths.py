@@ -1,6 +1,6 @@
-"""Paths: where the daemon keeps its socket, its token, its registry and its ledger of spending, and its program.
+"""Paths: where the daemon keeps its socket, token, registry and ledger of spending, and how to run it.
 
-Pure functions of an environment. Next to nothing is imported, because `dreamd status` needs it first.
+Imports very little, because `dreamd status` needs this module first.
 """
 
 import os
@@ -15,12 +15,12 @@ from state.stores.disk import user_folder
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 
-# sun_path holds 108 bytes, and the kernel's clients want the last one to be NUL.
+# sun_path has 108 bytes (unix(7)), the last of which is a NUL.
 MAX_SOCKET_BYTES = 107
 MIN_TOKEN_CHARACTERS = 16
 _TOKEN_BYTES = 32
 _LONGEST_TOKEN_FILE = 4096
-# Folders of the system, in which nobody has a project; below most of them there may be one.
+# System folders, which are nobody's project; a folder below most of them may be one.
 _OF_THE_SYSTEM = frozenset(
     "/ /bin /boot /dev /dev/shm /etc /home /lib /lib64 /media /mnt /opt /proc /root /run /run/user /sbin /srv /sys"
     " /tmp /usr /usr/local /usr/share /var /var/lib /var/tmp".split()
@@ -34,9 +34,9 @@ make_private_folder = user_folder.make_private_folder
 
 
 def socket_path(environment: Mapping[str, str]) -> Path:
-    """Return $DREAMD_SOCKET, else dreamd/dreamd.sock in $XDG_RUNTIME_DIR (/run/user/UID) or in the state folder.
+    """Return $DREAMD_SOCKET, else dreamd/dreamd.sock in $XDG_RUNTIME_DIR (/run/user/UID), else in the state folder.
 
-    Raise ConfigError for a relative $DREAMD_SOCKET and for a path that the kernel would cut.
+    Raise ConfigError for a relative $DREAMD_SOCKET and for a path that is too long for the kernel.
     """
     named = environment.get("DREAMD_SOCKET", "")
     if named and not named.startswith("/"):
@@ -52,7 +52,7 @@ def socket_path(environment: Mapping[str, str]) -> Path:
 
 
 def _usual_socket(environment: Mapping[str, str]) -> Path:
-    # Agents start their servers with few variables, and those would look for the daemon elsewhere.
+    # Agents start MCP servers with few variables: without the fallback those would look in the state folder.
     runtime = environment.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}"
     if runtime.startswith("/") and os.path.isdir(runtime):  # noqa: PTH112 - Path.is_dir may raise here
         return Path(runtime) / "dreamd" / "dreamd.sock"
@@ -65,19 +65,19 @@ def registry_path(environment: Mapping[str, str]) -> Path:
 
 
 def global_root(environment: Mapping[str, str]) -> Path:
-    """Return the folder of the person's global workspace: dreamd/global in $XDG_DATA_HOME, else in ~/.local/share."""
+    """Return the folder of the user's global workspace: dreamd/global in $XDG_DATA_HOME, else in ~/.local/share."""
     return data_folder(environment) / "global"
 
 
 def is_global(root: Path, environment: Mapping[str, str]) -> bool:
-    """Tell whether this is the folder of the person's global workspace."""
+    """Return whether this is the folder of the user's global workspace."""
     with suppress(ConfigError):
         return str(root) == os.path.realpath(global_root(environment))
     return False
 
 
 def is_everybodys(folder: Path, environment: Mapping[str, str]) -> bool:
-    """Tell whether a folder is no single project's: the home folder, one above it, or one of the system's."""
+    """Return whether a folder cannot be one project: the home folder, a parent of it, or a system folder."""
     real = os.path.realpath(folder)
     if real in _OF_THE_SYSTEM:
         return True
@@ -88,17 +88,17 @@ def is_everybodys(folder: Path, environment: Mapping[str, str]) -> bool:
 
 
 def spent_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder that counts what models cost all workspaces together."""
+    """Return the folder that records the model spend of all workspaces together."""
     return state_folder(environment) / "spent"
 
 
 def allow_path(environment: Mapping[str, str]) -> Path:
-    """Return the file of the texts that `dreamd secrets allow` was given, out of reach of any workspace."""
+    """Return the file of texts given to `dreamd secrets allow`; no workspace contains it."""
     return state_folder(environment) / "allowed.json"
 
 
 def allowed(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the texts of `allow_path`; none without a file. Raise ConfigError if it is no list of texts."""
+    """Return the texts in `allow_path`; none without a file. Raise ConfigError if it is not a list of texts."""
     path = allow_path(environment)
     try:
         content = path.read_bytes()
@@ -116,26 +116,26 @@ def allowed(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def token_path(environment: Mapping[str, str]) -> Path:
-    """Return the file of the token that HTTP over TCP asks for."""
+    """Return the file of the token that HTTP over TCP requires."""
     return state_folder(environment) / "token"
 
 
 def logins_path(environment: Mapping[str, str]) -> Path:
-    """Return the file of the browsers that are logged in."""
+    """Return the file that lists logged-in browsers."""
     return state_folder(environment) / "logins.json"
 
 
 def program() -> tuple[str, ...]:
-    """Return the command that is this dreamd: the script beside its Python, else the module run by it.
+    """Return the command that runs this dreamd: the script beside its Python, else `python -P -m daemon`.
 
-    Agents run it in the folder of a project, and no module comes from there: hence -P.
+    Agents run it in a project's folder; -P keeps Python from importing modules from there.
     """
     script = Path(sys.prefix) / "bin" / "dreamd"
     return (str(script),) if os.access(script, os.X_OK) else (sys.executable, "-P", "-m", "daemon")
 
 
 def token(environment: Mapping[str, str]) -> str:
-    """Return $DREAMD_TOKEN, else the token of the file, which is made if missing. Raise ConfigError, StorageError."""
+    """Return $DREAMD_TOKEN, else the token file's, created if missing. Raise ConfigError, StorageError."""
     named = environment.get("DREAMD_TOKEN")
     if named is not None:
         return _usable(named, "DREAMD_TOKEN", "unset it, or set a longer one")
@@ -143,17 +143,17 @@ def token(environment: Mapping[str, str]) -> str:
 
 
 def read_or_make_token(path: Path) -> str:
-    """Return the token in the file; without a file, make one of 32 random bytes, readable by its owner alone.
+    """Return the token in the file; without a file, create one of 32 random bytes that only its owner can read.
 
-    Two processes at once agree on one token, and nobody reads half of one. Raise StorageError for a file that
-    others can read, ConfigError for one without a usable token.
+    Concurrent processes agree on one token and never read half of it. Raise StorageError for a file that others can
+    read, ConfigError for one without a usable token.
     """
     make_private_folder(path.parent)
     if not path.exists():
         from base64 import urlsafe_b64encode
 
         new = urlsafe_b64encode(os.urandom(_TOKEN_BYTES)).rstrip(b"=")
-        with suppress(FileExistsError):  # another process was faster: its token counts
+        with suppress(FileExistsError):  # another process was faster; use its token
             Disk(path.parent).write_new(path, new + b"\n")
     content = _read_private(path)
     return _usable(content.decode("utf-8", "replace").strip(), str(path), "remove it, and a new one is made")
@@ -161,7 +161,7 @@ def read_or_make_token(path: Path) -> str:
 
 def _read_private(path: Path) -> bytes:
     with storage_errors(path):
-        # Without O_NONBLOCK a FIFO of this name would be waited for.
+        # Without O_NONBLOCK, opening a FIFO of this name would block.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             status = os.fstat(fd)
@@ -181,7 +181,7 @@ def _usable(value: str, origin: str, advice: str) -> str:
         raise ConfigError(
             f"{origin}: the token has {len(value)} characters and needs {MIN_TOKEN_CHARACTERS} or more", advice
         )
-    # It travels in an HTTP header, as one word.
+    # An HTTP header carries it, as one word.
     if not value.isascii() or not value.isprintable() or " " in value:
         raise ConfigError(f"{origin}: the token is not one word of plain ASCII characters", advice)
     return value

@@ -1,7 +1,7 @@
-"""Registry: the list of workspaces that the daemon keeps, from its own file and from the configuration.
+"""Registry: the list of workspaces that the daemon looks after, from its own file and from the configuration.
 
-The registry is a text file with one absolute path a line; people may edit it, and their comments stay. A path after
-a '!' is a workspace that no daemon keeps.
+The registry is a text file with one absolute path per line; people may edit it, and their comments stay. A '!' before
+a path excludes that workspace from every daemon.
 """
 
 import hashlib
@@ -21,31 +21,31 @@ _HEADER = (
 )
 _CONFIGURED = "daemon.workspaces"
 _LONGEST_NAME = 48
-_DIGITS = 12  # with six, a few thousand folders of one name would probably share one
+_DIGITS = 12  # with six, two of a few thousand folders of one name would probably collide
 
 
 class Entry(NamedTuple):
-    """Text that names workspaces. `origin`: the command line, the registry's path, or a key of the configuration."""
+    """A text that names workspaces. `origin`: "command line", the registry's path, or a configuration key."""
 
     text: str
     origin: str
 
 
 class Named(NamedTuple):
-    """What an entry names now: folders that exist, free of symbolic links; and what is wrong with it."""
+    """The existing folders that an entry names now, symbolic links resolved, and what is wrong with the entry."""
 
     roots: tuple[Path, ...]
     problem: DreamdError | None = None
 
 
 class WorkspaceList:
-    """The entries of command line, registry and configuration, and what each last named; for one thread at a time.
+    """The entries of command line, registry and configuration, and the folders each last named. Not thread-safe.
 
-    Only `look_up` touches the folders of an entry, and any thread may call it: a folder's disk may hang.
+    Except `look_up`, which any thread may call: it alone accesses an entry's folders, and their disk may hang.
     """
 
     def __init__(self, registry: Path, folders: Sequence[Path], home: Path) -> None:
-        """Keep `folders` beside those of the registry and the configuration."""
+        """Start with `folders`, in addition to those of the registry and the configuration."""
         self._registry = registry
         self._home = home
         self._given = dict.fromkeys(Entry(str(folder), "command line") for folder in folders)
@@ -54,7 +54,7 @@ class WorkspaceList:
         self._excluded: frozenset[Path] = frozenset()
 
     def read(self, configured: Sequence[str]) -> tuple[Entry, ...]:
-        """Read the registry again and return the entries to look up; if unreadable, its entries stay as they were."""
+        """Reread the registry and return the entries to look up; if it is unreadable, keep its previous entries."""
         try:
             rows = [Entry(row, str(self._registry)) for row in _rows(self._registry) if not row.startswith("!/")]
             self._excluded, self._read_error = excluded(self._registry), None
@@ -68,8 +68,8 @@ class WorkspaceList:
     def look_up(self, entry: Entry) -> Named:
         """Return what the entry names now.
 
-        A configured text may begin with `~`; with `*`, `?` or `[` it is a glob, and finds the folders that have been
-        workspaces before (they have `.dreamd`).
+        A configured text may begin with `~`; with `*`, `?` or `[` it is a glob, which finds only folders that are
+        workspaces already (they have `.dreamd`).
         """
         text, is_configured = entry.text, entry.origin == _CONFIGURED
         if is_configured and (text == "~" or text.startswith("~/")):
@@ -85,14 +85,14 @@ class WorkspaceList:
             nothing = UsageError(f"{_CONFIGURED}: {entry.text!r} names no workspace", "mend or remove it")
             return Named(roots, None if roots else nothing)
         root = Path(os.path.realpath(text))
-        # Whoever just named it on the command line is told by its opening what is wrong with it.
+        # If a folder from the command line is missing, opening it reports why.
         if entry in self._given or os.path.isdir(root):  # noqa: PTH112 - Path.is_dir may raise here
             return Named((root,))
         advice = f"bring it back, or take {'it' if is_configured else 'its line'} out of {entry.origin}"
         return Named((), UsageError(f"{entry.text}: no such folder", advice))
 
     def record(self, entry: Entry, named: Named) -> tuple[Path, ...]:
-        """Remember what the entry names; return the roots to keep."""
+        """Record what the entry names; return the roots to look after."""
         if entry not in self._named:
             return ()  # it was removed meanwhile
         before = self._named[entry]
@@ -102,26 +102,26 @@ class WorkspaceList:
         return self._kept(entry, named)
 
     def add(self, root: Path) -> None:
-        """Put the workspace into the registry. Raise UsageError for a path with a line break."""
+        """Add the workspace to the registry. Raise UsageError for a path with a line break or outer spaces."""
         add(self._registry, root)
         self._excluded -= {root}
         self._named[Entry(str(root), str(self._registry))] = Named((root,))
 
     def remove(self, root: Path) -> None:
-        """Take the workspace out of the registry, until it is added again."""
+        """Exclude the workspace from every entry until it is added again."""
         exclude(self._registry, root)
         self._excluded |= {root}
         self._named.pop(Entry(str(root), str(self._registry)), None)
 
     def problems(self) -> tuple[DreamdError, ...]:
-        """Return what is wrong with the entries, each problem once."""
+        """Return the problems of all entries, without duplicates."""
         problems = [named.problem for named in self._named.copy().values() if named is not None]
         return tuple({str(one): one for one in (self._read_error, *problems) if one is not None}.values())
 
     def unlisted(self, roots: Iterable[Path]) -> list[Path]:
         """Return the roots that no entry names any longer.
 
-        None before every entry was looked up, and while one of the configuration finds nothing: a disk may be away.
+        Return none until every entry was looked up, or while a configured one finds nothing: a disk may be unmounted.
         """
         kept = set[Path]()
         for entry, named in self._named.items():
@@ -135,22 +135,22 @@ class WorkspaceList:
 
 
 def known(path: Path) -> tuple[Path, ...]:
-    """Return the absolute paths of the registry, in its order, each once; none without a file.
+    """Return the absolute paths of the registry in order, without duplicates; none without a file.
 
-    A folder that is gone is among them.
+    The folders may no longer exist.
     """
     return tuple(dict.fromkeys(Path(row) for row in _rows(path) if row.startswith("/")))
 
 
 def excluded(path: Path) -> frozenset[Path]:
-    """Return the workspaces that no daemon keeps, whichever entry names them."""
+    """Return the workspaces that are excluded from every daemon, whichever entry names them."""
     return frozenset(Path(row[1:]) for row in _rows(path) if row.startswith("!/"))
 
 
 def add(path: Path, root: Path) -> bool:
-    """Put the workspace into the registry, which is made if missing. Return False if it was there.
+    """Add the workspace to the registry, created if missing. Return False if it was there already.
 
-    Processes that do this at once lose none of their lines. Raise UsageError for a path with a line break.
+    Concurrent calls lose no line. Raise UsageError for a path with a line break, or with spaces around it.
     """
     real = os.path.realpath(root)
     if not _is_row(real):
@@ -159,16 +159,16 @@ def add(path: Path, root: Path) -> bool:
 
 
 def exclude(path: Path, root: Path) -> bool:
-    """Take the workspace out of the registry, where it stays out until it is added. Return False if it was out.
+    """Exclude the workspace until it is added again. Return False if it was excluded, or cannot be in the registry.
 
-    Every other line stays as it is. A path that cannot be a line cannot get in either.
+    Every other line stays as it is.
     """
     real = os.path.realpath(root)
     return _is_row(real) and _put(path, {Path(real), root}, f"!{real}")
 
 
 def rename(path: Path, old: Path, new: Path) -> None:
-    """Write the new path of a workspace that was moved in the place of the old one, if that is there."""
+    """Replace the old path of a moved workspace by the new one, if the registry has it."""
     if path.exists() and _is_row(str(new)):
         moved = {f"{mark}{old}": os.fsencode(f"{mark}{new}") for mark in ("", "!")}
         _edit(path, lambda lines: [moved.get(_row(line), line) for line in lines])
@@ -177,18 +177,18 @@ def rename(path: Path, old: Path, new: Path) -> None:
 def name_of(root: Path) -> str:
     """Return the workspace's name in URLs, labels and logs: [a-z0-9-], at most 48 characters.
 
-    The folder's own name and twelve hexadecimal digits of the SHA-256 of its absolute path, the same for ever. Two
-    paths are unlikely to share a name; where they do, the root decides.
+    It is the folder's name and twelve hexadecimal digits of the SHA-256 of its absolute path, so it never changes.
+    Two paths are unlikely to share a name; if they do, the root decides.
     """
-    # Not fsencode: a path with any surrogate has a name.
-    path = os.path.abspath(root).encode("utf-8", "surrogatepass")  # noqa: PTH100 - `..` is taken out, links are not
+    # Unlike fsencode, this accepts every surrogate.
+    path = os.path.abspath(root).encode("utf-8", "surrogatepass")  # noqa: PTH100 - removes `..`, keeps links
     digits = hashlib.sha256(path).hexdigest()[:_DIGITS]
     slug = re.sub(r"[^a-z0-9]+", "-", root.name.lower()).strip("-")[: _LONGEST_NAME - _DIGITS - 1].rstrip("-")
     return f"{slug or 'workspace'}-{digits}"
 
 
 def _put(path: Path, roots: set[Path], row: str) -> bool:
-    """Replace the lines of a workspace by this one. Return False if it is there already."""
+    """Replace the workspace's lines by this row. Return False if it is there already."""
 
     def replaced(lines: list[bytes]) -> list[bytes]:
         own = [line for line in lines if _row(line) and Path(_row(line).removeprefix("!")) in roots]
@@ -201,7 +201,7 @@ def _put(path: Path, roots: set[Path], row: str) -> bool:
 
 
 def _edit(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> bool:
-    """Change the lines while no other process does. Return False if they stay as they are."""
+    """Change the lines under a lock. Return False if nothing changed."""
     disk = Disk(path.parent)
     with disk.locked(path, _HEADER):
         lines = disk.read_bytes(path).removesuffix(b"\n").split(b"\n")
@@ -213,7 +213,7 @@ def _edit(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> bool:
 
 
 def _rows(path: Path) -> list[str]:
-    """Return the lines that are neither blank nor a comment."""
+    """Return the lines that are neither blank nor comments."""
     return [row for line in (Disk(path.parent).read_optional(path) or b"").split(b"\n") if (row := _row(line))]
 
 

@@ -1,8 +1,8 @@
 """Settings: the configuration as one frozen model, read from defaults, the user's file and the environment.
 
-`config.yaml` at the top of the repository lists every key with its default; a test holds the two together. A user's
-file is merged over the defaults, `DREAMD_SECTION__KEY` variables over the file. Keys of model providers are read by
-litellm from the environment and never stand in the file.
+`config.yaml` at the top of the repository lists every key with its default; a test keeps the two in step. The user's
+file overrides the defaults, `DREAMD_SECTION__KEY` variables override the file. litellm reads providers' API keys from
+the environment; they are never in the file.
 """
 
 import os
@@ -27,9 +27,9 @@ from state.secrets.policy import Redaction
 if TYPE_CHECKING:
     from state.signals.hormones import Baselines
 
-# A list in the file is a tuple here.
+# A list in YAML becomes a tuple.
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
-# A variable that is set to nothing says nothing.
+# An empty variable is read as null, and means the empty text.
 Text = Annotated[str, BeforeValidator(lambda given: "" if given is None else given)]
 
 
@@ -38,7 +38,7 @@ class _Section(BaseModel):
 
 
 class ModelSection(_Section):
-    """Which model synthesizes."""
+    """The model that dreams use."""
 
     name: str | None = None
     api_base: str | None = None
@@ -51,7 +51,7 @@ Word = Annotated[Approval, Field(strict=False)]
 
 
 class SectionApproval(_Section):
-    """What becomes of operations on one section that cite nothing of the owner's; one word is for all but adds."""
+    """Approval of operations on one section that cite nothing the owner said; one word sets all but `add`."""
 
     add: Word = Approval.AUTO
     revise: Word = Approval.AUTO
@@ -69,10 +69,10 @@ class SectionApproval(_Section):
 
 
 class ApproveSection(_Section):
-    """What becomes of each operation of a synthesis: auto applies, ask waits for 'dreamd review', never is refused.
+    """Approval of each operation of a dream: auto applies, ask waits for 'dreamd review', never is refused.
 
-    The strictest rule counts. `by_hand` is for the removal or change of lines that the owner wrote. More than a third
-    of the memory at once waits whatever the rules say.
+    The strictest rule counts. `by_hand` covers removing or changing lines that the owner wrote. Changes to over a
+    third of the memory at once always wait.
     """
 
     add: Word = Approval.AUTO
@@ -84,7 +84,7 @@ class ApproveSection(_Section):
 
 
 class DreamSection(_Section):
-    """When a dream runs, for how large a context window it writes, and what of it waits for the owner, how long."""
+    """When a dream runs, the context window of its readers, and which operations await approval for how long."""
 
     interval_minutes: float = Field(default=120, gt=0)
     min_chunks: int = Field(default=5, ge=1)
@@ -97,7 +97,7 @@ class DreamSection(_Section):
 
     @property
     def policy(self) -> Policy:
-        """Return what becomes of each operation of a dream."""
+        """Return the approval rules."""
         said = self.approve
         sections = tuple(
             SectionRule(name, action, getattr(rules, action.value))
@@ -109,7 +109,7 @@ class DreamSection(_Section):
 
 
 class LimitsSection(_Section):
-    """Ceilings; past one, the dream ends cleanly."""
+    """Ceilings; a dream that reaches one ends cleanly."""
 
     calls_per_dream: int = Field(default=5, ge=0)
     tokens_per_dream: int = Field(default=60_000, ge=0)
@@ -120,12 +120,12 @@ class LimitsSection(_Section):
 
     @property
     def ceilings(self) -> Limits:
-        """Return the ceilings of a dream and of a workspace's day."""
+        """Return the ceilings per dream, and per day of a workspace."""
         return Limits(**self.model_dump())
 
 
 class HormonesSection(_Section):
-    """The levels that hormones fall back to."""
+    """The levels to which hormones decay."""
 
     dopamine_baseline: float = Field(default=0.15, ge=0, le=1)
     cortisol_baseline: float = Field(default=0.02, ge=0, le=1)
@@ -133,7 +133,7 @@ class HormonesSection(_Section):
 
 
 class RetentionSection(_Section):
-    """For how long ended runs and answers are kept, how many open questions; how old a copy of state.db may be."""
+    """How long to keep ended runs and answers, how many open questions, and how often to copy state.db."""
 
     ledger_days: int = Field(default=180, ge=2, le=36_500)
     answers_days: int = Field(default=14, ge=0, le=36_500)
@@ -148,21 +148,21 @@ class SourcesSection(_Section):
 
 
 class EmbeddingsSection(_Section):
-    """Which embedding model, and after how long unused it is unloaded (0: never)."""
+    """The embedding model, and after how many idle minutes it is unloaded (0: never)."""
 
     model: Annotated[Path | None, Field(strict=False)] = None
     idle_minutes: int = Field(default=10, ge=0, le=100_000)
 
 
 class SecretsSection(_Section):
-    """Redaction of secrets; `allow` lists texts that only look like one."""
+    """Redaction of secrets; `allow` lists texts that only look like secrets."""
 
     redact: bool = True
     allow: Texts = ()
 
 
 class DaemonSection(_Section):
-    """`dreamd serve`: its workspaces, dreams at once, minutes between passes, daily ceilings of all workspaces."""
+    """`dreamd serve`: workspaces, concurrent dreams, minutes between passes, daily ceilings of all workspaces."""
 
     workspaces: Texts = ()
     concurrent_dreams: int = Field(default=4, ge=1, le=64)
@@ -172,12 +172,12 @@ class DaemonSection(_Section):
 
     @property
     def limits(self) -> DayLimits:
-        """Return the ceilings of a day."""
+        """Return the daily ceilings of all workspaces together."""
         return DayLimits(self.usd_per_day, self.tokens_per_day)
 
 
 class HttpSection(_Section):
-    """The port for programs that cannot use the socket. 0: none."""
+    """The TCP port for programs that cannot use the Unix socket. 0: none."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=7349, ge=0, le=65_535)
@@ -188,13 +188,13 @@ Toolset = Literal["memory", "sessions"]
 
 
 class McpSection(_Section):
-    """Which tools an agent sees."""
+    """The toolsets that an agent sees."""
 
     toolsets: Annotated[tuple[Toolset, ...], Field(strict=False)] = ("memory",)
 
 
 class FleetSection(_Section):
-    """Many machines: the PostgreSQL and the object store that they share, and this machine's part of it."""
+    """A fleet of machines: their shared PostgreSQL and object store, and the settings of this machine."""
 
     database: Text = ""
     objects: Text = ""
@@ -231,18 +231,18 @@ class Config(_Section):
     mcp: McpSection = McpSection()
     fleet: FleetSection = FleetSection()
     log: LogSection = LogSection()
-    # Where it was read from, which is no part of what it says.
+    # Where it was read from; not part of its value.
     _file: Path | None = PrivateAttr(default=None)
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 
     @property
     def redaction(self) -> Redaction:
-        """Return the policy for secrets."""
+        """Return the redaction policy for secrets."""
         return Redaction(self.secrets.redact, self.secrets.allow)
 
     @property
     def baselines(self) -> "Baselines":
-        """Return the levels to which hormones fall back."""
+        """Return the levels to which hormones decay."""
         from state.signals.hormones import Baselines
 
         levels = self.hormones
@@ -250,16 +250,16 @@ class Config(_Section):
 
     @property
     def file(self) -> Path | None:
-        """Return the user's file that it was read from, if there was one."""
+        """Return the user's file, if one was read."""
         return self._file
 
     @property
     def origins(self) -> Mapping[str, str]:
-        """Return the file or the variable that sets each key ("dream.mode", "dream.approve.add")."""
+        """Return the file or variable that set each key ("dream.mode", "dream.approve.add"); defaults are absent."""
         return self._origins
 
 
-# Keys of former builds, which ask for what does not exist any more: they say nothing.
+# Keys of earlier versions for features that no longer exist; they are ignored.
 _REMOVED = (
     ("model", "idle_minutes"), ("embeddings", "download"), ("dream", "approve", "doubtful"),
     ("dream", "approve", "ask_newer"),
@@ -269,8 +269,8 @@ _REMOVED = (
 def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Config:
     """Read the configuration: defaults, then the user's file, then the environment.
 
-    `path` is the file named on the command line; without it `DREAMD_CONFIG`, else ~/.config/dreamd/config.yaml if
-    there is one. Raise ConfigError naming the key and what it may be.
+    `path` is the file named on the command line; without it, DREAMD_CONFIG names one, or ~/.config/dreamd/config.yaml
+    is read if it exists. Raise ConfigError naming the invalid key and what it may be.
     """
     environment = os.environ if environment is None else environment
     merged, origins = layers(path, environment)
@@ -285,7 +285,7 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Con
     except ValidationError as error:
         raise ConfigError(_explained(error, origins)) from error
     by_key = dict(_keys_set(merged, origins))
-    by_command = allowed(environment)  # what 'dreamd secrets allow' was given
+    by_command = allowed(environment)  # texts given to 'dreamd secrets allow'
     if by_command:
         given = by_key.get("secrets.allow")
         by_key["secrets.allow"] = " and ".join(filter(None, (given, str(allow_path(environment)))))
@@ -296,7 +296,7 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Con
 
 
 def _keys_set(merged: Mapping[str, Any], origins: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each key that is set, with its origin; a layer sets the table of a key as a whole."""
+    """Yield each key that is set, with its origin; a key's table comes from one layer as a whole."""
     for section, keys in merged.items():
         for key, value in keys.items():
             origin = origins.get(f"{section}.{key}") or origins[section]
@@ -318,11 +318,11 @@ def _explained(error: ValidationError, origins: Mapping[str, str]) -> str:
 def _fields(path: tuple[int | str, ...]) -> tuple[str, ...]:
     section: Any = Config
     for step in path:
-        # A table of sections has a model for each.
+        # Each value of a dict is a model of its own.
         section = get_args(section)[1] if get_origin(section) is dict else section.model_fields[str(step)].annotation
     return tuple(section.model_fields)
 
 
 def day_start(now: datetime) -> datetime:
-    """Return when the day of the daily ceilings began: midnight UTC."""
+    """Return midnight UTC, when the day of the daily ceilings began."""
     return now.replace(hour=0, minute=0, second=0, microsecond=0)

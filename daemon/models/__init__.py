@@ -1,1 +1,1 @@
-"""Models: one language model through litellm, or an agent's own program."""
+"""Models: asks a language model, through litellm or through an installed agent's program."""

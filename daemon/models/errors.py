@@ -1,4 +1,4 @@
-"""Model errors: what a call of a model fails with, and what it may have cost."""
+"""Model errors: how a call of a model can fail, and what the failed call may have cost."""
 
 from graphs.ports import Answer
 from state.budget import Spend
@@ -6,7 +6,7 @@ from state.errors import ModelError, ReplyError
 
 
 class TransientError(ModelError):
-    """A failure that another try may get past. `answer` is the most that this try may have cost, None for nothing."""
+    """A failure that a retry may overcome. `answer` holds the most that this try may have cost; None if nothing."""
 
     def __init__(
         self, what: str, advice: str = "", *, retry_after: float | None = None, answer: Answer | None = None
@@ -17,7 +17,7 @@ class TransientError(ModelError):
 
 
 class UnusableReplyError(ReplyError):
-    """An answer without readable text. `answer` is what it cost."""
+    """An answer without readable text. `answer` holds its cost."""
 
     def __init__(self, what: str, advice: str, answer: Answer) -> None:
         super().__init__(what, advice)
@@ -25,17 +25,17 @@ class UnusableReplyError(ReplyError):
 
 
 class SchemaRefusedError(ModelError):
-    """The provider refused a request for structured output; without it, the request may be accepted."""
+    """The provider refused a request for structured output; it may accept the request without a schema."""
 
 
 def lost_answer(model: str, worst: Spend, tokens_out: int, seconds: float) -> Answer:
-    """Return what a try without a readable answer is charged as: the most that it may have cost."""
+    """Return an empty answer that charges a try without a readable one with the most it may have cost."""
     tokens_in = worst.tokens - tokens_out
     return Answer("", model, tokens_in, tokens_out, worst.usd, "error", seconds, estimated=True)
 
 
 def discreet(error: ModelError) -> ModelError:
-    """Return the error without what the model, or who runs it, says of itself: no address, account or key."""
+    """Return the error without details of the model or its provider: no address, account or key."""
     if isinstance(error, TransientError):
         what, advice = "the model cannot be asked now", "try again later."
         return TransientError(what, advice, retry_after=error.retry_after, answer=error.answer)

@@ -1,9 +1,9 @@
-"""Headless agents: one answer from the coding agent that somebody uses already, on that person's own login.
+"""Headless agents: gets one answer from the user's own coding agent, with that user's login.
 
-`claude -p`, `codex exec` and `gemini` are each run for one turn in an empty folder, with the prompt over stdin:
-without tools, MCP servers, hooks and memory files, and without a session file afterwards. What the program costs is
-between the person and its maker, so calls and tokens are counted, and dollars are not known. A program that would
-have to ask its user something, such as to log in, is an UnattendedError, and the dream goes on without a model.
+`claude -p`, `codex exec` and `gemini` each run for one turn in an empty folder and read the prompt from stdin. They
+use no tools, MCP servers, hooks or memory files, and leave no session file. The user pays the agent's maker, so calls
+and tokens are counted but dollars are unknown. A program that would have to ask its user something, for example to
+log in, raises UnattendedError, and the dream continues without a model.
 """
 
 import json
@@ -29,9 +29,9 @@ from state.errors import ModelError, StoppedError, UnattendedError
 from state.stores.disk.user_folder import DAEMONS_OWN, home
 
 _STATUS_SECONDS = 20.0
-# Installers put programs here; a service's PATH seldom has these folders.
+# Installers put programs here, but a service's PATH seldom has these folders.
 _MORE_FOLDERS = (".local/bin", ".claude/local", ".npm-global/bin", "bin")
-# The last two tell Claude Code that it runs inside of itself.
+# The last two tell Claude Code that it runs inside itself.
 _NOT_PASSED_ON = (*DAEMONS_OWN, "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
 _USED_UP = re.compile(r"usage limit|quota|credit balance|hit your .*limit", re.IGNORECASE)
 _ASKS = re.compile(
@@ -46,7 +46,7 @@ _PASSES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a program printed: the model's answer, what it used, and what went wrong."""
+    """The parsed output of a program: the model's answer, its tokens, and the error if there was one."""
 
     text: str = ""
     tokens_in: int = 0
@@ -57,12 +57,12 @@ class _Said:
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """An agent's own program. It adds `overhead` tokens to a request at most.
+    """An agent's program, which adds at most `overhead` tokens to a request.
 
-    `prepare` makes what it needs in a private folder that lasts as long as the call, where the system prompt is in
-    `system.md`, and returns its arguments and variables; it is given the most tokens of an answer. `read` reads what
-    it printed to stdout and stderr, and raises ValueError, LookupError or TypeError if that is not what it prints.
-    `asks` returns what the program at a path would ask its user before it answers, as far as it can be known.
+    `prepare` takes a private folder that lasts as long as the call and has the system prompt in `system.md`, and the
+    most tokens of an answer. It creates the program's files there and returns arguments and environment variables.
+    `read` parses stdout and stderr, and raises ValueError, LookupError or TypeError for an unknown format. `asks`
+    returns what the program at a path would ask its user before it answers, "" if nothing is known.
     """
 
     command: str
@@ -92,7 +92,7 @@ def _read_claude(out: str, _: str) -> _Said:
     return _Said(str(said["result"]), *counts, "", "length" if said.get("stop_reason") == "max_tokens" else "stop")
 
 
-# Each is a tool, or starts something else than the model.
+# Each is a tool, or starts something other than the model.
 _CODEX_FEATURES = (
     "shell_tool unified_exec view_image image_generation goals multi_agent tool_suggest skill_search hooks apps"
     " plugins remote_plugin shell_snapshot unbounded_connection_retries"
@@ -104,7 +104,7 @@ _CODEX_OFF = (
 
 
 def _prepare_codex(folder: Path, _: int) -> tuple[list[str], dict[str, str]]:
-    # There is no option to start none of them.
+    # Codex has no option to disable all MCP servers, so each is disabled by name.
     named = _codex_configured().get("mcp_servers")
     servers = ", ".join(f"{json.dumps(name)} = {{enabled = false}}" for name in (named or ()))
     settings = {
@@ -119,7 +119,7 @@ def _prepare_codex(folder: Path, _: int) -> tuple[list[str], dict[str, str]]:
 
 
 def _codex_asks(path: str) -> str:
-    # Without a login it connects again and again, and never says why.
+    # Without a login, Codex reconnects forever and never says why.
     if os.environ.get("CODEX_API_KEY") or _codex_configured().get("model_provider", "openai") != "openai":
         return ""
     words = [path, "login", "status"]
@@ -131,7 +131,7 @@ def _codex_asks(path: str) -> str:
 
 def _codex_configured() -> dict[str, Any]:
     folder = Path(os.environ.get("CODEX_HOME") or home(os.environ) / ".codex")
-    with suppress(OSError, ValueError):  # Codex says what is wrong with it
+    with suppress(OSError, ValueError):  # Codex itself reports a broken file
         return tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
     return {}
 
@@ -140,7 +140,7 @@ def _read_codex(out: str, err: str) -> _Said:
     events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     items = [event["item"] for event in events if event["type"] == "item.completed"]
     used = next((event["usage"] for event in events if event["type"] == "turn.completed"), None)
-    if used is None:  # errors before it are attempts to connect that another one has made good
+    if used is None:  # errors before the usage are connection attempts that a later one made good
         failed = [event.get("error", event) for event in events if event["type"] in ("turn.failed", "error")]
         return _Said(error=str(failed[-1]["message"] if failed else err.strip() or "it printed nothing"))
     counts = (int(used["input_tokens"]), int(used["output_tokens"]))
@@ -150,7 +150,7 @@ def _read_codex(out: str, err: str) -> _Said:
     return _Said("".join(str(item["text"]) for item in items if item["type"] == "agent_message"), *counts)
 
 
-# The login; all else of the user's folder stays out, and what is written goes with the call.
+# The login files. Gemini gets nothing else of the user's folder, and what it writes is deleted after the call.
 _GEMINI_LOGIN = ("oauth_creds.json", "google_accounts.json", "gemini-credentials.json", "installation_id", ".env")
 _GEMINI_SETTINGS: Mapping[str, Any] = {
     "tools": {"core": ["none"]},
@@ -175,13 +175,13 @@ def _prepare_gemini(folder: Path, _: int) -> tuple[list[str], dict[str, str]]:
         auth = json.loads((theirs / "settings.json").read_text(encoding="utf-8"))["security"]["auth"]
     settings = {**_GEMINI_SETTINGS, "security": {"auth": auth, "folderTrust": {"enabled": False}}}
     (ours / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-    # With a model that is named no other one is asked first which to take.
+    # Without a named model, Gemini first asks another model which one to use.
     variables = {"GEMINI_CLI_HOME": str(folder), "GEMINI_SYSTEM_MD": str(folder / "system.md")}
     return ["--output-format", "json", "--model", "flash"], variables
 
 
 def _read_gemini(out: str, err: str) -> _Said:
-    if not out.strip():  # its errors are JSON on stderr between other lines, or words
+    if not out.strip():  # errors are on stderr: JSON among other lines, or plain text
         messages = re.findall(r'"message": (".*"),?$', err, re.MULTILINE)
         return _Said(error=json.loads(messages[-1]) if messages else err.strip().rpartition("\n")[2])
     said = json.loads(out)
@@ -195,12 +195,12 @@ AGENTS: Mapping[str, _Program] = {
     "codex": _Program("codex", "Codex", 6_000, _prepare_codex, _read_codex, _codex_asks),
     "gemini": _Program("gemini", "Gemini CLI", 1_500, _prepare_gemini, _read_gemini),
 }
-"""By what `model.name` calls them."""
+"""The programs, by their name in `model.name`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An agent that is installed here: what `model.name` calls it, its program, and what a dream with it costs."""
+    """An installed agent: its name in `model.name`, the path of its program, and what a dream with it costs."""
 
     name: str
     program: str
@@ -208,13 +208,13 @@ class Offer:
 
 
 def find_program(name: str) -> str | None:
-    """Return the path of this agent's program, None if it is not installed."""
+    """Return the path of this agent's program; None if it is not installed."""
     more = (str(home(os.environ) / folder) for folder in _MORE_FOLDERS)
     return shutil.which(AGENTS[name].command, path=os.pathsep.join((os.environ.get("PATH", os.defpath), *more)))
 
 
 def offers(limits: Limits) -> Iterator[Offer]:
-    """Return the agents that are installed here."""
+    """Yield the agents that are installed here."""
     for name, agent in AGENTS.items():
         if program := find_program(name):
             most = f"at most {limits.calls_per_dream} calls and {limits.tokens_per_dream:,} tokens"
@@ -228,14 +228,14 @@ class HeadlessModel:
     name: str = field(kw_only=False)
     timeout_seconds: float
     max_output_tokens: int
-    context_window: int = field(default=200_000, init=False)  # tokens: the smallest of what their default models read
+    context_window: int = field(default=200_000, init=False)  # tokens: the smallest of their default models
 
     def __post_init__(self) -> None:
         self._program = AGENTS[self.name]
 
     def worst_case(self, request: Request) -> Spend:
-        """Return the most that one try may cost, as far as the agent keeps to the limit of the answer."""
-        # A token has three bytes or more, in most scripts; litellm, which counts them, takes seconds to load.
+        """Return the most that one try may cost, if the agent obeys the limit on the answer."""
+        # In most scripts a token has three bytes or more. litellm could count tokens, but takes seconds to load.
         tokens_in = (
             len("".join(text for _, text in request.messages).encode("utf-8", "replace")) // 3
             + self._program.overhead
@@ -243,10 +243,10 @@ class HeadlessModel:
         return Spend(calls=1, tokens=tokens_in + self.max_output_tokens)
 
     def ask(self, request: Request) -> Answer:
-        """Return one answer, with text in it.
+        """Return one answer, which is never empty.
 
-        Raise UnattendedError if the program is not installed or would have to ask its user, and what
-        `LitellmModel.ask` raises.
+        Raise UnattendedError if the program is not installed or would have to ask its user, StoppedError after
+        `end_all`, and the errors of `LitellmModel.ask`.
         """
         path = find_program(self.name)
         if path is None:
@@ -290,7 +290,7 @@ class HeadlessModel:
                     [path, *words], cwd=folder / "empty", env={**kept, **variables},
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                     text=True, encoding="utf-8", errors="replace",
-                    start_new_session=True,  # to end whatever it has started itself
+                    start_new_session=True,  # so that `_kill` reaches its children too
                 )  # fmt: skip
             except OSError as error:
                 raise ModelError(f"{path} cannot be started ({error.strerror})", "run it by hand.") from None
@@ -302,7 +302,7 @@ class HeadlessModel:
         return lost_answer(self.name, self.worst_case(request), self.max_output_tokens, time.monotonic() - began)
 
     def _failure(self, error: str, paid: Answer | None) -> ModelError:
-        """Return what an error of the program means: it may come from its provider, or be its own."""
+        """Classify an error message, which may come from the program or from its provider."""
         short = " ".join(error.split())[:200]
         if _USED_UP.search(error):
             return ModelError(f"{self.name} has used up what its login allows: {short}", "it opens again later.")
@@ -320,7 +320,7 @@ class HeadlessModel:
 
 
 def end_all() -> None:
-    """End the programs that are asked just now, for good: this process is about to end."""
+    """Kill all running programs, and let no later answer count: this process is about to end."""
     _ending.set()
     for process in tuple(_running):
         _kill(process)
@@ -332,7 +332,7 @@ _ending = threading.Event()
 
 @contextmanager
 def _ended(process: "subprocess.Popen[str]") -> Iterator[None]:
-    """Kill the program, and what it has started, unless it has ended by itself."""
+    """Kill the program and its children afterwards, unless it has already ended."""
     _running.add(process)
     with process:
         try:
@@ -349,7 +349,7 @@ def _kill(process: "subprocess.Popen[str]") -> None:
 
 
 def _spoken(request: Request) -> str:
-    """Return the rest of the conversation as the one turn that such a program is given."""
+    """Return the conversation without the system prompt as a single turn."""
     said = [
         f"Your answer was:\n\n{text}" if role == "assistant" else text
         for role, text in request.messages

@@ -1,7 +1,7 @@
-"""litellm, loaded late and kept quiet, and what its bundled table says of a model by its name.
+"""Known models: loads litellm late and quietly, and looks models up in its bundled table.
 
-Its import takes 4 s and, left alone, reads a stray `.env` of the working directory, fetches a price table and
-prints. Chosen over a client of our own because any provider is then one name in the configuration.
+Importing litellm takes 4 s; by default it also reads `.env` in the working directory, fetches a price table and
+prints. It is used instead of a client of our own because it makes every provider just a name in the configuration.
 """
 
 import functools
@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 Foreign: TypeAlias = Any
-"""litellm, or one of its objects: its types are not followed."""
+"""litellm, or one of its objects; mypy does not follow its types."""
 
 _ENVIRONMENT = {
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # the table in the package, not the one on the web
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # the price table in the package, not the one on the web
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
     "LITELLM_LOCAL_BLOG_POSTS": "True",
-    "LITELLM_MODE": "PRODUCTION",  # in its other mode it loads .env of the working directory
-    "HF_HUB_OFFLINE": "1",  # else a tokenizer is looked up on the hub, with 23 s of retries
+    "LITELLM_MODE": "PRODUCTION",  # DEV, the default, loads .env from the working directory
+    "HF_HUB_OFFLINE": "1",  # otherwise it looks a tokenizer up on the hub, with 23 s of retries
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai", "httpx", "httpcore")
@@ -31,16 +31,16 @@ _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai", "httpx", "ht
 
 @functools.cache
 def load_litellm() -> Foreign:
-    """Import the module so that it fetches nothing, prints and logs nothing, and reports usage to nobody.
+    """Import litellm so that it fetches, prints and logs nothing, and sends no telemetry.
 
-    Its clients follow no redirect: one would take the prompt, and often the key, to whatever address an answer names.
+    Its HTTP clients follow no redirect, which could send the prompt, and often the key, to any address.
     """
     os.environ.update(_ENVIRONMENT)
-    os.environ.pop("LITELLM_LOG", None)  # its debug log has prompts and keys in it
+    os.environ.pop("LITELLM_LOG", None)  # its debug log contains prompts and keys
     with warnings.catch_warnings():
-        # Its answer's classes are built when the first is made; what pydantic thinks of them is for its authors.
+        # The first ModelResponse builds its pydantic classes, whose warnings concern only litellm's authors.
         warnings.simplefilter("ignore")
-        gc.disable()  # a quarter of the import's time is spent on looking through what is there to stay
+        gc.disable()  # collection takes a quarter of the import's time, for objects that stay
         try:
             litellm: Foreign = importlib.import_module("litellm")
             litellm.ModelResponse()
@@ -48,11 +48,11 @@ def load_litellm() -> Foreign:
             gc.enable()
     litellm.telemetry = False
     litellm.suppress_debug_info = True
-    litellm.drop_params = False  # with it a 422 is sent twice, and comes back as None
+    litellm.drop_params = False  # if true, a 422 is retried and its answer is None
     handlers = importlib.import_module("litellm.llms.custom_httpx.http_handler")
     handlers.HTTPHandler.create_client = _without_redirects(handlers.HTTPHandler.create_client)
     openai = importlib.import_module("litellm.llms.openai.common_utils")
-    # Every client of OpenAI's library sends through this one.
+    # All clients of the openai library send through this one.
     litellm.client_session = _without_redirects(openai.BaseOpenAILLM._get_sync_http_client)()  # noqa: SLF001
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -60,7 +60,7 @@ def load_litellm() -> Foreign:
 
 
 def _without_redirects(make_client: Callable[..., Foreign]) -> Callable[..., Foreign]:
-    """Change the factory of an HTTP client so that the client follows no redirect."""
+    """Wrap the factory of an HTTP client so that its clients follow no redirect."""
 
     @functools.wraps(make_client)
     def make(*arguments: Foreign, **named: Foreign) -> Foreign:
@@ -76,7 +76,7 @@ SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """Whether litellm knows its provider and its price, and which variables of keys are wanted and not set."""
+    """Whether litellm knows a model's provider and price, and which variables for its API keys are not set."""
 
     provider: bool
     missing_keys: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class KnownModel:
 
 
 def look_up(name: str, api_base: str | None) -> KnownModel:
-    """Look the model up in this process, which has litellm loaded afterwards."""
+    """Look the model up. Loads litellm into this process."""
     litellm = load_litellm()
     if not knows_provider(litellm, name, api_base):
         return KnownModel(provider=False)
@@ -93,7 +93,7 @@ def look_up(name: str, api_base: str | None) -> KnownModel:
 
 
 def knows_provider(litellm: Foreign, name: str, api_base: str | None) -> bool:
-    """Tell whether the model's name, or its address, means a provider of litellm's."""
+    """Return whether litellm knows a provider for this model name or address."""
     try:
         litellm.get_llm_provider(name, api_base=api_base)
     except litellm.BadRequestError:
@@ -102,13 +102,13 @@ def knows_provider(litellm: Foreign, name: str, api_base: str | None) -> bool:
 
 
 def missing_keys(litellm: Foreign, name: str) -> list[str]:
-    """Return the variables of keys that the provider needs, as far as litellm knows, and that are not set."""
+    """Return the unset environment variables for API keys that the provider needs, as far as litellm knows."""
     missing: list[str] = litellm.validate_environment(name)["missing_keys"]
     return [variable for variable in missing if SECRET_NAME.search(variable)]
 
 
 def known_model(litellm: Foreign, name: str) -> dict[str, Any] | None:
-    """Return the model's window and prices in litellm's bundled table; None when it is not there."""
+    """Return the model's context window and prices in litellm's bundled table; None if it is not listed."""
     provider, _, bare = name.partition("/")
     entry: dict[str, Any] | None = litellm.model_cost.get(name)
     if entry is None and bare:
@@ -119,7 +119,7 @@ def known_model(litellm: Foreign, name: str) -> dict[str, Any] | None:
 
 
 def usd_of(litellm: Foreign, name: str, tokens_in: int, tokens_out: int, answer: Foreign = None) -> float:
-    """Return the dollars of so many tokens, of an answer with its discounts; 0 for a model not in the table."""
+    """Return the price in dollars, with an answer's discounts if one is given; 0 for a model not in the table."""
     entry = known_model(litellm, name)
     if entry is None:
         return 0.0
@@ -127,6 +127,6 @@ def usd_of(litellm: Foreign, name: str, tokens_in: int, tokens_out: int, answer:
         if answer is not None:
             return float(litellm.completion_cost(completion_response=answer, model=name))
         return float(sum(litellm.cost_per_token(model=name, prompt_tokens=tokens_in, completion_tokens=tokens_out)))
-    except Exception:  # noqa: BLE001 - it raises anything for the hundreds of names whose provider it reads twice
+    except Exception:  # noqa: BLE001 - it raises anything for hundreds of names whose provider prefix it parses twice
         prices = (float(entry.get(f"{kind}_cost_per_token") or 0.0) for kind in ("input", "output"))
         return sum(price * tokens for price, tokens in zip(prices, (tokens_in, tokens_out), strict=True))

@@ -1,6 +1,6 @@
 """litellm model: asks a language model once for a dream, through litellm and within a deadline.
 
-`Metered(LitellmModel(...))` is what a dream is given: every try passes the ceilings and is charged.
+Dreams use it inside `Metered`, which checks the ceilings before every try and charges it.
 """
 
 import json
@@ -32,48 +32,48 @@ from state.budget import Spend
 from state.errors import ModelError
 
 UNKNOWN_WINDOW = 32_768
-"""Tokens of context that are assumed of a model which litellm does not know."""
+"""The context window in tokens assumed for a model that litellm does not know."""
 
 _SECRET_LOOK = re.compile(r"\b(?:sk|pk|rk|gsk|xai|AIza|hf|key)[-_][\w*.\-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
-GRACE_SECONDS = 0.5  # the client's own timeout, which closes the connection, comes first where it works
+GRACE_SECONDS = 0.5  # lets the client's own timeout, which closes the connection, come first if it works
 
 
 @dataclass(eq=False, kw_only=True)
 class LitellmModel:
-    """Any model of litellm's providers; keys come from the environment alone and are in no message.
+    """Any model of litellm's providers. API keys come only from the environment and appear in no message.
 
-    Dollars are litellm's list price. For a model that its table does not know they are 0: a local model costs
-    nothing, another has an unknown price, and the ceilings on tokens bind.
+    Dollars are litellm's list price, 0 for models not in its table: local ones, which cost nothing, and those of
+    unknown price, which only the token ceilings limit.
     """
 
     name: str = field(kw_only=False)
     api_base: str | None = None
     timeout_seconds: float = 120.0
     max_output_tokens: int = 4000
-    schema_refused: bool = field(default=False, init=False)  # by its provider, since this was made
+    schema_refused: bool = field(default=False, init=False)  # by the provider, in the life of this object
 
     @cached_property
     def context_window(self) -> int:
-        """Tokens that the model reads at once, by litellm's table, else `UNKNOWN_WINDOW`."""
+        """Return the model's context window in tokens by litellm's table, else `UNKNOWN_WINDOW`."""
         entry = known_model(load_litellm(), self.name) or {}
         return int(entry.get("max_input_tokens") or entry.get("max_tokens") or UNKNOWN_WINDOW)
 
     @property
     def takes_schema(self) -> bool:
-        """Whether a request's schema is sent as structured output: litellm says so and no provider has refused it."""
+        """Return whether to request structured output: litellm lists it and the provider has not refused it."""
         return not self.schema_refused and bool(load_litellm().supports_response_schema(model=self.name))
 
     def worst_case(self, request: Request) -> Spend:
-        """Return the most that one try may cost: all of the request and an answer at the limit."""
+        """Return the most that one try may cost: the whole request and an answer of maximal length."""
         tokens_in = self._tokens_in(request)
         usd = usd_of(load_litellm(), self.name, tokens_in, self.max_output_tokens)
         return Spend(calls=1, tokens=tokens_in + self.max_output_tokens, usd=usd)
 
     def ask(self, request: Request) -> Answer:
-        """Return one answer, with text in it.
+        """Return one answer, which is never empty.
 
-        Raise TransientError when trying again may help, UnusableReplyError for an answer without readable text, and
-        ModelError for the rest; the first two carry what the try may have cost.
+        Raise TransientError if a retry may help, UnusableReplyError for an answer without readable text, ModelError
+        otherwise; the first two carry what the try may have cost.
         """
         litellm = load_litellm()
         self._require_provider(litellm)
@@ -96,7 +96,7 @@ class LitellmModel:
             failure = self._explain(litellm, error, most, structured=structured)
         else:
             return self._read(litellm, request, response, time.monotonic() - started)
-        # Raised outside of the handler, so that the original exception, which may quote a key, is not its context.
+        # Raised outside the handler, so that the original exception, which may quote a key, is not its context.
         raise failure
 
     def _arguments(self, litellm: Foreign, request: Request, *, structured: bool) -> dict[str, Any]:
@@ -105,12 +105,12 @@ class LitellmModel:
             "messages": [{"role": role, "content": text} for role, text in request.messages],
             "timeout": self.timeout_seconds,
             "max_tokens": self.max_output_tokens,
-            "max_retries": 0,  # `Metered` counts and pays for retries: the provider's client may not add its own
+            "max_retries": 0,  # `Metered` retries and charges each try; the client must not retry
         }
         if self.api_base is not None:
             arguments["api_base"] = self.api_base
             if any(key.endswith("_API_KEY") for key in missing_keys(litellm, self.name)):
-                arguments["api_key"] = "none"  # a local server seldom needs one, and the client insists
+                arguments["api_key"] = "none"  # local servers seldom need a key, but the client insists on one
         if structured:
             schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
             arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -122,7 +122,7 @@ class LitellmModel:
         text = (choice.message.content if choice is not None else None) or ""
         finish_reason = str(choice.finish_reason) if choice is not None else "none"
         usage = getattr(response, "usage", None)
-        # A negative figure would be taken off what was spent today.
+        # A negative count would reduce today's spend.
         tokens_in = max(0, getattr(usage, "prompt_tokens", 0) or 0)
         tokens_out = max(0, getattr(usage, "completion_tokens", 0) or 0)
         is_reported = tokens_in > 0 and (tokens_out > 0 or not text)
@@ -165,10 +165,10 @@ class LitellmModel:
             )
 
     def _explain(self, litellm: Foreign, error: BaseException, most: Answer, *, structured: bool) -> ModelError:
-        """Return the error that an exception of litellm stands for; `most` is what the try may have cost.
+        """Translate an exception of litellm; `most` is the most that the try may have cost.
 
-        litellm gives an unreadable answer, a broken connection and a server's 500 the same class and status, so the
-        chain of causes decides: httpx's HTTPStatusError is in it exactly when a server answered with an error.
+        litellm raises the same class and status for an unreadable answer, a broken connection and a server's 500. The
+        chain of causes tells them apart: it has httpx's HTTPStatusError exactly if a server answered with an error.
         """
         import httpx
 
@@ -179,7 +179,7 @@ class LitellmModel:
 
     @property
     def _place(self) -> str:
-        """The model and its address, without a password that the address may carry."""
+        """Return the model and its address, without a login in the address."""
         if self.api_base is None:
             return self.name
         parts = urlsplit(self.api_base)
@@ -198,13 +198,12 @@ class LitellmModel:
             what = f"{place} did not answer within {self.timeout_seconds:g} s"
             return TransientError(what, "raise model.timeout_seconds, or use a faster model.", answer=most)
         if broken := next((link for link in chain if isinstance(link, httpx.TransportError)), None):
-            # It broke in the middle of an answer, which the model had written.
+            # It broke in the middle of an answer, which was already generated.
             answer = most if "message body" in str(broken) else None
             return TransientError(f"{place} broke the connection off", "see the server's log.", answer=answer)
         if self.api_base is None and (missing := missing_keys(litellm, self.name)):
             return ModelError(f"{place} wants a key and there is none", _set_keys(missing))
-        # Adapters that cannot read a 200 raise a 500, a 422 or no status; a missing package is found before anything
-        # is sent.
+        # For an unreadable 200, adapters raise a 500, a 422 or no status. A missing package fails before sending.
         is_json = any(isinstance(link, json.JSONDecodeError) for link in chain)
         is_status = getattr(error, "status_code", None) in (None, 200, 422, 500)
         if (is_json or is_status) and not any(isinstance(link, ImportError) for link in chain):
@@ -213,7 +212,7 @@ class LitellmModel:
         return None
 
     def _refused(self, litellm: Foreign, error: BaseException, http: Foreign, *, structured: bool) -> ModelError:
-        """Return what a refusal means: the first row that fits, each with what to do about it."""
+        """Return the error for a refusal, with advice: the first row of the table that fits."""
         status = int(http.status_code if http is not None else getattr(error, "status_code", None) or 0)
         detail, text = _detail(error), http.text if http is not None and http.is_stream_consumed else ""
         used_up = status == 429 and re.search(r"insufficient_quota|billing", detail + text) is not None
@@ -249,17 +248,17 @@ class LitellmModel:
 
 
 def _within(seconds: float, call: Callable[[], Foreign]) -> Foreign:
-    """Return the call's value; raise TimeoutError after so many seconds whatever the call does.
+    """Return the call's result. Raise TimeoutError after this many seconds, whatever the call does.
 
-    Providers' clients bound each read, not the whole answer: a server that drips would hold a dream for ever. The
-    thread that is left behind ends with its connection and keeps no process alive.
+    Providers' clients limit each read, not the whole answer, so a server that sends slowly could block a dream
+    forever. The abandoned thread ends with its connection; as a daemon thread it keeps no process alive.
     """
     future: Future[Foreign] = Future()
 
     def run() -> None:
         try:
             future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - it is raised again where the result is asked for
+        except BaseException as error:  # noqa: BLE001 - `result` raises it again
             future.set_exception(error)
 
     threading.Thread(target=run, name="dreamd-model-call", daemon=True).start()
@@ -279,7 +278,7 @@ def _set_keys(missing: list[str]) -> str:
 
 
 def _redirect_target(http: Foreign) -> str:
-    """Return the target of a redirect: host and port alone, for the rest may hold anything."""
+    """Return the scheme, host and port of a redirect's target; the rest may contain secrets."""
     try:
         parts = urlsplit(http.headers.get("location", "")) if http is not None else None
         return f" to {parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts and parts.netloc else ""
@@ -288,7 +287,7 @@ def _redirect_target(http: Foreign) -> str:
 
 
 def _retry_after(http: Foreign) -> float | None:
-    """Return how long the provider asks to wait; the header holds seconds or a date (RFC 9110, 10.2.3)."""
+    """Return how many seconds the provider asks to wait; the header has seconds or a date (RFC 9110, 10.2.3)."""
     header = http.headers.get("retry-after") if http is not None else None
     if header is None:
         return None
@@ -303,7 +302,7 @@ def _retry_after(http: Foreign) -> float | None:
 
 
 def _detail(error: BaseException) -> str:
-    """Return the provider's message as one short line without keys, known or by their looks."""
+    """Return the provider's message on one short line, without known keys or texts that look like keys."""
     message = " ".join(str(error).split("Traceback")[0].split())
     message = re.sub(r"^(?:[\w.]*(?:Exception|Error)(?:\s-|:)\s+)+", "", message)
     for name, value in os.environ.items():

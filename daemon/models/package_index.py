@@ -1,4 +1,4 @@
-"""Package index: has pip, or uv, fetch one pinned package from whatever index it is set to on this machine."""
+"""Package index: fetches one pinned package with pip or uv, from the index configured on this machine."""
 
 import os
 import re
@@ -19,10 +19,10 @@ _PASSWORD = re.compile(r"//[^/\s]*@")
 
 
 def fetch(wheel: "Pinned", folder: Path) -> None:
-    """Unpack the package that this wheel holds into the folder; nothing that it depends on comes along.
+    """Install the package of this wheel into the folder, without its dependencies.
 
-    Raise UsageError where no index may be asked, and NotFoundError, with what pip or uv said, when the package cannot
-    be had with the pinned SHA-256.
+    Raise UsageError if the environment forbids asking an index, and NotFoundError, with the output of pip or uv, if
+    the package cannot be fetched with the pinned SHA-256.
     """
     for name in ("PIP_NO_INDEX", "UV_NO_INDEX", "UV_OFFLINE"):
         if os.environ.get(name, "").lower() not in ("", "0", "false", "no", "off"):
@@ -46,11 +46,11 @@ def fetch(wheel: "Pinned", folder: Path) -> None:
 
 
 def _installer(wheel: "Pinned", elsewhere: str) -> list[str]:
-    # Of a wheel for one platform too nothing is run, so that any machine may have it.
+    # A wheel for one platform is only unpacked, never run, so any machine may fetch it.
     is_bound = not wheel.name.endswith("-any.whl")
     if find_spec("pip") is not None:
         quiet = ["--disable-pip-version-check", "--no-input"]
         return [sys.executable, "-m", "pip", "install", *quiet, *(_ON_PIP if is_bound else ())]
-    if uv := shutil.which("uv"):  # an environment that uv has made has no pip
+    if uv := shutil.which("uv"):  # environments created by uv have no pip
         return [uv, "pip", "install", "--python", sys.executable, *(_ON_UV if is_bound else ())]
     raise NotFoundError("there is neither pip nor uv to fetch it with", elsewhere)

@@ -1,1 +1,1 @@
-"""What tests share: processes, models that are scripted, worlds that are built and broken."""
+"""Helpers shared by tests: processes, scripted models, and workspaces to build and to break."""

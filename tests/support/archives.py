@@ -1,4 +1,4 @@
-"""Archives for tests: an honest one, and what can be made of it."""
+"""Archives for tests: a valid one, and altered copies of it."""
 
 import shutil
 import sqlite3
@@ -32,11 +32,11 @@ HOSTILE_NAMES = (
     "history/../../x", "history/1.json", "history/٠٠٠٠٠١.json", "MEMORY.md\n", "m\u0130emory", "\u202eMEMORY.md",
     "a" * 60_000,
 )  # fmt: skip
-"""Names that no file of a workspace has, neither in an archive nor in one of an older dreamd."""
+"""Names that no workspace file has, neither in a current archive nor in one of an older dreamd."""
 
 
 def lived(root: Path) -> Path:
-    """A workspace with versions, a restored one, sessions, pending notes of every kind, and a person's files."""
+    """Create a workspace with versions, a restore, sessions, pending notes of every kind, and a person's files."""
     with working(root) as store:
         for number, note in enumerate(NOTES):
             store.notes.inbox.append(Note(note, AT + timedelta(minutes=number)))
@@ -65,14 +65,14 @@ def moved(store: Store, target: Path) -> Path:
 
 
 def files_of(path: Path) -> dict[str, tuple[bytes, int]]:
-    """The files in an archive, each with its time."""
+    """Return content and modification time (ns) of each file in an archive."""
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute("SELECT name, content, mtime_ns FROM files")
         return {name: (content, mtime_ns) for name, content, mtime_ns in rows}
 
 
 def members(path: Path) -> dict[str, bytes]:
-    """What is in an archive, but for the manifest: its files, and the rows of its tables."""
+    """Return an archive's content without the manifest: its files, and the rows of its tables."""
     found = {name: content for name, (content, _) in files_of(path).items()}
     with closing(sqlite3.connect(path)) as connection:
         for name in layouts_of(connection).keys() - {"files", "manifest"}:
@@ -81,16 +81,16 @@ def members(path: Path) -> dict[str, bytes]:
 
 
 def changed(archive: Path, target: Path, *statements: str, unchecked: bool = False) -> Path:
-    """The archive with these statements done to it, and a manifest that agrees with them if there is one."""
+    """Copy the archive, run these statements on it, and update its manifest, if it still has one, to match."""
     unsealed(archive, target, *statements, unchecked=unchecked)
-    # One of another schema cannot be read; it is refused before that.
+    # With another schema no digest can be computed; import refuses such an archive earlier.
     with closing(sqlite3.connect(target, isolation_level=None)) as connection, suppress(sqlite3.Error, ValueError):
         connection.execute("UPDATE manifest SET sha256 = ?", (digest_of(connection),))
     return target
 
 
 def unsealed(archive: Path, target: Path, *statements: str, unchecked: bool = False) -> Path:
-    """The archive with these statements done to it, and the manifest that it had."""
+    """Copy the archive and run these statements on it, leaving its manifest as it was."""
     shutil.copy(archive, target)
     with closing(sqlite3.connect(target, isolation_level=None)) as connection:
         if unchecked:
@@ -103,12 +103,12 @@ def unsealed(archive: Path, target: Path, *statements: str, unchecked: bool = Fa
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """Imports into a folder in which there is nothing else."""
+    """Imports archives into an otherwise empty folder."""
 
     folder: Path
 
     def refuses(self, archive: Path, *said: str) -> str:
-        """The archive is refused with these words, and nothing is left of it."""
+        """Assert that the archive is refused with these words and leaves nothing behind; return the message."""
         with pytest.raises(ArchiveError) as caught:
             import_archive(archive, self.folder / "there")
         assert [word for word in said if word not in str(caught.value)] == [], str(caught.value)

@@ -1,4 +1,4 @@
-"""A workspace that has lived, to be broken: where each fact stands, ways of damage, and what must be so then."""
+"""A used workspace to damage: known facts, kinds of damage, and checks of the repaired workspace."""
 
 import json
 import os
@@ -44,13 +44,13 @@ LONG = "The minutes of the meeting in the lighthouse: " + " ".join(f"item {n} wa
 SAID = tuple(f"My neighbour {who} keeps {n + 2} goats behind the {place}" for n, (who, place) in enumerate(
     (who, place) for who in _WHO for place in _PLACES))  # fmt: skip
 PENDING = ("The ferry leaves at seven from the pier", "Do not feed the parrot of the captain")
-UNREAD = "The spare sail hangs in the boat shed"  # in scratch.md alone: nobody has looked at it yet
+UNREAD = "The spare sail hangs in the boat shed"  # only in scratch.md, not absorbed yet
 BY_HAND = "The password hint is the name of the second ship"
 REMEMBERED = tuple(f"step {n} of the plan was tried by {_WHO[n % 5]}" for n in range(60))
 
 
 def lived(folder: Path, *, embedding: Embedding | None = WORDS_ONLY) -> Workspace:
-    """Three versions, the last newer than both copies; a line by hand, a transcript, sessions, notes that wait."""
+    """Create three versions, the last newer than both copies; a line by hand, a transcript, sessions, notes."""
     workspace = init_workspace(folder)
     chat = workspace.root / "transcripts" / "chat.jsonl"
     chat.parent.mkdir()
@@ -92,7 +92,7 @@ def about(done: Repair) -> set[str]:
 
 
 def content(workspace: Workspace) -> dict[str, bytes]:
-    """Every byte of a workspace, but for what a repair kept aside."""
+    """Return every byte of a workspace, except files that a repair set aside."""
     return {name: found for name, found in everything(workspace.root).items() if "/broken/" not in name}
 
 
@@ -102,7 +102,7 @@ Chance = random.Random
 
 
 def flipped(path: Path, chance: Chance) -> None:
-    """Bits of one to forty bytes."""
+    """Flip one bit in each of one to forty bytes."""
     content = bytearray(path.read_bytes())
     for _ in range(min(len(content), chance.choice((1, 1, 3, 40)))):
         content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
@@ -110,17 +110,17 @@ def flipped(path: Path, chance: Chance) -> None:
 
 
 def zeroed(path: Path, chance: Chance) -> None:
-    """One to four pages of zeros."""
+    """Overwrite one to four pages with zeros."""
     _spoilt(path, chance, bytes)
 
 
 def noisy(path: Path, chance: Chance) -> None:
-    """One to four pages of noise."""
+    """Overwrite one to four pages with random bytes."""
     _spoilt(path, chance, chance.randbytes)
 
 
 def half_zeroed(path: Path, chance: Chance) -> None:
-    """A sector of 512 bytes of zeros."""
+    """Overwrite one sector of 512 bytes with zeros."""
     _spoilt(path, chance, bytes, 512, 1)
 
 
@@ -135,7 +135,7 @@ def _spoilt(path: Path, chance: Chance, filling: Callable[[int], bytes], size: i
 
 
 def swapped(path: Path, chance: Chance) -> None:
-    """Two pages in each other's place."""
+    """Swap two pages."""
     content = bytearray(path.read_bytes())
     pages = len(content) // 4096
     if pages < 2:
@@ -161,7 +161,7 @@ def removed(path: Path, chance: Chance) -> None:
 
 
 def unnoticed(workspace: Workspace) -> None:
-    """Noise in a table that a dream does not read: only a copy notices it."""
+    """Damage a table that no dream reads, so that only copying the database detects it."""
     with closing(open_database(workspace.database)) as connection:
         page = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'rejections'").fetchone()[0]
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -173,12 +173,12 @@ def unnoticed(workspace: Workspace) -> None:
 DAMAGE = (flipped, zeroed, noisy, half_zeroed, swapped, truncated, emptied, removed)
 
 
-# ----------------------------------------------------------- what must be so afterwards
+# ----------------------------------------------------------- checks afterwards
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What is not there any more, by where it was."""
+    """Facts that are missing, by where they were."""
 
     notes: tuple[str, ...]
     said: tuple[str, ...]
@@ -186,10 +186,10 @@ class Lost:
 
 
 def lost(workspace: Workspace) -> Lost:
-    """Facts that neither MEMORY.md nor a crystal nor the ledger has."""
+    """Return the facts that are in neither MEMORY.md nor a crystal nor the ledger."""
     with closing(sqlite3.connect(workspace.database)) as connection:
         crystals = {row[0] for row in connection.execute("SELECT text FROM crystals")}
-        # A bit that turns in MEMORY.md is an edit, for all that anybody knows: the line itself is in the ledger.
+        # A flipped bit in MEMORY.md looks like an edit, but the ledger still has the line.
         lines = {row[0] for row in connection.execute("SELECT text FROM lines")}
         items = {row[0] for row in connection.execute("SELECT content FROM items")}
     known = crystals | lines | {block.text for _, block in parse(workspace.document.read_text()).lines()}
@@ -202,7 +202,7 @@ def lost(workspace: Workspace) -> Lost:
 
 
 def found(workspace: Workspace, texts: tuple[str, ...]) -> list[str]:
-    """Which of these a search does not find."""
+    """Return those of the texts that a search does not find."""
     with open_readonly(workspace, Config(), WORDS_ONLY) as store:
         return [
             text
@@ -212,7 +212,7 @@ def found(workspace: Workspace, texts: tuple[str, ...]) -> list[str]:
 
 
 def assert_works(workspace: Workspace) -> None:
-    """It opens, MEMORY.md is whole, and a dream takes in what waits."""
+    """Assert that the workspace opens, MEMORY.md is complete, and a dream absorbs pending notes."""
     with open_exclusive(workspace, Config(), "test", embedding=WORDS_ONLY) as store:
         document = parse(workspace.document.read_bytes().decode())
         assert document.missing == ()

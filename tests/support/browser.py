@@ -1,12 +1,12 @@
-"""A real browser: pages in Debian's Chromium, and everything that they asked for, ran, said and were refused.
+"""A real browser: opens pages in Chromium and records their requests, console, errors, dialogs and violations.
 
     with browser_page(base_url="http://127.0.0.1:8787") as seen:
         seen.page.goto("/now")
         assert_quiet(seen)
         assert axe(seen) == []
 
-Chromium is started once a process; each page has a context of its own, without cookies of another. Where there is no
-Chromium the test is skipped.
+Chromium starts once per process; each page has a context of its own, so no shared cookies. Without Chromium the test
+is skipped.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog,
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _MOST_MILLISECONDS = 15_000
 _SERIOUS = {"serious", "critical"}
-# What a policy refuses is told to the document, and nobody asks it for that later.
+# The document gets an event for each violation of its policy; they cannot be queried later.
 _WATCH = """
 document.addEventListener('securitypolicyviolation', event =>
     window.__refused(`${event.effectiveDirective} ${event.blockedURI} ${event.sample}`));
 """
-# Every element of a page, of its templates and shadows, that a hostile text has made or changed.
+# Finds every element of a page, its templates and shadow roots that a hostile text created or changed.
 _BORN = """() => {
     const found = [];
     const say = (element, why) => found.push(`${why}: ${element.outerHTML.slice(0, 200)}`);
@@ -62,15 +62,15 @@ _BORN = """() => {
 }"""
 
 
-# What the page has begun is told before it has drawn the next picture, and a little.
+# Wait for the next frame and 50 ms more, so that what the page started has been reported.
 _SETTLE = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))"
 
 
 @dataclass(slots=True)
 class Seen:
-    """A page, and what was seen of it since it was opened, in order, as texts.
+    """A page, and what happened on it since it was opened, in order, as texts.
 
-    `runs` are the numbers of the hostile texts that ran; `refused` what a policy refused.
+    `runs` are the numbers of the hostile texts that ran; `refused` are violations of its content security policy.
     """
 
     page: Page
@@ -83,7 +83,7 @@ class Seen:
 
     @property
     def strangers(self) -> list[str]:
-        """The requests that went to another host or port than the page's, or where only a hostile text leads."""
+        """Return requests to another host or port than the page's, or to a path that only hostile texts name."""
         own = urlsplit(self.page.url).netloc
         return [
             url
@@ -94,7 +94,7 @@ class Seen:
 
 @contextmanager
 def browser_page(**context: Any) -> Iterator[Seen]:
-    """A page in a new context with these options (`base_url`, `viewport`, `color_scheme`, `reduced_motion` …)."""
+    """Open a page in a new context with these options (`base_url`, `viewport`, `color_scheme` …)."""
     with _browser_context(context) as opened:
         page = opened.new_page()
         page.set_default_timeout(_MOST_MILLISECONDS)
@@ -102,7 +102,7 @@ def browser_page(**context: Any) -> Iterator[Seen]:
 
 
 def assert_quiet(seen: Seen) -> None:
-    """No request left, no script of a text ran, nothing was refused, no error was said, no dialog was shown."""
+    """Assert that no request left, no hostile script ran, and there was no violation, error, warning or dialog."""
     seen.page.evaluate(_SETTLE)
     loud = [one for one in seen.console if one.startswith(("error", "warning"))]
     assert (seen.strangers, seen.runs, seen.refused, seen.errors, loud, seen.dialogs) == ([], [], [], [], [], [])
@@ -126,16 +126,16 @@ def axe(seen: Seen, **options: Any) -> list[str]:
 
 
 def executable() -> str | None:
-    """The browser of this machine, if it has one."""
+    """Return the path of this machine's browser; None if it has none."""
     return next((found for name in _NAMES if (found := shutil.which(name))), None)
 
 
 @cache
 def _browser(path: str) -> tuple[Browser, asyncio.AbstractEventLoop]:
-    """The browser of this process, and the event loop by which it is spoken to."""
+    """Start the browser of this process, and return it with its event loop."""
     playwright = sync_playwright().start()
     loop = asyncio.get_running_loop()
-    # Root has no sandbox of Chromium's; whoever runs the tests as a user has.
+    # Chromium's sandbox does not work for root.
     options = ["--no-sandbox"] if os.geteuid() == 0 else []
     browser = playwright.chromium.launch(executable_path=path, args=options)
 
@@ -156,7 +156,7 @@ def _browser_context(options: dict[str, Any]) -> Iterator[BrowserContext]:
     before = asyncio._get_running_loop()
     try:
         browser, loop = _browser(path)
-        # Playwright leaves its loop as the one that runs in this thread: other tests could run none of their own.
+        # Playwright leaves its loop marked as running in this thread, which would keep other tests from running one.
         asyncio._set_running_loop(loop)
         context = browser.new_context(**options)
         try:

@@ -1,4 +1,4 @@
-"""Cases of a test as data: the JSON file beside it, by the name of the test or of what they are."""
+"""Cases of a test as data, in a JSON file with the test file's name."""
 
 import json
 from pathlib import Path
@@ -6,5 +6,5 @@ from typing import Any
 
 
 def cases(test: str) -> Any:
-    """Read the cases of the tests in this file."""
+    """Return the cases for the tests in this file."""
     return json.loads(Path(test).with_suffix(".json").read_text(encoding="utf-8"))

@@ -1,12 +1,12 @@
-"""A wrong clock for a process of the tests: its wall clock goes before or after the true one, and may jump.
+"""A wrong clock for a test process: its wall clock is ahead of or behind the true one, and may jump.
 
     clock = Clock(tmp_path / "clock", seconds=3600)
     Forked(["serve"], before=clock.before, ...)
     clock.set(-3600)                             # while it runs
 
-What Python calls the time is wrong then: `datetime.now`, `datetime.utcnow`, `datetime.today`, `time.time`,
-`time.time_ns`, `time.gmtime`, `time.localtime`. Monotonic clocks, the times of files and PostgreSQL's stay true, as
-they do between machines. Nothing is replaced but these functions: a `datetime` is one as before.
+It replaces `datetime.now`, `datetime.utcnow`, `datetime.today`, `date.today`, `time.time`, `time.time_ns`,
+`time.gmtime` and `time.localtime`, and nothing else. Monotonic clocks, file times and PostgreSQL's clock stay true,
+as they would between machines.
 """
 
 import ctypes
@@ -24,25 +24,25 @@ _SECONDS = struct.Struct("d")
 
 
 class Clock:
-    """How wrong the clocks of some processes go, in a file that they look at."""
+    """The error of some processes' clocks, in seconds, in a file that they map."""
 
     def __init__(self, path: Path, seconds: float = 0.0) -> None:
         self._path = path
         path.write_bytes(_SECONDS.pack(seconds))
 
     def set(self, seconds: float) -> None:
-        """From now on they go so much before the true one."""
+        """Set by how many seconds the clocks are ahead from now on."""
         with self._path.open("r+b") as file:
             file.write(_SECONDS.pack(seconds))
 
     @property
     def before(self) -> tuple[str, list[str]]:
-        """For `Forked(before=...)`."""
+        """Return the argument for `Forked(before=...)`."""
         return f"{__name__}:follow", [str(self._path)]
 
 
 def follow(path: str) -> None:
-    """In the process whose clock goes wrong: the time is that of the clock in this file, from now on."""
+    """Make this process's time follow the clock in this file."""
     with Path(path).open("r+b") as file:
         memory = mmap.mmap(file.fileno(), _SECONDS.size, access=mmap.ACCESS_READ)
 
@@ -65,7 +65,7 @@ def follow(path: str) -> None:
         true_gmtime: lambda seconds=None: true_gmtime(true_time() + wrong() if seconds is None else seconds),
         true_localtime: lambda seconds=None: true_localtime(true_time() + wrong() if seconds is None else seconds),
     }
-    for module in list(sys.modules.values()):  # also where a name of it was imported
+    for module in list(sys.modules.values()):  # also names that modules imported from `time`
         names = getattr(module, "__dict__", {})
         for name, value in list(names.items()):
             if type(value) is type(true_time) and value in shifted and module is not sys.modules[__name__]:
@@ -73,7 +73,7 @@ def follow(path: str) -> None:
 
 
 def _replace_method(of: type, name: str, method: Callable[..., object]) -> None:
-    """Of a class that is written in C: all who have it already see the new one."""
+    """Replace a class method of a class written in C, for everyone who has imported the class."""
     (methods,) = (one for one in gc.get_referents(vars(of)) if isinstance(one, dict))
     methods[name] = classmethod(method)
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(of))

@@ -1,4 +1,4 @@
-"""A real dream, ready to be committed: a folder to be copied for each way in which the commit may go wrong."""
+"""A real dream that is ready to commit, in a folder to copy for each way the commit may fail."""
 
 import hashlib
 import os
@@ -36,7 +36,7 @@ OLD_NOTES = (
     "We decided to use SQLite for the ledger",
 )
 NEW_NOTES = (
-    "The staging server listens on port 9090",  # two values of one port stand beside each other
+    "The staging server listens on port 9090",  # a second value for the same port
     "Next goal: write the retrieval benchmark",
     "Deploy failed again because of the expired certificate",
 )
@@ -48,7 +48,7 @@ WORDS_ONLY = Embedding.given(Unavailable("left out of this test"))
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A workspace in which everything but the commit of `dream` has happened."""
+    """A workspace in which everything except the commit of `dream` has happened."""
 
     root: Path
     dream: Dream
@@ -61,7 +61,7 @@ class Prepared:
 
 
 def id_of(database: Path, text: str) -> str:
-    """The id of the crystal with this text."""
+    """Return the id of the crystal with this text."""
     with closing(sqlite3.connect(database)) as connection:
         return str(connection.execute("SELECT id FROM crystals WHERE text = ?", (text,)).fetchone()[0])
 
@@ -70,10 +70,10 @@ def id_of(database: Path, text: str) -> str:
 def opened(
     workspace: Workspace, system: System | None = None, embedding: Embedding | None = WORDS_ONLY
 ) -> Iterator[Store]:
-    """The workspace, owned; without an embedding model it is searched by words, and opened in milliseconds."""
+    """Open the workspace as its owner; without an embedding model it opens in milliseconds and searches by words."""
     with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
         store.memory.disk.system = system or Unsynced()
-        store.connection.execute("PRAGMA synchronous = OFF")  # only a real loss of power would tell
+        store.connection.execute("PRAGMA synchronous = OFF")  # only a real power failure would make a difference
         yield store
 
 
@@ -84,13 +84,13 @@ def dreamt(store: Store, *notes: str, mode: Mode = Mode.AUTO) -> Outcome:
 
 @contextmanager
 def with_model(store: Store) -> Iterator[Store]:
-    """The stores with a scripted model, whose dreams LangGraph saves."""
+    """Yield the stores with a scripted model, so that LangGraph saves checkpoints of their dreams."""
     with ScriptedModel(good) as model, patch.dict(os.environ, OPENAI_API_KEY="sk-scripted", NO_PROXY="127.0.0.1"):
         yield replace(store, config=Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url)))
 
 
 def cut_off(store: Store, *notes: str) -> Dream:
-    """A dream that a power cut met right before its commit."""
+    """Run a dream up to a power cut right before its commit, and return it."""
     made = list[Dream]()
 
     def commit(_: WorkspaceMemory, dream: Dream) -> Dream:
@@ -103,14 +103,14 @@ def cut_off(store: Store, *notes: str) -> Dream:
 
 
 def prepared(folder: Path) -> Prepared:
-    """A first version, a line by the owner's hand, and a second dream that is not committed."""
+    """Create a first version, a line by the owner's hand, and a second dream that is not committed."""
     workspace = init_workspace(contained(folder))
     with opened(workspace) as store:
         dreamt(store, *OLD_NOTES)
-        time.sleep(1.1)  # dreams are not a second apart in life: their stamps differ
+        time.sleep(1.1)  # in real use dreams are more than a second apart, so their timestamps differ
         write(workspace, lambda text: added(text, BY_HAND))
         dream = cut_off(store, *NEW_NOTES)
-    assert dream.number == 3  # what stands there by hand is the second
+    assert dream.number == 3  # the owner's edit is version 2
     assert dream.taken
     return Prepared(workspace.root, dream)
 
@@ -122,23 +122,23 @@ def write(workspace: Workspace, change: Callable[[str], str]) -> str:
 
 
 def added(text: str, line: str, section: SectionName = SectionName.BOND) -> str:
-    """The text with one more line at the top of a section, as a person types it."""
+    """Return the text with a line added at the top of a section, as a person would type it."""
     heading = f"## {section.value}\n"
     assert heading in text
     return text.replace(heading, f"{heading}- {line}\n", 1)
 
 
 def without(text: str, line: str) -> str:
-    """The text without the row of that line."""
+    """Return the text without the rows that contain this line."""
     rows = [row for row in text.split("\n") if line not in row]
     assert len(rows) < len(text.split("\n"))
     return "\n".join(rows)
 
 
 def assert_sound(store: Store, dream: Dream, notes: tuple[str, ...] = OLD_NOTES + NEW_NOTES) -> bool:
-    """What must be so whatever happened to the commit of this dream; returns whether it is committed.
+    """Assert what holds however the commit of this dream went; return whether it is committed.
 
-    MEMORY.md is the last committed version to the byte; each note is pending, or a crystal that the dream took in.
+    MEMORY.md is the last committed version to the byte; each note is pending, or a crystal that a dream absorbed.
     """
     connection = store.connection
     number = store.lineage.version_of(dream.id)
@@ -155,7 +155,7 @@ def assert_sound(store: Store, dream: Dream, notes: tuple[str, ...] = OLD_NOTES 
 
 
 def places(store: Store) -> dict[str, int]:
-    """For each note, in how many places it stands: among what is pending, or a crystal that a dream took in."""
+    """Count each note's occurrences among pending notes and crystals that a dream absorbed."""
     rows = store.connection.execute("SELECT text FROM crystals WHERE origin = 'scratch' AND dreamt_in IS NOT NULL")
     consumed = [row["text"] for row in rows]
     pending = [note.text for note in tuple(store.notes.each_pending())]
@@ -163,26 +163,26 @@ def places(store: Store) -> dict[str, int]:
 
 
 def is_committed(workspace: Workspace, dream: Dream) -> bool:
-    """Whether state.db has the version of this dream, whatever the files say."""
+    """Return whether state.db has this dream's version, whatever the files say."""
     with open_unmigrated(workspace.database) as connection:
         return Lineage(connection).version_of(dream.id) is not None
 
 
 def assert_recovers(workspace: Workspace, ready: Prepared) -> bool:
-    """Whether the commit had been decided; either way everything is sound, and stays so."""
-    # Before anything is repaired: what an agent reads right after the crash.
+    """Assert that the workspace recovers and stays sound; return whether the commit had taken place."""
+    # What an agent reads right after the crash, before any recovery.
     assert workspace.document.read_bytes() in (ready.dream.before.encode(), ready.dream.after.encode())
     decided = is_committed(workspace, ready.dream)
     with opened(workspace) as store:
         assert assert_sound(store, ready.dream) is decided
-    with opened(workspace) as store:  # and again: there is nothing left to do
+    with opened(workspace) as store:  # the second recovery has nothing left to do
         assert store.notices == []
         assert assert_sound(store, ready.dream) is decided
     return decided
 
 
 def assert_recovers_and_goes_on(workspace: Workspace, ready: Prepared) -> bool:
-    """The same, and a further dream takes in whatever is left: every note has been consumed once."""
+    """Assert this too: a further dream absorbs whatever is left, so every note is consumed exactly once."""
     decided = assert_recovers(workspace, ready)
     with opened(workspace) as store:
         dreamt(store, FURTHER)

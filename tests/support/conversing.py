@@ -1,4 +1,4 @@
-"""What the tests of the model say to the scripted server, and how they look at what comes of it."""
+"""Requests and helpers for tests of models against the scripted server."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,7 +35,7 @@ def metered(model: PricedModel, ledger: Ledger, config: Config = Config(), **mor
 
 
 def retried(model: PricedModel, ledger: Ledger, **more: Any) -> Metered:
-    """The model, asked again where that may help, with next to no ceiling."""
+    """Return the model with retries and very high ceilings."""
     limits = LimitsSection(calls_per_dream=1_000, tokens_per_dream=10**6)
     return metered(model, ledger, Config(limits=limits), **more)
 

@@ -1,4 +1,4 @@
-"""A copy of a workspace, with its memory, as a workspace of its own."""
+"""Copies of a workspace with its state, each a workspace of its own."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from state.stores.disk.workspace import Workspace
 
 
 def copy_of(origin: Path, folder: Path, environment: Mapping[str, str] = os.environ) -> Workspace:
-    """Copy the folder and the state of the workspace in `origin`, which is one of these tests' own."""
+    """Copy folder and state of the workspace in `origin`, which must belong to these tests."""
     before = open_workspace(origin)
     copy = init_workspace(Path(shutil.copytree(origin, folder, symlinks=True)), environment)
     shutil.copytree(
@@ -21,12 +21,12 @@ def copy_of(origin: Path, folder: Path, environment: Mapping[str, str] = os.envi
 
 
 def all_files(workspace: Workspace) -> dict[str, Path]:
-    """Every file of a workspace by its name; those of the state are below `.dreamd/`."""
+    """Return every file of a workspace by name; files of its state are named `.dreamd/…`."""
     of_root = {str(path.relative_to(workspace.root)): path for path in workspace.root.rglob("*")}
     of_state = {f".dreamd/{path.relative_to(workspace.state)}": path for path in workspace.state.rglob("*")}
     return {name: path for name, path in sorted((of_root | of_state).items()) if path.is_file()}
 
 
 def place_of(workspace: Workspace, name: str) -> Path:
-    """The path of a file of this name; `.dreamd/` stands for the state."""
+    """Return the path of the file with this name, where `.dreamd/` stands for the state folder."""
     return workspace.state / name[8:] if name.startswith(".dreamd/") else workspace.root / name

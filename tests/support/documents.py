@@ -1,4 +1,4 @@
-"""Strategies: texts that may stand in a MEMORY.md, from well-formed ones to anything at all."""
+"""Hypothesis strategies for texts of MEMORY.md, from well-formed ones to arbitrary ones."""
 
 from hypothesis import strategies as st
 
@@ -44,7 +44,7 @@ rows = st.one_of(
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    """Rows of every sort in any order, with one newline or a mixture, the last row perhaps without."""
+    """Rows of every kind in any order, with uniform or mixed line ends, perhaps none at the end."""
     lines = draw(st.lists(rows, max_size=24))
     mixture = draw(st.sampled_from([("\n",), ("\r\n",), NEWLINES]))
     text = "".join(row + draw(st.sampled_from(mixture)) for row in lines)
@@ -53,7 +53,7 @@ def texts(draw: st.DrawFn) -> str:
 
 @st.composite
 def memories(draw: st.DrawFn) -> str:
-    """A MEMORY.md as dreams and humans leave it: the title, most of the sections, lines and own text among them."""
+    """A MEMORY.md as dreams and people leave it: the title, most sections, lines, and text of the owner's."""
     newline = draw(st.sampled_from(NEWLINES))
     out = [TITLE, "", _STAMP, ""]
     names = draw(st.permutations(list(SectionName))) if draw(st.integers(0, 4)) == 0 else list(SectionName)
@@ -80,7 +80,7 @@ _memory_rows = st.one_of(
 )
 any_text = st.one_of(texts(), memories(), st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
 
-# What the dream writes has passed `as_line`: one row that can be nothing but a line.
+# A dream's lines have passed `as_line`: each is one row that parses as a line.
 new_lines = st.one_of(
     sentences,
     st.sampled_from(

@@ -1,4 +1,4 @@
-"""A home in which agents have worked on a project before dreamd, each file laid out as the agents lay it out."""
+"""A home folder in which agents worked on a project before dreamd, with files in the agents' own formats."""
 
 import json
 from dataclasses import dataclass
@@ -116,7 +116,7 @@ class Home:
         self.write(".codex/memories/rollout_summaries/b.md", SUMMARY.format(here="/somewhere/else"))
         self.claude_session("one", self.project, "I prefer tabs over spaces in this project")
         self.claude_session("two", self.project / "web", "The web shop runs on port 8443")
-        # Its folder has the same name for Claude Code.
+        # Claude Code's slug of this folder is the same as the project's.
         self.claude_session("alien", self.path / "my-shop", "We breed alpacas")
         self.codex_session("11-02", self.project, "We decided to use SQLite for the ledger")
         self.codex_session("11-03", self.path / "elsewhere", "We breed ostriches")

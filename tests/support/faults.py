@@ -1,9 +1,9 @@
-"""A `System` that fails on purpose: any one call, torn, from then on, or with the power gone.
+"""A `System` that fails on purpose: at one call, from that call on, or by a power cut before or amid it.
 
     disk = Disk(root, FaultySystem(root, fail_at=3, fault=Fault.CRASH))
 
-`FaultySystem` also keeps what a disk would hold after a loss of power: `image()` rebuilds the folder from what was
-synced alone, from everything, or with the unsynced part torn. (It only counts an fsync and does not wait for one.)
+`FaultySystem` also tracks what a disk would hold after a power cut: `image()` rebuilds the folder from synced data
+only, from all data, or with unsynced data half written. An fsync is recorded but not executed.
 """
 
 import errno
@@ -21,39 +21,39 @@ from state.stores.disk.syscalls import System
 from tests.support.folders import PLACE
 from tests.support.long_variants import is_whole
 
-# Of the calls of a scenario `make test` lets fail so many, then every n-th: less than a share of them all.
+# `make test` fails each of a scenario's first calls, then every n-th: fewer than 1 / _SHARE of all.
 _FIRST_CALLS, _EVERY_NTH, _SHARE = 7, 9, 10
 
 
 class PowerCut(BaseException):
-    """The machine is off: nothing of the program runs any more, and every later call raises this again."""
+    """The power is off: every later call raises this again."""
 
 
 class Unsynced(System):
-    """A fast disk for looking at an image, where nothing fails any more."""
+    """A `System` without fsync, for speed where no power cut is simulated."""
 
     def fsync(self, fd: int) -> None:
         pass
 
 
 class Fault(Enum):
-    """What happens at the chosen call."""
+    """What happens at the chosen call of the system."""
 
-    ERROR = auto()  # that call fails (a write: after half of it), the next ones work
-    ERROR_ONWARDS = auto()  # that call and all later ones that change the disk fail
-    CRASH = auto()  # the power goes instead of the call
-    TORN_CRASH = auto()  # the power goes in the middle: of a write, half is done; of others, all
+    ERROR = auto()  # this call fails (a write after half of it), later ones work
+    ERROR_ONWARDS = auto()  # this call and all later ones that change the disk fail
+    CRASH = auto()  # the power fails before the call
+    TORN_CRASH = auto()  # the power fails amid the call: half of a write is done, any other call fully
 
 
 class Names(Enum):
-    """Which changes of names a disk kept when the power went."""
+    """Which renames, links and unlinks survive a power cut."""
 
     SYNCED = auto()
     ALL = auto()
 
 
 class Bytes(Enum):
-    """Which bytes a disk kept when the power went."""
+    """Which written bytes survive a power cut."""
 
     SYNCED = auto()
     TORN = auto()
@@ -68,7 +68,7 @@ class _File:
 
 @dataclass
 class _Change:
-    """One change of names: which name leads to which file afterwards (None: to none)."""
+    """One change of directory entries: the file of each name afterwards (None: the name is gone)."""
 
     names: dict[Path, _File | None]
     synced: bool = False
@@ -76,7 +76,7 @@ class _Change:
 
 @dataclass
 class FaultySystem(System):
-    """Counts the calls that change the disk; the one numbered `fail_at` (from 0) meets its fault."""
+    """Counts the calls that change the disk, and injects the fault at call number `fail_at` (from 0)."""
 
     root: Path
     fail_at: int | None = None
@@ -147,7 +147,7 @@ class FaultySystem(System):
     def unlink(self, path: Path) -> None:
         self._alive()
         if not path.exists():
-            super().unlink(path)  # raises; changes nothing, so it is no call to fail at
+            super().unlink(path)  # raises and changes nothing, so it is not counted
 
         def unlink() -> None:
             System.unlink(self, path)
@@ -161,7 +161,7 @@ class FaultySystem(System):
         super().mkdir(path, mode)
 
     def image(self, target: Path, names: Names, content: Bytes) -> Path:
-        """Rebuild in `target` what the disk holds when the power goes now."""
+        """Rebuild in `target` what the disk would hold if the power failed now."""
         files = dict(self._start)
         for change in self._changes:
             if change.synced or names is Names.ALL:
@@ -189,7 +189,7 @@ class FaultySystem(System):
             put(block[: len(block) // 2])
             self._note(fd)
 
-        # A full disk shows as a short write first, and as an error at the next one.
+        # A full disk first causes a short write, then an error at the next one.
         if self._is_next() and self.fault in (Fault.ERROR, Fault.ERROR_ONWARDS) and len(block) > 1:
             self.calls.append(name)
             self.fail_at = len(self.calls)
@@ -206,7 +206,7 @@ class FaultySystem(System):
             self._note(fd)
             opened.synced = opened.live
         else:
-            # A name lasts once its folder is synced; both sides of a move between folders last together.
+            # A name is durable once its folder is synced; both names of a move become durable together.
             for change in self._changes:
                 change.synced = change.synced or any(path.parent == opened for path in change.names)
 
@@ -216,7 +216,7 @@ class FaultySystem(System):
             opened.live = Path(f"/proc/self/fd/{fd}").read_bytes()
 
     def _file(self, path: Path) -> _File:
-        """The file of that name; one that appeared without us (a plain `>>`) has nothing synced."""
+        """Return the file of this name; a file that appeared without us (a shell's `>>`) has nothing synced."""
         if path not in self._now:
             self._start[path] = self._now[path] = _File(b"", path.read_bytes() if path.exists() else b"")
         return self._now[path]
@@ -237,7 +237,7 @@ class FaultySystem(System):
         return not self.off and len(self.calls) == self.fail_at
 
     def _meet(self, name: str, torn: Callable[[], None]) -> None:
-        """Count the call, and let the fault happen if it is the chosen one (or a later one)."""
+        """Count the call, and inject the fault if it is the chosen call, or a later one for ERROR_ONWARDS."""
         self._alive()
         chosen, later = self._is_next(), self.fail_at is not None and len(self.calls) > self.fail_at
         self.calls.append(name)
@@ -264,7 +264,7 @@ Faulty = TypeVar("Faulty", bound=FaultySystem)
 
 
 def share(runs: int) -> int:
-    """So many of all runs; in `make test`, of which there are fewer, a share of them."""
+    """Return the number of runs to expect: all in `make test-all`, a tenth in `make test`."""
     return runs if is_whole() else runs // _SHARE
 
 
@@ -274,10 +274,10 @@ def every_fault(
     scenario: Callable[[Faulty], object],
     kind: type[Faulty] = FaultySystem,  # type: ignore[assignment]
 ) -> int:
-    """Run the scenario with its call 0, 1, 2 … failing in each way, until it has no further call; count the runs.
+    """Run the scenario with call 0, 1, 2 … failing in each way, until it has no further call; return the runs.
 
-    Each run has a folder of its own: `prepare` makes it, and returns what the system watches. In `make test` it is
-    each of the first calls, and some of the later ones.
+    `prepare` creates a new folder for each run and returns the root that the system watches. `make test` fails each
+    of the first calls, and some of the later ones.
     """
     runs = 0
     for fault in faults:
@@ -294,7 +294,7 @@ def every_fault(
 
 
 def images(system: FaultySystem) -> Iterator[Path]:
-    """Each of the states that a disk may be in after the power went, rebuilt in a folder of its own."""
+    """Yield each state that the disk may have after a power cut, rebuilt in a folder of its own."""
     for names, content in itertools.product(Names, Bytes):
         with tempfile.TemporaryDirectory(dir=PLACE) as folder:
             yield system.image(Path(folder) / "image", names, content)

@@ -1,4 +1,4 @@
-"""A database with the tables of a fleet in it, made once a server, each test's is a copy; and what tests do there."""
+"""Databases with the tables of a fleet: created once per server, copied for each test; and helpers to fill them."""
 
 import json
 from collections.abc import Iterator
@@ -20,20 +20,20 @@ MARK = "6f0d3a52-2a53-4f6a-9d0b-3d1f3a3cb0aa"
 
 
 def made(url: str) -> None:
-    """Make them in this database."""
+    """Create the tables in this database."""
     migrate(url, MARK)
 
 
 @pytest.fixture
 def fleet_url(postgres: Postgres) -> Iterator[str]:
-    """The address of a database of this test's own in which there is an empty fleet."""
+    """Yield the URL of a database of this test's own, with an empty fleet."""
     url = postgres.new_database(made)
     yield url
     postgres.drop_database(url)
 
 
 class FleetTables:
-    """The tables of one fleet: tenants, workspaces, arrivals; and processes that are none, but live and hold."""
+    """The tables of one fleet: tenants, workspaces, arrivals; and stand-ins for processes that hold leases."""
 
     def __init__(self, url: str, size: int = 8) -> None:
         self.url = url
@@ -42,7 +42,7 @@ class FleetTables:
         self.leases, self.inbox, self.schedule = Leases(self.database), Inbox(self.database), Schedule(self.database)
         self.sessions: dict[UUID, Session] = {}
         self.owner: UUID | None = None
-        """Who holds what nobody else is named for."""
+        """The default holder of leases."""
 
     def close(self) -> None:
         for session in self.sessions.values():
@@ -66,7 +66,7 @@ class FleetTables:
         return self.put(place, key, body=json.dumps({"text": text, "importance": 0.8, **more}))
 
     def put(self, place: Place, key: str = "", kind: str = "note", body: str = "{}") -> int:
-        """The id of the row."""
+        """Put an arrival into the inbox and return the id of its row."""
         [arrived] = self.inbox.put([Arrival(place.id, place.tenant, kind, key or uuid4().hex, body)])
         assert arrived is not None
         return arrived.id
@@ -77,23 +77,23 @@ class FleetTables:
     # ------------------------------------------------------------ processes
 
     def stand_in(self, address: str = "http://127.0.0.1:1") -> UUID:
-        """A process that is none, and lives."""
+        """Register a process that does not exist but has a live session; return its id."""
         one = uuid4()
         self.sessions[one] = Session(self.database, one, address, "host", "1", 4)
         self.sessions[one].beat()
         return one
 
     def live(self) -> None:
-        """Be one."""
+        """Register a stand-in as the default holder of leases."""
         self.owner = self.stand_in()
 
     def dead(self, process: UUID) -> None:
-        """From now on its session is over."""
+        """End the session of this process."""
         self.sessions[process].drop()
         until(lambda: process not in self.living())
 
     def die(self) -> None:
-        """Every one dies."""
+        """End the sessions of all processes."""
         for process in self.sessions:
             self.dead(process)
 

@@ -1,6 +1,6 @@
-"""Where the folders of tests lie: in memory where there is room, for a sync of a disk takes a test's whole time.
+"""Where tests create their folders: in memory if there is room, because syncing a disk would dominate their time.
 
-The path is short: that of a socket must be.
+The path is short, as a socket's path must be.
 """
 
 import os

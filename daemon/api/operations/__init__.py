@@ -1,4 +1,4 @@
-"""What dreamd does for whoever asks, a module a subject; who needs one of them waits for no other."""
+"""Operations: what dreamd offers, one module per subject; each module is imported only when it is needed."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """Import a module when it is first asked for."""
+        """Import the module of this name at its first use."""
         try:
             return import_module(f"{__name__}.{name}")
         except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Operations on the crystals: a part of the table, filtered and sorted, all that is known of one, which one holds."""
+"""Operations on crystals: list them, show one in full, and say which of two is superseded."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -26,9 +26,9 @@ MOST = 200
 
 @dataclass(frozen=True, slots=True)
 class CrystalTable:
-    """A part of the table, of each text at most 500 characters. `total` is told with its first part.
+    """A page of crystals, with at most 500 characters of each text. Only the first page has a `total`.
 
-    `more`: there are more than that. `next_cursor` is where the next part begins; None: the end.
+    `more`: there are more than `total`. `next_cursor` begins the next page; None on the last.
     """
 
     crystals: tuple[ListedCrystal, ...]
@@ -104,7 +104,7 @@ def crystal(
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """The texts of both memories; `undone`: both hold. `turned`: it was the other way around before."""
+    """The texts of both memories. `undone`: both hold again; `turned`: the newer one was superseded before."""
 
     older: str
     newer: str
@@ -134,7 +134,7 @@ def supersede(
         with transaction(store.connection):
             store.memory.check()
             pairs = {(pair.older, pair.newer) for pair in supersessions.among(before | after).pairs}
-            # What was said of them before would make a circle with this.
+            # An earlier supersession of these would form a cycle with the new one.
             undone = [supersessions.undo(one, other, now) for one in before for other in after]
             if not undo:
                 holds = max(after)
@@ -149,7 +149,7 @@ def supersede(
 
 
 def _meant(store: Store, name: str) -> tuple[Crystal, set[int]]:
-    """Return the crystal that is meant, and the rows of all that say the same."""
+    """Return the crystal with this id or text, or behind this line, and the rows of all with its text."""
     line = store.lineage.life(name.strip().upper())
     found = [] if line else store.crystals.named(name)
     if not found:

@@ -1,4 +1,4 @@
-"""Operations on dreams: dream now, the status of a workspace, the dreams that ran, and what a person did."""
+"""Operations on dreams: run one, show the workspace's status, list past dreams and what people did."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -24,7 +24,7 @@ Id = Annotated[str, Field(max_length=100)]
 
 @dataclass(frozen=True, slots=True)
 class Dreamt:
-    """How the dream ended; None when it was only asked for."""
+    """How the dream ended; None if it was only queued."""
 
     outcome: Outcome | None
 
@@ -55,7 +55,7 @@ def dream_status(access: WorkspaceAccess) -> Status:
 
 @dataclass(frozen=True, slots=True)
 class DreamPage:
-    """Runs, the newest first. `next_cursor` is null when that was all."""
+    """A page of runs, newest first. `next_cursor` is null on the last page."""
 
     dreams: tuple[DreamRun, ...]
     next_cursor: str | None
@@ -95,7 +95,7 @@ def dream_details(
 
 @dataclass(frozen=True, slots=True)
 class ActPage:
-    """Acts, the newest first. `next_cursor` is null when that was all."""
+    """A page of people's acts, newest first. `next_cursor` is null on the last page."""
 
     acts: tuple[Act, ...]
     next_cursor: int | None

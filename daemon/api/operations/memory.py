@@ -1,4 +1,4 @@
-"""Operations on MEMORY.md: the file as it is, its lines one by one, its versions, and what goes back to one."""
+"""Operations on MEMORY.md: read it, list and change its lines, compare and restore versions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _WRITES = (LineAction.EDIT, LineAction.ADD)
 
 @dataclass(frozen=True, slots=True)
 class MemoryDocument:
-    """MEMORY.md as it stands, without secrets. `version` is the last committed one; 0 before the first."""
+    """The current MEMORY.md, secrets redacted. `version` is the last committed one; 0 before the first."""
 
     text: str
     version: int
@@ -42,7 +42,7 @@ class MemoryDocument:
 def memory_state(access: WorkspaceAccess) -> MemoryDocument:
     """Return MEMORY.md as it stands, and its version."""
     with access.read() as store:
-        # A model may ask for it, and what the owner wrote by hand nobody has redacted.
+        # A model may read this, and text that the owner wrote by hand is not redacted yet.
         text = access.config.redaction.of(read_document(store.workspace, store.connection)[0])
         return MemoryDocument(text, store.lineage.last_version(), utc_now())
 
@@ -59,7 +59,7 @@ def lines(
 
 
 class ChangeOfLine(Request):
-    """One change, of the line with this id, or with this text and section as long as it has no id."""
+    """A change of the line with this id, or with this section and text while it has no id yet."""
 
     action: LineAction = Field(description="'wrong' is an edit, or without a text a deletion, of what was never true")
     line: str = Field(default="", pattern=r"^(?:L\d{1,9})?$", description="Its id")
@@ -73,7 +73,7 @@ class ChangeOfLine(Request):
 
 @dataclass(frozen=True, slots=True)
 class ChangedLine:
-    """What a change wrote: the line's new id and text; both are empty where it wrote none, or gave way to a save."""
+    """A written line's new id and text; both empty if the change wrote no line, or a concurrent save overrode it."""
 
     id: str
     text: str
@@ -81,9 +81,9 @@ class ChangedLine:
 
 @dataclass(frozen=True, slots=True)
 class LinesChanged:
-    """The version that the changes made, and what each of them wrote, in their order.
+    """The version that the changes created, and the line each one wrote, in order.
 
-    `merged`: the file was saved in the same moment, and holds both; where both changed a line, the file's stands.
+    `merged`: the file was saved at the same moment and now has both; where both changed a line, the save wins.
     """
 
     version: int
@@ -113,7 +113,7 @@ def change_lines(
 
 
 def _require_whole(changes: tuple[ChangeOfLine, ...]) -> None:
-    """Raise FieldsError unless each change says what it needs."""
+    """Raise FieldsError for changes with missing or contradictory fields."""
     fields = {}
     for place, one in enumerate(changes):
         for name, problem in (*_naming_problems(one), *_text_problems(one)):
@@ -146,7 +146,7 @@ def _text_problems(one: ChangeOfLine) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Committed versions, the newest first."""
+    """Committed versions, newest first."""
 
     versions: tuple[Version, ...]
 
@@ -163,7 +163,7 @@ def history(
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A unified diff, empty when there is none; `old` and `new` name what was compared."""
+    """A unified diff, empty without differences; `old` and `new` name the compared texts."""
 
     old: str
     new: str
@@ -200,7 +200,7 @@ def diff(
 
 
 def _named(memory: Memory, number: int) -> tuple[str, str]:
-    """Return the name and the text of a version; 0: what stood before dreamd."""
+    """Return the name and text of a version; 0: the file before dreamd."""
     if number == 0:
         return "before dreamd", memory.text(0)
     return f"version {number}", memory.text(number)
@@ -208,7 +208,7 @@ def _named(memory: Memory, number: int) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class RestoredVersion:
-    """The restore, as the dream that it is; of the notes `pending` again, at most a thousand are counted."""
+    """The dream that restored a version, and how many notes are `pending` after it, counted up to a thousand."""
 
     dream: Dream
     pending: int
@@ -221,7 +221,7 @@ def restore_version(
 ) -> RestoredVersion:
     """Bring back an earlier version of MEMORY.md as a new version; what was consumed since is pending again."""
     with access.exclusive() as store:
-        store.memory.text(version)  # a version that there is none of changes nothing
+        store.memory.text(version)  # raises before any change if the version does not exist
         dream = restore(store, version)
         for problem in dream.problems:
             store.notices.add(problem)

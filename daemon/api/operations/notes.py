@@ -1,4 +1,4 @@
-"""Operations that add to the memory: notes, transcripts, and what people and agents wrote down before."""
+"""Operations that add to the memory: notes, transcripts, and earlier memory files of people and agents."""
 
 import os
 import sqlite3
@@ -36,7 +36,7 @@ _MOST_PROBLEMS = 100
 
 @dataclass(frozen=True, slots=True)
 class NoteTaken:
-    """The note as it stands in the log, durably. `crystal`: pending (of the next search or dream) or stored."""
+    """The note as durably written. `crystal`: "pending" until the next search or dream absorbs it, else "stored"."""
 
     at: datetime
     importance: float
@@ -57,7 +57,7 @@ def working_memory_note(
 
     Call it when you learn it, not at the end. Durable on return; the next search finds it.
     """
-    # Append it, without its secrets. The lock is not needed, so that no owner can keep a note from being taken.
+    # Append it, redacted. This needs no workspace lock, so no process that holds it can block a note.
     wish = Note(note, utc_now(), importance, replaces=replaces)
     taken = NoteInbox(access.workspace).append(wish, access.config.redaction)
     doubt_what_it_replaces(access, taken)
@@ -66,14 +66,14 @@ def working_memory_note(
 
 
 def doubt_what_it_replaces(access: WorkspaceAccess, note: Note) -> None:
-    """Add a notice if the note names nothing that is there, as far as that can be read: the note is kept anyway."""
+    """Add a notice if what the note replaces does not exist, or skip this if unreadable; the note is kept anyway."""
     if note.replaces:
         with suppress(DreamdError, sqlite3.Error), access.read() as store:
             access.notices.extend(filter(None, [doubt(store, note.replaces)]))
 
 
 class ExistingFile(Request):
-    """A file of before; `own`: its instructions are the word of the owner, or of people trusted as much."""
+    """An earlier memory file; `own`: its instructions come from the owner, or from people trusted as much."""
 
     path: str = Field(min_length=1, max_length=4_096, description="Absolute")
     kind: Kind
@@ -82,10 +82,10 @@ class ExistingFile(Request):
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """What was read of how many files; `unread` of them could not be, `turns` of sessions and `crystals` are new.
+    """How many `files` were read, how many of them were unreadable, and how many session turns and crystals are new.
 
-    `imports`: how many files were named in them to be read as well, which they were not. Of `problems` the first
-    hundred are given, and how many more there are.
+    `imports`: how many files they include by reference, which were not read. `problems` has the first hundred, and
+    `more_problems` counts the rest.
     """
 
     files: int
@@ -122,7 +122,7 @@ def ingest(
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """Yield the file, or those below the folder without the hidden ones."""
+    """Yield the file, or all files below the folder except hidden ones."""
     if not path.is_dir():
         yield path
         return
@@ -132,7 +132,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 class _Reading:
-    """Reads files one after the other, and counts what came of it."""
+    """Reads files one by one, and counts the results."""
 
     def __init__(self, store: Store, access: WorkspaceAccess) -> None:
         self._store, self._access = store, access
@@ -140,7 +140,7 @@ class _Reading:
         self._belongs = belonging(store.workspace, os.environ)
 
     def read_named(self, path: Path) -> None:
-        """Read a transcript that the owner names, into which a forgetting looks from then on."""
+        """Read a transcript that the owner named; from now on, forgetting searches it too."""
         self._counts["files"] += 1
         if path.exists():
             vouch(self._store.workspace, path)
@@ -149,7 +149,7 @@ class _Reading:
             self._skip(f"{path} does not exist; check the path")
 
     def read_existing(self, one: ExistingFile) -> None:
-        """Read a file that was found, as what it is."""
+        """Read an earlier memory file according to its kind."""
         self._counts["files"] += 1
         path = Path(one.path)
         if one.kind is Kind.SESSIONS:
@@ -157,7 +157,7 @@ class _Reading:
             return
         trust = Trust.AGENT if one.kind is Kind.MEMORY else Trust.OWNER if one.own else Trust.WEB
         try:
-            vouch(self._store.workspace, path)  # so that forgetting looks into it
+            vouch(self._store.workspace, path)  # so that forgetting searches it
             taken = absorb_memory_file(self._store, path, trust, self._belongs)
         except DreamdError as error:
             self._skip(self._store.config.redaction.of(str(error)))
@@ -168,7 +168,7 @@ class _Reading:
             self._tell(f"{path.name}: {taken.crystals} new of {counted(taken.parts, 'part')}")
 
     def end(self) -> Ingested:
-        """Embed what is new, and return what was read. Raise NothingToDoError if there was no file."""
+        """Embed the new crystals and return the counts. Raise NothingToDoError if there was no file."""
         if not self._counts["files"]:
             raise NothingToDoError("there are no files in these folders", "name the files or another folder")
         if waiting := self._store.crystals.vectors.waiting()[0]:

@@ -1,7 +1,7 @@
-"""Operation: one thing that can be asked of a workspace or of the daemon, described once, by a function.
+"""Operation: something a workspace or the daemon can be asked to do, described once, by a function.
 
-Its parameters are the request, its annotation the reply, its docstring what callers read. The command line, HTTP with
-its OpenAPI document, MCP's tools and the client for programs are all made from that.
+Its parameters become the request, its return type the reply, its docstring the description for callers. The command
+line, HTTP with its OpenAPI document, the MCP tools and the Python client are all generated from it.
 """
 
 import inspect
@@ -33,18 +33,18 @@ ReplyT = TypeVar("ReplyT")
 
 
 class Arg:
-    """What a parameter means, in a caller's words, and its bounds.
+    """A parameter's description for callers, and its bounds.
 
-    `owner`: not for agents to set. `place`: on the command line it has no name, although it may be left out.
+    `owner`: agents cannot set it. `place`: on the command line it is positional, although it is optional.
     """
 
     def __init__(self, about: str = "", *, owner: bool = False, place: bool = False, **bounds: object) -> None:
-        """`bounds` are those of a field of pydantic's: ge, le, min_length, max_length, pattern, alias."""
+        """Take `bounds` as pydantic's Field does: ge, le, min_length, max_length, pattern, alias."""
         self.about, self.owner, self.place, self.bounds = about, owner, place, bounds
 
 
 class FieldsError(UsageError):
-    """Fields of a request are invalid: details.fields names each, and what is wrong with it."""
+    """Fields of a request are invalid; details.fields has the problem of each."""
 
     http_status = 422
 
@@ -55,7 +55,7 @@ class FieldsError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of an operation: its type, and what its `Arg` says of it."""
+    """A parameter of an operation, with its type and the values of its `Arg`."""
 
     name: str
     kind: Any
@@ -67,12 +67,12 @@ class Parameter:
 
     @property
     def required(self) -> bool:
-        """Return whether a caller has to give it."""
+        """Return whether the parameter has no default."""
         return self.default is inspect.Parameter.empty
 
     @property
     def type(self) -> Any:  # noqa: ANN401 - any type there is
-        """Return its type without None, and without what pydantic is told beside it."""
+        """Return the type without None and without annotations for pydantic."""
         kinds = [kind for kind in get_args(self.kind) if kind is not NoneType]
         kind = kinds[0] if NoneType in get_args(self.kind) else self.kind
         return get_args(kind)[0] if get_origin(kind) is Annotated else kind
@@ -80,12 +80,12 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Operation(Generic[P, ReplyT]):
-    """One thing that can be asked of a workspace (`run` takes a `WorkspaceAccess`) or of the daemon (a `DaemonCall`).
+    """A request to a workspace (`run` takes a `WorkspaceAccess`) or to the daemon (`run` takes a `DaemonCall`).
 
-    The reply is a frozen dataclass; `state.codec` reads and writes it. An operation that is not `remote` names files
-    of this machine and is for the Unix socket alone. A `long` one may take minutes, as a dream does. One that `reads`
-    may be repeated, and asked by GET: a search counts its hits and changes nothing else. `agents`: the toolset in
-    which it is a tool of MCP; without one it is none. `text` renders its reply for people and agents.
+    The reply is a frozen dataclass, which `state.codec` reads and writes. Unless `remote`, the operation names local
+    files and is only for the Unix socket. `long`: it may take minutes, as a dream does. `reads`: it can be repeated,
+    and called by GET; a search still counts its hits. `agents`: the MCP toolset that offers it as a tool; empty for
+    none. `text` renders the reply for people and agents.
     """
 
     name: str
@@ -98,18 +98,18 @@ class Operation(Generic[P, ReplyT]):
 
     @property
     def summary(self) -> str:
-        """Return what it does, in one paragraph."""
+        """Return the function's docstring as one paragraph."""
         return " ".join((self.run.__doc__ or "").split())
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Return the parameters, without the access."""
+        """Return the parameters without the first, the access."""
         _, *rest = inspect.signature(self.run).parameters.values()
         return tuple(_parameter(one.name, self._hints[one.name], one.default) for one in rest)
 
     @cached_property
     def reply(self) -> type[ReplyT]:
-        """Return the type of its reply."""
+        """Return the type of the reply."""
         kind: type[ReplyT] = self._hints["return"]
         return kind
 
@@ -119,7 +119,7 @@ class Operation(Generic[P, ReplyT]):
 
     @cached_property
     def request(self) -> "type[Request]":
-        """Return the parameters as a model, which reads JSON and has a schema."""
+        """Return the pydantic model of the parameters."""
         from pydantic import Field, create_model
 
         from daemon.api.operations.request import Request
@@ -135,7 +135,7 @@ class Operation(Generic[P, ReplyT]):
         return create_model(f"{title}Request", __base__=Request, __module__=__name__, **fields)
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> "Request":
-        """Return the request that has these arguments. Raise FieldsError naming the invalid ones."""
+        """Return a request with these arguments. Raise FieldsError naming the invalid ones."""
         from pydantic import ValidationError
 
         from state.codec import problems_of
@@ -144,15 +144,15 @@ class Operation(Generic[P, ReplyT]):
         try:
             return self.request.model_validate({**dict(zip(names, args, strict=False)), **kwargs})
         except ValidationError as error:
-            raise FieldsError(dict(problems_of(error))) from None  # the error holds the values
+            raise FieldsError(dict(problems_of(error))) from None  # the original error contains the values
 
     def answer(self, access: object, request: "Request") -> ReplyT:
-        """Return the reply to a request that is bound. Raise what the function raises."""
+        """Return the reply to a request. Raise what the function raises."""
         answered: Callable[..., ReplyT] = self.run
         return answered(access, **request.given)
 
     def text_of(self, reply: ReplyT) -> str:
-        """Return the reply as people and agents read it; JSON where nothing else is said."""
+        """Render the reply for people and agents, as JSON if the operation has no `text`."""
         if self.text is not None:
             return self.text(reply)
         from state.codec import plain
@@ -160,7 +160,7 @@ class Operation(Generic[P, ReplyT]):
         return json.dumps(plain(reply), ensure_ascii=False, indent=2)
 
     def takes_long(self, request: "Request") -> bool:
-        """Tell whether this call may take minutes; a dream that is only queued does not."""
+        """Return whether this call may take minutes; queueing a dream does not."""
         return self.long and bool(request.given.get("wait", True))
 
 
@@ -176,7 +176,7 @@ def operation(
     agents: str = "",
     text: Callable[[Any], str] | None = None,
 ) -> Callable[[Callable[Concatenate[Any, P], ReplyT]], Operation[P, ReplyT]]:
-    """Make an operation of a function."""
+    """Turn the decorated function into an operation."""
     return lambda run: Operation(name, run, remote, long, reads, agents, text)
 
 
@@ -189,5 +189,5 @@ def _parameter(name: str, hint: Any, default: object) -> Parameter:  # noqa: ANN
 
 
 def operations_in(names: Mapping[str, object]) -> tuple[AnyOperation, ...]:
-    """Return the operations among the names of a module, in its order."""
+    """Return the operations in a module's namespace, in order of definition."""
     return tuple(one for one in names.values() if isinstance(one, Operation))

@@ -1,4 +1,4 @@
-"""Request: the arguments of one call of an operation, checked; each operation derives its own model from it."""
+"""Request: the validated arguments of one call of an operation; each operation derives its own model."""
 
 import re
 from typing import Annotated, Any, Self
@@ -9,7 +9,7 @@ _DATED = re.compile(r"\d{4}-\d\d-\d\d[Tt ]")
 
 
 def _dated(moment: object) -> object:
-    """Return the moment, unless it is a bare number, which would be read as seconds since 1970."""
+    """Return the moment. Refuse a text that is a bare number: pydantic would read it as seconds since 1970."""
     if isinstance(moment, str) and not _DATED.match(moment):
         raise ValueError("it is no date and time with an offset")
     return moment
@@ -19,9 +19,9 @@ Moment = Annotated[AwareDatetime, BeforeValidator(_dated)]
 
 
 class Request(BaseModel):
-    """The arguments of an operation, one a field; the fields' descriptions are what a caller reads."""
+    """The arguments of an operation, one per field; callers read the fields' descriptions."""
 
-    # Infinity, where JSON may hold anything, is not to arrive as null.
+    # Keep infinity, which pydantic would write as null, in fields that take any JSON.
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
@@ -34,11 +34,11 @@ class Request(BaseModel):
 
     @property
     def idempotency_key(self) -> str:
-        """By which its sender calls it, so that it is known when it is sent again; empty when it has no name."""
+        """Return the sender's key for this call, which identifies a repetition; empty without one."""
         return self._idempotency_key
 
     def keyed(self, key: str) -> Self:
-        """Return the same request under this key."""
+        """Return a copy of the request with this idempotency key."""
         named = self.model_copy()
         named._idempotency_key = key  # noqa: SLF001 - of its own class
         return named

@@ -1,4 +1,4 @@
-"""Operations on changes of lines that wait for the owner, or that applied: list them, decide on them."""
+"""Operations on changes of lines that await the owner's approval or were applied: list and decide them."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,11 +26,11 @@ Numbers = Annotated[tuple[Number, ...], Field(max_length=10_000)]
 
 @dataclass(frozen=True, slots=True)
 class ChangeToReview:
-    """A change of MEMORY.md to look at. `old` lines become `new` (empty: they become a pointer).
+    """A change of MEMORY.md to review. `new` replaces the `old` lines (empty: a pointer does).
 
-    `decision` is waiting, or applied for one that can be undone. `why` says by which rule it waits. `outdated`: its
-    lines are no longer what they were. After `until` it becomes a note. Of what workspaces agree on, the speaker of a
-    piece of evidence is the folder of the workspace that says so.
+    `decision` is "waiting", or "applied" if it can be undone. `why` names the rule that makes it wait. `outdated`:
+    its lines have changed since. After `until` it becomes a note. For a line on which several workspaces agree, the
+    evidence's speaker is the folder of the workspace that has it.
     """
 
     number: int
@@ -49,7 +49,7 @@ class ChangeToReview:
 
 @dataclass(frozen=True, slots=True)
 class ChangesToReview:
-    """The changes that wait or applied, in the order of their numbers."""
+    """The waiting and the applied changes, by number."""
 
     changes: tuple[ChangeToReview, ...]
 
@@ -94,7 +94,7 @@ def _to_review(config: Config, crystals: Crystals, one: Change, outdated: bool) 
 
 
 class OwnText(Request):
-    """The owner's own words for a change."""
+    """The owner's own text for a change."""
 
     number: Number
     text: str = Field(min_length=1, max_length=600, description="The line, in place of what was proposed")
@@ -102,9 +102,9 @@ class OwnText(Request):
 
 @dataclass(frozen=True, slots=True)
 class ChangesDecided:
-    """What became of the decisions. `version` is the one that they made, if any.
+    """The results of the decisions. `version` is the one they created, if any.
 
-    `outdated` changes did not apply, since their lines are no longer what they were; `refused` ones wait on.
+    `outdated` changes were not applied, as their lines have changed since; `refused` ones still wait.
     """
 
     version: int | None

@@ -1,4 +1,4 @@
-"""Operations that read the memory: search, bootstrap, MEMORY.md, where a line comes from, why a thing was missed."""
+"""Operations that read the memory: search, bootstrap, where a line comes from, why something was missing."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,20 +30,20 @@ from state.trust import Trust
 
 MAX_LIMIT = 1_000
 _NO_FILTERS = Filters()
-# Of more crystals than one batch so many are embedded before a search: a tenth of a second.
+# If more than a batch waits, a search embeds only this many of the newest crystals first, in 0.1 s.
 _NEWEST = 16
-# Hits below this share of the best score stand there only to fill the limit.
+# Hits below this share of the best score only fill the limit, and do not count as an access.
 _COUNTED_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """One result. `score`: the share of results like it that answer, in [0, 1].
+    """One result. `score`: how likely it answers the query, as the share of similar results that do, in [0, 1].
 
-    `provenance` is file:lines@hash, empty when it came from no file.
+    `provenance` is file:lines@hash, empty if it came from no file.
 
     `superseded_by` is the text of a newer result that gives the same subject another value, said at `superseded_at`.
-    `signals`: why it stands where it does, if that was asked for.
+    `signals`: the reasons for its rank, if requested.
     """
 
     id: str
@@ -66,7 +66,7 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """A memory that left its session and was not kept; memory_restore puts it back. It is found by its words."""
+    """A memory that left its session and was not kept, found by its words; memory_restore brings it back."""
 
     id: str
     session: str
@@ -79,11 +79,11 @@ class Archived:
 
 @dataclass(frozen=True, slots=True)
 class SearchReply:
-    """What a search found, best first.
+    """The results of a search, best first.
 
-    `good`: something answers the query well. `arms`: "lexical", and "dense" when meaning was compared too.
-    `unlikely`: so many more are near and unlikely to answer. `archived`: what the sessions' archive has, if that was
-    asked for.
+    `good`: something answers the query well. `arms`: "lexical", and "dense" if meaning was compared too. `unlikely`:
+    how many similar results were left out as unlikely to answer. `archived`: results from the sessions' archive, if
+    requested.
     """
 
     query: str
@@ -147,16 +147,16 @@ def recall(
     everything: bool = False,
     agent: str | None = "",
 ) -> Findings:
-    """Search with what is new, and record what was found and missed. `agent` names who asks; None: an owner looks.
+    """Absorb pending notes, search, and record hits and misses. `agent` names who asks; None: the owner looks.
 
-    Pending notes become crystals first. Nobody uses what an owner finds, so nothing is recorded. Else each hit that
-    matches at least half as well as the best counts as an access; an agent's query that nothing answers becomes its
-    open question; the keywords of a pointer count as a use of that pointer.
+    For the owner nothing is recorded, as no agent uses the results. Otherwise, each hit with at least half the best
+    score counts as an access; an agent's query without an answer becomes its open question; a query that is a
+    pointer's keywords counts as a use of that pointer.
     """
     now, vectors = utc_now(), store.crystals.vectors
     absorb_notes(store, now)
     if (embedder := embedder_of(store)) is not None:
-        # Of a large ingestion, or a lost index, the newest only: the rest is found by its words until then.
+        # After a large ingestion or a lost index, embed only the newest; words find the rest for now.
         vectors.settle()
         vectors.embed_pending(embedder, _NEWEST if vectors.waiting()[0] > BATCH else BATCH)
     findings = search(store, query, limit, filters, everything=everything)
@@ -175,14 +175,14 @@ def recall(
 def search(
     store: Store, query: str, limit: int = 8, filters: Filters = _NO_FILTERS, *, everything: bool = False
 ) -> Findings:
-    """Search for somebody who does not own the workspace: nothing is written."""
+    """Search without writing anything, so without holding the workspace's lock."""
     now = utc_now()
     levels = Feelings(store.connection, store.config.baselines).levels(now)
     return searcher_of(store).search(query, now, limit=limit, filters=filters, hormones=levels, everything=everything)
 
 
 def _archived(store: Store, query: str, limit: int, filters: Filters, findings: Findings) -> tuple[Archived, ...]:
-    """Return of the archive what is not among the crystals that were found."""
+    """Return matches in the sessions' archive that are not among the found crystals."""
     now, known = utc_now(), {hit.crystal.text for hit in findings.hits}
     feelings = Feelings(store.connection, store.config.baselines)
     return tuple(
@@ -224,10 +224,10 @@ def _recalled(hit: Hit, signals: SearchSignals | None) -> SearchHit:
 
 @dataclass(frozen=True, slots=True)
 class BootstrapReply:
-    """What an agent reads at session start: `text` is all parts as Markdown. `left_out`: older pending notes.
+    """What an agent reads at session start; `text` has all parts as Markdown. `left_out` counts older pending notes.
 
-    `more`: there are even older ones, which were not read. `everywhere`: what the global workspace says in every
-    project; `attention`: a line about what waits for a person.
+    `more`: there are even older ones, which were not read. `everywhere`: the global workspace's text for every
+    project; `attention`: a line about what awaits a person.
     """
 
     text: str
@@ -267,7 +267,7 @@ def memory_bootstrap(
 
 @dataclass(frozen=True, slots=True)
 class WhyReply:
-    """The lines that are meant, standing ones first, at most five, each from its writing to its end."""
+    """The history of at most five matching lines, current ones first."""
 
     lines: tuple[LineHistory, ...]
 

@@ -1,7 +1,7 @@
-"""Operations on sessions: functions of `daemon.sessions`, each with what callers may give it.
+"""Operations on sessions: the functions of `daemon.sessions`, with types and bounds for callers.
 
-A tool's parameters are those of its function without the stores and the moment; an item to be stored is given by the
-fields of its draft. What bounds a parameter goes by its name.
+An operation has the parameters of its function except the stores and the current time; a draft is given by its
+fields. A parameter's type and bounds depend only on its name.
 """
 
 import sqlite3
@@ -34,7 +34,7 @@ Importance = Annotated[float, BeforeValidator(from_scale), WithJsonSchema({"type
 _NONE: dict[str, Any] = {}
 
 
-# Few have a description: an agent reads these with every tool, and their names say it. An id has some 300 characters.
+# Few have a description: agents read it with every tool, and most names suffice. An id has about 300 characters.
 _KINDS: dict[str, Any] = {
     "session_id": Annotated[str, Arg(min_length=1, max_length=10_000)],
     "memory_id": Annotated[str, Arg(min_length=1, max_length=1_000)],
@@ -89,10 +89,10 @@ def tool(
     limit: int = LIMIT,
     own: dict[str, tuple[Any, object]] = _NONE,
 ) -> Operation[..., ReplyT]:
-    """Return an operation that calls the function with stores or their connection, arguments, and the moment.
+    """Return an operation that calls the function with the stores or their connection, the arguments and the time.
 
-    Its summary is the first line of the function's docstring, without errors. One that `reads` has the stores for
-    reading alone. `limit` is the default one; `own` are parameters that it alone has, or has otherwise.
+    Its summary is the first line of the function's docstring, without errors. `reads`: it opens the stores read-only.
+    `limit` is the default limit; `own` adds or replaces parameters for this operation alone.
     """
     hints, shown = get_type_hints(function), dict[str, tuple[Any, object]]()
     first, *others = signature(function).parameters.values()

@@ -15,7 +15,7 @@ LONGEST_KEY = 100
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The keys with their values. `file`: the user's file that was read; empty without one."""
+    """Keys and values of the configuration. `file`: the user's file that was read; empty without one."""
 
     file: str
     entries: tuple[ConfigEntry, ...]
@@ -33,7 +33,7 @@ def configuration(
 
 
 def in_force(config: Config, key: str) -> Configuration:
-    """Return the keys of this configuration that are meant. Raise NotFoundError if there is none."""
+    """Return the key, all keys of a section, or all if `key` is empty. Raise NotFoundError if there is none."""
     every = entries(config)
     meant = tuple(one for one in every if not key or f"{one.key}.".startswith(f"{key}."))
     if not meant:

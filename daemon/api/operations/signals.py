@@ -1,4 +1,4 @@
-"""Operations on the signals: hormones now and over time, open questions, emerging skills, what stays forgotten."""
+"""Operations on signals: hormones now and over time, open questions, emerging skills, forgotten texts."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -25,10 +25,10 @@ Limit = Annotated[int, Arg(ge=1, le=MOST)]
 
 @dataclass(frozen=True, slots=True)
 class Mood:
-    """The hormone levels now, each in [0, 1], what they make of the mood, and what they fall back to.
+    """The current hormone levels, each in [0, 1], the mood they make, and the baselines they decay to.
 
-    `curve` is how they were over the hours that were asked for, `events` what raised them, the latest first, with the
-    levels right after; `more` events are not among these.
+    `curve` has the levels over the requested hours, `events` what raised them, latest first, with the levels right
+    after each; `more` counts the events left out.
     """
 
     now: Hormones
@@ -87,7 +87,7 @@ def _mood_of(feelings: Feelings, now: datetime) -> Mood:
 
 @dataclass(frozen=True, slots=True)
 class GapTable:
-    """The open questions that were asked for, of `total` in all."""
+    """The requested open questions, out of `total`."""
 
     gaps: tuple[Gap, ...]
     total: int
@@ -109,7 +109,7 @@ def gaps(
 
 @dataclass(frozen=True, slots=True)
 class SkillTable:
-    """The skills of the last pass, the most confident first; `total` is None before the first pass."""
+    """The skills of the last pass, most confident first; `total` is None before the first pass."""
 
     skills: tuple[EmergingSkill, ...]
     total: int | None
@@ -135,9 +135,9 @@ class DeletedLine:
 
 @dataclass(frozen=True, slots=True)
 class ForgottenTable:
-    """The latest of what stays forgotten, of `total`; `withheld`: texts that were kept out so far.
+    """The latest forgotten texts, out of `total`; `withheld` counts new texts that were kept out because of them.
 
-    `deleted_lines` are the latest of `deleted_total`. Those are not forgotten: they are known.
+    `deleted_lines` are the latest of `deleted_total`; their texts are not forgotten but still known.
     """
 
     forgotten: tuple[Forgotten, ...]

@@ -1,4 +1,4 @@
-"""Operations that look after a workspace: forget a text, examine and repair the stores, write an archive."""
+"""Operations for the upkeep of a workspace: forget a text, check and repair the stores, write an archive."""
 
 import os
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from state.errors import ConfirmRequiredError
 from state.forgetting.cutting import Cut
 from state.stores.disk.workspace import Workspace
 
-# As JSON escapes them, so many fit into the body of a request, whatever they are.
+# So many characters fit into a request body even if JSON escapes each of them.
 MAX_CHARACTERS = 80_000
 MAX_KEPT = 1_000
 
@@ -69,7 +69,7 @@ def forget_text(
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found, sound or not."""
+    """The findings, including those that are in order."""
 
     findings: tuple[Finding, ...]
 
@@ -82,13 +82,13 @@ def doctor(access: WorkspaceAccess) -> Findings:
         with access.exclusive() as store:
             yield from check_stores(store)
 
-    # The daemon does not load litellm: what is imported never goes.
+    # The daemon must not import litellm, whose memory it could never free.
     found = everything(access.workspace, lambda: access.config, lambda: _service(access), stores, look_up_beside)
     return Findings(tuple(found))
 
 
 def _service(access: WorkspaceAccess) -> Iterator[Finding]:
-    """Say whether a daemon keeps the workspace, and what it knows to be wrong with it."""
+    """Yield whether a daemon looks after the workspace, and the problems it reports."""
     service = access.service()
     if service is None:
         yield _unkept(access.workspace)
@@ -101,7 +101,7 @@ def _service(access: WorkspaceAccess) -> Iterator[Finding]:
 
 
 def _unkept(workspace: Workspace) -> Finding:
-    """Say why no daemon keeps the workspace: none runs, or it does not know the workspace, or refuses it."""
+    """Return why no daemon looks after the workspace: none runs, it is not registered, or the daemon refuses it."""
     try:
         info = Client.at(os.environ).get("/v1/workspaces")
     except NoDaemonError:
