@@ -1,4 +1,4 @@
-"""A workspace in which a text stands everywhere where dreamd can have put it, and a search for it of its own."""
+"""A workspace with a text everywhere dreamd can put it, and an independent search for its bytes."""
 
 import json
 import sqlite3
@@ -48,11 +48,11 @@ KEPT = (
 BY_HAND = "Ada's sister is called Hedy"
 MODEL = Embedding.given(BagOfWords())
 opened = partial(committing.opened, embedding=MODEL)
-quick = committing.opened  # searched by words
+quick = committing.opened  # without embeddings, searched by words
 
 
 def lived(folder: Path, secret: str = SECRET) -> Workspace:
-    """Dreams, transcripts, sessions, a restore, changes that wait, a dream that was cut off, notes, an owner."""
+    """Create dreams, transcripts, sessions, a restore, waiting changes, a cut-off dream, and lines of the owner's."""
     workspace = init_workspace(folder)
     workspace.document.write_text(f"# Mine\n\n- {KEPT[0]}\n- Remember: {secret}\n", encoding="utf-8")
     talk = workspace.root / "talk.jsonl"
@@ -121,7 +121,7 @@ def forgotten(workspace: Workspace, text: str = SECRET, cut: Cut = Cut.SENTENCES
 
 
 def bytes_with(workspace: Workspace, text: str) -> list[str]:
-    """Every file below the root that has the text's bytes, in any form; transcripts are the owner's."""
+    """Return the files that contain the text in any encoding, except transcripts, which belong to the owner."""
     forms: set[bytes] = set()
     for normal in ("NFC", "NFD"):
         spelt = unicodedata.normalize(normal, text)
@@ -129,7 +129,7 @@ def bytes_with(workspace: Workspace, text: str) -> list[str]:
             forms |= {one.encode().lower(), one.encode("utf-16-le").lower(), one.encode("utf-16-be").lower()}
 
     def has(path: Path) -> bool:
-        with suppress(FileNotFoundError):  # what lies beside a database goes when it is closed
+        with suppress(FileNotFoundError):  # SQLite removes files beside a database when it is closed
             content = b" ".join((path.read_bytes(), *_packed_texts(path))).lower()
             return any(form in content for form in forms)
         return False
@@ -138,7 +138,7 @@ def bytes_with(workspace: Workspace, text: str) -> list[str]:
 
 
 def _packed_texts(path: Path) -> list[bytes]:
-    """What the versions in a database say, whose texts are compressed."""
+    """Return the texts and records of versions, which are compressed in the database."""
     with (
         suppress(sqlite3.Error),
         closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection,
@@ -153,7 +153,7 @@ def finds(store: Store, query: str) -> list[str]:
 
 
 def assert_sound(workspace: Workspace) -> None:
-    """Everything works, and everything else is still there."""
+    """Assert that the workspace works and all other facts are still there."""
     from daemon.explain.why import why
     from daemon.upkeep.examine import Level, check_stores
 
@@ -180,7 +180,7 @@ def assert_sound(workspace: Workspace) -> None:
 
 
 def little(folder: Path, secret: str) -> Workspace:
-    """One dream, a second version by hand, a transcript, a session and a note that waits; quick, without vectors."""
+    """Create one dream, a second version by hand, a transcript, a session and a pending note; without vectors."""
     workspace = init_workspace(folder)
     document = workspace.root / "talk.md"
     document.write_text(f"# Talk\n\n{KEPT[1]}.\n\n{secret}\n\n{KEPT[2]}.\n", encoding="utf-8")
@@ -202,7 +202,7 @@ def little(folder: Path, secret: str) -> Workspace:
 
 
 def assert_gone(workspace: Workspace, text: str) -> None:
-    """No file has the text, nor (of a long one) any eight of its words, as they stand in it."""
+    """Assert that no file has the text, nor, if it is long, sampled runs of eight of its words."""
     words = text.split()
     pieces = [text] if len(words) <= 8 else [" ".join(words[at : at + 8]) for at in range(0, len(words) - 7, 97)]
     for piece in pieces:

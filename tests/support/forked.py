@@ -1,9 +1,9 @@
-"""Real processes of `dreamd` that start in milliseconds: a server imports what is slow once, and forks.
+"""Real processes of `dreamd` that start in milliseconds, forked by a server that imports slow modules once.
 
-`Forked` is a `subprocess.Popen` of `dreamd WORDS`: it has its own memory, its own limits and its own end, and may be
-killed. What it does not show is the import of modules: the tests of cold starts, exit statuses and recipes start an
-interpreter of their own. One server is there for all workers of a run; who needs it first starts it, and it ends with
-the run, however that ends, and all that it has forked with it.
+`Forked` is a `subprocess.Popen` of `dreamd WORDS`, with its own memory and limits, and can be killed. It does not
+exercise the import of modules, so tests of cold starts, exit statuses and recipes start a new interpreter. All
+workers of a run share one server, started at the first use. The server and its children end with the run, however
+it ends.
 """
 
 import ctypes
@@ -31,13 +31,13 @@ from typing import IO, Any, AnyStr
 ROOT = Path(__file__).parents[2]
 _MODULE = "tests.support.forked"
 _SERVE, _STAND_IN = "serve", "dreamd"
-# The folder of this run's server: set by whoever begins the run, inherited by its workers.
+# Variable with the folder of this run's server: set by the process that begins the run, inherited by its workers.
 FOLDER = "TESTS_FORKING"
-_SERVED: list[str] = []  # in the server, and in what it has forked: its folder
+_SERVED: list[str] = []  # the server's folder, set in the server and its children
 _PATIENCE_SECONDS = 300.0
 _PR_SET_PDEATHSIG = 1  # prctl(2)
-_ABOVE = 500  # no descriptor that a test passes on has such a number
-# linux/capability.h: root without these obeys the permissions of files as everybody does.
+_ABOVE = 500  # above any descriptor that a test passes on
+# linux/capability.h: without these capabilities, root obeys file permissions as other users do.
 _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, _CAPABILITY_VERSION_3 = 1, 2, 0x20080522
 _EXECUTED = (  # the parameters of Popen._execute_child
     "args executable preexec_fn close_fds pass_fds cwd env startupinfo creationflags shell p2cread p2cwrite c2pread"
@@ -46,10 +46,10 @@ _EXECUTED = (  # the parameters of Popen._execute_child
 
 
 class Forked(subprocess.Popen[AnyStr]):
-    """`dreamd` with these words; the parameters are those of Popen.
+    """`dreamd` with these arguments; takes the parameters of Popen.
 
-    `before`: "module:function" and its arguments (of JSON), called in the process before the command begins. `kib`:
-    by how much its memory had grown when it ended.
+    `before`: "module:function" and its arguments (as JSON), called in the process before the command. `kib`: by how
+    much its peak resident memory exceeds the server's, known once it has ended.
     """
 
     kib = 0
@@ -89,7 +89,7 @@ class Forked(subprocess.Popen[AnyStr]):
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it is stopped (SIGSTOP)."""
+        """Return whether the process is stopped (SIGSTOP)."""
         with suppress(FileNotFoundError):
             stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8")
             return stat.rpartition(") ")[2][0] == "T"
@@ -101,14 +101,14 @@ class Forked(subprocess.Popen[AnyStr]):
             return 0, 0
         said = os.read(self._status, 64).split()
         os.close(self._status)
-        if not said:  # the server has gone, and everybody with it
+        if not said:  # the server has died, and its children with it
             return self.pid, signal.SIGKILL
         self.kib = int(said[1])
         return self.pid, int(said[0])
 
     def _internal_poll(self, _deadstate: int | None = None, **_: Any) -> int | None:
         lock = self._waitpid_lock  # type: ignore[attr-defined]
-        if self.returncode is None and lock.acquire(blocking=False):  # else somebody waits for it
+        if self.returncode is None and lock.acquire(blocking=False):  # otherwise another thread waits for it
             try:
                 pid, status = self._try_wait(os.WNOHANG) if self.returncode is None else (0, 0)
                 if pid:
@@ -120,7 +120,7 @@ class Forked(subprocess.Popen[AnyStr]):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a process ended, what it said, and by how much its memory had grown, in KiB."""
+    """Exit status and output of a process, and its memory growth in KiB."""
 
     returncode: int
     stdout: bytes
@@ -137,7 +137,7 @@ def run(
     before: tuple[str, Sequence[Any]] | None = None,
     folder: Path = ROOT,
 ) -> Ended:
-    """The command to its end. Raises TimeoutExpired, and kills it with what it began, when it takes longer."""
+    """Run the command to its end; after `seconds`, kill its process group and raise TimeoutExpired."""
     process: Forked[bytes] = Forked(
         words,
         before=before,
@@ -158,41 +158,41 @@ def run(
 
 
 def stand_in() -> tuple[list[str], dict[str, str]]:
-    """A command in place of `dreamd`, and a variable that it needs: for programs that start one themselves.
+    """Return a command that replaces `dreamd`, and a variable it needs, for programs that start `dreamd` themselves.
 
-    It forks `dreamd` with its own stdin, stdout and stderr, hands signals on to it, and ends as it does.
+    It forks `dreamd` with its own stdin, stdout and stderr, forwards signals, and ends with the same status.
     """
     folder = os.environ.get(FOLDER) or begin()
     return [sys.executable, "-I", "-S", str(Path(__file__)), _STAND_IN], {FOLDER: folder}
 
 
 def limited(*limits: tuple[int, int]) -> None:
-    """For `before`: limits of setrlimit(2), each its kind and the most that is allowed."""
+    """Set limits by setrlimit(2), each a resource and its maximum; for `before`."""
     for kind, most in limits:
         resource.setrlimit(kind, (most, most))
 
 
 def ticking(seconds: float) -> None:
-    """For `before`: a daemon that looks after its workspaces so often, and not twice a minute."""
+    """Make a daemon check its workspaces every `seconds`, not twice a minute; for `before`."""
     for name in ("daemon.service.managed", "daemon.service.daemon", "daemon.process.run"):
         import_module(name).TICK_SECONDS = seconds  # type: ignore[attr-defined]
 
 
 def unprivileged() -> None:
-    """For `before`: permissions bind this process, also where root runs the tests."""
+    """Make file permissions bind this process even if root runs the tests; for `before`."""
     libc = ctypes.CDLL(None, use_errno=True)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-    sets = (ctypes.c_uint32 * 6)()  # two times: effective, permitted, inheritable
+    sets = (ctypes.c_uint32 * 6)()  # twice: effective, permitted, inheritable
     if libc.capget(header, sets):
         raise OSError(ctypes.get_errno(), "capget")
-    for number in (0, 1):  # access(2) asks for what is permitted
+    for number in (0, 1):  # access(2) checks the permitted set
         sets[number] &= ~(1 << _CAP_DAC_OVERRIDE | 1 << _CAP_DAC_READ_SEARCH) & 0xFFFFFFFF
     if libc.capset(header, sets):
         raise OSError(ctypes.get_errno(), "capset")
 
 
 def begin() -> str:
-    """Begin a run, of this process: returns the folder of a server that nobody has started yet."""
+    """Begin a run that lasts as long as this process; return the folder of its server, which is not started yet."""
     from daemon.workspace.vector_index import cache_folder  # late: the stand-in finds nothing of ours
     from tests.support.folders import PLACE
 
@@ -204,7 +204,7 @@ def begin() -> str:
 
 
 def end(folder: str) -> None:
-    """End the server of a run, if there is one."""
+    """End a run: kill its server, if one was started, and remove its folder."""
     with suppress(FileNotFoundError):
         os.kill(int(Path(folder, "pid").read_text(encoding="ascii")), signal.SIGKILL)
     shutil.rmtree(folder)
@@ -213,7 +213,7 @@ def end(folder: str) -> None:
 
 @contextmanager
 def server() -> Iterator[None]:
-    """For a program of its own: a run until the end of the block, unless it is part of one."""
+    """Begin a run until the end of the block, unless this process is part of one already."""
     folder = None if FOLDER in os.environ else begin()
     try:
         yield
@@ -223,12 +223,12 @@ def server() -> Iterator[None]:
 
 
 def die_with_parent() -> None:
-    """This process is killed when the one that started it ends, so that nothing is left of a run that was stopped."""
+    """Have the kernel kill this process when its parent ends, so that a stopped run leaves nothing behind."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _asked(request: bytes, fds: list[int]) -> int:
-    """The number of the process that the server has forked for this."""
+    """Have the server fork a process for this request; return its pid."""
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(_PATIENCE_SECONDS)
         line.connect(_server())
@@ -275,7 +275,7 @@ def _serve(folder: str) -> None:
     _SERVED.append(folder)
     import_module("daemon.config.beside").start = Forked  # type: ignore[attr-defined]
     gc.collect()
-    gc.freeze()  # what is there already, no child looks through
+    gc.freeze()  # children need not scan what exists already
     waking, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
@@ -312,13 +312,13 @@ def _reap(children: dict[int, int]) -> None:
         if not pid:
             return
         told = children.pop(pid)
-        with suppress(BrokenPipeError):  # nobody waits for it any more
+        with suppress(BrokenPipeError):  # its parent no longer waits
             os.write(told, f"{status} {usage.ru_maxrss - own}".encode())
         os.close(told)
 
 
 def _fork(line: socket.socket, children: dict[int, int], own: tuple[int, ...]) -> None:
-    """Fork what a process asks for; one that was killed meanwhile, as a client does with its server, gets nothing."""
+    """Fork a process for a client's request; do nothing if the client was killed before it had sent all of it."""
     head, fds, _, _ = socket.recv_fds(line, 4, 6)
     length = int.from_bytes(head, "big")
     request = line.recv(length or 1, socket.MSG_WAITALL)
@@ -339,12 +339,12 @@ def _fork(line: socket.socket, children: dict[int, int], own: tuple[int, ...]) -
 
 
 def _become(asked: dict[str, Any], standard: list[int]) -> None:
-    """The command, in the child; does not return."""
+    """Run the command in the child, and exit."""
     try:
         die_with_parent()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the run is in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored if the run is in the background
         if asked["session"]:
             os.setsid()
         if asked["umask"] >= 0:
@@ -380,7 +380,7 @@ def _become(asked: dict[str, Any], standard: list[int]) -> None:
 
 
 def _out_of_the_way(fds: list[int]) -> list[int]:
-    """The same open files, under numbers that none of them is to have."""
+    """Move descriptors to numbers that are no target of the following dup2 calls."""
     moved = [fcntl.fcntl(fd, fcntl.F_DUPFD, _ABOVE) for fd in fds]
     for fd in fds:
         os.close(fd)

@@ -1,4 +1,4 @@
-"""Archives of an older dreamd for tests, and what can be made of them."""
+"""Archives of an older dreamd for tests, and forged copies of them."""
 
 import gzip
 import hashlib
@@ -14,24 +14,24 @@ from state.stores.backup.former_archive import MANIFEST
 FORMER = Path(__file__).parents[1] / "stores/backup/former.tar.gz"
 """An export of the workspace that `tests.support.archives.lived` makes."""
 FORMER_RECORDS = FORMER.with_name("former_records.tar.gz")
-"""An older one of the same, with the records of versions beside state.db."""
+"""An older export of the same workspace, with the records of versions beside state.db."""
 Changes = Mapping[str, bytes | None]
 
 
 def unpacked(path: Path) -> dict[str, bytes]:
-    """Every file that is in it, the manifest too."""
+    """Return the content of each file in the archive, the manifest included."""
     with tarfile.open(path) as opened:
         found = {info.name: opened.extractfile(info) for info in opened.getmembers()}
         return {name: file.read() for name, file in found.items() if file is not None}
 
 
 def members(path: Path) -> dict[str, bytes]:
-    """What is in it, but for the manifest."""
+    """Return the content of each file in the archive except the manifest."""
     return {name: content for name, content in unpacked(path).items() if name != MANIFEST}
 
 
 def header(name: str, size: int = 0, **more: object) -> bytes:
-    """The header of a file in a tar file, with these things in it that dreamd never writes."""
+    """Return a tar header for a file, with `more` fields that dreamd never writes."""
     entry = tarfile.TarInfo(name)
     entry.size = size
     for field, value in more.items():
@@ -40,7 +40,7 @@ def header(name: str, size: int = 0, **more: object) -> bytes:
 
 
 def tarred(entries: Iterable[tuple[bytes, bytes]], end: bytes = bytes(2 * tarfile.BLOCKSIZE)) -> bytes:
-    """A tar.gz of these headers, each with what follows it."""
+    """Return a tar.gz of these headers, each with its content."""
     made = io.BytesIO()
     with gzip.GzipFile(fileobj=made, mode="wb", compresslevel=1) as packed:
         for head, content in entries:
@@ -50,14 +50,14 @@ def tarred(entries: Iterable[tuple[bytes, bytes]], end: bytes = bytes(2 * tarfil
 
 
 def packed(content: Mapping[str, bytes], *more: tuple[bytes, bytes]) -> bytes:
-    """A tar.gz of these files, and of more headers with what follows them."""
+    """Return a tar.gz of these files, and of further headers with their contents."""
     return tarred([*((header(name, len(block)), block) for name, block in content.items()), *more])
 
 
 def forged(
     origin: Path, target: Path, changes: Changes, mend: Callable[[dict[str, Any]], object] | None = None
 ) -> Path:
-    """An archive with other members (None: without) and a manifest that agrees with them, which is changed then."""
+    """Write an archive with changed members (None: removed) and a matching manifest, which `mend` then alters."""
     content = {name: block for name, block in {**members(origin), **changes}.items() if block is not None}
     said = json.loads(unpacked(origin)[MANIFEST])
     times = {one["name"]: one["mtime_ns"] for one in said["members"]}

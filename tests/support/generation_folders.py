@@ -1,4 +1,4 @@
-"""Folders of workspaces, small and large, and what two of them have in common."""
+"""Small and large workspace folders for generations, and their contents for comparison."""
 
 import os
 import sqlite3
@@ -18,7 +18,7 @@ PREFIX = "7/42"
 
 
 def make_folder(root: Path, rows: int = 20) -> Path:
-    """What a workspace has, as far as a generation sees it."""
+    """Create the files of a workspace that a generation contains."""
     for name in ("memory", ".dreamd/checkpoints", ".dreamd/index"):
         (root / name).mkdir(parents=True)
     (root / "MEMORY.md").write_text("# Memory\n\n- tea\n")
@@ -33,7 +33,7 @@ def make_folder(root: Path, rows: int = 20) -> Path:
 
 
 def put(generations: Generations, root: Path, number: int, *, whole: bool = False) -> str:
-    """The folder as it is now, put as this generation; its key."""
+    """Store the folder's current state as this generation; return its key."""
     lease = Lease(Place(42, 7, "acme", "notes"), UUID(int=1), Generation(number - 1), NOW)
     return generations.put(generations.take(root, whole=whole), lease, NOW).key
 
@@ -45,7 +45,7 @@ def write_rows(root: Path, texts: list[str]) -> None:
 
 
 def grow(root: Path, megabytes: int) -> None:
-    """Give state.db so many rows that do not repeat each other."""
+    """Add about this many megabytes of distinct rows to state.db."""
     with closing(sqlite3.connect(root / ".dreamd" / "state.db")) as made, made:
         made.executemany(
             "INSERT INTO texts (text) VALUES (?)", ((os.urandom(3000).hex(),) for _ in range(megabytes * 170))
@@ -53,7 +53,7 @@ def grow(root: Path, megabytes: int) -> None:
 
 
 def contents(root: Path) -> dict[str, object]:
-    """Every file that belongs to a generation with its bytes, and the rows of its databases."""
+    """Return the bytes of each file of a generation, and the rows of its databases."""
     found: dict[str, object] = {}
     for path in sorted(root.rglob("*")):
         name = str(path.relative_to(root))
@@ -70,12 +70,12 @@ def rows(path: Path) -> list[tuple[object, ...]]:
 
 
 def files(root: Path) -> set[str]:
-    """Every file and link below the folder."""
+    """Return the paths of all files and links below the folder."""
     return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_symlink() or not path.is_dir()}
 
 
 def held_in(path: Path) -> bytes:
-    """What a file holds, which may be an object of a generation."""
+    """Return a file's content, decompressed if it is an object of a generation."""
     content = path.read_bytes()
     try:
         return zlib.decompress(content)
@@ -84,6 +84,6 @@ def held_in(path: Path) -> bytes:
 
 
 def everything(objects: Objects, prefix: str = PREFIX) -> dict[str, str]:
-    """Each object with what it holds, as far as it is text."""
+    """Return the content of each object as text, undecodable bytes replaced."""
     contents = {one.key: objects.get(one.key) for one in objects.list(prefix)}
     return {key: zlib.decompress(content).decode(errors="replace") for key, content in contents.items()}

@@ -1,7 +1,7 @@
-"""What is slow to load: the modules that `dreamd` loads late, and the real embedding model, opened once a process.
+"""What loads slowly: modules that `dreamd` imports late, and the real embedding model, opened once per process.
 
-A command in this process, and one that the server of processes forks, find both there. Who has no package or another
-folder for the model opens it as ever; `open_embedder` itself has tests of its own.
+Commands in this process, and those forked from it, find both loaded. Without the installed package, or with another
+model folder, the model is opened as usual; `open_embedder` has tests of its own.
 """
 
 import os
@@ -27,7 +27,7 @@ _MODULES = (
 
 
 def load(cache: Path) -> None:
-    """Every module that a command needs, the embedding model from this folder, and the rules of secrets."""
+    """Load every module that a command needs, the embedding model from this folder, and the rules for secrets."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     os.environ["ANONYMIZED_TELEMETRY"] = "False"
     for name in _MODULES:
@@ -40,7 +40,7 @@ def load(cache: Path) -> None:
     opened(cache)
     litellm = load_litellm()
     litellm.token_counter(model="openai/gpt-4o-mini", text="its vocabulary")
-    with suppress(Exception):  # nobody answers there; what the first call loads is loaded
+    with suppress(Exception):  # nobody answers there, but the first call loads more modules
         messages = [{"role": "user", "content": "?"}]
         litellm.completion("openai/gpt-4o-mini", messages, api_base="http://127.0.0.1:9", api_key="k", timeout=2)
 
@@ -49,12 +49,12 @@ _open: dict[tuple[Path, Path], Embedder] = {}
 
 
 def share() -> None:
-    """From now on, who loads the model in this process or in one that it forks has the one that is open."""
+    """Make this process, and those forked from it, reuse the model that is already open."""
     vector_index.open_embedder = opened  # type: ignore[assignment, attr-defined]
 
 
 def opened(folder: Path, *, model: Path | None = None) -> Embedder | Unavailable:
-    """The model of this folder. It computes on one thread: a process that is forked has no others."""
+    """Return the model of this folder, computing on one thread because a forked process has no others."""
     package = installed_sources().package
     if package is None or model is not None:
         return open_embedder(folder, model=model)

@@ -1,8 +1,8 @@
-"""Hostile texts: what a page must show as it stands, whatever a browser, htmx, a template or a stream makes of it.
+"""Hostile texts: a page must show them literally, whatever browser, htmx, template or stream could make of them.
 
-Each has a number, and a marker by which it is found on a page. What runs of it calls `__born(number)` or asks for
-`/born/number`, of the page's own server or of a port where nobody listens; an element that comes of it has an
-attribute `data-born`. `tests/support/browser.py::born` lists what came of them.
+Each has a number, and a marker by which it is found on a page. If it runs, it calls `__born(number)` or requests
+`/born/number` from the page's server or from a port where nobody listens. If it becomes an element, that has an
+attribute `data-born`. `tests/support/browser.py::born` lists such effects.
 """
 
 import re
@@ -14,13 +14,13 @@ from pathlib import Path
 _WORDS = re.compile(r"@(RUN|URL|PATH|NAME)@")
 _LAYOUT = "@MARK@ @TEXT@"
 _BREAKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-# What a note, a name or an id may hold of it.
+# The most characters of a text in a note, and in a name or an id.
 NOTE, NAME = 12_000, 200
 
 
 @dataclass(frozen=True, slots=True)
 class HostileText:
-    """One text: its number, its name, the attack alone, with its marker, and what must not happen."""
+    """One text: number, name, the attack alone (`body`) and with its marker (`text`), and what must not happen."""
 
     number: int
     name: str
@@ -30,21 +30,21 @@ class HostileText:
 
     @property
     def mark(self) -> str:
-        """What a page that shows it shows, too."""
+        """Return the marker, which a page shows if it shows the text."""
         return _mark(self.number)
 
     @property
     def line(self) -> str:
-        """The text in one line, as long as a note may be, without what no line of MEMORY.md can hold."""
+        """Return the text on one line, cut to a note's length, without characters that MEMORY.md cannot hold."""
         return self.short(NOTE)
 
     @property
     def label(self) -> str:
-        """The text in one line, for names, ids, tags, files and causes."""
+        """Return the text on one short line, for names, ids, tags, files and causes."""
         return self.short(NAME)
 
     def short(self, length: int) -> str:
-        """The text in one line of so many characters at most, its marker first if it was cut off."""
+        """Return the text on one line of at most `length` characters, the marker first if it is cut."""
         return _short(self, length)
 
 
@@ -60,7 +60,7 @@ def _mark(number: int) -> str:
 
 
 def _large() -> dict[str, str]:
-    """Texts that are too long, too deep or too high to be written down."""
+    """Return texts that are too long, too deeply nested or too tall to be in a file."""
     return {
         "one_word": "w" * 1_000_000,
         "words": "many words " * 20_000,

@@ -1,7 +1,7 @@
-"""A workspace in which hostile texts stand everywhere that a window shows: built once, copied for each test.
+"""A workspace with hostile texts in every place that a page shows: built once, copied for each test.
 
-What dreamd itself would refuse, quote or escape is written straight into its files and tables, since another version,
-another program or a person may have written it there.
+Texts that dreamd would refuse, quote or escape are written directly into its files and tables, since another version,
+another program or a person may have written them there.
 
     workspace = copied(hostile_workspace(folder_of_the_session), tmp_path)
 """
@@ -41,7 +41,7 @@ from tests.support.copies import copy_of
 from tests.support.forgettable import quick
 from tests.support.hostile_texts import ALL, HostileText
 
-# A folder may have such a name, and the workspace's is shown.
+# A legal folder name, which pages show as the workspace's.
 FOLDER = "mark-0000 '\"><img data-born src=x onerror=__born(0)>{{7*7}}"
 _HONEST = ("The staging server listens on port 8080", "Ada prefers tea over coffee", "We use SQLite for the ledger")
 _SECTIONS = (SectionName.PHENOTYPE, SectionName.BOND, SectionName.NICHE, SectionName.CONTEXT, SectionName.GAPS)
@@ -52,7 +52,7 @@ _DAY = timedelta(days=1)
 
 
 def hostile_workspace(folder: Path, texts: Sequence[HostileText] = ALL) -> Workspace:
-    """The workspace, in a folder with a hostile name below this one. Nothing of it is indexed by meaning."""
+    """Create the workspace, in a folder with a hostile name below this one, without embeddings."""
     workspace = init_workspace(folder / FOLDER)
     now = utc_now()
     with quick(workspace) as store:
@@ -72,19 +72,19 @@ def hostile_workspace(folder: Path, texts: Sequence[HostileText] = ALL) -> Works
 
 
 def copied(workspace: Workspace, folder: Path) -> Workspace:
-    """The same below another folder, this user's own."""
+    """Copy the workspace below another folder."""
     return copy_of(workspace.root, folder / workspace.root.name)
 
 
 def _live(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
-    """Two dreams with an owner's hand between them, and a third dream that waits."""
+    """Run a dream, add hostile lines as the owner, and run two more dreams."""
     workspace = store.workspace
     for text in _HONEST:
         store.notes.inbox.append(Note(text, now, 0.8))
     dream_now(store, Reason.MANUAL, Mode.AUTO)
     document = workspace.document.read_text(encoding="utf-8")
     for number, one in enumerate(texts):
-        # What is not pinned gives way to pointers.
+        # Lines that are not pinned may be replaced by pointers.
         line = one.short(_LINE) + (" 📌" if number % _PER_SESSION else "")
         document = added(document, line, _SECTIONS[number % len(_SECTIONS)])
     workspace.document.write_text(document, encoding="utf-8")
@@ -112,7 +112,7 @@ def _crystals(texts: Sequence[HostileText], now: datetime) -> Iterator[Crystal]:
 
 
 def _talk(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
-    """A transcript, and sessions with hostile names of ten items each but for those that dreamd refuses."""
+    """Add a transcript, and sessions with hostile names of ten items each, except items that dreamd refuses."""
     talk = store.workspace.root / "talk mark-0000 <b data-born>.jsonl"
     said = [{"role": "user", "content": one.text[:_LINE]} for one in texts]
     talk.write_text("".join(json.dumps(one) + "\n" for one in said), encoding="utf-8")
@@ -136,7 +136,7 @@ def _talk(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
             continue
 
 
-# Each text `k` once in every place; `body`, `line` and `label` are its forms, `own` is of what names its own.
+# Puts each text `k` once in every place; `body`, `line` and `label` are its forms, `own` reads k from a label.
 _EVERYWHERE = """
 UPDATE items SET content = body(own(agent_id)), agent_id = label(own(agent_id)), source = label(own(agent_id)),
     tags = json_array(label(own(agent_id))), metadata = json_object(label(own(agent_id)), label(own(agent_id))),
@@ -181,7 +181,7 @@ INSERT OR IGNORE INTO pointers (keywords, topic, crystal, line, made_in, standin
 
 
 def _fill(connection: sqlite3.Connection, texts: Sequence[HostileText], now: datetime) -> None:
-    """Every table of signals, sessions, history and the ledger."""
+    """Fill all tables of signals, sessions, history and the ledger."""
     numbered = {one.number: one for one in texts}
     causes = [cause.value for cause in Cause]
 
@@ -216,7 +216,7 @@ def _fill(connection: sqlite3.Connection, texts: Sequence[HostileText], now: dat
 
 
 def _reviews(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
-    """Changes that wait or applied, and the record of the last version, full of hostile words."""
+    """Fill waiting and applied changes, and the record of the last version, with hostile texts."""
     connection, at = store.connection, to_text(now)
     lines = [CurrentLine(*row) for row in _standing(connection)][:1]
     for one in texts:
@@ -240,7 +240,7 @@ def _reviews(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
 
 
 def _worded(dream: Dream, texts: Sequence[HostileText], lines: Sequence[CurrentLine]) -> Dream:
-    """The dream, with hostile operations, refusals, problems and names."""
+    """Return the dream with hostile operations, refusals, problems and names."""
     operations = tuple(_operation(one, lines) for one in texts)
     return replace(
         dream,
@@ -273,7 +273,7 @@ def _standing(connection: sqlite3.Connection) -> Iterator[tuple[str, SectionName
 
 
 def _files(workspace: Workspace, texts: Sequence[HostileText], now: datetime) -> None:
-    """What no table holds: kept originals, pointers by hand, and a log that somebody else writes, too."""
+    """Fill what is in no table: originals, pointers by hand, and lines by hand in scratch.md."""
     originals = (
         Original(f"{one.number:08x}", now.isoformat(timespec="seconds"), one.label, ("pin",), one.text[:_LINE])
         for one in texts

@@ -1,4 +1,4 @@
-"""An embedder without a model, a vector index without files, and writes that are taken back."""
+"""An embedder without a model, a vector index without files, and a transaction that is rolled back."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from state.text.words import content_terms
 
 
 class BagOfWords:
-    """Texts are near when they share words: each word has a direction, a text is the sum of its words'."""
+    """Embeds a text as the normalised sum of one pseudorandom vector per word, so texts that share words are near."""
 
     def __init__(self, name: str = "bag-of-words", width: int = 384) -> None:
         self.name = name
@@ -34,15 +34,15 @@ class BagOfWords:
 
 
 class ListIndex:
-    """Compares with every vector that it was told."""
+    """A brute-force index over all vectors it was given."""
 
     def __init__(self) -> None:
         self.vectors: dict[str, NDArray[np.float32]] = {}
         self.failed = False
 
     def tell(self, crystals: Crystals, limit: int = 1_000) -> int:
-        """Hold up to so many of the vectors that wait for an index; how many."""
-        if not self.vectors:  # as ChromaDB that is built anew
+        """Take at most `limit` vectors that await indexing; return how many it took."""
+        if not self.vectors:  # like a newly built ChromaDB index
             crystals.vectors.index_anew()
         keys, vectors = crystals.vectors.unindexed(limit)
         if vectors is not None:
@@ -59,7 +59,7 @@ class ListIndex:
 
 @contextmanager
 def trial(connection: sqlite3.Connection) -> Iterator[None]:
-    """What is written meanwhile is rolled back."""
+    """Roll back everything written in the block."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -1,4 +1,4 @@
-"""A workspace with a memory and a pending note, and what has to be true of it whatever goes wrong."""
+"""A workspace with a memory and a pending note, and checks that hold whatever goes wrong."""
 
 import re
 from collections.abc import Iterable
@@ -19,18 +19,18 @@ from tests.support.running import Caller, Ended
 KNOWN = ("Ada prefers tea over coffee in the morning", "The deployment runs on port 8443 behind nginx")
 PENDING = "Lighthouses are the theme of the next release"
 
-# Steps of a dream, notices, and what an ingestion says on its way.
+# Steps of a dream, notices, and an ingestion's progress.
 _TALK = re.compile(r"  |notice: |\S+: [0-9,]+ turns$|[0-9,]+ crystals? to embed$")
 
 
 def remembering(folder: Path) -> Path:
-    """A workspace that has dreamt once, with a note that came afterwards."""
+    """Create a workspace that has dreamt once, with a pending note written afterwards."""
     workspace = init_workspace(folder)
     for text in KNOWN:
         NoteInbox(workspace).append(Note(text, datetime.now(UTC)))
     with open_exclusive(workspace, Config(), "test") as store:
         dream_now(store, Reason.MANUAL, Mode.AUTO)
-        # As a workspace is that nobody has open: all in one file.
+        # Like a workspace that nobody has open, with everything in one file.
         store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     NoteInbox(workspace).append(Note(PENDING, datetime.now(UTC)))
     return workspace.root
@@ -41,7 +41,7 @@ def copied(origin: Path, folder: Path) -> Path:
 
 
 def pending(root: Path) -> list[str]:
-    """The texts of the notes that no dream has consumed."""
+    """Return the sorted texts of notes that no dream has consumed."""
     return sorted(note.text for note in pending_notes(open_workspace(root)))
 
 
@@ -51,7 +51,7 @@ def crystals(root: Path) -> set[str]:
 
 
 def one_line(ended: Ended, status: int, *said: str) -> None:
-    """The command ended so, and said why in one line; before it stand at most steps and notices."""
+    """Assert this exit status and a one-line reason on stderr, preceded at most by steps and notices."""
     assert ended.status == status, ended
     *talk, last = ended.err.splitlines()
     assert last.startswith("dreamd: "), ended.err
@@ -62,13 +62,13 @@ def one_line(ended: Ended, status: int, *said: str) -> None:
 
 
 def refused(dreamd: Caller, root: Path, commands: Iterable[str], *said: str) -> None:
-    """Each of the commands fails in one line."""
+    """Assert that each command fails with a one-line reason."""
     for command in commands:
         one_line(dreamd(*command.split(), "-w", root), 1, *said)
 
 
 def works_again(dreamd: Caller, root: Path, *notes: str) -> None:
-    """A dream takes in these notes, and what was known is still there."""
+    """Assert that a dream absorbs these notes and keeps the known facts."""
     ended = dreamd("dream", root)
     assert ended.status == 0, ended.err
     text = (root / "MEMORY.md").read_text(encoding="utf-8")

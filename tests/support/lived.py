@@ -1,4 +1,4 @@
-"""What is looked at when a workspace has been through something."""
+"""Inspections and checks of a workspace after crashes, kills and other faults."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from tests.support.notes import pending_notes
 
 
 def rows(workspace: Workspace, query: str, *values: object) -> list[sqlite3.Row]:
-    """What state.db says, without opening the workspace."""
+    """Query state.db without opening the workspace."""
     with closing(sqlite3.connect(workspace.database)) as connection:
         connection.row_factory = sqlite3.Row
         connection.create_function("unpacked", 1, unpacked, deterministic=True)
@@ -27,22 +27,22 @@ def rows(workspace: Workspace, query: str, *values: object) -> list[sqlite3.Row]
 
 
 def places(workspace: Workspace) -> Counter[str]:
-    """For each note, how often it stands among what is pending and the crystals that dreams took in."""
+    """Count each note's occurrences among pending notes and crystals that dreams absorbed."""
     consumed = rows(workspace, "SELECT text FROM crystals WHERE origin = 'scratch' AND dreamt_in IS NOT NULL")
     return Counter([row["text"] for row in consumed] + pending(workspace))
 
 
 def remembered(workspace: Workspace) -> set[str]:
-    """The notes that are pending or crystals, taken in by a dream or not: what a commit that was cut off leaves.
+    """Return the texts of pending notes and of all crystals, absorbed by a dream or not, as after a cut-off commit.
 
-    MEMORY.md follows the commit: until it has, the notes are told by their crystals.
+    MEMORY.md is written after the commit; until then only the crystals show the notes.
     """
-    waiting = set(pending(workspace))  # first: a note that is taken in meanwhile is a crystal then
+    waiting = set(pending(workspace))  # read first: a note absorbed meanwhile is then among the crystals
     return waiting | {row["text"] for row in rows(workspace, "SELECT text FROM crystals")}
 
 
 def pending(workspace: Workspace) -> list[str]:
-    """The notes that no dream has consumed."""
+    """Return the texts of notes that no dream has consumed."""
     return [note.text for note in pending_notes(workspace)]
 
 
@@ -55,25 +55,25 @@ def document(workspace: Workspace) -> str:
 
 
 def outcomes(workspace: Workspace) -> list[str]:
-    """How the runs ended, the first one first."""
+    """Return the outcomes of all runs, oldest first."""
     return [row["outcome"] for row in rows(workspace, "SELECT outcome FROM dreams ORDER BY started_at")]
 
 
 def calls(workspace: Workspace) -> int:
-    """Calls of a model that are in the ledger."""
+    """Return the number of model calls in the ledger."""
     return int(rows(workspace, "SELECT count(*) AS n FROM calls")[0]["n"])
 
 
 def versions(workspace: Workspace) -> list[sqlite3.Row]:
-    """Every version, the first one first; 0 is what stood before dreamd."""
+    """Return all versions, oldest first; 0 is the file before dreamd."""
     unpacking = "unpacked(text) AS text, unpacked(record) AS record"
     return rows(workspace, f"SELECT number, cause, dream, {unpacking} FROM versions ORDER BY number")  # noqa: S608
 
 
 def contradictions(workspace: Workspace, *, has_ledger: bool = True) -> Iterator[str]:
-    """What is not as it must be of MEMORY.md, its versions, what each consumed, and state.db.
+    """Yield violated invariants of MEMORY.md, its versions, the notes each consumed, and state.db.
 
-    `has_ledger`: unless it was lost, and the versions were read again from the rest.
+    `has_ledger`: False if the ledger was lost, and the versions were restored from elsewhere.
     """
     text, found = document(workspace), [row for row in versions(workspace) if row["number"]]
     parsed, numbers = parse(text), [row["number"] for row in found]
@@ -111,7 +111,7 @@ def _consumed_twice(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def assert_valid(workspace: Workspace) -> None:
-    """MEMORY.md is whole: seven sections once, and the very text of the last version."""
+    """Assert that MEMORY.md has its seven sections once, and exactly the text of the last version."""
     text = document(workspace)
     parsed = parse(text)
     assert [part.name for part in parsed.parts if part.name is not None] == list(SectionName)
@@ -123,17 +123,17 @@ def assert_valid(workspace: Workspace) -> None:
 
 
 def assert_once(workspace: Workspace, notes: Iterable[str], *, consumed: bool = True) -> None:
-    """Each of these notes is in one place and there are no others; all are consumed, or all are accounted for."""
+    """Assert that each of these notes occurs once and no others exist, and if `consumed` that none is pending."""
     assert places(workspace) == Counter(dict.fromkeys(notes, 1))
     if consumed:
         assert pending(workspace) == []
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    """Every byte of a workspace, but for who holds its lock, and where it is.
+    """Return every byte of a workspace, except its lock, fence and place files.
 
-    An empty log of SQLite's (-wal) and its index (-shm) hold nothing: whoever only reads may leave them beside a
-    database, and whoever writes removes them.
+    Empty WAL files of SQLite and their -shm index are left out: readers may leave them behind, and writers remove
+    them.
     """
     found = {
         name: path.read_bytes()

@@ -1,4 +1,4 @@
-"""What a test does in `make test`, in `make test-all` and with DREAMD_LONG=1: each does more than the one before."""
+"""How much a test does in `make test`, in `make test-all` and with DREAMD_LONG=1, from least to most."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 
 IS_LONG = os.environ.get("DREAMD_LONG") == "1"
-# Of Hypothesis' profile `all`, which `make test-all` asks for: what the counts of examples are meant for.
+# The max_examples of Hypothesis' profile `all`, used by `make test-all`; counts of examples refer to it.
 ALL_EXAMPLES = 100
 _FEWEST_EXAMPLES = 6
 _LONG = (
@@ -19,33 +19,33 @@ _LONG = (
 
 
 def is_whole() -> bool:
-    """Whether this is `make test-all`."""
+    """Return whether this is `make test-all`."""
     return settings().max_examples >= ALL_EXAMPLES
 
 
 def variants(short: object, long: object) -> list[Any]:
-    """Both, for `pytest.mark.parametrize`: the long one takes an hour or so in sum, and runs with DREAMD_LONG=1."""
+    """Return both for `pytest.mark.parametrize`; the long ones take an hour in all, and run with DREAMD_LONG=1."""
     return [pytest.param(short, id="short"), pytest.param(long, id="long", marks=_LONG)]
 
 
 def fewer(few: int, whole: int) -> int:
-    """What a test does in `make test`, and in `make test-all`."""
+    """Return `few` in `make test` and `whole` in `make test-all`."""
     return whole if is_whole() else few
 
 
 def spread(cases: Iterable[Any], every_nth: int) -> list[Any]:
-    """All of them, for `pytest.mark.parametrize`: `make test` runs every n-th, `make test-all` the others too."""
+    """Return all cases for `pytest.mark.parametrize`; `make test` runs every n-th, `make test-all` all."""
     return sample(cases, lambda number, _: number % every_nth == 0)
 
 
 def sample(cases: Iterable[Any], runs: Callable[[int, Any], bool]) -> list[Any]:
-    """The same, where the number and the case say what `make test` runs."""
+    """Return all cases for `parametrize`; `make test` runs those for which `runs(number, case)` is true."""
     return [
         pytest.param(case, marks=() if runs(number, case) else pytest.mark.full) for number, case in enumerate(cases)
     ]
 
 
 def examples(count: int, **more: Any) -> settings:
-    """So many examples of a law in `make test-all`; in `make test` fewer, in the measure of Hypothesis' profile."""
+    """Return settings for `count` examples in `make test-all`, and proportionally fewer in `make test`."""
     fewer = count * settings().max_examples // ALL_EXAMPLES
     return settings(max_examples=max(fewer, min(count, _FEWEST_EXAMPLES)), **more)

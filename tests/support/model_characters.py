@@ -15,22 +15,22 @@ _LINE = re.compile(r'^(L\d+) \(([^)]*)\): (".*")$', re.MULTILINE)
 
 
 def prompt_of(request: dict[str, Any]) -> str:
-    """What the dream reads; what became of earlier answers comes after it."""
+    """Return the prompt of the dream, without earlier answers and the replies to them, which follow it."""
     return str(request["messages"][1]["content"])
 
 
 def inputs_of(request: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """(id, label, text) of every input in the prompt."""
+    """Return (id, label, text) of every input in the prompt."""
     return [(name, label, json.loads(text)) for name, label, text in _INPUT.findall(prompt_of(request))]
 
 
 def lines_of(request: dict[str, Any]) -> list[tuple[str, bool, str]]:
-    """(id, pinned, text) of every standing line in the prompt."""
+    """Return (id, pinned, text) of every current line in the prompt."""
     return [(name, "pinned" in label, json.loads(text)) for name, label, text in _LINE.findall(prompt_of(request))]
 
 
 def good(request: dict[str, Any], _number: int) -> str:
-    """Adds a line for each note that no line says yet, and names every note."""
+    """Adds a line for each note that is no line yet, and consumes every note."""
     known = {text for _, _, text in lines_of(request)}
     notes = [(name, text) for name, _, text in inputs_of(request) if name.startswith("N")]
     operations = [
@@ -42,7 +42,7 @@ def good(request: dict[str, Any], _number: int) -> str:
 
 
 def good_when(told: threading.Event, first: int = 10**9) -> Script:
-    """A good model that answers the first so many questions only once it is told to."""
+    """A good model that answers the first `first` requests only after `told` is set."""
 
     def answer(request: dict[str, Any], number: int) -> str:
         assert number > first or told.wait(300)

@@ -1,7 +1,7 @@
-"""Agents themselves (Claude Code, Codex, Gemini CLI, opencode) and the MCP Inspector, in a home of their own.
+"""The real agents (Claude Code, Codex, Gemini CLI, opencode) and the MCP Inspector, in a home folder of their own.
 
-Their models are scripted, and the server of the script is their proxy as well: nothing that they ask for leaves the
-machine, and whatever else they asked for is known. A test that needs one which is not installed is skipped.
+Their models are scripted, and the scripted server is also their proxy, so that no request leaves the machine and all
+others are recorded. A test is skipped if the agent it needs is not installed.
 """
 
 import json
@@ -30,19 +30,19 @@ _MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm6
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What an agent did about a prompt: its own report of it, and what reached its model."""
+    """An agent's run for a prompt: its output, and the requests to its model."""
 
     ended: Ended
     requests: list[dict[str, Any]]
 
     def reached(self, words: str, request: int = 0) -> bool:
-        """Whether these words stood in what the model was sent; in the first request, unless told."""
+        """Return whether a request to the model, by default the first, contained these words."""
         return json.dumps(words, ensure_ascii=False)[1:-1] in json.dumps(self.requests[request], ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody with a home and a workspace in a project whose name has blanks and quotes."""
+    """A user with a home folder, and a workspace in a project whose name has blanks and quotes."""
 
     home: Home
     workspace: Workspace
@@ -52,13 +52,13 @@ class Person:
         return self.workspace.root
 
     def environment(self, **more: str) -> dict[str, str]:
-        """Of this person's shell: the agents are on the PATH, and ask for nothing beside their model."""
+        """Return this user's environment, with agents on the PATH and their telemetry and updates off."""
         path = os.pathsep.join((str(self.home.folder / "bin"), "/usr/bin", "/bin"))
         quiet = "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC DISABLE_AUTOUPDATER DISABLE_TELEMETRY".split()
         return self.home.environment(PATH=path, TERM="dumb", SHELL="/bin/sh", **dict.fromkeys(quiet, "1"), **more)
 
     def run(self, *words: str | Path, **more: str) -> Ended:
-        """A command in the project, as it stands on this person's PATH."""
+        """Run a command from this user's PATH in the project."""
         environment = self.environment(**more)
         program = shutil.which(str(words[0]), path=environment["PATH"])
         assert program, words
@@ -78,7 +78,7 @@ class Person:
         return self.run(DREAMD, *words, **more)
 
     def inspect(self, *words: str) -> Ended:
-        """`mcp-inspector --cli` with the server that stands in the project's .mcp.json, or the test is skipped."""
+        """Run `mcp-inspector --cli` with the server in the project's .mcp.json; skip the test if not installed."""
         entry, config = INSTALLED / ".bin" / "mcp-inspector", self.project / ".mcp.json"
         if not entry.exists() or not shutil.which("node", path="/usr/bin:/bin"):
             pytest.skip("the MCP Inspector is not installed: 'make clients' does that where npm is there")
@@ -86,7 +86,7 @@ class Person:
 
 
 def person(home: Home) -> Person:
-    """Somebody at home who has the agents that are installed here, and a workspace."""
+    """Give this home a workspace, and the agents that are installed on this machine."""
     folder = home.folder / "bin"
     folder.mkdir()
     (folder / "dreamd").symlink_to(DREAMD)
@@ -99,18 +99,18 @@ def person(home: Home) -> Person:
 
 
 def write(path: Path, value: object) -> None:
-    """Write this as JSON, as its owner does it by hand."""
+    """Write this value as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value), encoding="utf-8")
 
 
 class Agent(ABC):
-    """An agent of a person's, whose model is scripted; `name` is what `dreamd connect` calls it."""
+    """A user's agent with a scripted model; `name` is its name for `dreamd connect`."""
 
     name: ClassVar[str]
     program: ClassVar[str]
-    place: ClassVar[str]  # of its own program among what is installed
-    trusting: ClassVar[tuple[str, ...]] = ()  # words of `dreamd connect`
+    place: ClassVar[str]  # glob of its program below INSTALLED
+    trusting: ClassVar[tuple[str, ...]] = ()  # options for `dreamd connect`
 
     def __init__(self, person: Person, plan: Plan) -> None:
         self.person = person
@@ -118,20 +118,20 @@ class Agent(ABC):
 
     @abstractmethod
     def model(self, plan: Plan) -> ScriptedApi:
-        """What it asks."""
+        """Create its scripted model."""
 
     @property
     @abstractmethod
     def login(self) -> dict[str, str]:
-        """The variables that its model's provider is reached with; without them nobody is logged in."""
+        """Return the variables with its provider's address and key; without them it is not logged in."""
 
     @abstractmethod
     def ready(self) -> None:
-        """Its user has given it its model, and trusts the project."""
+        """Configure its model, and trust the project, as its user would."""
 
     @abstractmethod
     def words(self, prompt: str, options: tuple[str, ...]) -> tuple[str, ...]:
-        """Those by which it is asked once."""
+        """Return its arguments for a single prompt."""
 
     @classmethod
     def installed(cls) -> Path | None:
@@ -140,27 +140,27 @@ class Agent(ABC):
 
     @classmethod
     def need(cls) -> None:
-        """It is installed, or the test is skipped."""
+        """Skip the test if the agent is not installed."""
         if cls.installed() is None:
             pytest.skip(f"{cls.program} is not installed: 'make clients' does that where npm is there")
 
     @property
     def proxied(self) -> dict[str, str]:
-        """Whatever is not on this machine is asked of the script, which refuses it."""
+        """Return variables that send all requests to other machines to the scripted server, which refuses them."""
         return {"HTTP_PROXY": self.api.url, "HTTPS_PROXY": self.api.url, "NO_PROXY": "127.0.0.1,localhost"}
 
     def ask(self, prompt: str, *options: str) -> Answered:
-        """A session of its own, unless the options say otherwise."""
+        """Ask it in a new session, unless the options say otherwise."""
         before = len(self.api.requests)
         ended = self.person.run(self.program, *self.words(prompt, options), **self.proxied, **self.login)
         return Answered(ended, self.api.requests[before:])
 
     def connect(self, *options: str) -> Ended:
-        """As a person does it who agrees."""
+        """Run `dreamd connect` and agree to every change."""
         return self.person.dreamd("connect", self.name, "--yes", *self.trusting, *options)
 
     def output(self, answered: Answered) -> str:
-        """The text that the last tool gave to the model."""
+        """Return the output of the last tool, as the model received it."""
         assert answered.ended.status == 0, answered.ended.err
         _, results = self.api.conversation(answered.requests[-1])
         return str(results[-1]).rpartition("Output:\n")[2]
@@ -224,11 +224,11 @@ class Codex(Agent):
         return self.ask(prompt, *options, "resume", "--last")
 
     def compact(self) -> Answered:
-        """The last session, which it compacts by itself when less than what it has is allowed."""
+        """Resume the last session with a token limit so low that Codex compacts it."""
         return self.go_on("Go on.", "-c", "model_auto_compact_token_limit=500")
 
     def hooks(self) -> list[dict[str, Any]]:
-        """The hooks that Codex knows in the project, and whether it trusts them, as its own server says."""
+        """Return the project's hooks, and whether Codex trusts them, from Codex' own app server."""
         with subprocess.Popen(
             [self.person.home.folder / "bin" / "codex", "app-server"],
             cwd=self.person.project,
@@ -257,7 +257,7 @@ class Codex(Agent):
         return hooks
 
     def trusts_hooks(self) -> None:
-        """What Codex writes when its user allows every hook in `/hooks`."""
+        """Write what Codex writes when its user allows every hook in `/hooks`."""
         with self.config.open("a", encoding="utf-8") as config:
             for hook in self.hooks():
                 key, digest = json.dumps(hook["key"]), json.dumps(hook["currentHash"])

@@ -1,4 +1,4 @@
-"""Notes of a workspace as a test asks for them, and versions that consume them."""
+"""Reads a workspace's notes for tests, and commits versions that consume them."""
 
 import os
 import sqlite3
@@ -31,20 +31,20 @@ EMPTY_MEMORY = "# Working Memory State\n\n" + "".join(f"## {name.value}\n" for n
 
 
 def marked(number: int) -> str:
-    """A text of this number, like no other: its last word, the marker, stands in no other one."""
+    """Return a unique text for this number; its last word, the marker, is in no other one."""
     words = [names[number * step % len(names)] for names, step in ((_WHO, 3), (_DID, 7), (_WHAT, 5), (_WHERE, 11))]
     return "{} {} the {} of the {}".format(*words) + f", number {number} marked x{number * 7919}q"
 
 
 def marker(text: str) -> str:
-    """The marker of such a text."""
+    """Return the marker of such a text."""
     return text.rpartition(" ")[2]
 
 
 def pending_notes(workspace: Workspace) -> tuple[Note, ...]:
     """Return every note that no dream has consumed, oldest first."""
     found = look(workspace, lambda notes: tuple(notes.each_pending()))
-    if workspace.database.exists():  # who only reads leaves files beside it
+    if workspace.database.exists():  # readers leave -wal and -shm files beside it, which this removes
         with suppress(sqlite3.Error), open_unmigrated(workspace.database, "rw") as connection:
             connection.execute("SELECT 1 FROM sqlite_schema")
     return found
@@ -57,7 +57,7 @@ def shown_notes(workspace: Workspace) -> list[str]:
 
 
 def consumed(store: "Store", most: int | None = None) -> int:
-    """Commit a version that takes in the oldest pending rows (None: all), as a dream does; return its number."""
+    """Commit a version that consumes the oldest `most` pending rows (None: all) like a dream; return its number."""
     path, number = store.workspace.document, store.lineage.last_version() + 1
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     line = CurrentLine("", SectionName.CONTEXT, f"line of version {number}", 0.5, Trust.AGENT, AT)
@@ -82,7 +82,7 @@ def pending(store: "Store") -> list[str]:
 
 
 def taken(store: "Store", at: datetime = AT) -> list[str]:
-    """Take in whatever stands in the files, as if it had been written then; return what is pending."""
+    """Absorb all notes in the files, as if written at `at`; return the texts of pending notes."""
     from daemon.ingest.notes import absorb_notes
 
     for path in store.notes.inbox.files():

@@ -1,4 +1,4 @@
-"""A network that fails: a door to a server of this machine that refuses, hangs, keeps answers back, cuts, heals."""
+"""A failing network: a proxy to a local server that can refuse, hang, hold back answers, cut and heal."""
 
 import select
 import socket
@@ -19,9 +19,9 @@ def _nothing() -> None:
 
 
 class Partition:
-    """Between a client and 127.0.0.1:`target`: who is connected with `port` speaks with the target, while it may.
+    """A proxy from 127.0.0.1:`port` to 127.0.0.1:`target`.
 
-    Refusals and silence are the kernel's: nothing of the server is pretended.
+    Refusals and silence come from the kernel; the server is never simulated.
     """
 
     def __init__(self, target: int) -> None:
@@ -43,43 +43,43 @@ class Partition:
         self.close()
 
     def through(self, address: str) -> str:
-        """An address of the server, or a text with it, so that it leads through this door."""
+        """Replace the server's address in a text by the proxy's."""
         return address.replace(f"127.0.0.1:{self.target}", f"127.0.0.1:{self.port}")
 
     def refuse(self) -> None:
-        """Nobody comes in any more, and who is connected is cut off: the server's machine has died."""
+        """Refuse new connections and cut existing ones, as if the server's machine had died."""
         self._shut()
         self.cut()
 
     def hang(self) -> None:
-        """Nothing goes through, and nobody is told: who connects waits. What was sent arrives at `heal`."""
+        """Silently hold all traffic, so that new connections wait. Data sent meanwhile arrives after `heal`."""
         self._hold("to server", "to client")
 
     def hold_answers(self) -> None:
-        """What is asked arrives and is done, but no answer comes: `cut` loses it, `heal` lets it through."""
+        """Let requests through but hold the answers, which `cut` loses and `heal` delivers."""
         self._hold("to client")
 
     def lose_answer(self, to: bytes, then: Callable[[], None] = _nothing) -> None:
-        """Once: a connection that sends these bytes is cut when the server has answered, and the answer is gone.
+        """Lose one answer: cut the next connection that sends these bytes once the server has answered.
 
-        So the server has done what nobody is told of. `then` is called before the client can know; `lost` is how
-        often that happened.
+        So the server has acted, but the client does not learn it. `then` is called before the cut; `lost` counts lost
+        answers.
         """
         with self._changed:
             self._lost_to, self._then = to, then
 
     def cut(self) -> None:
-        """End all connections there are, and what is on its way; new ones may be made."""
+        """End all connections and lose data in transit; new connections are possible."""
         with self._changed:
             if self._listening is not None:
-                self._take(self._listening)  # whom the kernel has let in already
+                self._take(self._listening)  # connections that the kernel has accepted already
             links, self._links = self._links, set()
             for link in links:
                 link.cut()
             self._changed.notify_all()
 
     def heal(self) -> None:
-        """Everything goes through again."""
+        """Let everything through again."""
         self._hold()
         if self._listening is None:
             self._open()
@@ -119,7 +119,7 @@ class Partition:
                     self._take(listening)
 
     def _take(self, listening: socket.socket) -> None:
-        """Let in all who wait. Raises OSError when it was shut."""
+        """Accept all waiting connections. Raise OSError if the listener was shut down."""
         with suppress(BlockingIOError):
             while True:
                 client, _ = listening.accept()
@@ -129,7 +129,7 @@ class Partition:
                 threading.Thread(target=self._join, args=[link], daemon=True).start()
 
     def _join(self, link: "_Link") -> None:
-        """The life of one connection."""
+        """Connect a client with the server, and forward until either side ends."""
         try:
             if not self._may_pass(link, "to server"):
                 return
@@ -146,7 +146,7 @@ class Partition:
             self._pump(link, link.client, link.server, "to server")
             back.join()
         except OSError:
-            pass  # the server is away: so is the connection
+            pass  # the server is gone, and so is the connection
         finally:
             with self._changed:
                 self._links.discard(link)
@@ -169,25 +169,25 @@ class Partition:
             link.cut()
 
     def _mark(self, link: "_Link", said: bytes) -> None:
-        """Before it is sent: whether the answer to this is the one that is lost."""
+        """Check before sending whether the answer to these bytes is the one to lose."""
         with self._changed:
             if self._lost_to and self._lost_to in said:
                 self._lost_to, link.then = b"", self._then
 
     def _may_pass(self, link: "_Link", direction: str) -> bool:
-        """Wait until something may go this way; False when the connection was cut meanwhile."""
+        """Wait until traffic in this direction may pass; return False if the connection was cut meanwhile."""
         with self._changed:
             self._changed.wait_for(lambda: link.is_cut or direction not in self._held)
             return not link.is_cut
 
 
 class _Link:
-    """One client, and its connection with the server once there is one."""
+    """A client's connection, and the one to the server once it exists."""
 
     def __init__(self, client: socket.socket) -> None:
         self.client, self.server = client, client
         self.is_cut = False
-        self.then: Callable[[], None] | None = None  # its next answer is lost
+        self.then: Callable[[], None] | None = None  # called when the next answer is lost; None: it is not lost
 
     def cut(self) -> None:
         self.is_cut = True

@@ -1,4 +1,4 @@
-"""A workspace in which a hundred facts were planted, and what must be so of each whatever dreams did since."""
+"""A workspace with a hundred planted facts, and where each can be found after later dreams."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,7 +69,7 @@ _FIRST = 5
 
 
 def planted(folder: Path) -> Workspace:
-    """One version with all of these lines; nothing is pending."""
+    """Create a workspace with one version of all these lines and no pending notes."""
     from daemon.cli import main
 
     workspace = init_workspace(folder)
@@ -81,22 +81,22 @@ def planted(folder: Path) -> Workspace:
 
 
 def copied(workspace: Workspace, folder: Path) -> Workspace:
-    """The same, elsewhere, with news that wait for a dream."""
+    """Copy the workspace, and add pending notes."""
     copy = copy_of(workspace.root, folder)
     noted(copy, NEWS)
     return copy
 
 
 def lost(workspace: Workspace, lines: Sequence[str] = LINES) -> list[str]:
-    """The lines that are neither in MEMORY.md, nor found by pointer or search."""
+    """Return the lines that are neither in MEMORY.md nor found by a pointer or a search."""
     return [line for line, place in whereabouts(workspace, lines).items() if not place]
 
 
 def whereabouts(workspace: Workspace, lines: Sequence[str] = LINES) -> dict[str, str]:
-    """Where each line is: "line", "pointer", "search", or "" when it is lost.
+    """Return where each line is found: "line", "pointer", "search", or "" if it is lost.
 
-    Behind a pointer of the file or found by a search for its own words means that its very text is among the first
-    five results.
+    A pointer's keywords, or a search for the line's own words, find it if its exact text is among the first five
+    results.
     """
     standing = {normalise(line) for line in lived.lines(workspace)}
     with open_readonly(workspace, Config()) as store:

@@ -1,4 +1,4 @@
-"""Texts that try to turn an agent through its memory (poison.json), and what must be so whatever was read."""
+"""Texts that try to manipulate an agent through its memory (poison.json), and checks that they had no effect."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from state.trust import Trust
 
 @dataclass(frozen=True, slots=True)
 class Poisoned:
-    """A text that tries something. `parts` holds what is written apart: one text, or several that belong together."""
+    """A manipulating text. `parts` are written separately: one text, or several that belong together."""
 
     trick: str
     trust: Trust
@@ -38,16 +38,16 @@ _ENTRY = re.compile(r"\[\d{4}-\d\d-\d\d[^\]]*\]\s*\(\s*importance\s*:\s*[\d.]", 
 _LOADS = re.compile(
     r"<(?:img|script|iframe|meta|link|style|h[1-6])\b|!\[[^\]]*\](?:\(\s*<?(?:https?:)?//|\[)", re.IGNORECASE
 )
-# A line that claims to be counted, as those of Emerging Skills are.
+# A line that imitates the counted lines of Emerging Skills.
 _SKILL = re.compile(r".(?:→|->)\s*Confidence:\s*(?:\d\d?|100)\s*%\s*\|\s*Occurrences:\s*\d{1,9}\s*$", re.IGNORECASE)
 _ALLOWED_JOINERS = "\u200c\u200d"
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def escapes(text: str, pointers: Collection[str] = (), skills: Collection[str] = ()) -> list[str]:
-    """What is in a MEMORY.md that only the program or the owner may put there; empty when all is well.
+    """Return what a MEMORY.md contains that only the program or the owner may write; empty if all is well.
 
-    `pointers` are the keywords that the ledger has, `skills` the counted lines that the program wrote.
+    `pointers` are the pointer keywords in the ledger, `skills` the counted lines that the program wrote.
     """
     found, rows, document = [], rows_of(text), parse(text)
     headings = [row.strip() for row in rows if heading_of(row)]
@@ -83,14 +83,14 @@ def _does_more(row: str) -> bool:
 
 
 def unseen(char: str) -> bool:
-    """Whether a character shows nothing, or turns the direction of what is read."""
+    """Return whether a character is invisible, or changes the reading direction."""
     if char in ("\n", *_ALLOWED_JOINERS):
         return False
     return unicodedata.category(char) in {"Cc", "Cf", "Zl", "Zp", "Cs"} or "\ufe00" <= char <= "\ufe0d"
 
 
 def ends_quotation(message: str) -> list[str]:
-    """Return the rows of poison that stand in a prompt outside of its JSON strings, and strings that do more."""
+    """Return poisoned rows outside a prompt's JSON strings, and strings with unescaped or invisible characters."""
     strings = _STRING.findall(message)
     bad = [
         text

@@ -1,8 +1,8 @@
-"""A real PostgreSQL of the tests' own, which may be killed and comes back with all that it had acknowledged.
+"""A real PostgreSQL server for tests, which can be killed and restarts with everything it acknowledged.
 
-`Postgres` is the server; the fixture `postgres` one a worker of the run, `database_url` a database of it for one
-test. Where there is no PostgreSQL these tests are skipped, in continuous integration they fail. This file is also
-the program that ends a server and removes its folder once the process that started it has gone, however it went.
+`Postgres` is the server. The fixture `postgres` is one server per worker of the run, `database_url` a database on it
+for one test. Without PostgreSQL these tests are skipped; in continuous integration they fail. This file is also the
+program that stops a server and removes its folder once the process that started it has ended, however it ended.
 """
 
 import os
@@ -20,18 +20,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-if __name__ != "__main__":  # the program finds nothing of ours, and needs nothing
+if __name__ != "__main__":  # the program cannot import our modules, and needs none
     import pytest
 
     from tests.support.folders import PLACE
     from tests.support.ports import free_port
 
-_INSTALLED = Path("/usr/lib/postgresql")  # Debian: a folder a version
+_INSTALLED = Path("/usr/lib/postgresql")  # Debian: one folder per version
 _MISSING = "there is no PostgreSQL server on this machine (Debian: apt-get install postgresql)"
 _PATIENCE_SECONDS = 120.0
 _GRACE_SECONDS = 2.0
 _ADMINISTRATOR, _USER = "postgres", "dreamd"
-# What is committed outlives the death of the server without these, only not that of the machine.
+# With these, commits survive the death of the server but not of the machine.
 _HASTY = {"fsync": "off", "full_page_writes": "off"}
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -42,21 +42,22 @@ _SETTINGS = {
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "autovacuum_naptime": "10s",
-    # Below the server's own folder: nothing of it is left when it was killed.
+    # Kept in the server's own folder, so that a killed server leaves nothing elsewhere.
     "dynamic_shared_memory_type": "mmap",
     "log_min_messages": "warning",
 }
 
 
 class Postgres:
-    """A server at one port of 127.0.0.1, from `start` to `close`; between them it may be killed, and
-    started again. Its databases belong to a user who is no administrator.
+    """A server at one port of 127.0.0.1, from `start` to `close`; in between it can be killed and restarted.
+
+    Its databases belong to a user who is no administrator.
     """
 
     def __init__(
         self, *, durable: bool = True, place: str = "", settings: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """`place`: a folder on the disk that is meant. `settings` come over those of every server."""
+        """`place`: the parent folder, on the disk to use. `settings` override the default ones."""
         self.port = free_port()
         self._place = place or PLACE
         self._settings = {**_SETTINGS, **({} if durable else _HASTY), **settings}
@@ -75,7 +76,7 @@ class Postgres:
 
     @property
     def url(self) -> str:
-        """The address of a database that is there from the beginning."""
+        """Return the URL of a database that always exists."""
         return self.url_of(_ADMINISTRATOR)
 
     def url_of(self, database: str, *, user: str = _USER) -> str:
@@ -86,7 +87,7 @@ class Postgres:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start it, for the first time or again, until it answers."""
+        """Start or restart it, and wait until it answers."""
         assert not self.lives, "it runs already"
         begins = self._folder is None
         folder = self._folder = self._folder or self._made()
@@ -106,7 +107,7 @@ class Postgres:
             self._execute(f"CREATE ROLE {_USER} LOGIN CREATEDB PASSWORD '{self._password}'", user=_ADMINISTRATOR)
 
     def kill(self) -> None:
-        """Kill it and all its processes, as when the machine loses its power."""
+        """Kill it and all its processes, as a power cut would."""
         assert self._process is not None, "it was never started"
         self._process.kill()
         self._process.wait(_PATIENCE_SECONDS)
@@ -117,7 +118,7 @@ class Postgres:
             time.sleep(0.005)
 
     def close(self) -> None:
-        """End it for good; nothing of it is left."""
+        """Stop it for good, and remove its folder."""
         if self._keeper is not None:
             with self._keeper as keeper:
                 assert keeper.stdin is not None
@@ -129,8 +130,9 @@ class Postgres:
         self._templates.clear()
 
     def new_database(self, prepare: Callable[[str], object] | None = None) -> str:
-        """The address of a new database: empty, or as `prepare(url)` makes one. It is called once a server, the
-        others are copies; it leaves no connection open.
+        """Create a database and return its URL; empty, or filled by `prepare(url)`.
+
+        `prepare` is called once per server and must leave no connection open; further databases are copies.
         """
         if prepare is None:
             return self._created("template1")
@@ -141,8 +143,8 @@ class Postgres:
         return self._created(self._templates[prepare])
 
     def drop_database(self, url: str) -> None:
-        """Remove a database; whoever is connected with it is cut off."""
-        # As the administrator: the server may vacuum there at this moment, which no other user can end.
+        """Drop a database, cutting off its connections."""
+        # As the administrator, because only that user can end an autovacuum that may be running there.
         self._execute(f'DROP DATABASE IF EXISTS "{url.rpartition("/")[2]}" WITH (FORCE)', user=_ADMINISTRATOR)
 
     def _created(self, template: str) -> str:
@@ -160,7 +162,7 @@ class Postgres:
         return self._data.with_name("log")
 
     def _made(self) -> Path:
-        """A folder of the server's user with a new cluster in it, and somebody who removes it."""
+        """Create a folder of the server's user with a new cluster, and the process that will remove it."""
         programs = binaries()
         folder = Path(tempfile.mkdtemp(prefix="dreamd-pg-", dir=self._place))
         self._keeper = subprocess.Popen(
@@ -173,7 +175,7 @@ class Postgres:
             os.chown(folder, user.pw_uid, user.pw_gid)
         password = folder / "password"
         password.write_text(self._password)
-        password.chmod(0o644)  # its folder lets nobody else in
+        password.chmod(0o644)  # only the server's user can enter its folder
         words = ["--no-sync", "--no-locale", "--encoding=UTF8", "--wal-segsize=4", "--auth=scram-sha-256"]
         done = subprocess.run(
             [programs / "initdb", "-D", folder / "data", "-U", _ADMINISTRATOR, f"--pwfile={password}", *words],
@@ -186,7 +188,7 @@ class Postgres:
         return folder
 
     def _as_user(self, folder: Path | None = None) -> dict[str, Any]:
-        """Parameters of Popen: root is no user for a server."""
+        """Return parameters for Popen; as root, run as nobody, because PostgreSQL refuses root."""
         where = {"cwd": folder or self._folder, "env": {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}}
         user = _user()
         return where | ({"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {})
@@ -213,7 +215,7 @@ class Postgres:
 
 
 def binaries() -> Path:
-    """The folder of the newest PostgreSQL's programs. Skips the test where there is none, fails it under CI."""
+    """Return the folder of the newest PostgreSQL's programs; without one, skip the test, or fail it in CI."""
     found = [path.parent for path in _INSTALLED.glob("*/bin/postgres") if _is_number(path)]
     if not found and (elsewhere := shutil.which("postgres")):
         return Path(elsewhere).resolve().parent
@@ -235,7 +237,7 @@ if __name__ != "__main__":
 
     @pytest.fixture(scope="session")
     def postgres() -> Iterator[Postgres]:
-        """The server of this worker: for databases, not to be killed."""
+        """The server of this worker, for databases; tests must not kill it."""
         with Postgres(durable=False) as server:
             yield server
 
@@ -247,11 +249,11 @@ if __name__ != "__main__":
         postgres.drop_database(url)
 
 
-# ------------------------------------------------------------------- who ends it, and the program
+# ------------------------------------------------------------------- the program that stops a server
 
 
 def _processes(folder: Path) -> list[int]:
-    """The processes whose working folder is this one or below it: those of a server, and nobody else's."""
+    """Return the processes with a working directory in this folder, which only a server's processes have."""
     found = []
     for link in Path("/proc").glob("[0-9]*/cwd"):
         with suppress(OSError):
@@ -267,10 +269,10 @@ def _signal(processes: list[int], number: int) -> None:
 
 
 def _keep(folder: Path) -> None:
-    """Until the process that started this has gone; then end what runs in the folder, and remove it."""
+    """Wait until the parent process has ended; then end the processes in the folder, and remove it."""
     sys.stdin.buffer.read()
     began = time.monotonic()
-    _signal(_processes(folder), signal.SIGQUIT)  # at once, but its shared memory is given back
+    _signal(_processes(folder), signal.SIGQUIT)  # immediate, but frees its shared memory
     while left := _processes(folder):
         if time.monotonic() > began + _GRACE_SECONDS:
             _signal(left, signal.SIGKILL)

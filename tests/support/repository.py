@@ -1,4 +1,4 @@
-"""A person's repository with a memory in it, worked with by the real git and by `dreamd`."""
+"""A Git repository with a memory in it, changed by the real git and by `dreamd`."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **_PERSON, **
 
 
 def git(folder: Path, *words: str | Path, fails: bool = False) -> str:
-    """Run git in a folder; `fails`: it is meant to, by a conflict."""
+    """Run git in a folder; `fails`: expect it to fail, by a conflict."""
     ended = subprocess.run(["git", *words], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert (ended.returncode != 0) is fails, f"git {words}: {ended.stdout}{ended.stderr}"
     return ended.stdout
@@ -29,7 +29,7 @@ def git(folder: Path, *words: str | Path, fails: bool = False) -> str:
 
 @dataclass
 class Repository:
-    """A project under git with one commit, and what was noted in it. Every command has to succeed."""
+    """A project under Git, and the notes written in it. Every command must succeed."""
 
     root: Path
     dreamd: Callable[..., Ended]
@@ -37,7 +37,7 @@ class Repository:
 
     @classmethod
     def begun(cls, root: Path, dreamd: Callable[..., Ended], *, tracked: bool) -> "Repository":
-        """A repository whose memory has one note, which git tracks or does not."""
+        """Create a repository whose memory has one note and is tracked by Git or not."""
         root.mkdir()
         git(root, "init", "-q", "-b", "main")
         (root / "README").write_text("A project\n", encoding="utf-8")
@@ -62,12 +62,12 @@ class Repository:
         return git(self.root, *words, fails=fails)
 
     def commit(self, message: str) -> None:
-        """Commit all there is, if there is anything."""
+        """Commit all changes, even if there are none."""
         self.git("add", "-A")
         self.git("commit", "-q", "--allow-empty", "-m", message)
 
     def do(self, *words: str | Path) -> Ended:
-        """Run a command of dreamd, which is not to refuse it."""
+        """Run a dreamd command, which must succeed."""
         ended = self.dreamd(*words)
         assert ended.status == 0, f"{words}: {ended.out}{ended.err}"
         return ended
@@ -77,7 +77,7 @@ class Repository:
         self.noted.append(text)
 
     def dream(self) -> Ended:
-        """Dream, not twice in one second: the time in MEMORY.md is that of its version."""
+        """Dream two seconds later by the clock, because the times in MEMORY.md have to differ."""
         follow_clock(utc_now() + timedelta(seconds=2), time.monotonic())
         return self.do("dream", "-w", self.root)
 
@@ -86,12 +86,12 @@ class Repository:
         self.dream()
 
     def write(self, line: str) -> None:
-        """Write a line into MEMORY.md with an editor."""
+        """Add a line to MEMORY.md, as with an editor."""
         text = self.document.read_text(encoding="utf-8")
         self.document.write_text(text.replace("## Active Context\n\n", f"## Active Context\n\n- {line}\n"), "utf-8")
 
     def delete(self, line: str) -> None:
-        """Delete a line of MEMORY.md with an editor."""
+        """Delete a line of MEMORY.md, as with an editor."""
         rows = self.document.read_text(encoding="utf-8").splitlines(keepends=True)
         self.document.write_text("".join(row for row in rows if line not in row), encoding="utf-8")
 
@@ -99,19 +99,19 @@ class Repository:
         return lived.lines(self.workspace)
 
     def told(self) -> str:
-        """What an agent is told at the start of its session."""
+        """Return what an agent reads at session start."""
         return self.do("bootstrap", "-w", self.root).out
 
     def deleted(self) -> set[str]:
-        """The lines that their owner does not want again."""
+        """Return the lines that count as deleted by the owner."""
         return {row["text"] for row in lived.rows(self.workspace, "SELECT text FROM tombstones")}
 
     def said(self) -> set[str]:
-        """The lines that stand, or stood, by their owner's word."""
+        """Return all current and former lines that count as written by the owner."""
         return {row["text"] for row in lived.rows(self.workspace, "SELECT text FROM lines WHERE trust = 'owner'")}
 
     def require_whole(self, *lines: str) -> None:
-        """All that was noted stands in MEMORY.md, with these lines, and nobody deleted or said anything else."""
+        """Assert that MEMORY.md has all notes and these lines, and the owner deleted and wrote nothing else."""
         assert set(self.lines()) == {*self.noted, *lines}
         assert self.deleted() == set()
         assert self.said() == set(lines)

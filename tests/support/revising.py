@@ -1,4 +1,4 @@
-"""A model that knows which line a note is the newer text of: it revises that line, and adds other notes."""
+"""A scripted model that revises the line a note updates, and adds all other notes."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from tests.support.scripted_model import Script, ScriptedModel
 
 
 def revising(newer: Mapping[str, str]) -> Script:
-    """Revise by `newer`: the text of a note, and what the line begins with that it takes the place of."""
+    """Return a script; `newer` maps a note's text to the beginning of the line that it replaces."""
 
     def answer(request: dict[str, Any], _number: int) -> dict[str, Any]:
         lines = {text: (name, pinned) for name, pinned, text in lines_of(request)}
@@ -30,6 +30,6 @@ def revising(newer: Mapping[str, str]) -> Script:
 
 @contextmanager
 def revises(newer: Mapping[str, str]) -> Iterator[ScriptedModel]:
-    """The model as the configured one of everything in this process, and of the processes that it starts."""
+    """Configure the model for this process and the processes it starts."""
     with ScriptedModel(revising(newer)) as model, patch.dict(os.environ, model.variables):
         yield model

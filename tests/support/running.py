@@ -1,4 +1,4 @@
-"""`dreamd` as a test calls it: in this process, or as a real one."""
+"""Calls `dreamd` for tests: in this process, or in a real one."""
 
 import json
 import os
@@ -41,7 +41,7 @@ class Ended:
 
 
 class Caller:
-    """Calls `dreamd` with one workspace in this process."""
+    """Calls `dreamd` in this process and captures its output."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -60,9 +60,9 @@ def process(
     folder: Path = ROOT,
     **environment: str,
 ) -> Ended:
-    """A real process in this folder, with these variables and next to no others; `before` is that of `Forked`."""
+    """Run `dreamd` as a real process with these and very few other variables; `before` as in `Forked`."""
     places = {"HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent", "PATH": "/usr/bin:/bin"}
-    # The embedding model is made once for all.
+    # All tests share one embedding model.
     own = {name: os.environ[name] for name in ("XDG_STATE_HOME", "XDG_DATA_HOME")}
     state = {**own, "XDG_CACHE_HOME": str(cache_folder(os.environ).parent)}
     ended = forked.run(
@@ -71,12 +71,12 @@ def process(
     return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
 
 
-# A program for `loaded`: the command with the words that follow.
+# A program for `loaded`: runs the command with its arguments.
 RUNNING = "from daemon.cli import main; assert main(sys.argv[1:]) == 0"
 
 
 def loaded(program: str, *words: str) -> set[str]:
-    """The modules that an interpreter of its own loads for this program."""
+    """Return the modules that a new interpreter loads for this program."""
     script = f"import sys; before = set(sys.modules); {program}; print(*set(sys.modules) - before, file=sys.stderr)"
     command = [sys.executable, "-c", script, *words]
     ended = subprocess.run(command, capture_output=True, cwd=ROOT, check=True, text=True)
@@ -84,7 +84,7 @@ def loaded(program: str, *words: str) -> set[str]:
 
 
 def until_dreamt_apart(workspace: Workspace) -> None:
-    """Wait for the dream that a hook has begun in a process of its own."""
+    """Wait until the dream that a hook started in a process of its own has ended."""
     words = [b"dream", b"--workspace", os.fsencode(workspace.root)]
 
     def is_dreaming(folder: Path) -> bool:

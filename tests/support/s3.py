@@ -1,9 +1,9 @@
-"""An object store that speaks S3 (moto's), in a process of its own behind a door: it may go away, and comes back.
+"""An S3 object store (moto's), in a process of its own behind a proxy, so that it can disappear and return.
 
-The fixture `s3` is one server a worker of the run, empty for each test; a test may kill and start it. To kill it is
-to shut its door: whoever is connected is cut off, and what it has acknowledged is there when it answers again.
+The fixture `s3` is one server per worker of the run, empty for each test, which may kill and restart it. A kill only
+cuts and refuses connections at the proxy; everything acknowledged is there after the restart.
 
-    python -m tests.support.s3 PORT BUCKET ACCESS_KEY    # the program; it ends with whoever holds its stdin
+    python -m tests.support.s3 PORT BUCKET ACCESS_KEY    # the program; it ends when its stdin is closed
 """
 
 import io
@@ -62,7 +62,7 @@ class S3:
 
     @property
     def options(self) -> dict[str, str]:
-        """The variables of the environment by which a client finds it and is let in."""
+        """Return environment variables with the address and credentials for clients."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": self._access_key,
@@ -71,7 +71,7 @@ class S3:
         }
 
     def start(self) -> None:
-        """Start it, for the first time or again, until it answers."""
+        """Start or restart it, and wait until it answers."""
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __name__, str(self._door.target), self.bucket, self._access_key],
@@ -88,12 +88,12 @@ class S3:
         self.lives = True
 
     def kill(self) -> None:
-        """For everybody who asks it, as when its machine loses its power."""
+        """Make it unreachable, as if its machine had lost power."""
         self._door.refuse()
         self.lives = False
 
     def clear(self) -> None:
-        """Forget all objects and uploads."""
+        """Delete all objects and uploads."""
         asked = urllib.request.Request(  # noqa: S310 - http, to this machine
             self.endpoint + _CLEAR, method="POST", headers={"Authorization": f"Credential={self._access_key}/"}
         )
@@ -101,7 +101,7 @@ class S3:
             pass
 
     def close(self) -> None:
-        """End it for good; nothing of it is left."""
+        """Stop it for good."""
         self._door.close()
         if self._process is not None:
             with self._process as process:
@@ -117,7 +117,7 @@ def s3_server() -> Iterator[S3]:
 
 @pytest.fixture
 def s3(s3_server: S3) -> S3:
-    """The object store of this worker, empty."""
+    """The object store of this worker, emptied."""
     s3_server.start()
     s3_server.clear()
     return s3_server

@@ -1,4 +1,4 @@
-"""A model that says what a script tells it: a real HTTP server that speaks OpenAI's chat completions on 127.0.0.1.
+"""A scripted model: a real HTTP server for OpenAI's chat completions on 127.0.0.1.
 
     with ScriptedModel(in_turn(error(429, headers={"Retry-After": "7"}), "hello")) as server:
         LitellmModel("openai/scripted", api_base=server.url).ask(request)
@@ -20,7 +20,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer of the server, well or ill."""
+    """One answer of the server, valid or faulty."""
 
     content: str | None = ""
     finish_reason: str = "stop"
@@ -41,19 +41,19 @@ Script = Callable[[dict[str, Any], int], "Reply | str | dict[str, Any]"]
 
 
 def error(status: int, message: str = "scripted", code: str | None = None, **reply: Any) -> Reply:
-    """An error as OpenAI words it."""
+    """Return an error in OpenAI's format."""
     body = {"error": {"message": message, "type": "scripted", "param": None, "code": code}}
     return Reply(status=status, body=json.dumps(body).encode(), **reply)
 
 
 def tool_call(arguments: str) -> Reply:
-    """A call of a tool instead of content."""
+    """Return a reply that calls a tool instead of having content."""
     call = {"id": "call_1", "type": "function", "function": {"name": "reply", "arguments": arguments}}
     return Reply(content=None, finish_reason="tool_calls", message={"tool_calls": [call]})
 
 
 def in_turn(*replies: Reply | str | dict[str, Any]) -> Script:
-    """These replies one after the other; the last one for ever."""
+    """Return a script that gives these replies in turn, and then repeats the last one."""
     return lambda _request, number: replies[min(number, len(replies)) - 1]
 
 
@@ -69,7 +69,7 @@ SCRIPTS: dict[str, Script] = {
 
 
 class LocalServer(ThreadingHTTPServer):
-    """A server of this process at a free port of 127.0.0.1, from entering the context to leaving it."""
+    """A server in this process at a free port of 127.0.0.1, running within its context."""
 
     daemon_threads = True
     block_on_close = False
@@ -88,13 +88,13 @@ class LocalServer(ThreadingHTTPServer):
         self.server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        # A client that went away is what some scripts are about; anything else is a defect of a script.
+        # Some scripts make clients disconnect; any other error is a defect of a script.
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
 
 class LocalHandler(BaseHTTPRequestHandler):
-    """Answers one request, and says nothing of it."""
+    """Answers one request without logging it."""
 
     protocol_version = "HTTP/1.1"
 
@@ -102,7 +102,7 @@ class LocalHandler(BaseHTTPRequestHandler):
         pass
 
     def begin(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """All of an answer but its body. litellm keeps clients for ten minutes: its socket would stay open."""
+        """Send status and headers, and close afterwards: litellm would keep the socket open for ten minutes."""
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(body)), "Connection": "close"}.items():
             self.send_header(name, value)
@@ -110,7 +110,7 @@ class LocalHandler(BaseHTTPRequestHandler):
 
 
 class ScriptedModel(LocalServer):
-    """The model. `url` is the api_base; `requests` what was asked."""
+    """The model. `url` is its api_base; `requests` has all request bodies."""
 
     def __init__(self, script: Script) -> None:
         super().__init__(_Handler)
@@ -134,7 +134,7 @@ class ScriptedModel(LocalServer):
         super().__exit__()
 
     def answer(self, request: dict[str, Any], headers: Mapping[str, str]) -> Reply:
-        """The script's reply to one request, which is recorded first."""
+        """Record one request and return the script's reply."""
         with self._lock:
             self.requests.append(request)
             self.headers.append({name.lower(): value for name, value in headers.items()})
@@ -204,7 +204,7 @@ def _completion(request: dict[str, Any], reply: Reply) -> dict[str, Any]:
 
 
 def slowly(script: Script, seconds: float) -> Script:
-    """The same replies, each after a wait: time enough to kill somebody."""
+    """Delay each reply of a script, to leave time for killing a process."""
 
     def late(request: dict[str, Any], number: int) -> Reply:
         return replace(_as_reply(script(request, number)), wait_seconds=seconds)

@@ -1,4 +1,4 @@
-"""The daemon as a real process, in places of its own, and everybody who talks to it."""
+"""The daemon as a real process with its own home folder, and its clients."""
 
 import http.client
 import json
@@ -51,7 +51,7 @@ def until(
     otherwise: Callable[[], object] = lambda: "it did not happen",
     seconds: float = PATIENCE_SECONDS,
 ) -> None:
-    """Wait for something, not for ever; `otherwise` says what there was instead."""
+    """Wait until `happened()` is true; fail after `seconds` with the message of `otherwise`."""
     deadline = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < deadline, otherwise()
@@ -65,17 +65,17 @@ def noted(workspace: Workspace, texts: Sequence[str], importance: float = 0.8) -
 
 
 def repairs(count: int, where: str = "") -> list[str]:
-    """So many notes, all different."""
+    """Return `count` different texts for notes."""
     return [f"The {THINGS[n % len(THINGS)]} of house {n}{where} was repaired by Ada" for n in range(count)]
 
 
 @dataclass(slots=True)
 class Home:
-    """Whose daemon it is: configuration, registry, token and socket, all below one short folder."""
+    """A daemon's home: configuration, registry, token and socket, all below one short folder."""
 
     folder: Path
     sections: dict[str, dict[str, Any]] = field(default_factory=lambda: json.loads(json.dumps(_QUIET)))
-    tick_seconds: float | None = 2.0  # so often a daemon looks after everything; None: twice a minute, as it does
+    tick_seconds: float | None = 2.0  # how often the daemon checks its workspaces; None: twice a minute, the default
 
     @property
     def socket(self) -> Path:
@@ -98,7 +98,7 @@ class Home:
         return Client(self.socket)
 
     def environment(self, **more: str) -> dict[str, str]:
-        """For the daemon and its windows; next to nothing of whoever runs the tests."""
+        """Return the environment of the daemon and its clients, with very little of the test run's own."""
         return {
             "HOME": str(self.folder),
             "PATH": "/usr/bin:/bin",
@@ -106,30 +106,30 @@ class Home:
             "XDG_STATE_HOME": str(self.folder / "state"),
             "XDG_DATA_HOME": str(self.folder / "data"),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
-            # The embedding model is made once for all.
+            # All tests share one embedding model.
             "XDG_CACHE_HOME": str(cache_folder(os.environ).parent),
             "OPENAI_API_KEY": "sk-of-a-test",
             **more,
         }
 
     def configure(self, **sections: dict[str, Any]) -> None:
-        """Set these keys, beside those that were set before."""
+        """Set these keys, in addition to those set before."""
         for name, keys in sections.items():
             self.sections.setdefault(name, {}).update(keys)
         self.config.write_text(yaml.safe_dump(self.sections), encoding="utf-8")
 
     def with_port(self) -> int:
-        """The next daemon listens at this port too, which is free now."""
+        """Make the next daemon also listen at a free port, and return it."""
         port = free_port()
         self.configure(http={"port": port})
         return port
 
     def asks(self, model: ScriptedModel) -> None:
-        """Dreams ask this model, which has the price of a real one."""
+        """Make dreams use this model, at the price of a real one."""
         self.configure(model={"name": "openai/gpt-4o-mini", "api_base": model.url})
 
     def workspace(self, name: str = "agent", *, known: bool = True) -> Workspace:
-        """A new workspace, which the next start of the daemon takes up if it is known."""
+        """Create a workspace; if `known`, the daemon looks after it from its next start."""
         workspace = init_workspace(self.folder / name, self.environment())
         if known:
             add(self.registry, workspace.root)
@@ -141,7 +141,7 @@ class Home:
 
     @contextmanager
     def beginning(self, *words: str | Path, **environment: str) -> "Iterator[subprocess.Popen[str]]":
-        """The real command, to be watched while it lives."""
+        """Start a command, to be watched while it runs; kill it at the end of the block."""
         process: forked.Forked[str] = forked.Forked(
             words,
             stdin=subprocess.DEVNULL,
@@ -158,7 +158,7 @@ class Home:
                 process.kill()
 
     def start(self, *folders: Path, **environment: str) -> "Daemon":
-        """`dreamd serve`, which is about to start."""
+        """Start `dreamd serve` without waiting until it is ready."""
         said = self.folder / "said"
         with said.open("ab") as log:
             process: forked.Forked[bytes] = forked.Forked(
@@ -174,7 +174,7 @@ class Home:
 
     @contextmanager
     def serving(self, *folders: Path, **environment: str) -> "Iterator[Daemon]":
-        """`dreamd serve`, ready, until the end of the block; if it still lives then, it ends as systemd ends it."""
+        """Run `dreamd serve` until the end of the block; if it still runs then, stop it as systemd does."""
         daemon = self.start(*folders, **environment)
         try:
             daemon.until_ready()
@@ -187,7 +187,7 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """A process of `dreamd serve`; `said` has the log of all of this home's, one after the other."""
+    """A process of `dreamd serve`; the file `said` has the logs of all daemons of this home."""
 
     home: Home
     process: forked.Forked[bytes]
@@ -198,7 +198,7 @@ class Daemon:
         return self.said.read_text(encoding="utf-8", errors="replace")
 
     def events(self, name: str) -> list[Event]:
-        """The events of this name, whoever of them said it."""
+        """Return the events of this name, from any daemon of this home."""
         rows = [json.loads(row) for row in self.log.splitlines() if row.startswith("{") and row.endswith("}")]
         return [row for row in rows if row["event"] == name]
 
@@ -214,7 +214,7 @@ class Daemon:
         assert self.process.poll() is None, self.log
 
     def until(self, happened: Callable[[], object]) -> None:
-        """Wait for something that it does; it lives meanwhile."""
+        """Wait until `happened()` is true; fail if the daemon ends meanwhile."""
         until(lambda: happened() or self.process.poll() is not None, lambda: self.log)
         assert self.process.poll() is None, self.log
 
@@ -230,27 +230,27 @@ class Daemon:
         return [hit.text for hit in self.ask(workspace, memory_search, query=query, limit=20).hits]
 
     def kept(self, workspace: Workspace) -> Event:
-        """The workspace as the daemon lists it; nothing is done for that."""
+        """Return the workspace's row in the daemon's list; {} if it is not there."""
         listed: list[Event] = self.home.client.get("/v1/workspaces")["workspaces"]
         return next((one for one in listed if one["name"] == name_of(workspace.root)), {})
 
     def until_kept(self, workspace: Workspace) -> None:
-        """Wait until it has taken the workspace up."""
+        """Wait until the daemon looks after the workspace."""
         self.until(lambda: self.kept(workspace)["kept"])
 
     def send(self, number: int) -> None:
         os.kill(self.process.pid, number)
 
     def is_stopped(self) -> bool:
-        """Whether it is stopped (SIGSTOP)."""
+        """Return whether the daemon is stopped (SIGSTOP)."""
         return self.process.is_stopped
 
     def ended(self, seconds: float = PATIENCE_SECONDS) -> int:
-        """Its exit status, once it has ended."""
+        """Wait until the daemon ends, and return its exit status."""
         return self.process.wait(seconds)
 
     def terminated(self) -> None:
-        """End it as systemd does; it has met no defect."""
+        """Stop it as systemd does, and assert that it has logged no defect."""
         self.send(signal.SIGTERM)
         assert self.ended() == 0, self.log
         assert "Traceback" not in self.log
@@ -262,14 +262,14 @@ class Daemon:
 
 
 def port_of(daemon: Daemon) -> int:
-    """Of the daemon's address of HTTP over TCP."""
+    """Return the TCP port of the daemon's HTTP address."""
     return int(daemon.home.client.get("/v1/workspaces")["http"].rpartition(":")[2])
 
 
 def over_tcp(
     port: int, path: str, token: str = "", *, fields: object = None, **headers: str
 ) -> tuple[int, str, http.client.HTTPMessage]:
-    """Status, body and headers of a GET at the port, or of a POST of these fields."""
+    """Send a GET, or a POST of these fields, to the port; return status, body and headers."""
     headers |= {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
     method, said = ("GET", None) if fields is None else ("POST", json.dumps(fields))
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)) as connection:
@@ -280,7 +280,7 @@ def over_tcp(
 
 @contextmanager
 def at_home() -> Iterator[Home]:
-    """A home, until the end of the block. Its path is short: a socket's must be."""
+    """Create a home until the end of the block. Its path is short, as a socket's must be."""
     folder = Path(tempfile.mkdtemp(prefix="dreamd-", dir=PLACE))
     for name in ("run", "config/dreamd"):
         (folder / name).mkdir(parents=True, mode=0o700)

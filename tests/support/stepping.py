@@ -1,4 +1,4 @@
-"""A process that is killed before a chosen step: a change of a file through `System`, or a statement of SQLite's."""
+"""A process that is killed before a chosen step: a file change through `System`, or an SQL statement."""
 
 import os
 import signal
@@ -22,9 +22,10 @@ def killed(
     hooks: Mapping[int, Callable[[], object]] = _NO_HOOKS,
     steps: tuple[str, ...] = ("BEGIN", "COMMIT", "VACUUM"),
 ) -> int | None:
-    """Run this in a process that is killed before that step: a change of files, or a statement that begins so.
+    """Run `work` in a process that is killed before step `kill_at`.
 
-    Returns the number of its steps, or None when it was killed. A hook is called before its step.
+    A step is a file change, or a statement that begins with one of `steps`. Return the number of steps, or None if it
+    was killed. A hook is called before its step.
     """
     reading, writing = os.pipe()
     if not (child := os.fork()):
@@ -48,12 +49,12 @@ def killed(
 
 
 def _counted(kill_at: int, hooks: Mapping[int, Callable[[], object]], steps: tuple[str, ...]) -> Callable[[], int]:
-    """Count every change from now on, in this process alone."""
+    """Count all steps of this process from now on; return a function for their number."""
     done, is_inside = 0, False
 
     def step() -> None:
         nonlocal done, is_inside
-        if is_inside:  # what a hook does is nobody's step
+        if is_inside:  # actions of a hook are not steps
             return
         is_inside = True
         if done in hooks:

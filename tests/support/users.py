@@ -1,4 +1,4 @@
-"""Another user of this machine, whom only root can be."""
+"""Actions as another user of this machine, which only root can take."""
 
 import os
 import pwd
@@ -13,7 +13,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another
 
 
 def as_user(user: int, act: Callable[[], object]) -> str:
-    """What comes of it in a process of this user: what it returns, or the class of the error."""
+    """Run `act` in a process of this user; return its result as text, or the class of its error."""
     heard, told = os.pipe()
     child = os.fork()
     if child == 0:
@@ -32,7 +32,7 @@ def as_user(user: int, act: Callable[[], object]) -> str:
 
 @contextmanager
 def living_as(user: int, act: Callable[[], object]) -> Iterator[None]:
-    """A process of this user that does this until the end."""
+    """Run `act` in a process of this user, killed at the end of the block."""
     child = os.fork()
     if child == 0:
         with suppress(BaseException):

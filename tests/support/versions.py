@@ -1,4 +1,4 @@
-"""Lines and changes of versions, to order."""
+"""Builds lines and changes of versions for tests."""
 
 from datetime import UTC, datetime
 
@@ -12,7 +12,7 @@ AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
 
 
 def line(name: str, section: SectionName, text: str, trust: Trust = Trust.AGENT, crystal: str = "") -> CurrentLine:
-    """A line; `crystal` keeps its text, or is the one that a pointer leads to."""
+    """Return a line; `crystal` is the one with its text, or the one a pointer leads to."""
     return CurrentLine(name, section, text, 0.5, trust, AT, crystal=crystal)
 
 
@@ -21,5 +21,5 @@ def pointer(name: str, topic: str, keywords: str, crystal: str) -> CurrentLine:
 
 
 def added(*lines: CurrentLine, evidence: tuple[str, ...] = ()) -> tuple[Change, ...]:
-    """A change for each of these lines, which come."""
+    """Return one change per line, each adding it."""
     return tuple(Change(Why.ADDED, (), (one,), evidence) for one in lines)

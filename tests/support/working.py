@@ -1,4 +1,4 @@
-"""A workspace for tests of working memory: open, without a model of embeddings, at a time that stands still."""
+"""An open workspace for tests of working memory, without an embedding model, at a fixed time."""
 
 import os
 import re
@@ -24,7 +24,7 @@ AT = datetime(2024, 12, 22, 15, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
-# In two parts, so that no scanner takes this file for a leak.
+# Split in two, so that secret scanners do not report this file.
 SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 
 
@@ -32,7 +32,7 @@ SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 def working(
     root: Path, config: Config | None = None, *, redact: bool = True, environment: Mapping[str, str] = os.environ
 ) -> Iterator[Store]:
-    """The stores of the workspace at this place, which is made if it is not there; without an embedding model."""
+    """Open the workspace in this folder, created if missing, without an embedding model."""
     workspace = init_workspace(root, environment)
     config = config or Config(secrets=SecretsSection(redact=redact))
     with open_exclusive(
@@ -51,12 +51,12 @@ def document(store: Store) -> str:
 
 
 def texts_of(store: Store) -> list[str]:
-    """The texts of all crystals, in the order in which they came."""
+    """Return the texts of all crystals in order of arrival."""
     return [row["text"] for row in store.connection.execute("SELECT text FROM crystals ORDER BY key")]
 
 
 def unredacted(store: Store) -> Store:
-    """The stores as they were before secrets were replaced: what is stored with them holds them."""
+    """Return the stores without redaction, to store secrets as old versions did."""
     secrets = store.config.secrets.model_copy(update={"redact": False})
     return replace(store, config=store.config.model_copy(update={"secrets": secrets}))
 
@@ -74,25 +74,25 @@ def contents(memories: values.Memories | values.Pending | values.SearchResult | 
 
 
 def undreamt(store: Store) -> list[tuple[Item, bool]]:
-    """The archived items that no dream was given, in the order in which it will be, and whether each is rescued."""
+    """Return the archived items no dream has received yet, in dream order, and whether each is rescued."""
     return Sessions(store.connection).undreamt(100)
 
 
 def everything(store: Store, session: str = "s") -> list[Item]:
-    """Every item that the session ever had."""
+    """Return every item that the session ever had."""
     sessions_ = Sessions(store.connection)
     found = sessions_.find(session)
     return sessions_.items(found) if found else []
 
 
 def deeds(store: Store, session: str = "s") -> list[tuple[str, str]]:
-    """What happened, from the beginning: (action, reason)."""
+    """Return the session's events, oldest first, as (action, reason)."""
     events = sessions.session_events(store.connection, session, limit=10_000).events
     return [(event.action, event.reason) for event in reversed(events)]
 
 
 def written(store: Store) -> list[tuple[str, tuple[object, ...]]]:
-    """Every row of the tables of working memory and of the crystals, to be compared: ids of crystals are random."""
+    """Return all rows of working memory and crystals for comparison, random ids masked."""
     tables = "sessions items item_events forgotten crystals occurrences cold_words_docsize".split()
     read = store.connection.execute
     rows = ((table, row) for table in tables for row in read(f"SELECT * FROM {table}").fetchall())  # noqa: S608
