@@ -36,7 +36,7 @@ _MOST_PROBLEMS = 100
 
 @dataclass(frozen=True, slots=True)
 class NoteTaken:
-    """The note as durably written. `crystal`: "pending" until the next search or dream absorbs it, else "stored"."""
+    """The note as durably written. `crystal` is always "pending": the next search or dream makes a crystal of it."""
 
     at: datetime
     importance: float
