@@ -30,7 +30,7 @@ class ConfigEntry:
     """A key of the configuration ("dream.mode") with its value and its default, both as JSON.
 
     `origin`: "default", or the file or environment variable that set it. Of `secrets.allow` only the number of texts
-    is shown, and `model.api_base` is shown without login and query.
+    is shown, and an address without login and query.
     """
 
     key: str
