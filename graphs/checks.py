@@ -82,7 +82,14 @@ def _uncited(sheet: Sheet, operation: Operation) -> Refusal | None:
     return None
 
 
-def _untouchable(sheet: Sheet, operation: Operation) -> Refusal | None:
+def _pinned(sheet: Sheet, operation: Operation) -> Refusal | None:
+    """Refuse a change of a pinned line, except a revision that an input asks for: its owner decides about that."""
+    is_asked = operation.action is Action.REVISE and bool(sheet.cited_inputs(operation))
+    return None if is_asked else untouchable(sheet, operation)
+
+
+def untouchable(sheet: Sheet, operation: Operation) -> Refusal | None:
+    """Refuse a change of a pinned line."""
     lines = sheet.touched(operation)
     if pinned := [line.id for line in lines if line.pinned]:
         return Refusal("pinned", "operation", f"{', '.join(pinned)} is pinned by the owner; leave it as it is")
@@ -190,8 +197,8 @@ def _names(text: str) -> set[str]:
 
 
 # In order: what even the owner's own change must pass; what the program's operations must pass; what a model's must.
-PROTECTING: tuple[Check, ...] = (_unknown, _forgotten, _untouchable, _empty, vetoed, _repeated)
-OF_CODE: tuple[Check, ...] = (*PROTECTING, _uncited)
+PROTECTING: tuple[Check, ...] = (_unknown, _forgotten, untouchable, _empty, vetoed, _repeated)
+OF_CODE: tuple[Check, ...] = (_unknown, _forgotten, _pinned, _empty, vetoed, _repeated, _uncited)
 OF_MODEL: tuple[Check, ...] = (
-    _unknown, _shapeless, _forgotten, _uncited, _untouchable, _by_code, _empty, vetoed, _repeated, _untold, _too_much,
+    _unknown, _shapeless, _forgotten, _uncited, _pinned, _by_code, _empty, vetoed, _repeated, _untold, _too_much,
 )  # fmt: skip

@@ -90,7 +90,8 @@ def named_operations(sheet: Sheet) -> Iterator[Operation]:
     named = [piece for piece in snapshot.evidence if piece.replaces and piece.id not in sheet.heard]
     for piece in sorted(named, key=lambda piece: (piece.at, len(piece.id), piece.id), reverse=True):
         text = as_line(condensed(piece.text))
-        lines = [line for line in sheet.standing if line.id in piece.replaces and not line.pinned]
+        lines = [line for line in sheet.standing if line.id in piece.replaces]
+        lines = [line for line in lines if line.pinned][:1] or lines  # its owner is asked about a pinned one
         if lines:  # a line that already says the same is merged with the others
             lines += [one for one in sheet.standing if repeat_key(one.text) == repeat_key(text) and one not in lines]
         action = (Action.ADD, Action.REVISE, Action.MERGE)[min(len(lines), 2)]

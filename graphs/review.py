@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from graphs.checks import PROTECTING, vetoed
+from graphs.checks import PROTECTING, untouchable, vetoed
 from graphs.input_budget import numbered
 from graphs.ports import Memory
 from graphs.room import fit
-from graphs.sheet import SAID_ALREADY, Sheet
+from graphs.sheet import SAID_ALREADY, Check, Sheet
 from state.changes.change import Change, CurrentLine
 from state.changes.owner import same_as_deleted
 from state.changes.page import Page, owners_words
@@ -67,7 +67,7 @@ class Wish:
     """The owner's wish for a line, which is named by its id, or else by its section and its displayed text.
 
     `expected` is the displayed text, which must still be current. `text` is the new text; `again` allows it even if
-    the owner deleted it before.
+    the owner deleted it before. `also` are the ids of crystals that are wrong, too.
     """
 
     action: LineAction
@@ -76,6 +76,7 @@ class Wish:
     expected: str = ""
     text: str = ""
     again: bool = False
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +125,24 @@ class Review(Sheet):
             corrections=tuple(self.corrections),
         )
 
-    def write(self, operation: Operation, *, again: bool = False, by_owner: bool = True) -> Refusal | None:
-        """Apply an operation; what the owner writes is their word, and rests on nothing else."""
+    def write(
+        self, operation: Operation, without: Collection[Check] = (), *, by_owner: bool = True
+    ) -> Refusal | None:
+        """Apply an operation; what the owner writes is their word, and rests on nothing but the crystal of it.
+
+        Leave out the checks in `without`.
+        """
         before = len(self.refused)
-        self.play((operation,), [check for check in PROTECTING if not (again and check is vetoed)])
+        self.play((operation,), [check for check in PROTECTING if check not in without])
         if self.refused[before:]:
             return self.refused[before]
         if by_owner:
             last = self.changes[-1]
-            self.changes[-1] = replace(last, come=tuple(map(_owned, last.come)), evidence=())
-            self.lines |= {line.id: line for line in self.changes[-1].come}
+            come = tuple(map(_owned, last.come))
+            said = [owners_words(one, self.snapshot.redaction, self.snapshot.now) for one in come if last.gone]
+            self.said += said
+            self.changes[-1] = replace(last, come=come, evidence=tuple(one.id for one in said))
+            self.lines |= {line.id: line for line in come}
         return None
 
     def today(self, lines: Sequence[CurrentLine]) -> tuple[str, ...]:
@@ -157,17 +166,14 @@ class Review(Sheet):
         section = line.section if line else wish.section
         assert section is not None
         old = () if line is None else (line,)
-        said, written = list[Crystal](), ""
+        written = ""
         if wish.text:
             action = Action.REVISE if line else Action.ADD
             operation = Operation(action, section, wish.text, tuple(one.id for one in old))
-            if (refusal := self.write(operation, again=wish.again)) is not None:
+            if (refusal := self.write(operation, (vetoed,) if wish.again else ())) is not None:
                 return refusal
             last = self.changes[-1]
             written = last.come[0].text if last.come else wish.text
-            if line is not None and last.come:  # the new line rests on the crystal of the owner's words
-                said = [owners_words(last.come[0], self.snapshot.redaction, self.snapshot.now)]
-                self.changes[-1] = replace(last, evidence=(said[0].id,))
             if wish.again:
                 self.lifted += [one for one in self.snapshot.tombstones if same_as_deleted(written, one)]
         elif line is not None:
@@ -178,9 +184,9 @@ class Review(Sheet):
         if line is None or wish.action in _PINS:
             return None
         if wish.action is LineAction.WRONG:
-            said = said or [self._denial(line)]
-            self.corrections.append(Correction(line.id, said[0].id))
-        self.said += said
+            if not wish.text:
+                self.said.append(self._denial(line))
+            self.corrections.append(Correction(line.id, self.said[-1].id, wish.also))
         # A dream may restore the wording of a line that was only reworded, but not of a line called wrong.
         if not wish.text or wish.action is LineAction.WRONG or set(numbers(line.text)) != set(numbers(written)):
             self.unwanted.append(line.text)
@@ -214,7 +220,9 @@ def carry_out(
         refusal = None
         if is_there := len(set(lines)) == len(staged.lines):
             operation = replace(operations[number], lines=lines, text=text or staged.operation.text)
-            refusal = review.write(operation, by_owner=bool(text))
+            # The owner was asked because the line is pinned; it stays so.
+            without = (untouchable,) if any(line.pinned for line in staged.lines) else ()
+            refusal = review.write(operation, without, by_owner=bool(text))
         if not is_there or (refusal is not None and refusal.figures.endswith(SAID_ALREADY)):
             outdated.append(number)
         elif refusal is not None:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from state.changes.change import Change, CurrentLine
+from state.changes.change import REWORDS, Change, CurrentLine
 from state.changes.page import Page, kept_crystal
 from state.crystals.crystal import Crystal, Lifecycle, Origin, id_in
 from state.crystals.crystal import Kind as CrystalKind
@@ -22,7 +22,7 @@ from state.document.sections import SectionName
 from state.dream import Decision, Dream, EarlierChange, Evidence, Kind, Snapshot, StagedChange, Usage
 from state.signals.hormones import mood, valence
 from state.text.line import LINE_CHARACTERS, as_line, without_count
-from state.text.words import content_terms, normalise, numbers
+from state.text.words import covers, normalise
 from state.trust import Trust, least_trust
 
 # Text from before the first dream leaves gradually: this many lines per dream.
@@ -191,7 +191,7 @@ class Sheet(Page):
         }
         for change in self.changes:
             texts = [text for line in change.gone for text in said.pop(line.id, ())]
-            kept = {line.id: [text for text in texts if _says_most(text, line.text)] for line in change.come}
+            kept = {line.id: [text for text in texts if _says_most(line.text, text)] for line in change.come}
             said |= kept
             lost += len(texts) - len({text for one in kept.values() for text in one})
         return said, lost
@@ -261,7 +261,8 @@ class Sheet(Page):
         # A reworded line keeps its last day.
         ends = [line.until for line in gone]
         until = operation.until or (max(ends) if ends and all(ends) else "")
-        return (CurrentLine("", operation.section, operation.text, importance, trust, now, until=until),)
+        pinned = action is Action.REVISE and any(line.pinned for line in gone)
+        return (CurrentLine("", operation.section, operation.text, importance, trust, now, pinned, until=until),)
 
     def _old_text_in(self, operation: Operation) -> list[CurrentLine]:
         """Return the old text that a new line takes in: it cites the text and is not much shorter."""
@@ -342,7 +343,9 @@ class Sheet(Page):
         return Told(operation, why, waits=True) if why else None
 
     def _asks(self, operation: Operation, pieces: Sequence[Evidence]) -> str:
-        """Return why this needs approval whatever the owner's rules: its source, a third of the memory, tidying."""
+        """Return why this needs approval whatever the owner's rules: a pin, its source, a third of the memory."""
+        if pinned := [line.id for line in self.touched(operation) if line.pinned]:
+            return f"{pinned[0]} is pinned"
         heard = sorted({piece.heard for piece in pieces if piece.heard})
         if heard and self.snapshot.policy.heard is Heard.ASK:
             return f"dream.heard: ask; its agent had read {' and '.join(_READ[one] for one in heard)}"
@@ -364,7 +367,7 @@ class Sheet(Page):
         """Return how many texts from before this operation would leave unsaid."""
         said, _ = self._of_before()
         texts = (text for name in operation.lines for text in said.get(name, ()))
-        return sum(operation.action in _TAKES_AWAY or not _says_most(text, operation.text) for text in texts)
+        return sum(operation.action in _TAKES_AWAY or not _says_most(operation.text, text) for text in texts)
 
     def _is_same(self, operation: Operation, earlier: EarlierChange) -> bool:
         """Return whether an operation repeats the earlier one: the same change of the same lines on no new input."""
@@ -378,8 +381,9 @@ class Sheet(Page):
     # The result.
 
     def crystal_of(self, line: CurrentLine) -> Crystal:
-        """Return the crystal that keeps a line once it has left: an existing one with its text, else a new one."""
-        if (known := self._kept.get(line.text)) is None:
+        """Return the crystal that keeps a line once it has left: its own, else one with its text, else a new one."""
+        own = next((one for one in self.snapshot.twins if one.id == line.crystal), None) if line.crystal else None
+        if (known := own or self._kept.get(line.text)) is None:
             snapshot = self.snapshot
             made = kept_crystal(line, snapshot.redaction, valence(snapshot.hormones))
             known = self._kept.get(made.text) or replace(made, id=id_in(snapshot.dream, line.id))
@@ -390,18 +394,7 @@ class Sheet(Page):
         """Return the dream, ready to commit."""
         snapshot, feeling = self.snapshot, mood(self.snapshot.hormones)
         taken, dreamt = self._taken()
-        changes = tuple(
-            change
-            if change.why is Why.PINNED
-            else replace(
-                change,
-                gone=tuple(
-                    one if one.crystal else replace(one, crystal=self.crystal_of(one).id) for one in change.gone
-                ),
-            )
-            for change in self.changes
-        )
-        left = [self.crystal_of(line) for change in self.changes for line in change.gone if not line.crystal]
+        changes, left = self._with_crystals()
         return Dream(
             number=snapshot.based_on + 1,
             id=snapshot.dream,
@@ -428,6 +421,24 @@ class Sheet(Page):
             valence=valence(snapshot.hormones),
         )
 
+    def _with_crystals(self) -> tuple[tuple[Change, ...], list[Crystal]]:
+        """Return the changes with the crystals of the lines that left, and those crystals; a draft gets none."""
+        drafts = {line.id for change in self.changes for line in change.come} & {
+            line.id for change in self.changes if change.why in REWORDS for line in change.gone
+        }
+        left = {
+            line.id: self.crystal_of(line)
+            for change in self.changes
+            for line in change.gone
+            if not line.crystal and line.id not in drafts and change.why is not Why.PINNED
+        }
+
+        def kept(line: CurrentLine) -> CurrentLine:
+            return replace(line, crystal=left[line.id].id) if line.id in left else line
+
+        changes = (replace(change, gone=tuple(map(kept, change.gone))) for change in self.changes)
+        return tuple(changes), list(left.values())
+
     def _taken(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """Return the rows of the consumed notes, and the crystals that are no longer input.
 
@@ -442,10 +453,8 @@ class Sheet(Page):
         return rows, tuple(dict.fromkeys((*snapshot.seeds, *passed)))
 
 
-def _says_most(before: str, after: str) -> bool:
-    words = content_terms(before)
-    kept = len(words & content_terms(after)) >= MOST_OF_A_LINE * len(words)
-    return kept and set(numbers(before)) <= set(numbers(after))
+def _says_most(text: str, other: str) -> bool:
+    return covers(text, other, MOST_OF_A_LINE)
 
 
 def _evidence(pieces: Iterable[Evidence]) -> tuple[str, ...]:

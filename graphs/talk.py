@@ -12,7 +12,7 @@ from graphs.sheet import Sheet, Told
 from prompts import Prompt, load, quoted, render
 from prompts.replies import read_reply
 from state.changes.change import Change, CurrentLine
-from state.document.operations import Refusal, Why
+from state.document.operations import Action, Refusal, Why
 from state.document.sections import SectionName
 from state.dream import Evidence, Kind, Snapshot
 from state.errors import ReplyError
@@ -166,8 +166,12 @@ def reply(sheet: Sheet, answers: int) -> Message | None:
     if answers >= MOST_ANSWERS or not (wrong or sheet.unread or over > 0):
         return None
     rows = [f"That was answer {answers} of {MOST_ANSWERS} at most."]
-    # The model knows nothing of the lines that the program counts.
-    if stand := [one for one in sheet.told if one.applied and one.operation.section not in _COUNTED]:
+    # The model knows nothing of the lines that the program counts. An insight is no line, whatever section it names.
+    if stand := [
+        one
+        for one in sheet.told
+        if one.applied and (one.operation.action is Action.LEARN or one.operation.section not in _COUNTED)
+    ]:
         rows.append("These stand; do not say them again:")
         rows += [f"- {_words(one)}: {one.words}" for one in stand[-_TOLD:]]
     if refused := [f"- {_words(one)}: {one.words}" for one in wrong] + [

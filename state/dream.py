@@ -55,6 +55,9 @@ HUMAN = "human"
 MERGED = "merged"
 """The cause of a version that merges a dream's edits with what a person saved during its commit."""
 
+OWNERS_EDITS = frozenset((HUMAN, MERGED, EDIT))
+"""The causes of versions whose new lines are their owner's own words."""
+
 REPAIRED = "repair"
 """The cause of a version found in the file when state.db was restored from an older copy."""
 
@@ -165,10 +168,14 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A line that left because its owner says it is wrong, and the crystal with what is right."""
+    """A line that left because its owner says it is wrong, and the crystal with what is right.
+
+    `also` are the ids of further crystals that the owner says are wrong in the same way.
+    """
 
     line: str
     crystal: str
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,7 +456,7 @@ def without_changes(dream: Dream, gave_way: Sequence[Change], why: str) -> Dream
         operations=tuple(filter(applied, dream.operations)),
         refused=(*dream.refused, *refused),
         staged=tuple(staged),
-        crystals=tuple(one for one in dream.crystals if one.origin is not Origin.EVICTED or one.id not in unneeded),
+        crystals=tuple(one for one in dream.crystals if one.origin is not Origin.LINE or one.id not in unneeded),
         dreamt=tuple(one for one in dream.dreamt if one not in again),
     )
 

@@ -120,7 +120,11 @@ def _hit_rows(number: int, hit: "SearchHit") -> Iterator[str]:
     yield from quoted(f"{number}.", hit.text)
     if hit.superseded_at is not None:
         yield f"   superseded {hit.superseded_at:%Y-%m-%d} by: {one_row(hit.superseded_by)}"
-    kind = (how_likely(hit.score), hit.origin, hit.kind, f"trust {hit.trust}", hit.context)
+    for former in hit.formerly:
+        what = "draft" if former.is_draft else "formerly"
+        yield f"   {what}, {former.at:%Y-%m-%d}: {one_row(former.text)}"
+    place = f"in MEMORY.md ({hit.line})" if hit.line else ""
+    kind = (how_likely(hit.score), place, hit.origin, hit.kind, f"trust {hit.trust}", hit.context)
     age = f"{duration(hit.age_days * 86_400)} old"
     yield f"   {listed(*kind, age, hit.provenance, f'crystal {hit.id[:12]}')}"
     if hit.signals:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 from daemon.dream.memory import commit_owners
 from daemon.ingest.notes import absorb_notes
@@ -22,9 +21,6 @@ from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 from state.stores.history.notes import Notes
 from state.text.words import normalise
-from state.trust import Trust
-
-RESTORED_IMPORTANCE = 0.7
 
 
 def restore(store: Store, number: int) -> Dream:
@@ -43,7 +39,7 @@ def restore(store: Store, number: int) -> Dream:
     standing = store.lineage.current_lines()
     later, lost = _later(store.memory, store.lineage, number)
     now = utc_now()
-    changes = restored_text(standing, text, now, partial(_earlier, store.lineage), RESTORED_IMPORTANCE)
+    changes = restored_text(standing, text, now, store.lineage.as_it_was)
     dreamt, redreamt = _consumed_by(later)
     unread = (one for version in lost for one in store.crystals.dreamt_in(version))
     present = {normalise(block.text) for _, block in parse(text).lines()}
@@ -143,13 +139,6 @@ def _undecided(changes: Changes, later: Sequence[Dream]) -> tuple[Decided, ...]:
         if decision is not change.decision and not is_declined:
             decided.append(change.decided(decision))
     return tuple(decided)
-
-
-def _earlier(lineage: Lineage, text: str) -> tuple[Trust, tuple[str, ...]]:
-    """Return the trust and the evidence that a line had when it was in MEMORY.md before."""
-    lives = [life for life in lineage.lives(text) if normalise(life.text) == normalise(text)]
-    evidence = tuple(dict.fromkeys(crystal for life in lives for crystal in life.evidence))
-    return (lives[0].trust, evidence) if lives else (Trust.OWNER, ())
 
 
 def _pointing(lineage: Lineage, changes: Sequence[Change]) -> Iterator[Change]:

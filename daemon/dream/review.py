@@ -20,7 +20,7 @@ from state.changes.owner import lines_in
 from state.document.merge import working
 from state.document.operations import Action, Refusal
 from state.dream import EDIT, Decided, Decision, Dream, Snapshot
-from state.errors import ConflictError, DreamdError, RejectedError, UsageError
+from state.errors import ConflictError, DreamdError, NotFoundError, RejectedError, UsageError
 from state.scratch import Note
 from state.stores.database.connection import transaction
 from state.stores.database.tables import Change
@@ -233,6 +233,11 @@ def change(store: Store, wishes: Sequence[Wish], digest: str = "") -> tuple[Drea
     """
     if not store.lineage.last_version():
         raise ConflictError("no dream has read MEMORY.md yet", "change the file, or run 'dreamd dream' first")
+    unknown = {one for wish in wishes for one in wish.also}.difference(
+        store.crystals.keys(one for wish in wishes for one in wish.also)
+    )
+    if unknown:
+        raise NotFoundError(f"there is no crystal {min(unknown)}", "'dreamd why' lists what a line rests on")
     settle_document(store)
     content = store.memory.disk.read_optional(store.workspace.document) or b""
     if digest and hashlib.sha256(content).hexdigest() != digest:

@@ -59,7 +59,7 @@ OLD_TEXT_AGE = timedelta(days=30)
 # The marker of a list item. A number without a dot is part of the text.
 _MARKER = re.compile(r"^(?:[-*+]|\d{1,9}[.)])(?:\s+|$)")
 # Origins of crystals whose text may equal a line exactly.
-_LINE_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.DREAM, Origin.EVICTED)
+_LINE_ORIGINS = (Origin.SCRATCH, Origin.SESSION, Origin.DREAM, Origin.LINE)
 
 
 def snapshot(
@@ -157,7 +157,7 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
 class Grounds:
     """What is known of the evidence of lines, by line id. Lines without known evidence are left out.
 
-    `said_at`: when its latest piece was said; `newer`: the crystal that supersedes all of it; `since`: since when.
+    `said_at`: when its latest piece was said; `newer`: the crystal that supersedes the line; `since`: since when.
     """
 
     said_at: Mapping[str, datetime]
@@ -168,19 +168,25 @@ class Grounds:
 def grounds_of(lineage: Lineage, crystals: Crystals, lines: Sequence[CurrentLine]) -> Grounds:
     """Return what is known of these lines' evidence."""
     evidence = lineage.evidence()
-    every = crystals.keys({crystal for line in lines for crystal in evidence.get(line.id, ())})
+    wordings = {line.id: line.crystal for line in lines if line.section is not SectionName.POINTERS}
+    cited = {crystal for line in lines for crystal in evidence.get(line.id, ())}
+    every = crystals.keys({*cited, *wordings.values()})
     known = Supersessions(crystals).among(every.values())
     rows = crystals.by_keys({*every.values(), *known.current.values()})
     said = crystals.said_last(every.values())
     last = {pair.newer: pair.at for pair in known.pairs}
+    # What a version replaced was another line: this one holds though both came from one note.
+    by_itself = {pair.older for pair in known.pairs if pair.version is None}
     said_at, superseding, since = dict[str, datetime](), dict[str, Crystal](), dict[str, datetime]()
     for line in lines:
         keys = {every[crystal] for crystal in evidence.get(line.id, ()) if crystal in every}
         if keys:
             said_at[line.id] = max(said[key] for key in keys)
-        newer = {known.current[key] for key in keys if key in known.current} - keys
+        own = {every[wordings[line.id]]} if wordings.get(line.id) in every else set[int]()
         # A line with several pieces of evidence is superseded only if all of them are.
-        if newer and keys <= known.current.keys():
+        over = own if own <= known.current.keys() and own else keys if keys <= by_itself else set[int]()
+        newer = {known.current[key] for key in over if key in known.current} - keys - own
+        if newer:
             newest = max(newer, key=lambda key: rows[key].created_at)
             superseding[line.id], since[line.id] = rows[newest], last[newest]
     return Grounds(said_at, superseding, since)
@@ -190,7 +196,8 @@ def _twins(crystals: Crystals, redaction: Redaction, lines: Sequence[CurrentLine
     texts = [text for line in lines for text in (line.text, redaction.of(line.text))]
     digests = [crystal_digest(origin, text) for text in dict.fromkeys(texts) for origin in _LINE_ORIGINS]
     ids = crystals.ids_of(digests)
-    return tuple(crystals.get(ids[digest] for digest in digests if digest in ids))
+    own = [line.crystal for line in lines if line.crystal]
+    return tuple(crystals.get(dict.fromkeys((*own, *(ids[digest] for digest in digests if digest in ids)))))
 
 
 def _piece(crystal: Crystal, kind: Kind) -> Evidence:

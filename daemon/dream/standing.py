@@ -18,7 +18,7 @@ from state.document.document import Block, Part, parse
 from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
 from state.document.seed import split_seed
-from state.dream import RESTORE, Decision
+from state.dream import Decision
 from state.secrets.policy import Redaction
 from state.stores.history.changes import Changes
 from state.text.words import normalise
@@ -153,13 +153,12 @@ def _reader(
             line = Line("", said, cut, author, Trust.OWNER, IMPORTANCE, block.pinned)
         else:
             author_of, newer = authors.get(known.id), grounds.newer.get(known.id)
-            is_restored = author_of is not None and author_of.cause == RESTORE
             is_owners = known.id in handwritten or author_of is None or not author_of.name
             line = Line(
                 known.id,
                 said,
                 cut,
-                RESTORE if is_restored else OWNER if author_of is None or is_owners else author_of.name,
+                OWNER if author_of is None or is_owners else author_of.name,
                 known.trust,
                 known.importance,
                 block.pinned,

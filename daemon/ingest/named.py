@@ -17,7 +17,7 @@ from state.text.words import normalise
 
 # A shorter prefix of a crystal's id could be a word.
 _ID_DIGITS = 8
-_DERIVED = frozenset((Origin.DREAM, Origin.EVICTED))
+_DERIVED = frozenset((Origin.DREAM, Origin.LINE))
 # A dream takes in at most this many pending notes.
 _MOST_NOTES = 250
 

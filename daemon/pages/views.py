@@ -145,7 +145,11 @@ def _line(
         raise NotFoundError("this line is not in MEMORY.md any more", "go back to the memory")
     # Of a line that no version knows there is nothing to tell but that it is there.
     known = ask(memory_why, text=id).lines if id else ()
-    return {"section": section, "line": line, "history": next((one for one in known if one.id == id), None)}
+    history = next((one for one in known if one.id == id), None)
+    evidence = history.evidence if history is not None else ()
+    derived_from = {parent for piece in evidence for parent in piece.parents}
+    notes = [one for one in evidence if one.text and not one.superseded_by and one.id not in derived_from]
+    return {"section": section, "line": line, "history": history, "notes": notes}
 
 
 def _standing(standing: StandingLines, id_: str, marked: str) -> tuple[str, Line | None]:

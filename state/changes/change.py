@@ -15,8 +15,8 @@ class CurrentLine:
     """A line of MEMORY.md with its id from the ledger. It is immutable: a reworded line is a new line.
 
     `said_at` is when the latest text behind it was said; None if unknown. `above`: it stands above the title, from
-    before the first dream. `crystal` holds the text of a line that leaves; for a pointer, it is the crystal that the
-    pointer leads to. `until` is the last day on which the line holds (ISO 8601; empty: no end).
+    before the first dream. `crystal` is the id of the crystal with its wording; for a pointer, of the one
+    that it leads to. `until` is the last day on which the line holds (ISO 8601; empty: no end).
     """
 
     id: str
@@ -40,6 +40,9 @@ class CurrentLine:
         """Return whether the last day on which the line holds is over."""
         return bool(self.until) and self.until < today
 
+
+REWORDS = frozenset((Why.REVISED, Why.MERGED, Why.MOVED))
+"""Changes whose new lines say, in other words or elsewhere, what the old ones said or replace it."""
 
 # Counted lines and pointers keep the order in which they are added.
 _IN_THEIR_ORDER = {SectionName.NICHE, SectionName.SKILLS, SectionName.POINTERS}

@@ -141,20 +141,19 @@ def restored_text(
     standing: Sequence[CurrentLine],
     text: str,
     now: datetime,
-    earlier: Callable[[str], tuple[Trust, tuple[str, ...]]],
-    importance: float,
+    earlier: Callable[[CurrentLine], tuple[CurrentLine, tuple[str, ...]]],
 ) -> tuple[Change, ...]:
     """Return the changes that bring back an older text.
 
-    `earlier` returns the trust of a line of that text and the crystals behind it.
+    `earlier` returns a line of that text as it was then, and the crystals behind it.
     """
     changes = list[Change]()
     for one in owners_text(standing, text, now).changes:
         if one.gone:
             changes.append(Change(Why.EVICTED, one.gone))
         for line in one.come:
-            trust, evidence = earlier(line.text)
-            changes.append(Change(Why.ADDED, (), (replace(line, trust=trust, importance=importance),), evidence))
+            was, evidence = earlier(line)
+            changes.append(Change(Why.ADDED, (), (was,), evidence))
     return tuple(changes)
 
 

@@ -32,9 +32,10 @@ class Page:
     def stands(self, line: CurrentLine) -> CurrentLine | None:
         """Return the current line with this line's text, preferring the same id, then the same section.
 
-        A restored line has another id.
+        A restored line has another id. Text above the title is no line yet.
         """
-        same = [one for one in self.lines.values() if normalise(one.text) == normalise(line.text)]
+        key = normalise(line.text)
+        same = [one for one in self.lines.values() if normalise(one.text) == key and not one.above]
         ranked = sorted(same, key=lambda one: (one.id != line.id, one.section is not line.section))
         return ranked[0] if ranked else None
 
@@ -137,7 +138,7 @@ def kept_crystal(line: CurrentLine, redaction: Redaction, valence: float = 0.0) 
     """Return the crystal that keeps the text of a line that leaves."""
     return Crystal(
         text=redaction.of(line.text),
-        origin=Origin.EVICTED,
+        origin=Origin.LINE,
         created_at=line.said_at or line.born_at,
         kind=Kind.GENERAL,
         importance=line.importance,

@@ -39,7 +39,7 @@ class Origin(StrEnum):
     SEED = "seed"
     DREAM = "dream"
     WORKING = "working"
-    EVICTED = "evicted"
+    LINE = "line"
 
 
 class Kind(StrEnum):

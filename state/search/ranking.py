@@ -119,12 +119,22 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
+class Former:
+    """A former wording of a line. A draft was replaced by the dream that wrote it, and was never in MEMORY.md."""
+
+    text: str
+    at: datetime
+    is_draft: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One result of a search. `age_days` counts from the crystal's creation.
 
     `score`, in [0, 1], is the share of results like it, or like one ranked after it, that answer a query.
-    `superseded_by` is the crystal with the current value for the same subject. `signals` is None for a current value
-    that no index found but the search added; `match` is the relevance, reduced for a duplicate.
+    `superseded_by` is the crystal with the current value for the same subject. `line` is the id of the line of
+    MEMORY.md that says it ("": none), `former` has what the line said before, the latest first. `signals` is None for
+    a current value that no index found but the search added. `match` is the relevance, reduced for a duplicate.
     """
 
     crystal: Crystal
@@ -133,6 +143,8 @@ class Hit:
     superseded_by: Crystal | None = None
     signals: "Signals | None" = None
     match: float = 0.0
+    line: str = ""
+    former: tuple[Former, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,12 +312,13 @@ def order(
     """Return (crystal, score), best first: by relevance; the hormones decide near ties.
 
     Archived crystals follow live ones that match about as well, but precede clearly worse matches: a faded memory is
-    still the answer if nothing else is. Of equal scores the newer comes first.
+    still the answer if nothing else is. Of equal scores the newer comes first;
+    of one moment, the one that arrived later. `matches` are in the order of their arrival.
     """
     scored = [
         (crystal, min(1.0, match * lift(crystal, hormones, now) * fading(crystal, now))) for crystal, match in matches
     ]
-    return sorted(scored, key=lambda pair: (-pair[1], -pair[0].created_at.timestamp(), pair[0].id))
+    return sorted(scored, key=lambda pair: (pair[1], pair[0].created_at))[::-1]
 
 
 def with_parts(whole: Sequence[Hit], parts: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:

@@ -154,6 +154,13 @@ def counted(number: int, noun: str, many: str = "") -> str:
     return f"1 {noun}" if number == 1 else f"{f'{number:,}' if number else 'no'} {many or f'{noun}s'}"
 
 
+def covers(text: str, other: str, share: float = 1.0) -> bool:
+    """Return whether a text has this share of another text's content words, and all of its numbers."""
+    words = content_terms(other)
+    kept = len(words & content_terms(text)) >= share * len(words)
+    return kept and set(numbers(other)) <= set(numbers(text))
+
+
 def jaccard(a: Collection[str], b: Collection[str]) -> float:
     """Return shared words / all words, in [0, 1]; 0 if both are empty, since nothing is shared."""
     left, right = frozenset(a), frozenset(b)

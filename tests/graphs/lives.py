@@ -105,7 +105,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     sections: dict[str, list[str]] = {}
     for name, text in chosen:
         sections.setdefault(name, []).append(text + (" 📌" if not draw(st.integers(0, 9)) else ""))
-    behind = [Crystal(text, Origin.EVICTED, NOW) for text in draw(st.sets(texts.filter(_is_text), max_size=2))]
+    behind = [Crystal(text, Origin.LINE, NOW) for text in draw(st.sets(texts.filter(_is_text), max_size=2))]
     sections["pointers"] = [f"Topic {at} → search: `{one.text.split()[0]}`" for at, one in enumerate(behind)]
     text, old = memory(**sections), list[str]()
     if draw(st.booleans()):

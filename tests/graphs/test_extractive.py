@@ -171,4 +171,5 @@ def test_a_note_that_names_a_line_takes_its_place_with_or_without_a_model() -> N
     gone = extracted(snapshot(text, replace(moved, replaces=("L99",))))
     assert [(one.why, one.come[0].section) for one in gone.changes] == [(Why.ADDED, CONTEXT)]
     pinned = extracted(snapshot(text, replace(moved, replaces=("L2",))))
-    assert [one.why for one in pinned.changes] == [Why.ADDED]
+    assert pinned.changes == []
+    assert [(one.operation.lines, one.figures) for one in pinned.staged] == [(("L2",), "L2 is pinned")]

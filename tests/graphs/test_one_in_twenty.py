@@ -41,7 +41,7 @@ BAD: dict[str, Any] = {
     "no citation": add("The weather is fine."),
     "an id of another kind": revise("N1", "The weather is fine.", "N1"),
     "evicting a note": {"op": "evict", "line": "N2", "topic": "x", "cites": ["N2"]},
-    "pinned line revised": revise("L3", "The deadline is March 25.", "N21"),
+    "pinned line revised": revise("L3", "The deadline is March 20!", "L3"),
     "pinned line evicted": {"op": "evict", "line": "L3", "topic": "deadline", "cites": ["L3"]},
     "bad section": add("Project00 is green.", "N1", section="The Bnod"),
     "section of the program": add("Testing → Confidence: 90% | Occurrences: 9", "N1", section="Emerging Skills"),

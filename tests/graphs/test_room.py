@@ -203,7 +203,7 @@ def test_every_pointer_leads_to_its_crystal_which_the_dream_brings() -> None:
     known = {crystal.id: crystal for crystal in dream.crystals}
     for _, keywords, crystal in pointers_of(dream):
         assert crystal in library.first(keywords, FIRST)
-        assert known[crystal].origin is Origin.EVICTED
+        assert known[crystal].origin is Origin.LINE
 
 
 @pytest.mark.parametrize(("second", "count"), [("apollo", 1), ("beagle", 2)])
@@ -247,7 +247,7 @@ def test_a_line_whose_crystal_no_search_finds_stays_where_it_was_with_a_refusal(
 
 
 def test_at_most_twenty_pointers_stay_and_the_least_used_retire() -> None:
-    crystals = [Crystal(f"topic{n:02} quasar{n:02} nebula{n:02}", Origin.EVICTED, NOW) for n in range(20)]
+    crystals = [Crystal(f"topic{n:02} quasar{n:02} nebula{n:02}", Origin.LINE, NOW) for n in range(20)]
     used = [
         PointerLine(f"Topic{n:02}", f"quasar{n:02} nebula{n:02}", one.id, uses=0 if n in {3, 7} else 5)
         for n, one in enumerate(crystals)
@@ -269,7 +269,7 @@ def test_at_most_twenty_pointers_stay_and_the_least_used_retire() -> None:
 
 
 def pointed(keywords: str) -> tuple[Snapshot, World, Crystal]:
-    crystal = Crystal(line_about("apollo"), Origin.EVICTED, NOW)
+    crystal = Crystal(line_about("apollo"), Origin.LINE, NOW)
     text = memory(pointers=[f"Apollo → search: `{keywords}`"])
     lines = tuple(replace(one, crystal=crystal.id) for one in snapshot(text).lines)
     library = World()

@@ -45,7 +45,7 @@ TEXT = memory(
 )
 ANSWERS, BONN, PINNED, IMPORTER, PLANNED, POINTER, DNS, SKILL = (f"L{number}" for number in range(2, 10))
 MANY = memory(context=[f"Service number{n} runs on host{n}." for n in range(60)])
-CORS = Crystal("CORS fails since eigentrust is asked first.", Origin.EVICTED, NOW, importance=0.7)
+CORS = Crystal("CORS fails since eigentrust is asked first.", Origin.LINE, NOW, importance=0.7)
 COFFEE = revise(BOND, ANSWERS, "Anna prefers long answers.", "N1")
 
 
@@ -76,7 +76,7 @@ def of(action: Action, *lines: str, section: Any = BOND, text: str = "", cites: 
         (add(BOND, "Anna plays chess.", BONN), "a new line cites at least one input; cite the one that says so"),
         (revise(BOND, "L99", "Anna plays chess.", "N1"), "there is no L99"),
         (of(Action.LEARN, text="Anna thinks.", cites=("N1",)), "an insight cites at least two inputs"),
-        (revise(BOND, PINNED, "Anna works on Sundays.", "N1"), "L4 is pinned by the owner; leave it as it is"),
+        (revise(BOND, PINNED, "Anna works.", PINNED), "L4 is pinned by the owner; leave it as it is"),
         (evict(BOND, PINNED, "Sundays"), "L4 is pinned by the owner; leave it as it is"),
         (of(Action.MOVE, PINNED, section=CONTEXT), "L4 is pinned by the owner; leave it as it is"),
         (add(POINTERS, "Chess is found.", "N1"), "Crystal Pointers is written by the program; leave it"),

@@ -134,9 +134,8 @@ def test_a_model_that_says_all_of_it_again_is_done() -> None:
 # What an answer takes in
 def test_a_note_counts_as_consumed_unless_its_operation_was_refused() -> None:
     read = snapshot(TEXT, "Anna plays chess.", "Anna sails.", "It rains.")
-    answer = said(
-        revise(BOND, "L2", "Anna sails.", "N2"), add(BOND, "Anna plays chess.", "N1"), consumed=["N2", "N3"]
-    )
+    evicts_pin = replace(evict(BOND, "L2", "sails"), cites=("N2",))
+    answer = said(evicts_pin, add(BOND, "Anna plays chess.", "N1"), consumed=["N2", "N3"])
     assert talk.heard(read, [{"role": "assistant", "content": answer}]).heard == {"N1", "N3"}
 
 

@@ -26,6 +26,7 @@ from state.stores.history.memory import Memory
 from state.text.line import LINE_CHARACTERS
 
 MOST_CHANGES = 100
+MOST_ALSO = 100
 _WRITES = (LineAction.EDIT, LineAction.ADD)
 
 
@@ -69,6 +70,9 @@ class ChangeOfLine(Request):
     )
     text: str = Field(default="", max_length=LINE_CHARACTERS, description="What it is to say, in one line")
     again: bool = Field(default=False, description="Also if you deleted that text before")
+    also: tuple[Annotated[str, Field(pattern="^[0-9a-f]{32}$")], ...] = Field(
+        default=(), max_length=MOST_ALSO, description="Ids of crystals that are wrong, too; of 'wrong' alone"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,8 @@ def _text_problems(one: ChangeOfLine) -> Iterator[tuple[str, str]]:
         yield "text", f"{one.action.value} takes no such text"
     if len(one.text.splitlines()) > 1:
         yield "text", "write it in one line"
+    if one.also and one.action is not LineAction.WRONG:
+        yield "also", f"{one.action.value} says of no crystal that it is wrong"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Operations that read the memory: search, bootstrap, where a line comes from, why something was missing."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
@@ -37,12 +38,22 @@ _COUNTED_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
+class FormerWording:
+    """What a line of MEMORY.md said before. A draft was replaced by the dream that wrote it."""
+
+    text: str
+    at: datetime
+    is_draft: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SearchHit:
     """One result. `score`: how likely it answers the query, as the share of similar results that do, in [0, 1].
 
     `provenance` is file:lines@hash, empty if it came from no file.
 
     `superseded_by` is the text of a newer result that gives the same subject another value, said at `superseded_at`.
+    `line`: the id of the line of MEMORY.md that says it; `formerly`: what the line said before, the latest first.
     `signals`: the reasons for its rank, if requested.
     """
 
@@ -61,6 +72,8 @@ class SearchHit:
     session: str
     superseded_by: str = ""
     superseded_at: datetime | None = None
+    line: str = ""
+    formerly: tuple[FormerWording, ...] = ()
     signals: SearchSignals | None = None
 
 
@@ -124,7 +137,8 @@ def memory_search(
     def found(store: Store, findings: Findings) -> SearchReply:
         reasons = signals_of(store, findings, utc_now(), as_of) if explain else ()
         left = _archived(store, query, limit, filters, findings) if archived else ()
-        hits = tuple(_recalled(hit, why) for hit, why in zip_longest(findings.hits, reasons))
+        redacted = store.config.redaction.of
+        hits = tuple(_recalled(hit, why, redacted) for hit, why in zip_longest(findings.hits, reasons))
         return SearchReply(query, findings.good, findings.arms, hits, left, findings.unlikely)
 
     # While another process holds the workspace it is only read: a note of this minute may be missed then.
@@ -200,7 +214,7 @@ def _archived(store: Store, query: str, limit: int, filters: Filters, findings: 
     )
 
 
-def _recalled(hit: Hit, signals: SearchSignals | None) -> SearchHit:
+def _recalled(hit: Hit, signals: SearchSignals | None, redacted: Callable[[str], str]) -> SearchHit:
     crystal = hit.crystal
     return SearchHit(
         id=crystal.id,
@@ -218,6 +232,8 @@ def _recalled(hit: Hit, signals: SearchSignals | None) -> SearchHit:
         session=crystal.session,
         superseded_by=hit.superseded_by.text if hit.superseded_by else "",
         superseded_at=hit.superseded_by.created_at if hit.superseded_by else None,
+        line=hit.line,
+        formerly=tuple(FormerWording(redacted(one.text), one.at, one.is_draft) for one in hit.former),
         signals=signals,
     )
 

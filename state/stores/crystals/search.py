@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import accumulate, combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from state.crystals.crystal import Crystal
+from state.crystals.crystal import Crystal, Origin
 from state.crystals.duplicates import asked_word_for_word
 from state.search.query import Question, asks_again, cuts_of, names_in, read_question
 from state.search.ranking import (
@@ -49,8 +49,10 @@ from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.nearest import ChromaIndex
 from state.stores.crystals.neighbours import Row, Surroundings, read_rows, surroundings
 from state.stores.crystals.supersessions import Supersessions
+from state.stores.crystals.wordings import Lines, former_wordings, lines_of
 from state.stores.database.connection import memory_database, optional_text
 from state.stores.vectors.embedder import Embedder
+from state.text.words import normalise
 from state.trust import AGENT_NAMES, Trust
 
 if TYPE_CHECKING:
@@ -221,19 +223,23 @@ class Searcher:
             found = _found_beside(self._beside, asked) | found
         if by_value and not asks_for_hormones(query):
             found = {id_: one for id_, one in found.items() if not is_hormone_event(one[0].text)}
+        lines = lines_of(self._connection, found if by_value else (), filters.until)
+        found = self._as_lines(found, lines, filters)
         found = _answers_first(query, found, usual)
-        ranked = order(((crystal, match) for crystal, _, match in found.values()), now, hormones)
+        keys = self._crystals.keys(found)
+        arrived = sorted(found.values(), key=lambda one: keys.get(one[0].id, 0))
+        ranked = order(((crystal, match) for crystal, _, match in arrived), now, hormones)
         best, current = [crystal for crystal, _ in ranked], dict[str, Crystal]()
         if by_value and not (ranked and asked_word_for_word(query, best[0].text)):
-            keys = {crystal.id: key for key, crystal in crystals.items()}
             # Only values known to hold are added; nothing else may push a result out.
             wanted = wanted_by(query, asked.question.periods)
-            best, current = self._by_value(ranked[:limit], keys, wanted, filters)
+            best, current = self._by_value(ranked[:limit], lines, wanted, filters)
         hits: list[Hit] = []
         for crystal in best[:limit]:
             known, match = found[crystal.id][1:] if crystal.id in found else (None, 0.0)
             chance = looked.chance(match, known, by_meaning=usual is not None) if known else 0.0
             hits.append(Hit(crystal, chance, age_days(crystal, now), current.get(crystal.id), known, match))
+        hits = self._with_wordings(hits, lines)
         closest = max((score(hit.signals, usual) for hit in hits if hit.signals), default=0.0)
         return _Answers(hits, usual, closest, looked.few)
 
@@ -335,13 +341,48 @@ class Searcher:
                 del shown[duplicate]
         return shown
 
+    def _as_lines(self, found: _Found, lines: Lines, filters: Filters) -> _Found:
+        """Return the matches with each former wording of a line replaced by its latest one, which inherits its match.
+
+        A note that a line repeats word for word stays a result of its own.
+        """
+        former = {
+            id_: place.crystal
+            for id_, place in lines.latest.items()
+            if place.crystal != id_ and found[id_][0].origin is Origin.LINE
+        }
+        if not former:
+            return found
+        keys = self._crystals.keys(set(former.values()) - found.keys()).values()
+        latest = self._crystals.by_keys(read_rows(self._connection, keys, *condition(filters))).values()
+        known = {crystal.id: (crystal, Signals(), 0.0) for crystal in latest} | found
+        for id_, now in former.items():
+            if now in known and known[now][2] < found[id_][2]:
+                known[now] = (known[now][0], *found[id_][1:])
+        return {id_: one for id_, one in known.items() if id_ not in former}
+
+    def _with_wordings(self, hits: Sequence[Hit], lines: Lines) -> list[Hit]:
+        """Return the hits, each with the line of MEMORY.md that says it, and what that line said before."""
+        places = {place.crystal: place for place in lines.latest.values()}
+        shown = {normalise(hit.crystal.text) for hit in hits}
+
+        def told(hit: Hit) -> Hit:
+            if (place := places.get(hit.crystal.id)) is None:
+                return hit
+            former = former_wordings(self._connection, place.line)
+            former = tuple(one for one in former if normalise(one.text) not in shown)
+            return replace(hit, line=place.line if place.stands else "", former=former)
+
+        return [told(hit) for hit in hits]
+
     def _by_value(
-        self, ranked: Sequence[tuple[Crystal, float]], keys: Mapping[str, int], wanted: Wanted, filters: Filters
+        self, ranked: Sequence[tuple[Crystal, float]], lines: Lines, wanted: Wanted, filters: Filters
     ) -> tuple[list[Crystal], dict[str, Crystal]]:
         """Return the results reordered and with current values added, and the current value of each result by id.
 
         Texts that the filters exclude are never shown, and the filters' `until` counts as now.
         """
+        keys = self._crystals.keys(crystal.id for crystal, _ in ranked)
         shown = {keys[crystal.id]: crystal for crystal, _ in ranked if crystal.id in keys}
         known = Supersessions(self._crystals).among(shown, filters.until)
         pairs = [(pair.older, pair.newer) for pair in known.pairs]
@@ -359,6 +400,9 @@ class Searcher:
                 joined[every[key].id] = max(joined.get(every[key].id, 0.0), scores[shown[beside].id])
         crystals = [crystal for crystal, _ in ranked]
         crystals += [one for key, one in every.items() if key not in shown and one.id in joined]
+        # A note that a line said until it was changed follows what the line says now.
+        after = ((keys[id_], keys.get(place.crystal)) for id_, place in lines.instead.items() if id_ in keys)
+        pairs += [(old, new) for old, new in after if new in shown and (old, new) not in pairs]
         near = [
             pair for pair in self._near(shown, scores, filters.until) if pair not in pairs and pair[::-1] not in pairs
         ]
@@ -374,7 +418,7 @@ class Searcher:
         said = self._crystals.said_last({key for pair in cosines for key in pair}, until)
         for older, newer in combinations(sorted(said, key=lambda key: (said[key], key)), 2):
             worse, better = sorted((scores[shown[older].id], scores[shown[newer].id]))
-            if said[older] < said[newer] and cosines[older, newer] >= NEAR and worse >= NEARLY * better:
+            if cosines[older, newer] >= NEAR and worse >= NEARLY * better:
                 yield older, newer
 
 

@@ -6,25 +6,27 @@ it current again. Pairs that the owner took back stay on record, so that they ar
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import product
 
-from state.changes.change import Change, CurrentLine
+from state.changes.change import REWORDS, Change, CurrentLine
 from state.crystals.crystal import Origin
-from state.crystals.supersession import Cause, Supersession, current_values
+from state.crystals.supersession import Cause, Supersession, current_values, no_longer_said
 from state.document.operations import Why
 from state.document.sections import SectionName
-from state.dream import RESTORE, REVIEW, Dream
+from state.dream import OWNERS_EDITS, RESTORE, REVIEW, Dream
 from state.signals.hormones import is_hormone_event
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import from_text, optional_text
 from state.stores.database.tables import SupersessionRow
-from state.text.words import normalise
+from state.text.words import covers
 from state.trust import Trust
 
 # At most this many rows connected to a subject are read.
 _MOST = 256
+_WORDING = Origin.LINE
+# A line retells a note if it has this share of its words, and all of its numbers.
+_RETOLD = 0.75
 _LISTED = "IN (SELECT value FROM json_each(?))"
 _KEYS = "IN (SELECT value FROM json_each(:keys))"
 # Hidden duplicates are replaced by their canonical crystal.
@@ -90,30 +92,33 @@ class Supersessions:
             return self.record(self._turned_around(dream))
         if dream.cause == REVIEW:
             self._take_back(change for change in dream.changes if change.why is Why.UNDONE)
-        found = 0
+        found, last = 0, _last_wordings(dream)
         for change in dream.changes:
             if change.why is Why.REVISED and change.come and change.come[0].section is not SectionName.POINTERS:
-                found += sum(self.record(self._replaced(line, change, dream)) for line in change.gone)
+                found += sum(self.record(self._replaced(line, last[line.id], dream)) for line in change.gone)
         left = {line.id: line for line, _ in dream.left}
         for one in dream.corrections:  # the owner's new text supersedes every crystal that said the old line
             for newer in self._crystals.keys([one.crystal]).values() if one.line in left else ():
-                said = self.said_by(left[one.line])
+                said = {*self.said_by(left[one.line]), *self._crystals.keys(one.also).values()}
                 owners = (Trust.OWNER, Cause.OWNER, dream.number)
-                found += self.record(Supersession(older, newer, dream.at, *owners) for older in said)
+                found += self.record(Supersession(older, newer, dream.at, *owners) for older in sorted(said))
         return found
 
     def said_by(self, left: CurrentLine) -> list[int]:
-        """Return the rows that state what a line stated: its own crystal, and evidence with its words.
+        """Return the rows that state what a line stated and nothing else: its wording, and notes that it retold.
 
-        A single piece of evidence counts unless it holds more than the line; of several, each may say something else.
+        A note on which another standing line rests says more than this line, and so does a note of which the line
+        said only a part.
         """
-        rows = self._connection.execute("SELECT crystal FROM evidence WHERE line = ?", (left.id,)).fetchall()
-        keys = self._crystals.keys([left.crystal, *(row["crystal"] for row in rows)])
-        own = keys.pop(left.crystal, None)
-        line = normalise(left.text)
-        texts = {key: normalise(one.text) for key, one in self._crystals.by_keys(keys.values()).items()}
-        said = [key for key, text in texts.items() if text == line or (len(texts) == 1 and line not in text)]
-        return said if own is None else [own, *said]
+        rows = self._connection.execute(
+            "SELECT DISTINCT crystal FROM evidence e WHERE line = ?1 AND NOT EXISTS (SELECT 1 FROM evidence o"
+            " JOIN lines ON id = o.line WHERE o.crystal = e.crystal AND o.line <> ?1 AND died_in IS NULL)",
+            (left.id,),
+        ).fetchall()
+        own = self._crystals.keys([left.crystal])
+        keys = set(self._crystals.keys(row["crystal"] for row in rows).values()).difference(own.values())
+        retold = self._crystals.by_keys(keys).items()
+        return [*own.values(), *(key for key, one in retold if covers(left.text, one.text, _RETOLD))]
 
     def amend(self, dream: Dream) -> None:
         """Replace the pairs learnt from a dream by what follows from it now. In the caller's transaction."""
@@ -121,13 +126,12 @@ class Supersessions:
         self.learn(dream)
 
     def _turned_around(self, dream: Dream) -> list[Supersession]:
-        """Delete the pairs that superseded the restored lines' evidence; return the owner's ones reversed."""
-        kept = json.dumps([crystal for change in dream.changes for crystal in change.evidence])
-        texts = json.dumps([line.text for line in dream.came])
+        """Delete the pairs that superseded restored lines and their evidence; return the owner's ones reversed."""
+        kept = json.dumps([*(one for change in dream.changes for one in change.evidence), *_wordings_of(dream.came)])
         mine = self._connection.execute(
             f"""DELETE FROM supersessions WHERE cause = ? AND version IS NOT NULL AND undone_at IS NULL AND older IN
-                (SELECT key FROM crystals WHERE id {_LISTED} OR text {_LISTED}) RETURNING older, newer""",
-            (Cause.OWNER.value, kept, texts),
+                (SELECT key FROM crystals WHERE id {_LISTED}) RETURNING older, newer""",
+            (Cause.OWNER.value, kept),
         ).fetchall()
         others = f"cause <> ? AND older IN (SELECT key FROM crystals WHERE id {_LISTED})"
         SupersessionRow.table.delete(self._connection, others, Cause.OWNER.value, kept)
@@ -135,36 +139,44 @@ class Supersessions:
         return [Supersession(row["newer"], row["older"], *owners) for row in mine]
 
     def _take_back(self, undone: Iterable[Change]) -> None:
-        """Delete the pairs by which an undone line's evidence superseded the texts that the owner puts back."""
-        which = (
-            "cause <> ? AND older IN (SELECT key FROM crystals WHERE text = ?)"
-            " AND newer IN (SELECT key FROM crystals JOIN evidence ON crystal = id WHERE line = ?)"
-        )
-        for change in undone:
-            for line, back in product(change.gone, change.come):
-                SupersessionRow.table.delete(self._connection, which, Cause.OWNER.value, back.text, line.id)
+        """Delete the pairs by which an undone line superseded others."""
+        wordings = json.dumps(_wordings_of(line for change in undone for line in change.gone))
+        which = f"cause <> ? AND newer IN (SELECT key FROM crystals WHERE id {_LISTED})"
+        SupersessionRow.table.delete(self._connection, which, Cause.OWNER.value, wordings)
 
-    def _replaced(self, left: CurrentLine, change: Change, dream: Dream) -> list[Supersession]:
-        """Pair the crystals that stated an old line with the latest new evidence of the line that replaced it.
+    def _replaced(self, left: CurrentLine, new: CurrentLine, dream: Dream) -> list[Supersession]:
+        """Pair what stated an old line with the wording that replaced it, if new evidence says that it changed.
 
-        A new line that contains the old one's words adds to it and supersedes nothing; nor do hormone events.
+        A new line that has all of the old one's words adds to it and supersedes nothing; nor do hormone events.
         """
-        older, rests_on = self.said_by(left), self._crystals.keys(change.evidence).values()
-        crystals = self._crystals.by_keys({*older, *rests_on})
-        said = self._crystals.said_last(crystals)
-        new = (crystals.keys() & rests_on) - {*older}
-        new = {key for key in new if not is_hormone_event(crystals[key].text)}
-        if not new or normalise(left.text) in normalise(change.come[0].text):
+        rows = self._connection.execute(
+            "SELECT DISTINCT crystal FROM evidence WHERE line = ? AND crystal NOT IN"
+            " (SELECT crystal FROM evidence WHERE line = ?)",
+            (new.id, left.id),
+        )
+        cited = self._crystals.by_keys(self._crystals.keys(row["crystal"] for row in rows).values())
+        fresh = [key for key, one in cited.items() if not is_hormone_event(one.text)]
+        if not fresh or covers(new.text, left.text):
             return []
-        newest = max(new, key=lambda key: (said[key], key))
-        trust = crystals[newest].trust
+        older, newest = self.said_by(left), self._crystals.keys([new.crystal])
+        said, crystals = (
+            self._crystals.said_last([*fresh, *older]),
+            self._crystals.by_keys({*older, *newest.values()}),
+        )
+        at = max(said[key] for key in fresh)
         # Without a model, a line is replaced only if a note names it.
         cause = Cause.NOTE if dream.author == _EXTRACTIVE else Cause.DREAM
-        cause = Cause.OWNER if crystals[newest].origin is Origin.SEED else cause
+        cause = Cause.OWNER if dream.cause in OWNERS_EDITS else cause
         return [
-            Supersession(key, newest, said[newest], trust, cause, dream.number)
+            Supersession(key, row, at, crystals[row].trust, cause, dream.number)
+            for row in newest.values()
             for key in older
-            if key in crystals and crystals[key].trust.rank <= trust.rank and said[key] <= said[newest]
+            if (one := crystals.get(key)) is not None
+            and one.trust.rank <= crystals[row].trust.rank
+            and said[key] <= at
+            and (
+                cause is not Cause.DREAM or one.origin is Origin.LINE or no_longer_said(one.text, left.text, new.text)
+            )
         ]
 
     def superseded(self) -> frozenset[int]:
@@ -211,3 +223,20 @@ class Supersessions:
         left = (pair for ends, pair in pairs.items() if pair.cause is Cause.OWNER or ends not in owners)
         ordered = tuple(sorted(left, key=lambda pair: (pair.at, pair.newer, pair.older)))
         return Values(ordered, current_values(((pair.older, pair.newer) for pair in ordered), said))
+
+
+def _last_wordings(dream: Dream) -> dict[str, CurrentLine]:
+    """Map each line that a dream reworded to the line that stands in its place at the end, skipping drafts."""
+    crystals = {line.id: line.crystal for one in dream.changes for line in (*one.come, *one.gone) if line.crystal}
+    last = dict[str, CurrentLine]()
+    for change in reversed(dream.changes):
+        if change.why in REWORDS and change.come:
+            (end, *_) = change.come
+            end = last.get(end.id, replace(end, crystal=crystals.get(end.id, "")))
+            last |= {line.id: end for line in change.gone}
+    return last
+
+
+def _wordings_of(lines: Iterable[CurrentLine]) -> list[str]:
+    """Return the ids of the crystals with the wording of these lines."""
+    return [line.crystal for line in lines if line.crystal and line.section is not SectionName.POINTERS]

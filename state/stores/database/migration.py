@@ -9,11 +9,11 @@ import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
 
-from state.crystals.crystal import faded_at
+from state.crystals.crystal import Origin, crystal_digest, faded_at
 from state.stores.database.connection import from_text, to_text
 from state.stores.database.schema import INDEXES, SCHEMA_VERSION, UNDECLARED
 from state.stores.database.table import packed
-from state.stores.database.tables import TABLES
+from state.stores.database.tables import REST, TABLES
 from state.stores.disk.disk import Disk
 from state.text.words import normalise
 
@@ -67,6 +67,9 @@ _NEWS = (
         WHERE name = 'forgetting'"""),
     # A proposed dream is rejected and dreamt again: its notes are pending.
     (22, "UPDATE dreams SET outcome = 'rejected' WHERE outcome = 'proposed'"),
+    # What used to be kept of a line when it left is the line's wording from its birth on.
+    (23, f"""UPDATE crystals SET origin = 'line', digest = iif(digest GLOB '{REST}*', digest, line_digest(text))
+        WHERE origin = 'evicted'"""),
 )  # fmt: skip
 
 
@@ -88,6 +91,7 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
     connection.create_function("faded_at", 5, _faded_at, deterministic=True)
     connection.create_function("normalised", 1, normalise, deterministic=True)
     connection.create_function("packed", 1, packed, deterministic=True)
+    connection.create_function("line_digest", 1, _line_digest, deterministic=True)
     # References to a renamed table must keep its name, so that they lead to the new table.
     connection.execute("PRAGMA legacy_alter_table = ON")
     old = _cleared(connection)
@@ -105,6 +109,10 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
     for name in old:
         connection.execute(f'DROP TABLE "{_OLD if name in TABLES else ""}{name}"')
     connection.execute("PRAGMA legacy_alter_table = OFF")
+
+
+def _line_digest(text: str) -> str:
+    return crystal_digest(Origin.LINE, text)
 
 
 def _cleared(connection: sqlite3.Connection) -> list[str]:

@@ -1,6 +1,6 @@
 """Schema: what state.db holds besides the declared tables (`tables`): full-text indexes, and an append-only log."""
 
-SCHEMA_VERSION = 22
+SCHEMA_VERSION = 23
 UNDECLARED = (
     """CREATE VIRTUAL TABLE words USING fts5 (text, context, pairs, content = 'crystals', content_rowid = 'key',
     tokenize = 'porter unicode61 remove_diacritics 2')""",

@@ -382,7 +382,7 @@ class LineRow(Declared, table="lines", indexes=(
     id: Annotated[str, Kind.CODE, PRIMARY]
     section: SectionName
     text: Annotated[str, Kind.LINE]
-    crystal: Prose  # id of the crystal that holds its text once the line has left
+    crystal: Prose  # id of the crystal with its wording; empty for drafts, and for what code writes until it leaves
     importance: float
     trust: Trust
     born_in: int

@@ -26,6 +26,7 @@ from state.trust import Trust
 # Lines that left in these ways have no successor: what replaces them is not a new form of them.
 _SUCCEEDED_BY_NONE = {Why.EVICTED, Why.UNDONE}
 _POINTERS = SectionName.POINTERS
+_MOST_NAMESAKES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +167,14 @@ class Lineage:
         return set(map(normalise, self._column("SELECT text FROM lines")))
 
     def current_lines(self) -> list[CurrentLine]:
-        """Return the lines of the last committed version; pointers with the crystals that they lead to."""
+        """Return the lines of the last committed version, each with its crystal: a pointer with that behind it."""
         lines = LineRow.table.read(CurrentLine, self._connection, "WHERE died_in IS NULL")
         rows = self._connection.execute("SELECT keywords, crystal FROM pointers WHERE standing = 1")
         behind = {row["keywords"]: row["crystal"] for row in rows}
 
         def crystal(line: CurrentLine) -> str:
             parsed = _pointer_in(line)
-            return behind.get(parsed[1], "") if parsed is not None else ""
+            return behind.get(parsed[1], "") if parsed is not None else line.crystal
 
         return [replace(line, crystal=crystal(line)) for line in lines]
 
@@ -186,6 +187,18 @@ class Lineage:
         which = "WHERE line IN (SELECT value FROM json_each(?)) ORDER BY 1, version, 2"
         return self._evidence(which, json.dumps(list(lines)))
 
+    def rest_of(self, crystals: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Return the evidence of the lines whose wording these crystals have, by crystal; without it, none."""
+        rows = self._connection.execute(
+            "SELECT DISTINCT l.crystal, e.crystal FROM lines l JOIN evidence e ON e.line = l.id"
+            " WHERE l.crystal <> '' AND l.crystal IN (SELECT value FROM json_each(?)) ORDER BY 1, 2",
+            (json.dumps(list(crystals)),),
+        )
+        found: dict[str, tuple[str, ...]] = {}
+        for wording, crystal in rows:
+            found[wording] = (*found.get(wording, ()), crystal)
+        return found
+
     def _evidence(self, which: str, *values: str) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
         for line, crystal in self._connection.execute(f"SELECT line, evidence.crystal FROM evidence {which}", values):
@@ -193,11 +206,24 @@ class Lineage:
         return found
 
     def authors(self) -> dict[str, Author]:
-        """Return who wrote each current line, by the line's id."""
+        """Return who wrote each current line, by the line's id: who first did, if it was moved or restored since."""
         rows = self._connection.execute(
-            "SELECT id, born_in, cause, model FROM lines JOIN versions ON number = born_in WHERE died_in IS NULL"
+            """WITH standing AS (SELECT id, text, born_at FROM lines WHERE died_in IS NULL),
+               first AS (SELECT text, born_at, min(born_in) AS number FROM lines
+                         WHERE born_at IN (SELECT born_at FROM standing) GROUP BY text, born_at)
+               SELECT id, number, cause, model FROM standing JOIN first USING (text, born_at)
+               JOIN versions USING (number)"""
         )
-        return {row["id"]: Author(row["born_in"], row["cause"], row["model"]) for row in rows}
+        return {row["id"]: Author(row["number"], row["cause"], row["model"]) for row in rows}
+
+    def as_it_was(self, line: CurrentLine) -> tuple[CurrentLine, tuple[str, ...]]:
+        """Return a restored line with what the last line of its text had, and the crystals which that rested on."""
+        key = normalise(line.text)
+        life = next((one for one in self.lives(line.text, _MOST_NAMESAKES) if normalise(one.text) == key), None)
+        if life is None:
+            return line, ()
+        (was,) = LineRow.table.read(CurrentLine, self._connection, "WHERE id = ?", life.id)
+        return replace(was, id="", section=line.section, text=line.text, pinned=line.pinned), life.evidence
 
     def handwritten(self) -> set[str]:
         """Return the ids of the current lines that the owner wrote: without input as evidence, and not merged."""
@@ -315,8 +341,8 @@ class Lineage:
             if change.why is Why.PINNED:
                 continue
             for line in change.come:
-                born = {"born_in": dream.number, "born_at": dream.at, "crystal": ""}
-                LineRow.table.add(self._connection, line, **born)
+                crystal = "" if line.section is _POINTERS else line.crystal
+                LineRow.table.add(self._connection, line, born_in=dream.number, crystal=crystal)
                 row = {"line": line.id, "version": dream.number}
                 for crystal in change.evidence:
                     EvidenceRow.table.add(self._connection, None, "INSERT OR IGNORE", crystal=crystal, **row)

@@ -19,13 +19,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from state.changes.change import Change, CurrentLine, numbered
+from state.changes.change import CurrentLine, numbered
 from state.changes.owner import IMPORTANCE, is_unwanted, lines_in, owners_text, restored_text
-from state.changes.page import Page, kept_crystal, owners_words
+from state.changes.page import Page
 from state.crystals.crystal import Crystal
 from state.document.document import parse
 from state.document.merge import difference, is_conflicted, merged, working
-from state.document.operations import Why
 from state.dream import (
     EDIT,
     FOUND,
@@ -54,6 +53,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.changes import Changes
 from state.stores.history.lineage import Lineage
 from state.stores.history.notes import Notes
+from state.stores.history.wordings import with_wordings
 from state.text.words import normalise
 from state.trust import Trust
 
@@ -219,7 +219,7 @@ class Memory:
 
         Return it with the crystals of the lines that left.
         """
-        new = self._named(self._with_crystals(dream))
+        new = self._named(with_wordings(dream, self._crystals, self._lineage, self._redaction))
         self._crystals.upsert(new.crystals)
         if new.cause == RESTORE:
             self._crystals.undream(new.dreamt)
@@ -234,26 +234,6 @@ class Memory:
         Supersessions(self._crystals).learn(new)
         Changes(self._connection).record(new)
         return new
-
-    def _with_crystals(self, dream: Dream) -> Dream:
-        """Give each line that leaves a crystal, and make the owner's words the evidence of their corrections."""
-        made = {one.text: one for one in dream.crystals}
-
-        def kept(line: CurrentLine) -> CurrentLine:
-            if line.crystal:
-                return line
-            crystal = made.setdefault(line.text, kept_crystal(line, self._redaction, dream.valence))
-            return replace(line, crystal=crystal.id)
-
-        changes = list[Change]()
-        for one in dream.changes:
-            change = one if one.why is Why.PINNED else replace(one, gone=tuple(map(kept, one.gone)))
-            if change.why is Why.REVISED and dream.cause in (HUMAN, MERGED):
-                said = owners_words(change.come[0], self._redaction, dream.at)
-                made[said.text] = said
-                change = replace(change, evidence=(said.id,))
-            changes.append(change)
-        return replace(dream, changes=tuple(changes), crystals=tuple(made.values()))
 
     # A person's edits.
 
@@ -286,8 +266,9 @@ class Memory:
         number = self._lineage.last_version() + 1 if standing else 0
         changes = numbered(said.changes, self._lineage.next_line())
         left = Dream(number, "", now, cause, "", before, text, "", changes, problems=said.problems)
+        unforgotten = self._unforget(before, text)
         self._record(replace(left, tombstones=said.deleted, lifted_tombstones=said.lifted))
-        return TakenIn(said.problems, self._unforget(before, text))
+        return TakenIn(said.problems, unforgotten)
 
     def _unforget(self, before: str, text: str) -> int:
         """Unforget what the owner wrote, inside or outside the sections; return how many lines held forgotten text.
@@ -345,7 +326,7 @@ class Memory:
         with transaction(self._connection):
             if is_new := found != self._lineage.text(self._lineage.standing()[0]):
                 lines, now = self._lineage.current_lines(), self._now()
-                changes = restored_text(lines, found, now, lambda _: (Trust.AGENT, ()), _REPAIRED_IMPORTANCE)
+                changes = restored_text(lines, found, now, _repaired)
                 changes = numbered(changes, self._lineage.next_line())
                 number = self._lineage.last_version() + 1
                 self._lineage.record(Dream(number, "", now, REPAIRED, "", "", found, "", changes))
@@ -500,6 +481,10 @@ def displaced_files(workspace: Workspace) -> list[Path]:
     with storage_errors(workspace.root):
         names = sorted(os.listdir(workspace.root))  # noqa: PTH208 - names are enough
     return [workspace.root / name for name in names if _ASIDE.fullmatch(name)]
+
+
+def _repaired(line: CurrentLine) -> tuple[CurrentLine, tuple[str, ...]]:
+    return replace(line, trust=Trust.AGENT, importance=_REPAIRED_IMPORTANCE), ()
 
 
 def _has_new_conflict(found: bytes | None, row: Document) -> bool:

@@ -167,7 +167,7 @@ def test_what_left_was_changed_or_waits_has_its_own_reason(dreamd: Caller, here:
     staged = StagedChange(Operation(Action.ADD, BOND, "Ada owns a heron"), (), (), (), "dream.approve")
     refused = Refusal("numbers", "operation", "7 is not said", Operation(Action.ADD, BOND, "Ada has 7 kites"))
     kites = Crystal("Ada has 7 kites", Origin.SCRATCH, datetime.now(UTC))
-    desk = Crystal("Ada keeps the old desk", Origin.EVICTED, datetime.now(UTC))
+    desk = Crystal("Ada keeps the old desk", Origin.LINE, datetime.now(UTC))
     led = pointer("L5", "Ada's desk", "old desk keeps", desk.id)
     with open_exclusive(open_workspace(here), Config(), "test") as store:
         texts = ("Ada drinks tea", "Ada keeps the old desk", "Ada has a bicycle")

@@ -256,7 +256,7 @@ def test_each_line_says_who_wrote_it_and_when(store: Store) -> None:
     assert lines(store)[mine.text].author == "owner"
     restore(store, 1)
     restore(store, 3)
-    assert lines(store)["Grace plays chess"].author == "restore"
+    assert lines(store)["Grace plays chess"].author == "extractive"
 
 
 def test_the_file_is_shown_in_its_order_with_what_stands_outside(store: Store) -> None:

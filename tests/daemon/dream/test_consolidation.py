@@ -88,7 +88,7 @@ def test_a_page_that_repeats_the_owners_word_neither_lifts_nor_lowers_it(store: 
 
 
 def test_what_a_pointer_leads_to_still_resolves_when_its_text_is_said_again(store: Store) -> None:
-    left = Crystal("The lighthouse lamp was paid twice", Origin.EVICTED, utc_now() - timedelta(days=400))
+    left = Crystal("The lighthouse lamp was paid twice", Origin.LINE, utc_now() - timedelta(days=400))
     store.crystals.upsert([left])
     store.connection.execute(
         "INSERT INTO pointers (keywords, topic, crystal, made_in) VALUES ('lighthouse lamp', 'x', ?, 1)", (left.id,)

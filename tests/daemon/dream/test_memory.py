@@ -23,7 +23,7 @@ def test_others_write_at_once_while_pointers_are_tried_and_the_trial_writes_noth
             [Crystal(f"Note {number} on the cluster", Origin.SCRATCH, utc_now()) for number in range(9)]
         )
         before = store.connection.total_changes
-        leaving = Crystal("The passphrase of the north gate is quartz", Origin.EVICTED, utc_now())
+        leaving = Crystal("The passphrase of the north gate is quartz", Origin.LINE, utc_now())
         with (
             WorkspaceMemory(store).trial([leaving]) as trial,
             closing(sqlite3.connect(workspace.database, timeout=0, isolation_level=None)) as other,
@@ -39,7 +39,7 @@ def test_what_is_forgotten_is_not_tried(tmp_path: Path) -> None:
     with open_exclusive(workspace, Config(), "test", embedding=none) as store:
         store.crystals.forgotten.block_texts(["the passphrase is quartz"], utc_now())
         withheld = store.crystals.forgotten.withheld()
-        with WorkspaceMemory(store).trial([Crystal("the passphrase is quartz", Origin.EVICTED, utc_now())]) as trial:
+        with WorkspaceMemory(store).trial([Crystal("the passphrase is quartz", Origin.LINE, utc_now())]) as trial:
             assert trial.first("quartz passphrase", 5) == ()
         assert store.crystals.forgotten.withheld() == withheld
 

@@ -120,7 +120,7 @@ def test_a_line_by_hand_is_not_lost_when_it_leaves_for_want_of_room(store: Store
         dreamt(store)
     assert line not in bond(store)
     kept = searcher_of(store).search("harbour crane 4711", utc_now()).hits[0].crystal
-    assert (kept.text, kept.origin) == (line, Origin.EVICTED)
+    assert (kept.text, kept.origin) == (line, Origin.LINE)
 
 
 def shown(store: Store, capsys: pytest.CaptureFixture[str]) -> str:

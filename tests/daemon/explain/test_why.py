@@ -30,7 +30,7 @@ TURNS = [
     Crystal(f"turn {number}", Origin.SESSION, AT, trust=Trust.WEB, session="s1", position=number) for number in (0, 1)
 ]
 INSIGHT = Crystal("Ada likes hot drinks", Origin.DREAM, AT, parents=tuple(turn.id for turn in TURNS))
-KEPT = Crystal("Ada drinks tea daily", Origin.EVICTED, AT, id="1" * 32)
+KEPT = Crystal("Ada drinks tea daily", Origin.LINE, AT, id="1" * 32)
 
 
 def dreamt(store: Store, *notes: str) -> None:

@@ -248,7 +248,7 @@ def remembered(store: Store, crystal: Crystal, text: str, led: tuple[str, str] |
 
 
 def crystal(text: str) -> Crystal:
-    made = Crystal(text, Origin.EVICTED, utc_now(), Kind.FACT, lifecycle=Lifecycle.CONSOLIDATED)
+    made = Crystal(text, Origin.LINE, utc_now(), Kind.FACT, lifecycle=Lifecycle.CONSOLIDATED)
     return replace(made, id=made.digest)  # as an older dreamd named it
 
 

@@ -66,7 +66,9 @@ def test_what_a_person_left_is_taken_in_exactly(before: str, after: str) -> None
 @given(memories(), memories())
 def test_a_restore_gives_the_lines_of_the_older_text(older: str, newer: str) -> None:
     standing = ledger(newer)
-    changes = restored_text(standing, older, NOW, lambda _: (Trust.AGENT, ("c1",)), 0.7)
+    changes = restored_text(
+        standing, older, NOW, lambda one: (replace(one, trust=Trust.AGENT, importance=0.7), ("c1",))
+    )
     gone = {line.id for change in changes for line in change.gone}
     come = [line for change in changes for line in change.come]
     stay = lines_in(parse(older), [line for line in standing if line.id not in gone])

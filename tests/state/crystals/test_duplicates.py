@@ -22,7 +22,7 @@ A, B = (Crystal(text, Origin.SCRATCH, AT) for text in "ab")
         (SAID, replace(SAID, speaker="Bob"), False),
         (SAID, replace(SAID, text="Ada prefers coffee over tea"), False),
         (SAID, replace(SAID, text="Ada prefers tea over coffee!"), False),
-        (SAID, replace(SAID, origin=Origin.EVICTED), False),
+        (SAID, replace(SAID, origin=Origin.LINE), False),
         (SAID, replace(SAID, origin=Origin.SEED), False),
         (SAID, replace(SAID, origin=Origin.DREAM), False),
         (replace(SAID, origin=Origin.DREAM), replace(SAID, origin=Origin.DREAM), True),

@@ -147,7 +147,7 @@ def test_a_pending_note_is_input_as_a_note_alone(crystals: Crystals) -> None:
 
 
 def test_the_output_of_a_dream_is_not_its_input(crystals: Crystals) -> None:
-    crystals.upsert([_note("made", origin=Origin.DREAM), _note("left", origin=Origin.EVICTED)])
+    crystals.upsert([_note("made", origin=Origin.DREAM), _note("left", origin=Origin.LINE)])
     crystals.upsert([_note("seen", origin=origin) for origin in (Origin.SEED, Origin.WORKING, Origin.SESSION)])
     assert {crystal.origin for crystal in crystals.undreamt()} == {Origin.WORKING, Origin.SESSION}
     assert crystals.undreamt_count() == 2

@@ -165,7 +165,7 @@ def _kept(crystals: Crystals) -> tuple[BagOfWords, ListIndex]:
 
 def test_what_is_beside_is_searched_as_if_it_were_written_and_nothing_is(crystals: Crystals) -> None:
     embedder, index = _kept(crystals)
-    evicted = _note("The passphrase of the north gate is quartz", origin=Origin.EVICTED)
+    evicted = _note("The passphrase of the north gate is quartz", origin=Origin.LINE)
     crystals.connection.execute("PRAGMA query_only = ON")
     with closing(Beside([evicted], embedder)) as beside:
         searcher = Searcher(crystals, embedder, index, beside)
@@ -205,7 +205,7 @@ def test_what_comes_first_beside_comes_among_the_first_once_it_is_written(
     with closing(memory_database()) as connection:
         crystals = Crystals(connection)
         crystals.upsert(map(_note, stored))
-        leaving = [_note(text, origin=Origin.EVICTED) for text in new]
+        leaving = [_note(text, origin=Origin.LINE) for text in new]
         if embedder:
             crystals.vectors.embed_pending(embedder, 1_000)
         with closing(Beside(leaving, embedder)) as beside:

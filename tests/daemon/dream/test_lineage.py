@@ -1,0 +1,281 @@
+"""A line's wordings are one thing: corrected, superseded, found and told of as one, whoever words it anew."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.api.operations.search import recall
+from daemon.config.settings import Config
+from daemon.dream.restore import restore
+from daemon.dream.review import change, decide_changes, open_changes
+from daemon.dream.run import Mode, dream_now
+from daemon.dream.standing import Line, standing_lines
+from daemon.workspace.stores import Store, utc_now
+from graphs.review import NOT_TRUE, LineAction, Wish
+from state.crystals.crystal import Origin
+from state.document.sections import SectionName
+from state.dream import Decision, Reason
+from state.scratch import Note
+from state.search.ranking import Hit
+from state.stores.crystals.supersessions import Supersessions
+from tests.support.model_characters import inputs_of, lines_of
+from tests.support.scripted_model import ScriptedModel
+from tests.support.working import noted, working
+
+BOND, CONTEXT = SectionName.BOND.value, SectionName.CONTEXT.value
+SLOW, FAST = "Kestrel's price feed publishes each 20 s.", "Kestrel's price feed publishes each 15 s."
+SLOW_NOTE = "The price feed of Kestrel publishes every 20 s"
+FAST_NOTE = "From today on the price feed of Kestrel publishes every 15 s"
+
+
+class Dreamer:
+    """A workspace whose model answers with the operations it is given: {"line": text} names a line by its text."""
+
+    def __init__(self, store: Store, script: list[list[dict[str, Any]]]) -> None:
+        self.store, self._script = store, script
+
+    def dream(self, *notes: str, does: list[dict[str, Any]], then: Sequence[dict[str, Any]] = ()) -> None:
+        """Note these texts, and dream with these operations, then those; "cites" holds words of notes."""
+        noted(self.store, *notes)
+        self._script[:] = [does, list(then)]
+        dream_now(self.store, Reason.MANUAL, Mode.AUTO)
+
+    def find(self, question: str) -> list[Hit]:
+        return list(recall(self.store, question).hits)
+
+    def line(self, text: str) -> Line:
+        return next(
+            one for part in standing_lines(self.store, utc_now()).sections for one in part.lines if one.text == text
+        )
+
+    def superseded(self) -> set[str]:
+        keys = range(1, self.store.crystals.newest() + 1)
+        current = Supersessions(self.store.crystals).among(keys).current
+        return {self.store.crystals.by_keys([key])[key].text for key in current}
+
+
+@contextmanager
+def dreaming(root: Path) -> Iterator[Dreamer]:
+    script: list[list[dict[str, Any]]] = []
+
+    def answer(request: dict[str, Any], _number: int) -> str:
+        lines = {text: name for name, _, text in lines_of(request)}
+        notes = {text: name for name, _, text in inputs_of(request)}
+        operations = []
+        for given in script.pop(0) if script else []:
+            one = dict(given)
+            one["lines"] = [lines.get(text, text) for text in one.get("lines", ())]
+            one["cites"] = [
+                name for text, name in notes.items() if any(words in text for words in one.get("cites", ()))
+            ]
+            operations.append(one)
+        return json.dumps({"operations": operations, "consumed": list(notes.values())})
+
+    with ScriptedModel(answer) as model:
+        config = Config.model_validate({"model": {"name": "openai/scripted", "api_base": model.url}})
+        with working(root, config) as store:
+            yield Dreamer(store, script)
+
+
+@pytest.fixture
+def dreamer(tmp_path: Path) -> Iterator[Dreamer]:
+    with dreaming(tmp_path / "agent") as made:
+        yield made
+
+
+def add(text: str, *cites: str, section: str = BOND) -> dict[str, Any]:
+    return {"op": "add", "section": section, "text": text, "cites": list(cites)}
+
+
+def revise(line: str, text: str, *cites: str) -> dict[str, Any]:
+    return {"op": "revise", "lines": [line], "text": text, "cites": list(cites)}
+
+
+def test_a_search_gives_a_line_as_it_is_now_and_tells_what_it_said_before(dreamer: Dreamer) -> None:
+    dreamer.dream(SLOW_NOTE, does=[add(SLOW, "20 s")])
+    found = {hit.crystal.text: bool(hit.line) for hit in dreamer.find("How often does Kestrel's feed publish?")}
+    assert found == {SLOW: True, SLOW_NOTE: False}
+    draft = "Kestrel's price feed publishes each quarter of a minute."
+    dreamer.dream(FAST_NOTE, does=[revise(SLOW, draft, "15 s"), add("x")], then=[revise("L2", FAST, "15 s")])
+    hits = dreamer.find("How often does Kestrel's feed publish now?")
+    assert [hit.crystal.text for hit in hits if hit.crystal.origin is Origin.LINE] == [FAST]
+    assert hits[0].crystal.text == FAST
+    assert hits[0].line == dreamer.line(FAST).id
+    assert [(one.text, one.is_draft) for one in hits[0].former] == [(draft, True), (SLOW, False)]
+    assert dreamer.superseded() == {SLOW, SLOW_NOTE}
+    by = {hit.crystal.text: hit.superseded_by.text for hit in hits if hit.superseded_by}
+    assert by == {SLOW_NOTE: FAST}
+
+
+def test_what_is_asked_for_in_the_words_of_before_is_told_as_it_is_now(dreamer: Dreamer) -> None:
+    dreamer.dream(SLOW_NOTE, does=[add(SLOW, "20 s")])
+    dreamer.dream(FAST_NOTE, does=[revise(SLOW, FAST, "15 s")])
+    hits = dreamer.find(SLOW)
+    assert SLOW not in [hit.crystal.text for hit in hits]
+    assert [one.text for hit in hits if hit.crystal.text == FAST for one in hit.former] == [SLOW]
+
+
+def test_a_value_that_comes_back_is_current_again(dreamer: Dreamer) -> None:
+    dreamer.dream(SLOW_NOTE, does=[add(SLOW, "20 s")])
+    dreamer.dream(FAST_NOTE, does=[revise(SLOW, FAST, "15 s")])
+    dreamer.dream("Kestrel is back to 20 s", does=[revise(FAST, SLOW, "back to")])
+    hits = dreamer.find("How often does Kestrel's price feed publish?")
+    assert hits[0].crystal.text == SLOW
+    assert not hits[0].superseded_by
+    assert SLOW not in dreamer.superseded()
+
+
+def test_a_rewording_inherits_evidence_trust_and_authorship(dreamer: Dreamer) -> None:
+    dreamer.dream(SLOW_NOTE, does=[add(SLOW, "20 s")])
+    reworded = "Each 20 s, Kestrel publishes its price feed."
+    dreamer.dream("Ada has a cat", does=[revise(SLOW, reworded)])
+    line, before = dreamer.line(reworded), dreamer.store.lineage.life("L1")
+    assert before is not None
+    after = dreamer.store.lineage.life(line.id)
+    assert after is not None
+    assert (after.evidence, after.trust) == (before.evidence, before.trust)
+    assert line.id not in dreamer.store.lineage.handwritten()
+    assert dreamer.superseded() == set()
+    dreamer.dream(FAST_NOTE, does=[revise(reworded, FAST, "15 s")])
+    assert dreamer.line(FAST)
+    assert not [one for one, _ in open_changes(dreamer.store) if one.decision.value == "waiting"]
+
+
+def test_what_the_owner_wrote_stays_theirs_when_it_is_reworded_or_moved(dreamer: Dreamer) -> None:
+    dreamer.dream("Ada has a cat", does=[])
+    done = change(dreamer.store, [Wish(LineAction.ADD, section=SectionName.BOND, text="Ada wants answers in Dutch.")])
+    assert done
+    dreamer.dream(
+        "Ada has a dog", does=[{"op": "move", "lines": ["Ada wants answers in Dutch."], "section": CONTEXT}]
+    )
+    assert [one.change.figures for one, _ in open_changes(dreamer.store)]  # by hand: the owner is asked
+
+
+@pytest.mark.parametrize("how", ["move", "merge", "recall"])
+def test_a_line_that_is_moved_merged_or_recalled_keeps_what_it_rests_on(dreamer: Dreamer, how: str) -> None:
+    other = "Kestrel's deploys are on Mondays."
+    dreamer.dream(SLOW_NOTE, "Deploys of Kestrel are on Mondays", does=[add(SLOW, "20 s"), add(other, "Mondays")])
+    evidence = {line: dreamer.store.lineage.evidence()[dreamer.line(line).id] for line in (SLOW, other)}
+    if how == "recall":
+        gone = {"op": "evict", "lines": [SLOW], "topic": "Kestrel's feed", "keywords": "kestrel feed publishes"}
+        dreamer.dream("Ada has a cat", does=[gone])
+        pointer = next(one for one in dreamer.store.lineage.current_lines() if one.section is SectionName.POINTERS)
+        does, text, kept = {"op": "recall", "lines": [pointer.id], "section": BOND}, SLOW, set(evidence[SLOW])
+    elif how == "move":
+        does, text, kept = {"op": "move", "lines": [SLOW], "section": CONTEXT}, SLOW, set(evidence[SLOW])
+    else:
+        text = "Kestrel's price feed publishes each 20 s, its deploys are on Mondays."
+        does, kept = {"op": "merge", "lines": [SLOW, other], "text": text}, {*evidence[SLOW], *evidence[other]}
+    dreamer.dream("Ada has a dog", does=[does])
+    line = dreamer.line(text)
+    assert kept <= set(dreamer.store.lineage.evidence()[line.id])
+    assert line.id not in dreamer.store.lineage.handwritten()
+    assert dreamer.superseded() == set()
+
+
+BOTH = "Mara's office is in Hamburg-Altona, and Mara's birthday is on 3 May"
+OFFICE, BIRTHDAY = "Mara's office is in Hamburg-Altona.", "Mara's birthday is on 3 May."
+
+
+@pytest.mark.parametrize("also", [False, True])
+@pytest.mark.parametrize("right", ["", "Mara's office is in Hamburg-Eppendorf."])
+def test_what_is_wrong_is_the_line_and_not_another_one_from_the_same_note(
+    dreamer: Dreamer, right: str, *, also: bool
+) -> None:
+    dreamer.dream(BOTH, does=[add(OFFICE, "Mara"), add(BIRTHDAY, "Mara")])
+    line = dreamer.line(OFFICE)
+    (note,) = dreamer.store.lineage.evidence()[line.id]
+    told = (note,) if also else ()
+    change(dreamer.store, [Wish(LineAction.WRONG, line=line.id, expected=OFFICE, text=right, also=told)])
+    assert dreamer.superseded() == {OFFICE, *([BOTH] if also else [])}
+    assert not dreamer.line(BIRTHDAY).superseded_by
+    texts = [hit.crystal.text for hit in dreamer.find("Where is Mara's office?")]
+    assert texts[0] == (right or f"{NOT_TRUE}{OFFICE}")
+    assert (OFFICE in texts) is not bool(right)
+
+
+@pytest.mark.parametrize(
+    ("old", "note", "new", "marked"),
+    [
+        (SLOW, "Ada owns Kestrel's feed", "Kestrel's price feed publishes each 20 s; Ada owns it.", set()),
+        (SLOW, "Kestrel's feed is the blue one", "Kestrel's price feed (the blue one) publishes each 20 s.", set()),
+        (SLOW, FAST_NOTE, FAST, {SLOW, SLOW_NOTE}),
+    ],
+    ids=["adds", "adds within", "changes"],
+)
+def test_a_revision_supersedes_only_what_it_no_longer_says(
+    dreamer: Dreamer, old: str, note: str, new: str, marked: set[str]
+) -> None:
+    dreamer.dream(SLOW_NOTE, does=[add(old, "20 s")])
+    dreamer.dream(note, does=[revise(old, new, note)])
+    assert dreamer.line(new)
+    assert dreamer.superseded() == marked
+
+
+def test_a_note_that_says_more_than_its_line_holds_when_the_line_changes(dreamer: Dreamer) -> None:
+    more = f"{SLOW_NOTE}, and its tariff sheet is kept by Marguerite in the blue folder"
+    dreamer.dream(more, does=[add(SLOW, "20 s")])
+    dreamer.dream(FAST_NOTE, does=[revise(SLOW, FAST, "15 s")])
+    assert dreamer.superseded() == {SLOW}
+    texts = [hit.crystal.text for hit in dreamer.find("How often does the price feed of Kestrel publish?")]
+    assert texts.index(FAST) < texts.index(more)
+
+
+def test_a_restore_and_its_undo_keep_author_age_importance_and_evidence(dreamer: Dreamer) -> None:
+    dreamer.dream(SLOW_NOTE, does=[add(SLOW, "20 s") | {"importance": 0.95}])
+    dreamer.dream("Ada has a cat called Miez", does=[add("Ada's cat is called Miez.", "Miez")])
+    store = dreamer.store
+    version, count = store.lineage.last_version(), store.crystals.count()
+    before = {one.text: one for part in standing_lines(store, utc_now()).sections for one in part.lines if one.id}
+    evidence = {text: set(store.lineage.evidence()[one.id]) for text, one in before.items()}
+    restore(store, 1)
+    restore(store, version)
+    after = {one.text: one for part in standing_lines(store, utc_now()).sections for one in part.lines if one.id}
+    assert after.keys() == before.keys()
+    for text, line in after.items():
+        was = before[text]
+        assert (line.author, line.trust, line.importance, line.born_at) == (
+            was.author, was.trust, was.importance, was.born_at
+        )  # fmt: skip
+        assert set(store.lineage.evidence()[line.id]) == evidence[text]
+    assert store.crystals.count() == count
+
+
+def test_of_two_notes_of_one_second_the_one_that_came_later_stands_first(dreamer: Dreamer) -> None:
+    at = utc_now() - timedelta(hours=1)
+    for port in ("5433", "6000"):
+        dreamer.store.notes.inbox.append(Note(f"The cache listens on port {port}.", at))
+    assert "6000" in dreamer.find("On which port does the cache listen?")[0].crystal.text
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["a note that names it", "a model's revision"])
+@pytest.mark.parametrize("decision", [Decision.APPROVED, Decision.DECLINED])
+def test_what_contradicts_a_pinned_line_is_one_question_to_its_owner(
+    dreamer: Dreamer, decision: Decision, *, named: bool
+) -> None:
+    store = dreamer.store
+    dreamer.dream(SLOW_NOTE, does=[add(SLOW, "20 s")])
+    line = dreamer.line(SLOW)
+    change(store, [Wish(LineAction.PIN, line=line.id, expected=SLOW)])
+    if named:
+        store.notes.inbox.append(Note(FAST, utc_now(), 0.8, replaces=line.id))
+        without_model = replace(store, config=Config())
+        dream_now(without_model, Reason.MANUAL, Mode.AUTO)
+    else:
+        dreamer.dream(FAST_NOTE, does=[revise(SLOW, FAST, "15 s")])
+    assert [one.text for part in standing_lines(store, utc_now()).sections for one in part.lines if one.id] == [SLOW]
+    assert store.notes.count().notes == 0
+    (asked,) = [one for one, _ in open_changes(store) if one.decision is Decision.WAITING]
+    decide_changes(store, {asked.number: decision}, {})
+    holds = dreamer.line(FAST if decision is Decision.APPROVED else SLOW)
+    assert holds.pinned
+    dreamer.dream("Ada has a cat called Miez", does=[])
+    assert [one.text for part in standing_lines(store, utc_now()).sections for one in part.lines if one.id] == [
+        holds.text
+    ]
