@@ -4,12 +4,16 @@ A reader reports to the conversation what was said, done and answered, and leave
 RecordError for a malformed record.
 """
 
+import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta, timezone
 
-from daemon.ingest.formats.cleaning import spoken
-from daemon.ingest.formats.conversation import Conversation, Record, RecordError, moment, text_of
-from state.trust import Trust
+from daemon.ingest.formats.answers import reasons, said_in
+from daemon.ingest.formats.conversation import Conversation, Record, RecordError, moment, telling, text_of, texts_of
+from daemon.ingest.formats.own_words import CLAUDE_CODE, CODEX, CURSOR, GEMINI, OPENCODE, PLAIN
+from state.trust import Trust, is_web
 
 Reader = Callable[[Record, Conversation], None]
 
@@ -38,9 +42,17 @@ def _dicts(value: object) -> list[Record]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-# Claude Code: ~/.claude/projects/<project>/<session>.jsonl, with messages as in the API.
+# Claude Code: ~/.claude/projects/<project>/<session>.jsonl, with messages as in the API. A message typed while the
+# agent works is an attachment, `queued_command`, and may be followed by a user record that says it again; entries of
+# `queue-operation` repeat it, without saying who wrote it.
 
-_UNSAID = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+_UNSAID = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage", "isVirtual")
+_AGENTS = ("auto-continuation", "coordinator", "peer", "task-notification")  # kinds of origin
+_MODES = ("prompt", "task-notification")  # of a queued command; others are no words
+_SCHEDULED = ("wakeupSource", "scheduledTaskId")
+_NOT_TYPED = ("fromAnotherSession", "textNotTyped")
+_TYPED = ("queued", "suggestion_accepted", "typed")  # sources of a prompt; "sdk" is any program
+_NO_REASON = ("The user doesn't want to", "Permission for this tool use was denied", "The agent proposed a plan that")
 
 
 def is_claude_code(record: Record) -> bool:
@@ -52,27 +64,94 @@ def is_claude_code(record: Record) -> bool:
 def claude_code(record: Record, talk: Conversation) -> None:
     """Read a record. Records of a subagent (`isSidechain`) are a conversation of their own."""
     kind, message = record.get("type"), _dict(record.get("message"))
-    if kind not in ("user", "assistant") or any(record.get(key) is True for key in _UNSAID):
+    queued = _dict(record.get("attachment"))
+    is_queued = kind == "attachment" and queued.get("type") == "queued_command"
+    if not (is_queued or kind in ("user", "assistant")) or any(record.get(key) is True for key in _UNSAID):
         return
-    content = message.get("content")
+    content = queued.get("prompt") if is_queued else message.get("content")
     if not isinstance(content, str | list):
         raise RecordError(f"of type '{kind}' has no message with content")
     is_side = record.get("isSidechain") is True
     session = str(record.get("sessionId") or talk.name)
-    talk.at(record.get("timestamp"), f"{session}/{record.get('agentId') or 'subagent'}" if is_side else session)
-    if kind == "user":
+    time = is_queued and queued.get("timestamp")
+    talk.at(
+        time or record.get("timestamp"), f"{session}/{record.get('agentId') or 'subagent'}" if is_side else session
+    )
+    talk.places = CLAUDE_CODE
+    if is_queued:
+        _claude_queued(queued, session, talk, is_side=is_side)
+    elif kind == "user":
+        _claude_user(record, content, session, talk, is_side=is_side)
+    else:
+        talk.agent(text_of(content))
         for part in _dicts(content):
-            if part.get("type") == "tool_result":
-                talk.result(part.get("tool_use_id"), text_of(part.get("content")))
-        is_other = _dict(record.get("origin")).get("kind", "human") != "human"
-        talk.human(spoken(text_of(content)), is_side=is_side or is_other)
-        return
-    talk.agent(text_of(content))
+            if part.get("type") in ("tool_use", "server_tool_use"):
+                _claude_call(part, session, talk)
+
+
+def _claude_call(part: Record, session: str, talk: Conversation) -> None:
+    # The results of server tools (web_search, web_fetch) are not read, but what follows has read pages.
+    trust = Trust.WEB if part["type"] == "server_tool_use" else Trust.AGENT
+    talk.call(part.get("id"), part.get("name"), part.get("input"), trust)
+    prompt = _dict(part.get("input")).get("prompt")
+    if part.get("name") in CLAUDE_CODE.scheduling and isinstance(prompt, str):
+        talk.is_new(_key("scheduled", session, prompt))
+
+
+def _claude_user(record: Record, content: object, session: str, talk: Conversation, *, is_side: bool) -> None:
+    """Read the results in a user's record, and what was said, unless the queue has said it."""
     for part in _dicts(content):
-        if part.get("type") in ("tool_use", "server_tool_use"):
-            # The results of server tools (web_search, web_fetch) are not read, but what follows has read pages.
-            trust = Trust.WEB if part["type"] == "server_tool_use" else Trust.AGENT
-            talk.call(part.get("id"), part.get("name"), part.get("input"), trust)
+        if part.get("type") == "tool_result":
+            answer, result = record.get("toolUseResult"), text_of(part.get("content"))
+            answer = answer if isinstance(answer, dict) and "answers" in answer else None
+            told = _claude_reasons(record, part, result)
+            talk.result(part.get("tool_use_id"), result, answer=answer, reasons=told)
+    text, source = text_of(content), record.get("promptSource")
+    if talk.is_known(f"queued {record.get('uuid')}"):
+        return
+    if source in (None, "queued") and talk.forget(_key("queued", session, text)):
+        return
+    trust = _claude_trust(record)
+    if trust is Trust.OWNER and source not in _TYPED and talk.is_known(_key("scheduled", session, text)):
+        trust = Trust.AGENT
+    is_typed = _dict(record.get("origin")).get("kind") == "human" or source in _TYPED
+    talk.user(content, trust=trust, is_typed=is_typed, is_side=is_side)
+
+
+def _claude_queued(queued: Record, session: str, talk: Conversation, *, is_side: bool) -> None:
+    """Read a message of the queue, which a resumed session may have copied."""
+    if queued.get("isMeta") is True or queued.get("commandMode", "prompt") not in _MODES:
+        return
+    if (uuid := queued.get("source_uuid")) and not talk.is_new(f"queued {uuid}"):
+        return
+    talk.is_new(_key("queued", session, text_of(queued["prompt"])))
+    is_typed = _dict(queued.get("origin")).get("kind") == "human"
+    talk.user(queued["prompt"], trust=_claude_trust(queued), is_typed=is_typed, is_side=is_side)
+
+
+def _claude_trust(record: Record) -> Trust:
+    """Return who wrote a prompt, as far as its record or its entry in the queue says so."""
+    kind = _dict(record.get("origin")).get("kind", record.get("commandMode"))
+    if kind in _AGENTS or any(record.get(key) for key in _SCHEDULED):
+        return Trust.AGENT
+    is_other = kind not in (None, "human", "prompt") or record.get("promptSource") == "system"
+    return Trust.TOOL if is_other or any(record.get(key) is True for key in _NOT_TYPED) else Trust.OWNER
+
+
+def _claude_reasons(record: Record, part: Record, result: str) -> list[str]:
+    """Return what a person said when refusing this call. What a tool printed may look like a refusal."""
+    decision = _dict(record.get("permissionDecision"))
+    is_refused = str(decision.get("source")).startswith("user_") and decision.get("decision") == "reject"
+    if not (is_refused if decision else part.get("is_error") is True):
+        return []
+    found = reasons(CLAUDE_CODE, result)
+    if not found and record.get("holdsPersonsWords") is True and not result.lstrip().startswith(_NO_REASON):
+        found = said_in(result)  # another program asked the person, and passed on the words alone
+    return found
+
+
+def _key(kind: str, session: str, text: str) -> str:
+    return f"{kind} {hashlib.sha256(f'{session} {text.strip()}'.encode(errors='replace')).hexdigest()[:16]}"
 
 
 # Codex: ~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl. Since September 2025 each line is an envelope {timestamp, type,
@@ -106,15 +185,15 @@ def codex(record: Record, talk: Conversation) -> None:
     if kind in _ENVELOPES and kind != "response_item":
         return
     talk.at(record.get("timestamp"))
+    talk.places = CODEX
     match item.get("type"):
         case "message":
             if not isinstance(item.get("content"), str | list):
                 raise RecordError("of type 'message' has no content")
-            text = text_of(item["content"])
             if item.get("role") == "assistant":
-                talk.agent(text)
+                talk.agent(text_of(item["content"]))
             elif item.get("role") == "user":
-                talk.human(spoken(text))
+                talk.user(item["content"])
         case "function_call" | "custom_tool_call" | "local_shell_call" | "web_search_call" as called:
             name, server = item.get("name") or called.removesuffix("_call"), item.get("namespace")
             name = f"{server.rstrip('_')}__{name}" if isinstance(server, str) else name
@@ -141,6 +220,9 @@ def _codex_output(output: object) -> str:
 # Gemini CLI: ~/.gemini/tmp/<project>/chats/session-*.jsonl, a head and then messages, each repeated under its id when
 # it gets tokens, calls or results. Before 2026 it was a JSON document {sessionId, projectHash, messages}.
 
+_SAID_ALONE = "a message by itself"
+_ACKNOWLEDGED = "Got it. Thanks for the additional context!"  # what the program has the model say to a summary
+_PLANNING = "exit_plan_mode"
 _FILES = "--- Content from referenced files ---"
 
 
@@ -152,35 +234,50 @@ def is_gemini(record: Record) -> bool:
 def gemini(record: Record, talk: Conversation) -> None:
     """Read a message, or the history that `$set` substitutes for the previous one.
 
-    New messages in such a history come from the program (a summary), so they get at most an agent's trust.
+    Until a message has come by itself, such a history is what was said so far. Later, new messages in it come from
+    the program (a summary), so they get at most an agent's trust.
     """
-    for one in _dicts(_dict(record.get("$set")).get("messages")):
-        if not talk.is_known(str(one.get("id"))) and talk.is_new(f"$set {one.get('id')}"):
+    batch = _dicts(_dict(record.get("$set")).get("messages"))
+    is_first = not talk.is_known(_SAID_ALONE)
+    for one, following in zip(batch, [*batch[1:], {}], strict=False):
+        is_summary = not is_first or text_of(following.get("content")).strip() == _ACKNOWLEDGED
+        if not is_summary:
+            _gemini_message(one, talk)
+        elif not talk.is_known(str(one.get("id"))) and talk.is_new(f"$set {one.get('id')}"):
             talk.at(one.get("timestamp"))
-            talk.agent(_gemini_text(one))
-    if isinstance(record.get("$set"), dict) or record.get("type") not in ("user", "gemini"):
-        return
+            talk.user(_gemini_said(one), trust=Trust.AGENT)
+    if not isinstance(record.get("$set"), dict) and record.get("type") in ("user", "gemini"):
+        _gemini_message(record, talk)
+        talk.is_new(_SAID_ALONE)
+
+
+def _gemini_message(record: Record, talk: Conversation) -> None:
+    """Read a message, and the calls and results that it has got."""
     talk.at(record.get("timestamp"))
+    talk.places = GEMINI
     if "id" not in record or talk.is_new(str(record["id"])):
-        text = _gemini_text(record)
-        if record["type"] == "user":
-            talk.human(spoken(text))
-        else:
-            talk.agent(text)
+        if record.get("type") == "user":
+            talk.user(_gemini_said(record))
+        elif record.get("type") == "gemini":
+            talk.agent(text_of(_gemini_said(record)))
     for call in _dicts(record.get("toolCalls")):
         key = f"{record.get('id')} {call.get('id')}"
         # Register the call again for each result, so that the result keeps the trust of its call.
         talk.call(call.get("id"), call.get("name"), call.get("args"), is_new=talk.is_new(key))
         if call.get("result") is not None and talk.is_new(f"{key} result"):
-            talk.result(call.get("id"), _gemini_result(call["result"]))
+            result = _gemini_result(call["result"])
+            told = reasons(GEMINI, result) if call.get("name") == _PLANNING else ()
+            talk.result(call.get("id"), result, reasons=told)
 
 
-def _gemini_text(record: Record) -> str:
-    """Return the text of a message; of a user's, what was typed: `content` also has the files it refers to."""
+def _gemini_said(record: Record) -> list[str]:
+    """Return the texts of a message; of a user's, what was typed: `content` also has the files it refers to."""
     content = record.get("displayContent") or record.get("content")
     if isinstance(content, list):
         content = [one for one in content if not _dict(one).get("thought")]
-    return text_of(content).split(_FILES)[0]
+    texts = texts_of(content)
+    files = next((number for number, text in enumerate(texts) if _FILES in text), len(texts))
+    return [*texts[:files], *(text.split(_FILES)[0] for text in texts[files : files + 1])]
 
 
 def _gemini_result(result: object) -> str:
@@ -209,17 +306,84 @@ def opencode(record: Record, talk: Conversation) -> None:
     if not isinstance(info, dict) or not isinstance(record.get("parts"), list):
         raise RecordError("has no info and parts")
     talk.at(_dict(info.get("time")).get("created"), info.get("sessionID"))
+    talk.places = OPENCODE
     for part in _dicts(record["parts"]):
         state, text = part.get("state"), part.get("text")
-        if part.get("type") == "text" and isinstance(text, str) and not part.get("synthetic"):
+        is_added = part.get("synthetic") or part.get("ignored")
+        if part.get("type") == "text" and isinstance(text, str) and not is_added:
             if info.get("role") == "user":
-                talk.human(spoken(text))
+                talk.user(text)
             else:
                 talk.agent(text)
         elif part.get("type") == "tool" and isinstance(state, dict):
             talk.call(part.get("callID"), part.get("tool"), state.get("input"))
-            if isinstance(output := state.get("output"), str):
-                talk.result(part.get("callID"), output)
+            told = reasons(OPENCODE, state["error"]) if isinstance(state.get("error"), str) else ()
+            if told or isinstance(state.get("output"), str):
+                answer = _dict(state.get("metadata")).get("answers")
+                talk.result(part.get("callID"), str(state.get("output") or ""), answer=answer, reasons=told)
+
+
+# Cursor: ~/.cursor/projects/<project>/agent-transcripts/<session>.jsonl, {role, message: {content}}. Only what was
+# typed has a time, and results of tools are not written.
+
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_STAMP = re.compile(
+    r"<timestamp>\s*(?:[^\W\d]+,\s*)?([^\W\d]{3})[^\W\d]*\.? (\d{1,2}), (\d{4}),? (?:at )?"
+    r"(\d{1,2}):(\d\d)(?::(\d\d))?\s?([AaPp])?[Mm]?\s*\((?:UTC|GMT)(?:([+-−])(\d{1,2})(?::?(\d\d))?)?\)\s*</timestamp>"
+)
+
+
+def is_cursor(record: Record) -> bool:
+    """Return whether this is a message of Cursor."""
+    return (
+        record.get("role") in ("user", "assistant")
+        and "type" not in record
+        and isinstance(record.get("message"), dict)
+    )
+
+
+def cursor(record: Record, talk: Conversation) -> None:
+    """Read a message; the agent's get the time of the prompt before."""
+    if record.get("role") not in ("user", "assistant"):
+        return
+    content = _dict(record.get("message")).get("content")
+    if not isinstance(content, str | list):
+        raise RecordError(f"of the {record['role']} has no message with content")
+    talk.places = CURSOR
+    if record["role"] == "user":
+        talk.prompted = next(filter(None, map(_cursor_time, texts_of(content))), talk.prompted)
+        talk.at(talk.prompted)
+        for part in _dicts(content):
+            if part.get("type") == "tool_result":
+                talk.result(part.get("tool_use_id"), text_of(part.get("content")))
+        talk.user(content)
+        return
+    talk.at(talk.prompted)
+    talk.agent(text_of(content))
+    for part in _dicts(content):
+        if part.get("type") == "tool_use":
+            talk.call(part.get("id"), part.get("name"), part.get("input"))
+            if "id" not in part:  # its result is not written, but what follows has read it
+                web = is_web(str(part.get("name")), telling(part.get("input")))
+                talk.read(Trust.WEB if web else Trust.TOOL)
+
+
+def _cursor_time(text: str) -> str:
+    """Return the time above a prompt, ISO 8601; "" if there is none."""
+    found = _STAMP.search(text[:400])
+    if found is None or found[1].lower() not in _MONTHS:
+        return ""
+    month, day, year, hour, minute, second, half, sign, hours, minutes = found.groups()
+    offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0)) * (-1 if sign in ("-", "−") else 1)
+    clock = int(hour) % 12 + 12 * (half in ("p", "P")) if half else int(hour)
+    try:
+        at = datetime(
+            *(int(year), _MONTHS.index(month.lower()) + 1, int(day), clock, int(minute), int(second or 0)),
+            tzinfo=timezone(offset),
+        )
+    except ValueError:
+        return ""
+    return at.astimezone(UTC).isoformat()
 
 
 # OpenAI: {role, content} in a JSON array, in {"messages": […]}, or one per line.
@@ -241,8 +405,9 @@ def openai(record: Record, talk: Conversation) -> None:
     if role not in _ROLES:
         raise RecordError(f"has the role {str(role)[:40]!r}; known are {', '.join(_ROLES)}")
     talk.at(next((record[key] for key in _TIMES if moment(record.get(key))), None))
+    talk.places = PLAIN
     if role == "user":
-        talk.human(text)
+        talk.user(record.get("content"))
     elif role == "assistant":
         talk.agent(text)
         for call in _dicts(record.get("tool_calls")):
@@ -257,6 +422,7 @@ READERS: Mapping[str, tuple[Callable[[Record], bool], Reader]] = {
     "Gemini CLI": (is_gemini, gemini),
     "opencode": (is_opencode, opencode),
     "Claude Code": (is_claude_code, claude_code),
+    "Cursor": (is_cursor, cursor),
     "OpenAI-style messages": (is_openai, openai),
 }
 """For each format, a test for its records and its reader; the first test that matches decides."""

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from daemon.ingest.formats.cleaning import capped, clean, one_line, without_passages
+from daemon.ingest.formats.answers import Questions, answers, questions_of
+from daemon.ingest.formats.cleaning import capped, clean, one_line
 from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
+from daemon.ingest.formats.own_words import PLAIN, pieces, without_passages
 from state.crystals.crystal import Source
 from state.trust import Trust, is_web, least_heard
 
@@ -21,6 +23,7 @@ _LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 _STRANGERS = (Trust.TOOL, Trust.WEB)
 _MOST_SESSIONS, _MOST_CALLS, _MOST_SEEN = 64, 256, 512
 _CALL_CHARACTERS, _RESULT_CHARACTERS = 160, 4_000
+_SPEAKERS = {Trust.OWNER: "user", Trust.AGENT: "assistant", Trust.TOOL: "tool", Trust.WEB: "tool"}
 _OWN = ""  # in place of the tool's name
 _TELLING_ARGUMENTS = ("command", "cmd", "file_path", "path", "url", "query", "pattern", "prompt", "description")
 
@@ -97,17 +100,20 @@ class RecordError(ValueError):
 class Conversation:
     """The content of a file: for each record, a reader reports who said, called or answered what.
 
-    Turns collect in `turns`. As far as it is valid, state carried by a watermark is taken over: the session, whether
-    a subagent speaks, the calls that await a result and its trust, the latest ids in a file that repeats its
-    messages, and what each session has read since its owner's last message ("web" or "tool").
+    Turns collect in `turns`. The reader sets `places`: where a person's words stand in its format. As far as it is
+    valid, state carried by a watermark is taken over: the session, whether a subagent speaks, the time of the last
+    prompt in a format that has no other times, the calls that await a result, its trust and the questions they asked,
+    the latest ids in a file that repeats its messages, and what each session has read since its owner's last message
+    ("web" or "tool").
     """
 
     def __init__(self, name: str, changed: datetime, carried: Record | None = None, first: int = 0) -> None:
         carried = carried or {}
         self.name, self.turns, self._changed, self._first = name, list[Turn](), changed, first
         self.session, self.is_side = str(carried.get("session") or ""), carried.get("side") is True
-        self.source = Source(name, 1, 1, "")
+        self.source, self.places = Source(name, 1, 1, ""), PLAIN
         self._at, self._place = changed, name
+        self.prompted = str(carried.get("prompted") or "")
         calls, seen, heard = (carried.get(key) for key in ("calls", "seen", "heard"))
         self._calls: dict[str, tuple[str, Trust]] = {
             str(call): (str(known[0]), Trust(known[1]))
@@ -115,14 +121,21 @@ class Conversation:
             if isinstance(known, list) and len(known) == 2 and known[1] in set(Trust)
         }
         self._seen = dict.fromkeys(map(str, seen)) if isinstance(seen, list) else {}
+        asked = carried.get("asked")
+        self._asked: dict[str, Questions] = {
+            str(call): [(str(one[0]), str(one[1])) for one in questions if isinstance(one, list) and len(one) == 2]
+            for call, questions in (asked.items() if isinstance(asked, dict) else ())
+            if isinstance(questions, list)
+        }
         heard = heard.items() if isinstance(heard, dict) else ()
         self._heard = {str(session): kind for session, kind in heard if kind in _STRANGERS}
 
     def carry(self) -> Record:
         """Return the state that is needed to continue after the last turn."""
         calls = {call: [name, trust.value] for call, (name, trust) in self._calls.items()}
-        known = {"session": self.session, "side": self.is_side, "calls": calls}
-        return {**known, "seen": list(self._seen), "heard": dict(self._heard)}
+        known = {"session": self.session, "side": self.is_side, "prompted": self.prompted, "calls": calls}
+        asked = {call: list(map(list, questions)) for call, questions in self._asked.items()}
+        return {**known, "asked": asked, "seen": list(self._seen), "heard": dict(self._heard)}
 
     def begin(self, head: Record, unnamed: str = "") -> None:
         """Read the head of a session."""
@@ -143,16 +156,40 @@ class Conversation:
         _trim(self._seen, _MOST_SEEN)
         return True
 
+    def forget(self, key: str) -> bool:
+        """Drop a key; return whether it was recorded."""
+        return key in self._seen and self._seen.pop(key) is None
+
     def is_known(self, key: str) -> bool:
         """Return whether the key was recorded."""
         return key in self._seen
 
-    def human(self, text: str, *, is_side: bool | None = None) -> None:
-        """Add what the user said; a subagent's user is the agent that started it."""
-        if self.is_side if is_side is None else is_side:
-            self.agent(text)
-        else:
-            self._say(clean(text), "user", Trust.OWNER)
+    def user(
+        self, content: object, *, trust: Trust = Trust.OWNER, is_typed: bool = False, is_side: bool | None = None
+    ) -> None:
+        """Add what a user's record says: the owner's words as theirs, what stands in wrappers as a tool's.
+
+        `trust` is lower if the record itself names another author. A subagent's user is the agent that started it.
+        """
+        said = pieces(texts_of(content), self.places, is_typed=is_typed)
+        owner = "\n\n".join(piece.text for piece in said if piece.is_owner)
+        other = "\n\n".join(piece.text for piece in said if not piece.is_owner)
+        if trust is Trust.OWNER and (self.is_side if is_side is None else is_side):
+            trust = Trust.AGENT
+        if said and said[-1].is_owner:
+            self._told(other)
+        self._say(clean(owner), _SPEAKERS[trust], trust)
+        if said and not said[-1].is_owner:
+            self._told(other)
+
+    def _told(self, text: str) -> None:
+        """Add what neither the owner nor the agent said."""
+        if (text := clean(text)) and not is_own_answer(text):
+            self._say(capped(text, _RESULT_CHARACTERS), _SPEAKERS[Trust.TOOL], Trust.TOOL)
+
+    def read(self, trust: Trust) -> None:
+        """Note that the agent has read something of this trust, which the file does not contain."""
+        self._say("", _SPEAKERS[trust], trust)
 
     def agent(self, text: str) -> None:
         """Add what the agent said."""
@@ -174,15 +211,28 @@ class Conversation:
         if isinstance(call, str):
             self._calls[call] = (tool, Trust.WEB if is_web(tool, argument) else Trust.TOOL)
             _trim(self._calls, _MOST_CALLS)
+            if questions := questions_of(self.places, tool, given):
+                self._asked[call] = questions
+                _trim(self._asked, _MOST_CALLS)
         if is_new:
             self._say(line, "assistant", trust, is_call=True)
 
-    def result(self, call: object, result: str, name: object = None) -> None:
-        """Add the result of a call, capped, under the tool's name; `name` is the tool of an unknown call."""
+    def result(
+        self, call: object, result: str, name: object = None, *, answer: object = None, reasons: Sequence[str] = ()
+    ) -> None:
+        """Add the result of a call, capped, under the tool's name; `name` is the tool of an unknown call.
+
+        If it holds a person's words, these are added instead: the answers to the agent's questions (`answer`, or the
+        result itself), or the `reasons` of a refusal. A person answers a subagent, too.
+        """
         named = name if isinstance(name, str) and name else "tool"
         tool, trust = self._calls.pop(str(call), (named, Trust.WEB if is_web(named, "") else Trust.TOOL))
+        questions = self._asked.pop(str(call), ())
+        said = [*(answers(questions, result if answer is None else answer) if questions else ()), *reasons]
+        for words in said:
+            self._say(clean(words), _SPEAKERS[Trust.OWNER], Trust.OWNER)
         text = clean(without_passages(result))
-        if tool != _OWN and not is_own_call(tool, None) and not is_own_answer(text):
+        if not said and tool != _OWN and not is_own_call(tool, None) and not is_own_answer(text):
             self._say(capped(text, _RESULT_CHARACTERS), tool, trust)
 
     def _say(self, text: str, speaker: str, trust: Trust, *, is_call: bool = False) -> None:
@@ -250,15 +300,18 @@ def telling(arguments: object) -> str:
 
 
 def text_of(content: object) -> str:
-    """Return the text of a message's content: a string, or the text parts of a list as paragraphs.
+    """Return the text of a message's content: a string, or the text parts of a list as paragraphs."""
+    return content if isinstance(content, str) else "\n\n".join(texts_of(content))
+
+
+def texts_of(content: object) -> list[str]:
+    """Return the texts of a message's content: a string, or the text parts of a list.
 
     Pictures, files, thinking and parts of unknown kinds are left out.
     """
-    if isinstance(content, str):
-        return content
     kinds = ("text", "input_text", "output_text")
     texts = [
         part.get("text") if isinstance(part, dict) and part.get("type", "text") in kinds else part
-        for part in (content if isinstance(content, list) else ())
+        for part in (content if isinstance(content, list) else (content,))
     ]
-    return "\n\n".join(text for text in texts if isinstance(text, str) and text.strip())
+    return [text for text in texts if isinstance(text, str) and text.strip()]

@@ -11,14 +11,17 @@ from state.document.sections import SectionName
 
 # How agents name the tools of a server: mcp__dreamd__NAME, mcp_dreamd_NAME, dreamd_NAME.
 _SERVER = re.compile(r"(?i)mcp_{1,2}[\w-]*dreamd|dreamd_")
-_NAMES = frozenset(
+# Every operation that agents may call; a test compares them, since the operations are above this room.
+OWN_TOOLS = frozenset(
     (
-        "dream_now dream_status memory_bootstrap memory_capacity memory_context memory_forget memory_memorize"
-        " memory_reassess memory_recall memory_remember memory_restore memory_search memory_summarize memory_why"
+        "dream_now dream_status memory_bootstrap memory_context memory_forget memory_recall memory_search"
+        " memory_why session_close session_list session_open working_memory_add working_memory_bulk_promote"
+        " working_memory_clear_session working_memory_expire working_memory_export working_memory_extend_ttl"
+        " working_memory_get working_memory_list working_memory_list_expired working_memory_list_pending"
+        " working_memory_list_promoted working_memory_note working_memory_promote working_memory_relation_add"
+        " working_memory_search working_memory_stats"
     ).split()
 )
-_PREFIX = "working_memory_"
-_MODEL_CONTEXT = "mcp__"
 _PAGE = "memory://"
 # A command line that runs dreamd: by its name at the start of a command, or as a module. What may precede it is
 # bounded; otherwise, in a text of nothing but starts, each would be read to the end.
@@ -43,7 +46,7 @@ def is_own_call(tool: str, arguments: object) -> bool:
     """
     if _SERVER.match(tool):
         return True
-    if not tool.startswith(_MODEL_CONTEXT) and (tool in _NAMES or tool.startswith(_PREFIX)):
+    if tool in OWN_TOOLS:
         return True
     return any(text.startswith(_PAGE) or bool(_COMMAND.search(text)) for text in _texts(arguments))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from daemon.config.settings import Config
-from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
+from daemon.ingest.formats.own_answers import OWN_TOOLS, is_own_answer
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.mcp.tools import TOOLSETS
 from daemon.workspace.adoption import init_workspace
@@ -58,6 +58,9 @@ def texts(path: Path, *records: object) -> list[str]:
     [
         ("mcp__dreamd__memory_search", {"query": QUESTION}),
         ("mcp__dreamd__dream_status", {}),
+        ("session_open", {"goal": "Cranes"}),
+        ("session_list", {}),
+        ("session_close", {"session_id": "s-1"}),
         ("mcp_dreamd_memory_search", {"query": QUESTION}),
         ("ReadMcpResourceTool", {"server": "dreamd", "uri": "memory://bootstrap"}),
         ("Bash", {"command": f'cd /srv && dreamd search "{QUESTION}"'}),
@@ -124,8 +127,5 @@ def test_a_fact_stays_first_however_often_an_agent_asks_for_it(tmp_path: Path) -
             absorb_transcripts(store, [path], utc_now())
 
 
-def test_every_tool_that_tells_of_memory_is_known_without_its_server() -> None:
-    names = {tool.name for tools in TOOLSETS.values() for tool in tools}
-    # Names that any agent's tools may have, and answers that hold nothing to be learnt.
-    common = {"feel", "session_close", "session_list", "session_open", "session_sweep"}
-    assert {name for name in names if is_own_call(name, None)} == names - common
+def test_every_tool_is_known_without_its_server_and_no_other_is() -> None:
+    assert {tool.name for tools in TOOLSETS.values() for tool in tools} == OWN_TOOLS
