@@ -14,7 +14,7 @@ _NO_ANSWERS = ("", "(no option selected)", "Unanswered")
 _NOTE = "user_note:"  # Codex writes it before what was typed beside an option
 _CLARIFYING = "The user wants to clarify these questions."
 _CLARIFIED = re.compile(
-    r"^- \"(.*?)\"\n  Answer: (.*?)(?:\n  User notes: (.*?))?(?=\n- \"|\Z)", re.MULTILINE | re.DOTALL
+    r"^- \"([^\n]*)\"\n  Answer: (.*?)(?:\n  User notes: (.*?))?(?=\n- \"|\Z)", re.MULTILINE | re.DOTALL
 )
 _RESPONDED = re.compile(r"The user responded: (.*)\Z", re.DOTALL)
 _MOST_QUESTIONS = 16

@@ -196,10 +196,13 @@ def _end_of_context(text: str, places: Places) -> int:
 
 def _unwrapped(text: str) -> Iterator[Piece]:
     """Yield the pieces of a text of which nothing but its shape says who wrote it."""
+    passed = 0
     while wrapper := _leading(text):
         name, end = wrapper
+        passed += 1
         # Below any other wrapper stands its sender's text, or an instruction of the harness.
-        end = end if name in _ABOVE or _MARKUP.match(name) else len(text)
+        is_above = name in _ABOVE or _MARKUP.match(name)
+        end = end if is_above and passed < _MOST_TAGS else len(text)
         if name not in _BOOKKEEPING or (name not in _ABOVE and wrapper[1] < end):
             yield Piece(text[:end], is_owner=False)
         text = text[end:].strip()
