@@ -100,20 +100,20 @@ class RecordError(ValueError):
 class Conversation:
     """The content of a file: for each record, a reader reports who said, called or answered what.
 
-    Turns collect in `turns`. The reader sets `places`: where a person's words stand in its format. As far as it is
-    valid, state carried by a watermark is taken over: the session, whether a subagent speaks, the time of the last
-    prompt in a format that has no other times, the calls that await a result, its trust and the questions they asked,
-    the latest ids in a file that repeats its messages, and what each session has read since its owner's last message
-    ("web" or "tool").
+    The reader sets `places`, where a person's words stand in its format, and `prompted`, the time of the last prompt
+    in a format that has no other times. A watermark carries it, and the questions of calls that await a result.
+
+    Turns collect in `turns`. As far as it is valid, state carried by a watermark is taken over: the session, whether
+    a subagent speaks, the calls that await a result and its trust, the latest ids in a file that repeats its
+    messages, and what each session has read since its owner's last message ("web" or "tool").
     """
 
     def __init__(self, name: str, changed: datetime, carried: Record | None = None, first: int = 0) -> None:
         carried = carried or {}
         self.name, self.turns, self._changed, self._first = name, list[Turn](), changed, first
         self.session, self.is_side = str(carried.get("session") or ""), carried.get("side") is True
-        self.source, self.places = Source(name, 1, 1, ""), PLAIN
+        self.source = Source(name, 1, 1, "")
         self._at, self._place = changed, name
-        self.prompted = str(carried.get("prompted") or "")
         calls, seen, heard = (carried.get(key) for key in ("calls", "seen", "heard"))
         self._calls: dict[str, tuple[str, Trust]] = {
             str(call): (str(known[0]), Trust(known[1]))
@@ -121,6 +121,7 @@ class Conversation:
             if isinstance(known, list) and len(known) == 2 and known[1] in set(Trust)
         }
         self._seen = dict.fromkeys(map(str, seen)) if isinstance(seen, list) else {}
+        self.places, self.prompted = PLAIN, str(carried.get("prompted") or "")
         asked = carried.get("asked")
         self._asked: dict[str, Questions] = {
             str(call): [(str(one[0]), str(one[1])) for one in questions if isinstance(one, list) and len(one) == 2]

@@ -11,7 +11,7 @@ import pytest
 
 from state.trust import Trust
 from tests.daemon.ingest.test_formats import named
-from tests.support.transcripts import turns
+from tests.support.transcripts import read_turns, turns
 
 ROWS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("own_words.json").read_text(encoding="utf-8"))
 REFUSED = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
@@ -38,6 +38,18 @@ def cursor(text: str, role: str = "user") -> dict[str, Any]:
 def test_the_owners_words_are_theirs_whole_and_nobody_elses_are(tmp_path: Path, row: dict[str, Any]) -> None:
     said = turns(tmp_path / "a.jsonl", *row["records"])
     assert [turn.text for turn in said if turn.trust is Trust.OWNER] == row["owner"]
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if len(row["records"]) > 1], ids=named)
+def test_words_are_known_in_a_session_that_is_read_as_it_grows(tmp_path: Path, row: dict[str, Any]) -> None:
+    path, mark, said = tmp_path / "a.jsonl", None, list[str]()
+    for record in row["records"]:
+        with path.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        reading = read_turns(path, mark)
+        mark = reading.watermark
+        said += [turn.text for turn in reading.turns if turn.trust is Trust.OWNER]
+    assert said == row["owner"]
 
 
 def test_what_follows_an_answer_or_a_refusal_has_heard_its_owner_alone(tmp_path: Path) -> None:
