@@ -17,6 +17,7 @@ _CLARIFIED = re.compile(
     r"^- \"([^\n]*)\"\n  Answer: (.*?)(?:\n  User notes: (.*?))?(?=\n- \"|\Z)", re.MULTILINE | re.DOTALL
 )
 _RESPONDED = re.compile(r"The user responded: (.*)\Z", re.DOTALL)
+_CLOSING = re.compile(r"\.(?: (?:You can now continue|Read the answers carefully)[^\"]*)?\Z")
 _MOST_QUESTIONS = 16
 
 
@@ -98,13 +99,16 @@ def _words(value: object) -> str:
 
 
 def _written(questions: Questions, text: str) -> Iterator[tuple[str, str]]:
-    """Yield the answers in a sentence of the form `… "question"="answer", "question"="answer". …`."""
+    """Yield the answers in a sentence of the form `… "question"="answer" notes: note, "question"="answer". …`."""
     if responded := _RESPONDED.match(text):
         yield questions[0][1] if questions else "", responded[1]
+    closing = list(_CLOSING.finditer(text))
+    text = text[: closing[-1].start()] if closing else text
     marks = [(text.find(f'"{question}"="'), question) for _, question in questions]
     marks = sorted((at, question) for at, question in marks if at >= 0)
     for (at, question), after in zip(marks, [*(at for at, _ in marks[1:]), len(text)], strict=False):
-        told = text[at + len(question) + 4 : after]
-        end = told.rfind('", ') if after < len(text) else told.rfind('".')
-        told, _, note = (told[:end] if end >= 0 else told.rstrip('"')).partition('" notes: ')
-        yield question, "; ".join(filter(None, (told.strip(), note.strip())))
+        told = text[at + len(question) + 4 : after].removesuffix(", ")
+        told, _, note = told.partition('" notes: ')
+        told, _, preview = told.partition('" selected preview:\n')  # the agent's words
+        note = note or preview.partition(" notes: ")[2]
+        yield question, "; ".join(filter(None, (told.strip().removesuffix('"'), note.strip())))
