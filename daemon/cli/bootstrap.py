@@ -4,9 +4,10 @@ import argparse
 import os
 import sys
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import FOLDER, JSON, arg, command, workspace_of
-from daemon.config.layers import context_window, redaction
+from daemon.config.layers import context_window, redaction, transcripts
 from daemon.observability.printable import safe
 from daemon.workspace.session_start import session
 from state.agents import TRIED, agent_called, reader_of
@@ -14,6 +15,9 @@ from state.bootstrap import Bootstrap, budget_for
 from state.errors import DreamdError, ForeignError, UsageError
 from state.stores.disk.workspace import Workspace
 from state.stores.history.leave_receipt import leave_receipt
+
+if TYPE_CHECKING:
+    from daemon.ingest.agent_hooks import Hook
 
 DEFAULT_WINDOW = 200_000
 # A busy agent may write its message only after it has started the hook. The bootstrap is printed before this wait.
@@ -67,7 +71,7 @@ def bootstrap(arguments: argparse.Namespace) -> int:
     sys.stdout.write(_formatted(ready, arguments.format, agent))
     for notice in given.notices:
         sys.stderr.write(f"notice: {safe(notice)}\n")
-    _leave_receipt(workspace, ready, window, agent, arguments.format)
+    _take_note(workspace, ready, window, agent, arguments)
     if not ready.text:
         sys.stderr.write(
             f"{safe(str(workspace.root))} remembers nothing yet; 'dreamd note' and 'dreamd dream' change that\n"
@@ -75,36 +79,47 @@ def bootstrap(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _leave_receipt(workspace: Workspace, ready: Bootstrap, window: int, agent: str, form: str) -> None:
-    """Record what was given; a failure is only a notice, as the agent already has its memory."""
+def _take_note(
+    workspace: Workspace, ready: Bootstrap, window: int, agent: str, arguments: argparse.Namespace
+) -> None:
+    """Record what was given, and link the session's transcript: the session may be killed, and run no other hook.
+
+    A failure is only a notice, as the agent already has its memory.
+    """
     sys.stdout.flush()
     if os.environ.get(TRIED):
         return
-    named = _session_of_hook() if form == "hook" else ""
-    how, now = "hook" if form == "hook" else "command line", datetime.now(UTC)
+    is_hook, now = arguments.format == "hook", datetime.now(UTC)
+    event = _event() if is_hook else None
     budget = min(budget_for(window), ready.most or budget_for(window))
     try:
+        how, named = "hook" if is_hook else "command line", event.session if event else ""
         leave_receipt(workspace, ready, budget, now, how, named, agent=agent)
     except DreamdError as error:
         sys.stderr.write(f"notice: that this was given is not noted: {safe(str(error))}\n")
+    if event is None or event.transcript is None:
+        return
+    from daemon.ingest.agent_hooks import link
+
+    try:
+        link(workspace, event.transcript, transcripts(arguments.config, os.environ))
+    except DreamdError as error:
+        sys.stderr.write(f"notice: this session may not be read: {safe(str(error))}\n")
 
 
-def _session_of_hook() -> str:
-    """Return the session id that the agent sends to its hook on stdin; "" if none comes within 0.25 s."""
-    import json
+def _event() -> "Hook | None":
+    """Return what the agent sends to its hook on stdin; None if nothing usable comes within 0.25 s."""
     import select
+
+    from daemon.ingest.agent_hooks import parse_hook
 
     try:
         stdin = sys.stdin.fileno()
         if os.isatty(stdin) or not select.select([stdin], [], [], _WAIT_SECONDS)[0]:
-            return ""
-        message = json.loads(os.read(stdin, _LONGEST_MESSAGE))
-    except (OSError, ValueError, AttributeError, RecursionError):  # stdin is closed, or has no JSON
-        return ""
-    if not isinstance(message, dict):
-        return ""
-    session = message.get("session_id")
-    return session if isinstance(session, str) else ""
+            return None
+        return parse_hook(os.read(stdin, _LONGEST_MESSAGE))
+    except (OSError, ValueError, AttributeError, UsageError):  # stdin is closed, or has no event
+        return None
 
 
 def _formatted(ready: Bootstrap, form: str, agent: str = "") -> str:

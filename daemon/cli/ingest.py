@@ -139,7 +139,8 @@ def _link_and_dream(arguments: argparse.Namespace) -> None:
         raise UsageError("--hook learns on stdin what to read", "leave out PATH and --found")
     hook = parse_hook(sys.stdin.buffer.read())
     workspace, globs = workspace_of(arguments), transcripts(arguments.config, os.environ)
-    if hook.transcript is not None and hook.transcript.exists():  # a session without a word has none
+    # A session that ended without a word has none.
+    if hook.transcript is not None and (hook.transcript.exists() or not hook.ends_session):
         link(workspace, hook.transcript, globs)
     if (hook.ends_session or hook.ends_turn) and not _left_to_daemon(workspace, hook):
         _dream_apart(workspace, hook, arguments.config)

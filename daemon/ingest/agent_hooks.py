@@ -1,9 +1,9 @@
 """Agent hooks: the message that an agent passes to its hook on stdin, and the link to its transcript.
 
-Claude Code and Codex write one JSON object, with more fields than are read here, which change between versions. At
-the end of a session they wait only one to three seconds. So a hook reads no transcript: it links it where dreams
-look, and the daemon, which watches links too, reads it now and whenever it grows. For the same reason it imports
-little.
+Agents write one JSON object, with more fields than are read here, which change between versions; Cursor begins the
+names of events with a small letter. At the end of a session they wait only one to three seconds, and a killed session
+has no end. So a hook reads no transcript: from the start of the session on, it links it where dreams look, and the
+daemon, which watches links too, reads it now and whenever it grows. For the same reason it imports little.
 """
 
 import hashlib
@@ -25,15 +25,16 @@ FOLDER = "transcripts"
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """An event of an agent. `transcript` is None if the agent keeps none.
+    """An event of an agent. `transcript` is None if the agent keeps none; the file may not exist yet.
 
-    `ends_session`: the session is over. `ends_turn`: the agent waits for its user; with some agents nothing else
-    shows that a session has ended.
+    `session` is the agent's id, or "". `ends_session`: the session is over. `ends_turn`: the agent waits for its
+    user; with some agents nothing else shows that a session has ended.
     """
 
     transcript: Path | None
-    ends_session: bool
-    ends_turn: bool
+    session: str
+    ends_session: bool = False
+    ends_turn: bool = False
 
 
 def parse_hook(message: bytes) -> Hook:
@@ -51,16 +52,20 @@ def parse_hook(message: bytes) -> Hook:
             problem = f"{name}: {'field required' if value is None else 'input should be a valid string'}"
     if problem:
         raise UsageError("--hook reads the JSON that an agent gives its hooks on stdin", problem)
-    return Hook(Path(path).expanduser().absolute() if path else None, event == "SessionEnd", event == "Stop")
+    session = fields.get("session_id") or fields.get("conversation_id")
+    transcript = Path(path).expanduser().absolute() if path else None
+    named = session if isinstance(session, str) else ""
+    return Hook(transcript, named, event in ("SessionEnd", "sessionEnd"), event in ("Stop", "stop"))
 
 
 def link(workspace: Workspace, transcript: Path, globs: Iterable[str] | None) -> Path:
     """Link the transcript into the workspace, unless it is linked already; return the path of the link.
 
-    Raise UsageError if the transcript is no file, or if none of the globs (sources.transcripts; None: not checked)
-    matches the link; the link stays, for when one does.
+    A transcript that does not exist yet is read once it does. Raise UsageError if it is no file, or if none of the
+    globs (sources.transcripts; None: not checked) matches the link; the link stays, for when one does.
     """
-    if not transcript.is_file():
+    is_written = transcript.exists()
+    if is_written and not transcript.is_file():
         raise UsageError(f"{transcript} is no file", "check what the hook was given as transcript_path")
     folder = workspace.root / FOLDER
     workspace.disk().make_folder(folder, 0o755)  # refuses a folder that leads elsewhere
@@ -70,7 +75,7 @@ def link(workspace: Workspace, transcript: Path, globs: Iterable[str] | None) ->
     vouch(workspace, transcript)
     linked = next(path for name in (transcript.name, other) if (path := _linked(folder / name, transcript)))
     # An invalid glob matches nothing; the next dream reports it.
-    if globs is not None and not any(linked in files(workspace.root, glob) for glob in globs):
+    if is_written and globs is not None and not any(linked in files(workspace.root, glob) for glob in globs):
         raise UsageError(f"sources.transcripts does not find {linked}", f"add '{FOLDER}/**/*' to it")
     return linked
 

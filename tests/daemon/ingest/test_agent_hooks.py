@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 from daemon.config.paths import program
-from daemon.config.settings import SourcesSection
-from daemon.ingest.agent_hooks import link, parse_hook
+from daemon.config.settings import Config, SourcesSection
+from daemon.ingest.agent_hooks import Hook, link, parse_hook
+from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.workspace.adoption import dream_log
+from daemon.workspace.stores import open_exclusive, utc_now
 from state.errors import UsageError
 from state.stores.disk.workspace import Workspace
-from tests.support.running import process, until_dreamt_apart
+from tests.support.running import Ended, process, until_dreamt_apart
 from tests.support.serving import noted, repairs
 
 GLOBS = SourcesSection().transcripts
@@ -49,6 +51,59 @@ def test_what_no_hook_is_told_is_a_usage_error_that_quotes_nothing(said: bytes, 
         parse_hook(said)
     assert wrong in str(raised.value)
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "hook"),
+    [
+        ({"hook_event_name": "Other", "session_id": "a", "transcript_path": "/t"}, Hook(Path("/t"), "a")),
+        ({"hook_event_name": "SessionEnd", "session_id": "a"}, Hook(None, "a", ends_session=True)),
+        ({"hook_event_name": "Stop", "session_id": 7}, Hook(None, "", ends_turn=True)),
+        ({"hook_event_name": "sessionStart", "conversation_id": "c", "transcript_path": None}, Hook(None, "c")),
+        (
+            {
+                "hook_event_name": "sessionEnd", "conversation_id": "c", "generation_id": "g",
+                "workspace_roots": ["/w"], "transcript_path": "/t",
+            },
+            Hook(Path("/t"), "c", ends_session=True),
+        ),
+        ({"hook_event_name": "stop", "conversation_id": "c", "status": "completed"}, Hook(None, "c", ends_turn=True)),
+    ],
+)  # fmt: skip
+def test_events_of_every_agent_are_understood(said: dict[str, object], hook: Hook) -> None:
+    assert parse_hook(json.dumps(said).encode()) == hook
+
+
+def start(workspace: Workspace, transcript: Path, tried: str = "") -> Ended:
+    """The hook at the start of a session, which is killed before it ends."""
+    said = {"hook_event_name": "SessionStart", "session_id": "a", "transcript_path": str(transcript)}
+    words = ("bootstrap", str(workspace.root), "--format", "hook")
+    return process(*words, stdin=json.dumps(said).encode(), DREAMD_TRIED=tried)
+
+
+def test_a_session_is_linked_at_its_start_and_read_although_it_never_ends(here: Workspace, chat: Path) -> None:
+    later, silent = chat.with_name("later.md"), chat.with_name("silent.md")
+    for path in (chat, later, silent, chat):
+        ended = start(here, path)
+        assert (ended.status, "notice" in ended.err) == (0, False)
+    later.write_text("Ada: I moved to Berlin\n")
+    with open_exclusive(here, Config(), "test") as store:
+        read = absorb_transcripts(store, transcript_files(here, Config()), utc_now())
+        assert (read.turns, read.problems) == (2, ())
+        assert {one.text for one in store.crystals.named("moved")} == {"Ada: I moved to Berlin"}
+
+
+@pytest.mark.parametrize("path", ["/", "\0", "/dev/null"])
+def test_a_start_that_names_no_transcript_shows_the_memory_and_links_nothing(here: Workspace, path: str) -> None:
+    here.document.write_text("- Ada prefers tea\n")
+    ended = start(here, Path(path))
+    assert (ended.status, "Ada prefers tea" in ended.out) == (0, True)
+    assert not (here.root / "transcripts").exists()
+
+
+def test_a_check_of_the_hook_links_nothing(here: Workspace, chat: Path) -> None:
+    assert start(here, chat, tried="1").status == 0
+    assert not (here.root / "transcripts").exists()
 
 
 def test_each_transcript_has_one_link_which_follows_it(here: Workspace, chat: Path, tmp_path: Path) -> None:
