@@ -1,13 +1,13 @@
 """Transcripts: turns what is new in the configured files into crystals; each file is read from its watermark on."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from daemon.config.settings import Config
 from daemon.ingest.feelings import feel
-from daemon.ingest.formats.conversation import Turn, Watermark
+from daemon.ingest.formats.conversation import Conversation, Reading, Turn, Watermark
 from daemon.ingest.formats.own_answers import is_own_answer
 from daemon.ingest.formats.reading import readings
 from daemon.workspace.adoption import vouched
@@ -20,6 +20,7 @@ from state.crystals.salience import Salience, salience
 from state.errors import ConfigError, DocumentError, DreamdError
 from state.secrets.policy import DEFAULT, Redaction
 from state.signals.felt import feelings_in
+from state.stores.crystals.copies import Copies
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import transaction
 from state.stores.disk.disk import leads_elsewhere
@@ -66,12 +67,12 @@ def absorb_transcripts(
     `report` gets one line per file with new turns. A file that cannot be read becomes a problem and does not stop the
     others.
     """
-    turns, problems = 0, list[str]()
+    turns, problems, copies = 0, list[str](), Copies(store.connection)
     for path in paths:
         if stop():
             break
         try:
-            count, unread = _absorb_file(store, path, now, stop)
+            count, unread = _absorb_file(store, path, copies, now, stop)
         except DreamdError as error:
             problems.append(str(error))
             continue
@@ -82,7 +83,9 @@ def absorb_transcripts(
     return Absorbed(turns, tuple(problems))
 
 
-def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], bool]) -> tuple[int, list[str]]:
+def _absorb_file(
+    store: Store, path: Path, copies: Copies, now: datetime, stop: Callable[[], bool]
+) -> tuple[int, list[str]]:
     name = name_of(store.workspace, path)
     with storage_errors(path):
         status = path.stat()
@@ -92,17 +95,14 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
     if row and (row["size"], row["mtime_ns"]) == (status.st_size, status.st_mtime_ns):
         return 0, []
     mark = decode(Watermark, row["record"], f"watermark of {name}") if row else None
-    turns, problems = 0, list[str]()
+    turns, problems, begins = 0, list[str](), bool(row) and row["size"] < 0
     for reading in readings(path, mark):
         crystals = turn_crystals(store.crystals, store.config.redaction, reading.turns, name)
         problems += [store.config.redaction.of(str(problem)) for problem in reading.problems]
+        begins |= any(turn.position == 0 for turn in reading.turns)
         # Crystals, feelings and the watermark are one transaction: a kill repeats a batch, but never skips one.
         with transaction(connection):
-            store.crystals.upsert(crystals)
-            for crystal in crystals:
-                if crystal.trust is Trust.OWNER and (events := feelings_in(crystal.text)):
-                    for learnt in learnable(store.crystals, [crystal]):
-                        feel(store, events, learnt.text, crystal.created_at, now)
+            _take_in(store, crystals, reading, copies, now, begins=begins)
             connection.execute(
                 "INSERT OR REPLACE INTO watermarks VALUES (?, ?, ?, ?)",
                 (name, status.st_size if reading.complete else -1, status.st_mtime_ns, encode(reading.watermark)),
@@ -111,6 +111,28 @@ def _absorb_file(store: Store, path: Path, now: datetime, stop: Callable[[], boo
         if stop():
             break
     return turns, problems
+
+
+def _take_in(
+    store: Store, crystals: Sequence[Crystal], reading: Reading, copies: Copies, now: datetime, *, begins: bool
+) -> None:
+    """Write the crystals of a reading, and what they make felt; `begins`: its file is read from the start."""
+    kin = Conversation("", now, reading.watermark.memory()).kin
+    if begins:
+        undated = frozenset(turn.position for turn in reading.turns if not turn.dated)
+        crystals = copies.of_file(copies.of_fork(crystals, kin), undated)
+    felt = [
+        (crystal, events)
+        for crystal in crystals
+        if crystal.trust is Trust.OWNER
+        and (events := feelings_in(crystal.text))
+        and not store.crystals.is_known(crystal)
+    ]
+    store.crystals.upsert(crystals)
+    copies.settle_forks(kin)
+    for crystal, events in felt:
+        for learnt in learnable(store.crystals, [crystal]):
+            feel(store, events, learnt.text, crystal.created_at, now)
 
 
 def _require_ours(workspace: Workspace, path: Path) -> None:

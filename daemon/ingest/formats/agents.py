@@ -179,9 +179,8 @@ def codex(record: Record, talk: Conversation) -> None:
     item = _dict(record.get("payload")) if kind in _ENVELOPES else record
     if not isinstance(record.get("payload"), dict) and kind in _ENVELOPES:
         raise RecordError(f"of type '{kind}' has no payload")
-    if (kind == "session_meta" or (kind is None and "instructions" in record)) and not talk.session:
-        talk.session = str(item.get("id") or item.get("session_id") or "")
-        talk.is_side = "subagent" in _dict(item.get("source"))
+    if kind == "session_meta" or (kind is None and "instructions" in record):
+        _codex_head(item, talk)
     if kind in _ENVELOPES and kind != "response_item":
         return
     talk.at(record.get("timestamp"))
@@ -203,6 +202,13 @@ def codex(record: Record, talk: Conversation) -> None:
             talk.call(item.get("call_id"), name, arguments, trust)
         case "function_call_output" | "custom_tool_call_output":
             talk.result(item.get("call_id"), _codex_output(item.get("output")))
+
+
+def _codex_head(item: Record, talk: Conversation) -> None:
+    named = str(item.get("id") or item.get("session_id") or "")
+    if not talk.session:
+        talk.session, talk.is_side = named, "subagent" in _dict(item.get("source"))
+    talk.descends_from(named, item.get("forked_from_id"))
 
 
 def _codex_output(output: object) -> str:

@@ -34,7 +34,7 @@ class Turn:
 
     `session` is the one named in the file, else the file's path. `position` orders the turns of one file; `heading`
     is the path of headings above a block of a document; `call` marks a tool call, something done rather than said.
-    `heard` is what an agent had read since its owner's last message.
+    `heard` is what an agent had read since its owner's last message. A turn that is not `dated` has the file's time.
     """
 
     text: str
@@ -47,6 +47,7 @@ class Turn:
     heading: str = ""
     call: bool = False
     heard: str = ""
+    dated: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,8 @@ class Conversation:
 
     Turns collect in `turns`. As far as it is valid, state carried by a watermark is taken over: the session, whether
     a subagent speaks, the calls that await a result and its trust, the latest ids in a file that repeats its
-    messages, and what each session has read since its owner's last message ("web" or "tool").
+    messages, and what each session has read since its owner's last message ("web" or "tool"). `kin` are the sessions
+    whose history the file says that it has, its own first; `undated`: a turn had no time of its own.
     """
 
     def __init__(self, name: str, changed: datetime, carried: Record | None = None, first: int = 0) -> None:
@@ -113,7 +115,9 @@ class Conversation:
         self.name, self.turns, self._changed, self._first = name, list[Turn](), changed, first
         self.session, self.is_side = str(carried.get("session") or ""), carried.get("side") is True
         self.source = Source(name, 1, 1, "")
-        self._at, self._place = changed, name
+        kin = carried.get("kin")
+        self.kin, self.undated = list(map(str, kin)) if isinstance(kin, list) else [], carried.get("undated") is True
+        self._at, self._dated, self._place = changed, False, name
         calls, seen, heard = (carried.get(key) for key in ("calls", "seen", "heard"))
         self._calls: dict[str, tuple[str, Trust]] = {
             str(call): (str(known[0]), Trust(known[1]))
@@ -136,7 +140,8 @@ class Conversation:
         calls = {call: [name, trust.value] for call, (name, trust) in self._calls.items()}
         known = {"session": self.session, "side": self.is_side, "prompted": self.prompted, "calls": calls}
         asked = {call: list(map(list, questions)) for call, questions in self._asked.items()}
-        return {**known, "asked": asked, "seen": list(self._seen), "heard": dict(self._heard)}
+        copied = {"kin": self.kin, "undated": self.undated}
+        return {**known, **copied, "asked": asked, "seen": list(self._seen), "heard": dict(self._heard)}
 
     def begin(self, head: Record, unnamed: str = "") -> None:
         """Read the head of a session."""
@@ -144,9 +149,14 @@ class Conversation:
         self.session = str(next(filter(None, named), unnamed))
         self.is_side = head.get("kind") == "subagent" or bool(head.get("parentID"))
 
+    def descends_from(self, *sessions: object) -> None:
+        """Add sessions, as far as they are named, whose turns the file may repeat."""
+        self.kin = list(dict.fromkeys((*self.kin, *(one for one in sessions if isinstance(one, str) and one))))
+
     def at(self, time: object, session: object = None) -> None:
         """Set time and session of the next turns; the defaults are the file's time and the current session."""
-        self._at = moment(time) or self._changed
+        own = moment(time)
+        self._at, self._dated = own or self._changed, own is not None
         self._place = str(session or self.session or self.name)
 
     def is_new(self, key: str) -> bool:
@@ -248,7 +258,8 @@ class Conversation:
             heard = before if trust is Trust.AGENT else ""
             position = self._first + len(self.turns)
             said = (text, speaker, trust, self._at, self._place, position, self.source)
-            self.turns.append(Turn(*said, call=is_call, heard=heard))
+            self.turns.append(Turn(*said, call=is_call, heard=heard, dated=self._dated))
+            self.undated |= not self._dated
 
 
 def _trim(known: dict[str, Any], most: int) -> None:

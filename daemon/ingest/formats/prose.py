@@ -76,7 +76,7 @@ def read(content: bytes, name: str, changed: datetime, start: Watermark, kind: s
     The last block may still grow, so reading a longer file later begins with it again. Raise DocumentError at a line
     that is not UTF-8.
     """
-    carry = json.dumps({"as": kind})
+    carry = json.dumps({"as": kind, "undated": True})
     if start.memory().get("as", kind) != kind:  # its beginning is parsed differently now
         start = Watermark()
     turns, problems = list[Turn](), list[Problem]()
@@ -95,7 +95,8 @@ def read(content: bytes, name: str, changed: datetime, start: Watermark, kind: s
             turns.clear()
             problems.clear()
         source = Source(name, first.number, block.lines[-1].number, _digest(b"".join(one.raw for one in block.lines)))
-        turns.append(Turn(text, block.speaker, block.trust, changed, name, position, source, block.heading))
+        said_by = (text, block.speaker, block.trust, changed, name, position, source, block.heading)
+        turns.append(Turn(*said_by, dated=False))
         mark = replace(mark, resume=first.start, lines=first.number - 1, turns=position)
     yield Reading(tuple(turns), mark, tuple(problems))
 

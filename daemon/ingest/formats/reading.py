@@ -231,7 +231,8 @@ def _read_document(content: bytes, name: str, changed: datetime) -> Reading:
                 READERS[kind][1](message, talk)
             except RecordError as error:
                 problems.append(Problem(name, 1, f"message {count} {error}"))
-    return Reading(tuple(talk.turns), Watermark(len(content), len(content), digest=digest), tuple(problems))
+    mark = Watermark(len(content), len(content), digest=digest, carry=json.dumps({"undated": talk.undated}))
+    return Reading(tuple(talk.turns), mark, tuple(problems))
 
 
 def _parsed(content: bytes, name: str) -> tuple[str, object]:

@@ -83,9 +83,10 @@ class Crystals:
     def upsert(self, crystals: Iterable[Crystal]) -> int:
         """Write all of these crystals or none; return how many were new.
 
-        An existing crystal keeps its text and context and gains the occurrence, the parents, and the higher
-        importance (which activates an archived one). Its trust rises if its text was said, and falls if it was
-        derived. The same words from two people are two crystals; an echo by a tool or page joins its original.
+        An existing crystal keeps its text and gains the occurrence, the parents, and the higher importance (which
+        activates an archived one). If it was said earlier than known, it gets that time and context. Its trust rises
+        if its text was said, and falls if it was derived. The same words from two people are two crystals; an echo by
+        a tool or page joins its original.
         Writing the same again changes nothing. Sentences that hold a forgotten text are always left out.
         """
         new: list[int] = []
@@ -151,6 +152,8 @@ class Crystals:
             joined = replace(joined, lifecycle=Lifecycle.ACTIVATED)  # the next pass archives it if it is still faded
         if joined != known:
             self.write(int(row["key"]), joined)
+        if is_said and crystal.created_at < known.created_at:
+            self._date_back(int(row["key"]), joined, crystal)
 
     def write(self, key: int, crystal: Crystal) -> None:
         """Write a crystal's mutable fields to its row, in the caller's transaction."""
@@ -167,6 +170,16 @@ class Crystals:
             lifecycle=crystal.lifecycle,
             fades_at=fades_at(crystal),
         )
+
+    def _date_back(self, key: int, known: Crystal, first: Crystal) -> None:
+        """Give a crystal the time, place and context of its first occurrence, which is written later."""
+        place = {"session": first.session, "position": first.position, "context": first.context}
+        earlier = replace(known, created_at=first.created_at, context=first.context)
+        computed = {"pairs": full_text.pairs(earlier.indexed_text), "fades_at": fades_at(earlier)}
+        full_text.remove(self.connection, key)
+        CrystalRow.table.change(self.connection, "key = ?", key, created_at=first.created_at, **place, **computed)
+        full_text.add(self.connection, key)
+        self.connection.execute("INSERT OR IGNORE INTO to_embed (crystal) VALUES (?)", (key,))
 
     def _occur(self, key: int, crystal: Crystal) -> None:
         at = {"session": crystal.session, "position": crystal.position, "at": crystal.created_at}
@@ -251,6 +264,11 @@ class Crystals:
             (id_,),
         )
         return [OccurrenceRow.table.value(Occurrence, row, source=_source(row)) for row in rows]
+
+    def is_known(self, crystal: Crystal) -> bool:
+        """Return whether this text was said at this time."""
+        query = "SELECT 1 FROM occurrences JOIN crystals ON key = crystal WHERE crystals.digest = ? AND at = ?"
+        return self.connection.execute(query, (crystal.digest, to_text(crystal.created_at))).fetchone() is not None
 
     def count(self) -> int:
         """Return the number of crystals, including archived ones."""

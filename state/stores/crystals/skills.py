@@ -1,7 +1,7 @@
 """Emerging skills as the last pass found them, and the tasks that they are found in.
 
-Every occurrence of a task counts: a task given in the same words in three sessions is one crystal with three
-occurrences. Searches do not count.
+Every time that a task was given counts: in the same words in three sessions, it is one crystal with three
+occurrences. Searches do not count, nor do copies, which have the task at the same time.
 """
 
 import sqlite3
@@ -66,10 +66,11 @@ class Skills:
         return SkillRow.table.count(self._connection)
 
     def tasks(self) -> list[TaskPattern]:
-        """Return the latest tasks, one per occurrence. A task without a session (a note) has its day as session."""
+        """Return the latest tasks, one per time. A task without a session (a note) has its day as session."""
         rows = self._connection.execute(
-            "SELECT c.key, c.text, o.session, o.at FROM crystals c JOIN occurrences o ON o.crystal = c.key"
-            " WHERE c.kind = ? AND c.trust IN (?, ?) ORDER BY c.key DESC LIMIT ?",
+            "SELECT c.key, c.text, min(o.session) AS session, o.at FROM crystals c JOIN occurrences o"
+            " ON o.crystal = c.key WHERE c.kind = ? AND c.trust IN (?, ?) GROUP BY c.key, o.at"
+            " ORDER BY c.key DESC LIMIT ?",
             (Kind.TASK_PATTERN.value, Trust.AGENT.value, Trust.OWNER.value, MAX_PATTERNS),
         ).fetchall()
         keys, found = self._vectors.read({int(row["key"]) for row in rows})

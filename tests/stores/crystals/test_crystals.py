@@ -63,6 +63,19 @@ def test_the_same_text_met_twice_is_one_crystal_with_two_occurrences(crystals: C
     assert crystals.sources("0" * 32) == []
 
 
+def test_a_crystal_has_the_time_and_context_of_its_first_occurrence(crystals: Crystals) -> None:
+    later = _turn("The bell rings at nine", context="Ada, 8 May 2023", created_at=AT + timedelta(days=7), session="b")
+    first = replace(later, context="Ada, 1 May 2023", created_at=AT, session="a", position=4)
+    crystals.upsert([later])
+    crystals.upsert([first])
+    (known,) = crystals.named("bell rings")
+    assert (known.created_at, known.context, known.session, known.position) == (AT, "Ada, 1 May 2023", "a", 4)
+    assert known.id == later.id
+    assert not full_text.is_torn(crystals.connection)
+    crystals.upsert([later])
+    assert crystals.named("bell rings") == [known]
+
+
 def test_a_later_occurrence_raises_the_importance_and_never_the_trust(crystals: Crystals) -> None:
     crystals.upsert([_note("x", importance=0.4, trust=Trust.WEB, parents=("a",))])
     crystals.upsert([_note("x", importance=0.9, trust=Trust.OWNER, parents=("b", "a"))])
@@ -261,7 +274,8 @@ def test_a_search_shows_the_survivor_alone_and_the_twin_for_its_very_words(cryst
 
 
 def test_the_same_words_in_three_sessions_are_one_crystal_and_a_skill(crystals: Crystals) -> None:
-    crystals.upsert(replace(TASK, session=session) for session in "abc")
+    crystals.upsert(replace(TASK, session=day, created_at=AT + timedelta(days=int(day))) for day in "012")
+    crystals.upsert([replace(TASK, session="a copy of 0")])  # at the same time
     assert crystals.count() == 1
     (skill,) = Skills(crystals.connection, crystals.vectors).known(5)
     assert (skill.occurrences, skill.sessions) == (3, 3)
