@@ -232,7 +232,7 @@ def test_a_document_edited_in_its_middle_is_read_again(tmp_path: Path) -> None:
         (b'{"n": ' + b"9" * 5000 + b"}", "is not JSON"),
         (b'{"role": "wizard", "content": "x"}', "has the role 'wizard'"),
         (
-            b'{"role": "user", "content": "' + b"x" * (9 * 2**20) + b'"}',
+            b'{"role": "user", "content": ["' + b'", "'.join([b"so it is " * 2**17] * 9) + b'"]}',
             "the record is longer than 8 MiB; the line is",
         ),
     ],
@@ -247,6 +247,43 @@ def test_a_broken_or_hostile_line_is_reported_and_the_rest_is_read(
     assert problem.startswith(f"{path}:2: the record ")
     assert complaint in problem
     assert problem.endswith("the line is skipped")
+
+
+PICTURE = "iVBORw0KGgo/+AAAA" * 2**19  # more than 8 MiB
+
+
+@pytest.mark.parametrize("picture", [PICTURE, f"data:image/png;base64,{PICTURE}", "\n".join([PICTURE[:76]] * 2**17)])
+@pytest.mark.parametrize("ending", ["\n", ""])
+def test_words_beside_a_picture_of_any_size_are_read(tmp_path: Path, picture: str, ending: str) -> None:
+    words = 'Grüße: the "tide gauge" \\ 東京 🍵 of pier four.'
+    parts = [{"type": "image", "source": {"data": picture}}, {"type": "text", "text": words}]
+    record = json.dumps({"role": "user", "content": [*parts, *parts]})
+    path = written(tmp_path / "chat.jsonl", message("before") + record + ending)
+    reading = read_turns(path)
+    assert (texts(reading.turns), reading.problems) == (["before", f"{words}\n\n{words}"], ())
+    written(path, path.read_text().rstrip() + "\n" + message("after"))
+    assert texts(read_turns(path, reading.watermark).turns) == ["after"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("character", ["日", "é", "\\", "\n"])
+def test_of_an_endless_text_in_a_record_the_beginning_is_read(tmp_path: Path, character: str) -> None:
+    for ascii_only, shift in ((False, 0), (False, 1), (True, 2)):
+        word = f"a {character * 20} "
+        size = len(json.dumps(word, ensure_ascii=ascii_only).encode())
+        text = " " * shift + word * (9 * 2**20 // size)
+        record = json.dumps({"role": "user", "content": text}, ensure_ascii=ascii_only)
+        turns = read_turns(written(tmp_path / "chat.jsonl", record + "\n" + message("after"))).turns
+        assert turns[0].text.endswith(" …")
+        assert text.strip().startswith(turns[0].text.removesuffix(" …").strip())
+        assert 100_000 < len(turns[0].text) < 1_200_000
+        assert texts(turns)[1:] == ["after"]
+
+
+def test_a_record_that_is_cut_off_within_a_picture_waits_for_its_end(tmp_path: Path) -> None:
+    path = written(tmp_path / "chat.jsonl", message("before") + '{"role": "user", "content": "' + PICTURE)
+    reading = read_turns(path)
+    assert (texts(reading.turns), reading.problems) == (["before"], ())
 
 
 def test_of_a_session_on_one_line_what_can_be_read_is(tmp_path: Path) -> None:
