@@ -22,7 +22,7 @@ from pathlib import Path
 from daemon.config.paths import global_root, home
 from daemon.workspace.adoption import find_workspace
 from state.errors import DreamdError
-from state.stores.disk.disk import opened
+from state.stores.disk.packed_files import SUFFIX, opened_unpacked
 from state.stores.disk.workspace import Workspace
 from state.stores.disk.worktree import repository_top, worktrees_of
 
@@ -214,7 +214,7 @@ def _rollouts(codex: Path, belongs: Belongs) -> Iterator[ExistingMemory]:
 
     def below(folder: Path, depth: int = 3) -> Iterator[Path]:
         for path in reversed(_entries(folder)):
-            if path.name.startswith("rollout-") and path.suffix == ".jsonl":
+            if path.name.startswith("rollout-") and path.name.removesuffix(SUFFIX).endswith(".jsonl"):
                 yield path
             elif depth and path.name.isdigit():
                 yield from below(path, depth - 1)
@@ -246,7 +246,7 @@ def _folder_of_session(path: Path) -> str:
 
 def _head(path: Path, most: int = _HEAD_BYTES) -> bytes:
     """Return the first bytes of a regular file; nothing for anything else."""
-    with suppress(DreamdError, OSError, ValueError), opened(path) as file:
+    with suppress(DreamdError, OSError, ValueError), opened_unpacked(path) as file:
         return file.read(most)
     return b""
 

@@ -1,11 +1,13 @@
 """Transcripts: turns what is new in the configured files into crystals; each file is read from its watermark on."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from daemon.config.settings import Config
+from daemon.ingest.agent_hooks import FOLDER
 from daemon.ingest.feelings import feel
 from daemon.ingest.formats.conversation import Conversation, Reading, Turn, Watermark
 from daemon.ingest.formats.own_answers import is_own_answer
@@ -24,6 +26,7 @@ from state.stores.crystals.copies import Copies
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import transaction
 from state.stores.disk.disk import leads_elsewhere
+from state.stores.disk.packed_files import SUFFIX
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.text.chunks import chunk
@@ -52,7 +55,15 @@ def transcript_files(workspace: Workspace, config: Config) -> list[Path]:
             why = "is no glob ('**' stands alone)" if is_inside else "is no glob inside the workspace"
             raise ConfigError(f"sources.transcripts: {pattern!r} {why}", "write it as in 'chats/*.md'")
         found |= {path for path in files(root, pattern) if ".dreamd" not in path.relative_to(root).parts}
-    return sorted(found)
+    return sorted(found | _packed_since(workspace))
+
+
+def _packed_since(workspace: Workspace) -> set[Path]:
+    """Return the packed forms of transcripts that were linked, and were packed since then."""
+    named = vouched(workspace)
+    links = (link for link in (workspace.root / FOLDER).glob("*") if link.is_symlink() and not link.exists())
+    packed = (Path(real + SUFFIX) for real in map(os.path.realpath, links) if real in named)
+    return {path for path in packed if path.is_file()}
 
 
 def absorb_transcripts(
@@ -90,12 +101,14 @@ def _absorb_file(
     with storage_errors(path):
         status = path.stat()
     connection = store.connection
-    row = connection.execute("SELECT * FROM watermarks WHERE file = ?", (name,)).fetchone()
+    both = (name, _other_form(name))
+    rows = connection.execute("SELECT * FROM watermarks WHERE file IN (?, ?)", both).fetchall()
     _require_ours(store.workspace, path)
-    if row and (row["size"], row["mtime_ns"]) == (status.st_size, status.st_mtime_ns):
+    if (name, status.st_size, status.st_mtime_ns) in ((row["file"], row["size"], row["mtime_ns"]) for row in rows):
         return 0, []
-    mark = decode(Watermark, row["record"], f"watermark of {name}") if row else None
-    turns, problems, begins = 0, list[str](), bool(row) and row["size"] < 0
+    marks = (decode(Watermark, row["record"], f"watermark of {row['file']}") for row in rows)
+    mark = max(marks, key=lambda one: one.bytes_read, default=None)
+    turns, problems, begins = 0, list[str](), any(row["size"] < 0 for row in rows)
     for reading in readings(path, mark):
         crystals = turn_crystals(store.crystals, store.config.redaction, reading.turns, name)
         problems += [store.config.redaction.of(str(problem)) for problem in reading.problems]
@@ -111,6 +124,11 @@ def _absorb_file(
         if stop():
             break
     return turns, problems
+
+
+def _other_form(name: str) -> str:
+    """Return the name that a file has when it is packed, or unpacked: its content stays the same."""
+    return name.removesuffix(SUFFIX) if name.endswith(SUFFIX) else name + SUFFIX
 
 
 def _take_in(

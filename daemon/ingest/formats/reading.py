@@ -1,6 +1,7 @@
 """Reading: reads a transcript from its watermark on, in the format that its content shows.
 
-JSON lines are streamed, so that a file of any size needs bounded memory; a document is read whole.
+JSON lines are streamed, so that a file of any size needs bounded memory; a document is read whole. A packed file
+(.zst) is read as if it were unpacked, so its watermark is that of the plain file.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from daemon.ingest.formats.conversation import Conversation, Problem, Reading, R
 from daemon.ingest.formats.lines import CALL_BYTES, CALL_PROBLEMS, CALL_TURNS, LINE_BYTES, Line, lines_from
 from state.crystals.crystal import Source
 from state.errors import DocumentError, NotFoundError, StorageError
-from state.stores.disk.disk import opened as opened_file
+from state.stores.disk.packed_files import SUFFIX, UnpackingError, opened_unpacked
 
 _LINES = 200
 _HEAD_BYTES = 64 * 1024
@@ -40,8 +41,8 @@ def readings(path: Path, start: Watermark | None = None) -> Iterator[Reading]:
     reported and skipped. A turn without a time gets the file's. Reading anything twice gives the same turns, hence
     the same crystals.
 
-    Raise NotFoundError, StorageError (unreadable), DocumentError (a folder, binary, too long, not UTF-8, or JSON of
-    an unknown shape).
+    Raise NotFoundError, StorageError (unreadable), DocumentError (a folder, binary, damaged, too long, not UTF-8, or
+    JSON of an unknown shape).
     """
     if path.is_dir():
         raise DocumentError(f"{path} is a folder", "name the files in it")
@@ -50,12 +51,15 @@ def readings(path: Path, start: Watermark | None = None) -> Iterator[Reading]:
     complete = False
     while not complete:
         try:
-            with opened_file(path) as file:
+            with opened_unpacked(path) as file:
                 for reading in _readings(file, path, start or Watermark()):
                     yield reading
                     complete, start = reading.complete, reading.watermark
         except FileNotFoundError as error:
             raise NotFoundError(f"{path} does not exist", "check the path") from error
+        except UnpackingError as error:
+            advice = f"restore it, or unpack what is left with 'zstd -d' and remove the {SUFFIX}"
+            raise DocumentError(f"{path} cannot be unpacked: {error.strerror}", advice) from error
         except OSError as error:
             raise StorageError(f"{path} cannot be read ({error.strerror})", "check its permissions") from error
 
@@ -63,7 +67,7 @@ def readings(path: Path, start: Watermark | None = None) -> Iterator[Reading]:
 def _readings(file: BinaryIO, path: Path, start: Watermark) -> Iterator[Reading]:
     """Yield one reading of JSON lines, or all readings of a document."""
     kind, status = _format_of(file, path), os.fstat(file.fileno())
-    changed, size, is_log = datetime.fromtimestamp(status.st_mtime, UTC), status.st_size, kind in READERS
+    changed, size, is_log = datetime.fromtimestamp(status.st_mtime, UTC), file.seek(0, os.SEEK_END), kind in READERS
     if kind == _NOTHING_YET:
         yield Reading((), Watermark())
         return
@@ -100,7 +104,8 @@ def _format_of(file: BinaryIO, path: Path) -> str:
     begins = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not begins:
         return _NOTHING_YET
-    json_lines = path.suffix.lower() in _JSON_LINES
+    suffix = Path(path.stem if path.suffix == SUFFIX else path.name).suffix.lower()
+    json_lines = suffix in _JSON_LINES
     if json_lines or begins.startswith(b"{"):
         known_format = _format_of_log(file, path, must_be=json_lines)
         if known_format:
@@ -113,7 +118,7 @@ def _format_of(file: BinaryIO, path: Path) -> str:
     if begins.startswith(b"{") or (begins.startswith(b"[") and begins[1:].lstrip()[:1] in (b"{", b"[", b"]", b"")):
         return _JSON
     lines = head.decode("utf-8", "replace").splitlines()[:_LINES]
-    if path.suffix.lower() in _MARKDOWN or any(prose.is_heading(line) for line in lines):
+    if suffix in _MARKDOWN or any(prose.is_heading(line) for line in lines):
         return prose.MARKDOWN
     return prose.SPEECHES if prose.is_conversation(lines) else prose.PARAGRAPHS
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from state.forgetting.known import RUN_WORDS, Target, known_of
-from state.stores.disk.disk import opened
+from state.stores.disk.packed_files import opened_unpacked
 
 _BLOCK, _REACH = 8 << 20, 1 << 16
 _MANY = 48  # up to this many needles are searched one by one
@@ -62,7 +62,7 @@ class Patterns:
     def count_file(self, path: Path, *, loose: bool = False, most: int | None = None) -> tuple[int, int]:
         """Count the targets in this file, reading it block by block; also return how many bytes were read."""
         found = size = 0
-        with opened(path) as file:
+        with opened_unpacked(path) as file:
             kept = b""
             while (most is None or found < most) and (block := file.read(_BLOCK)):
                 size += len(block)

@@ -8,10 +8,14 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+import zstandard
 
-from daemon.ingest.transcripts import absorb_transcripts
-from daemon.workspace.stores import Store, utc_now
+from daemon.config.settings import Config
+from daemon.ingest.agent_hooks import link
+from daemon.ingest.transcripts import absorb_transcripts, transcript_files
+from daemon.workspace.stores import Store, open_exclusive, utc_now
 from state.stores.crystals.skills import Skills
+from state.stores.disk.workspace import Workspace
 from state.trust import Trust
 
 OLD, NEW = "Our staging host is called puffin-07.", "Our staging host is called heron-12 now."
@@ -189,3 +193,38 @@ def test_a_resumed_session_under_a_new_id_says_nothing_again(store: Store, tmp_p
     read(store, claude(tmp_path, "a", [TASK, OLD]))
     read(store, claude(tmp_path, "b", [TASK, OLD, NEW], forkedFrom={"sessionId": "a", "messageUuid": "1"}))
     assert (tasks(store), said_on(store, OLD), said_on(store, NEW)) == ([(TASK, 0)], (1, 1, 1), (2, 2, 2))
+
+
+def test_a_session_that_was_packed_says_what_was_not_read_before(here: Workspace, tmp_path: Path) -> None:
+    path = claude(tmp_path, "a", [TASK, OLD])
+    link(here, path, None)
+    with open_exclusive(here, Config(), "test") as store:
+        read(store, *transcript_files(here, Config()))
+        content = claude(tmp_path, "a", [TASK, OLD, NEW]).read_bytes()
+        (tmp_path / "a.jsonl.zst").write_bytes(zstandard.compress(content))
+        path.unlink()
+        found = absorb_transcripts(store, transcript_files(here, Config()), utc_now())
+        assert (found.turns, found.problems, said_on(store, NEW)) == (1, (), (2, 2, 2))
+        assert absorb_transcripts(store, transcript_files(here, Config()), utc_now()).turns == 0
+        path.write_bytes(content)  # it was resumed
+        assert absorb_transcripts(store, transcript_files(here, Config()), utc_now()).turns == 0
+
+
+def test_a_packed_session_whose_plain_form_nobody_named_is_not_read(here: Workspace, tmp_path: Path) -> None:
+    path = claude(tmp_path, "a", [OLD])
+    path.with_name("a.jsonl.zst").write_bytes(zstandard.compress(path.read_bytes()))
+    path.unlink()
+    (here.root / "transcripts").mkdir()
+    (here.root / "transcripts" / "a.jsonl").symlink_to(path)
+    assert transcript_files(here, Config()) == []
+
+
+@pytest.mark.parametrize("content", [zstandard.compress(b"{}" * 9_000)[:-4], b"{}\n"])
+def test_a_damaged_packed_session_is_named_and_others_are_read(store: Store, tmp_path: Path, content: bytes) -> None:
+    damaged = tmp_path / "b.jsonl.zst"
+    damaged.write_bytes(content)
+    found = absorb_transcripts(store, [damaged, claude(tmp_path, "a", [OLD])], utc_now())
+    assert (found.turns, [problem.split(":")[0] for problem in found.problems]) == (
+        1,
+        [f"{damaged} cannot be unpacked"],
+    )
