@@ -12,7 +12,7 @@ from datetime import datetime
 
 from daemon.dream.agreements import propose_agreements
 from daemon.ingest.notes import absorb_notes
-from daemon.ingest.transcripts import Absorbed, absorb_transcripts, transcript_files
+from daemon.ingest.transcripts import Absorbed, absorb_configured
 from daemon.sessions import hand_over, maintain
 from daemon.workspace.retention import sweep
 from daemon.workspace.searching import chroma_of, embed_waiting
@@ -92,7 +92,7 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
 
 def _absorb(store: Store, now: datetime, stop: Callable[[], bool]) -> Absorbed:
     try:
-        return absorb_transcripts(store, transcript_files(store.workspace, store.config), now, stop=stop)
+        return absorb_configured(store, now, stop=stop)
     except ConfigError as error:
         return Absorbed(problems=(str(error),))
 

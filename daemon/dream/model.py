@@ -40,12 +40,11 @@ class Asked:
 class Listener:
     """Callbacks of whoever runs a dream.
 
-    `asked` gets each model call before it is made, and None once it is recorded; `unread` gets the problems of
-    transcripts that could not be read; `hide` returns the error to raise in place of a model's error.
+    `asked` gets each model call before it is made, and None once it is recorded; `hide` returns the error to raise in
+    place of a model's error.
     """
 
     asked: Callable[[Asked | None], None] = lambda _: None
-    unread: Callable[[tuple[str, ...]], None] = lambda _: None
     hide: Callable[[ModelError], ModelError] = lambda error: error
 
 

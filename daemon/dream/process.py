@@ -1,7 +1,7 @@
 """Dream process: runs a dream with a model in a `dreamd dream` process of its own, which inherits the lock.
 
     daemon ══ Handed; the pipe closes with the daemon ══════════════════════> dreamd dream DIR --given N
-           <═ Step, Asked before a paid call, None once it is recorded, unread transcripts, End ══
+           <═ Step, Asked before a paid call, None once it is recorded, End ══
 
 So litellm and LangGraph, which stay in a process once they are imported, are imported by one that ends. All durable
 data is in the workspace: either process may be killed at any moment, and the next dream resumes. The kernel keeps the
@@ -93,18 +93,17 @@ def dream_beside(
     mode: Mode,
     on_step: Callable[[Step], None],
     *,
-    unread: Callable[[tuple[str, ...]], None] = lambda _: None,
     discreetly: bool = False,
 ) -> Outcome:
     """Run `dream_now` in a process that also holds the lock of these stores; raise what it raises.
 
-    An exception from `on_step` ends the process, and the next dream resumes; `unread` is as in `Listener`.
-    `discreetly`: errors of the model are only logged. Raise ModelError if the process dies twice.
+    An exception from `on_step` ends the process, and the next dream resumes. `discreetly`: errors of the model are
+    only logged. Raise ModelError if the process dies twice.
     """
     log, how = logs.get(workspace=store.workspace.root.name), ""
     for _ in range(_TRIES):
         try:
-            return _Dreaming(store, lock, on_step, unread).run(reason, mode, discreetly=discreetly)
+            return _Dreaming(store, lock, on_step).run(reason, mode, discreetly=discreetly)
         except _DiedError as died:
             how = died.how
             log.warning("dream_process_died", process=died.pid, why=how)
@@ -131,10 +130,9 @@ class _Dreaming:
         store: Store,
         lock: Lock,
         on_step: Callable[[Step], None],
-        unread: Callable[[tuple[str, ...]], None],
     ) -> None:
         self._store, self._lock = store, lock
-        self._on_step, self._unread = on_step, unread
+        self._on_step = on_step
         self._asked: Asked | None = None  # a call that was made and is not recorded yet
         self._ends_at = float("inf")
 
@@ -183,8 +181,6 @@ class _Dreaming:
                     self._asked = None
                 case ModelError():
                     logs.get().warning("model_failed", error=said)
-                case tuple():
-                    self._unread(said)
                 case End():
                     return said
         with suppress(subprocess.TimeoutExpired):  # its pipe closes a moment before it ends
@@ -294,7 +290,7 @@ def _dreamt(handed: Handed, wire: Connection) -> End:
         store = open_owned(index, handed.config, Turn(handed.turn) if handed.turn is not None else None)
         hide = partial(_hidden, wire=wire) if handed.discreet else Listener().hide
         with closing(store):
-            outcome = dream_now(store, handed.reason, handed.mode, tell, Listener(tell, tell, hide))
+            outcome = dream_now(store, handed.reason, handed.mode, tell, Listener(tell, hide))
     except Exception as error:  # noqa: BLE001 - the parent raises it
         failed = _told(error)
     return End(outcome, *failed, tuple(store.notices) if store is not None else ())

@@ -20,7 +20,7 @@ from daemon.dream.progress import Step, StepRecord, answered, evicted, gathered
 from daemon.dream.review import settle
 from daemon.ingest.notes import BATCH, absorb_notes
 from daemon.ingest.seed import migrate
-from daemon.ingest.transcripts import absorb_transcripts, transcript_files
+from daemon.ingest.transcripts import absorb_configured
 from daemon.sessions import hand_over, maintain
 from daemon.workspace.document import settle_document
 from daemon.workspace.retention import copy_if_due, sweep
@@ -107,7 +107,7 @@ def dream_now(
         return outcome
     dream = f"{now:%Y%m%dT%H%M%S%f}Z"
     if mode is not Mode.DRY:
-        _ingest(store, now, steps, listener)
+        _ingest(store, now, steps)
         _require_input(store, dream, reason, now)
         store.ledger.begin(dream, reason.value, now)
         steps.begin(dream)
@@ -121,7 +121,7 @@ def dream_now(
     return outcome
 
 
-def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None], listener: Listener) -> None:
+def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> None:
     """Take in everything new: the owner's edits, transcripts, notes and session items; then clean up."""
     settle_document(store)
     migrate(store, now)
@@ -130,10 +130,7 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None], listen
             Step("review", f"{counted(settled, 'change')} no longer open: not decided in time, or its lines are gone")
         )
     propose_agreements(store, now)
-    absorbed = absorb_transcripts(
-        store, transcript_files(store.workspace, store.config), now, lambda line: on_step(Step("ingest", line))
-    )
-    listener.unread(absorbed.problems)
+    absorbed = absorb_configured(store, now, lambda line: on_step(Step("ingest", line)))
     for problem in absorbed.problems:
         store.notices.add(problem)
     notes = absorb_notes(store, now, most=BATCH)  # a dream takes no more than the oldest of a long log

@@ -29,6 +29,7 @@ from state.stores.disk.disk import leads_elsewhere
 from state.stores.disk.packed_files import SUFFIX
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
+from state.stores.history.unread import UnreadTranscripts
 from state.text.chunks import chunk
 from state.text.words import counted
 from state.trust import Trust
@@ -66,29 +67,48 @@ def _packed_since(workspace: Workspace) -> set[Path]:
     return {path for path in packed if path.is_file()}
 
 
+def absorb_configured(
+    store: Store,
+    now: datetime,
+    report: Callable[[str], None] = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Absorbed:
+    """Read what is new in the configured transcripts, as `absorb_transcripts` does; the status names unread ones.
+
+    Raise ConfigError for a glob that leads out of the workspace.
+    """
+    unread = UnreadTranscripts(store.connection, store.workspace.root)
+    return absorb_transcripts(store, transcript_files(store.workspace, store.config), now, report, stop, unread)
+
+
 def absorb_transcripts(
     store: Store,
     paths: Iterable[Path],
     now: datetime,
     report: Callable[[str], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
+    unread: UnreadTranscripts | None = None,
 ) -> Absorbed:
     """Read what is new in these files until `stop()` is true; unchanged files are not opened.
 
-    `report` gets one line per file with new turns. A file that cannot be read becomes a problem and does not stop the
-    others.
+    `report` gets one line per file with new turns. A file that cannot be read becomes a problem, which `unread` keeps
+    for the status, and does not stop the others.
     """
     turns, problems, copies = 0, list[str](), Copies(store.connection)
     for path in paths:
         if stop():
             break
         try:
-            count, unread = _absorb_file(store, path, copies, now, stop)
+            count, skipped = _absorb_file(store, path, copies, now, stop)
         except DreamdError as error:
             problems.append(str(error))
+            if unread is not None:
+                unread.unread(path, problems[-1])
             continue
+        if unread is not None:
+            unread.read(path, skipped, now)
         turns += count
-        problems += unread
+        problems += skipped
         if count:
             report(f"{path.name}: {counted(count, 'turn')}")
     return Absorbed(turns, tuple(problems))

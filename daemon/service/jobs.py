@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 # A pass or ingestion that takes longer continues after other workspaces have had their turn.
 _TURN_SECONDS = 5.0
-MOST_UNREAD = 5
 # The steps after which a dream stops with the daemon. Later steps are short and commit it.
 _STOPPABLE = {"ingest", "absorb", "sessions", "embed", "resume", "gather", "synthesize", "guard"}
 
@@ -49,12 +48,8 @@ class Jobs:
 
         Raise StoppedError after a node if the daemon stops; its next start resumes the dream there.
         """
-        from daemon.dream.model import Listener  # late: an idle daemon does not load what dreams need
-        from daemon.dream.process import dream_beside
+        from daemon.dream.process import dream_beside  # late: an idle daemon does not load what dreams need
         from daemon.dream.run import dream_now
-
-        def unread(problems: Sequence[str]) -> None:
-            keeper.unread_transcripts = unread_problems(problems)
 
         began, since = time.monotonic(), utc_now()
         keeper.dreaming = "a dream begins now"
@@ -64,12 +59,10 @@ class Jobs:
                 on_node = self._steps(keeper, on_step)
                 try:
                     if store.config.model.name is None:
-                        outcome = dream_now(store, reason, mode, on_node, Listener(unread=unread))
+                        outcome = dream_now(store, reason, mode, on_node)
                     else:  # in a process of its own
                         keeper.written += 1
-                        outcome = dream_beside(
-                            store, keeper.lock, reason, mode, on_node, unread=unread, discreetly=self.discreet
-                        )
+                        outcome = dream_beside(store, keeper.lock, reason, mode, on_node, discreetly=self.discreet)
                 finally:  # after a failure, too
                     self._tell(keeper, store, since)
         except BaseException as error:
@@ -124,7 +117,6 @@ class Jobs:
                 log.error("pass_failed", error=error, seconds=round(time.monotonic() - began, 3))
             raise
         keeper.pass_problem = None
-        keeper.unread_transcripts = unread_problems(done.problems)
         self.metrics.passed(keeper.name)
         if not done.complete:
             keeper.changed = True
@@ -200,11 +192,3 @@ class Jobs:
         keeper.last_look = keeper.failed_at = utc_now()
         keeper.failures += 1
         self.metrics.dreamed(keeper.name, reason.value, outcome, seconds=seconds)
-
-
-def unread_problems(problems: Sequence[str]) -> tuple[Problem, ...]:
-    """Return unreadable parts of transcripts as problems: the first few, and the number of others."""
-    first = [Problem(" ".join(problem.split())) for problem in problems[:MOST_UNREAD]]
-    if more := len(problems) - len(first):
-        first.append(Problem(f"{more} more parts of transcripts could not be read", "the log names them"))
-    return tuple(first)

@@ -97,7 +97,6 @@ class Keeper:
         self.failed_at: datetime | None = None
         self.dream_problem: Problem | None = None
         self.pass_problem: Problem | None = None
-        self.unread_transcripts: tuple[Problem, ...] = ()
         self._config = config
         self._lock: Lock | None = None
         self._index: Index | None = None
@@ -112,7 +111,7 @@ class Keeper:
         self, pid: int, since: datetime, upcoming: str, at: datetime | None = None, others: Sequence[Problem] = ()
     ) -> ServiceStatus:
         """Return the daemon's part of the status; `others` come before the keeper's own unresolved problems."""
-        own = (one for one in (self.dream_problem, self.pass_problem, *self.unread_transcripts) if one is not None)
+        own = (one for one in (self.dream_problem, self.pass_problem) if one is not None)
         problems, is_alone = tuple(dict.fromkeys((*others, *own))), self._work.locked()
         return ServiceStatus(pid, since, upcoming, at, self.dreaming, problems, alone=is_alone)
 

@@ -6,7 +6,7 @@ process owns the workspace, and also before the first dream.
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -34,6 +34,8 @@ from state.stores.history.ledger import Ledger
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import displaced_files
 from state.stores.history.notes import notes_of
+from state.stores.history.unread import UnreadTranscripts
+from state.text.words import counted
 
 Read = TypeVar("Read")
 NO_DAEMON = "by hand; no daemon runs ('dreamd install-service' makes one)"
@@ -43,6 +45,7 @@ TORN = "git left a conflict in MEMORY.md: the version before it is used, and not
 RESOLVE = "edit MEMORY.md until its markers (<<<<<<<, =======, >>>>>>>) are gone"
 _WITH_CHANGES = 6  # the first schema with staged changes
 _NO_HELP = 3
+MOST_UNREAD = 20
 # The latest dreams in which a model answered: its name, and whether it is the author of the result.
 _ANSWERED = """SELECT asked.model, author.model IS asked.model AS helped
     FROM dreams JOIN (SELECT dream, max(model) AS model FROM calls GROUP BY dream) asked ON asked.dream = dreams.id
@@ -184,6 +187,7 @@ class _Facts:
     withheld: int = 0
     forgetting_unfinished: bool = False
     no_help: str = ""
+    unread: tuple[str, ...] = ()
 
 
 def status(workspace: Workspace, config: Config, now: datetime, service: ServiceStatus | None = None) -> Status:
@@ -228,7 +232,7 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
         spending=_spending(config, facts.spent, spent_by_all, facts.last_dream, now),
         rejections=facts.rejections,
         holder=owner,
-        problems=(*said, *wrong, *problems),
+        problems=(*said, *wrong, *problems, *unread_problems(facts.unread)),
         service=service,
         withheld=facts.withheld,
         changes=facts.changes,
@@ -252,12 +256,12 @@ def _read_facts(workspace: Workspace, now: datetime) -> _Facts:
             if schema > SCHEMA_VERSION:
                 raise StorageError(f"{path}: written by a newer dreamd (schema {schema})", "upgrade this one")
             connection.execute("BEGIN")  # one snapshot for all queries
-            return _facts(connection, now, schema) if schema else _Facts()
+            return _facts(connection, workspace, now, schema) if schema else _Facts()
     except sqlite3.Error as error:
         raise explained(error, path) from error
 
 
-def _facts(connection: sqlite3.Connection, now: datetime, schema: int) -> _Facts:
+def _facts(connection: sqlite3.Connection, workspace: Workspace, now: datetime, schema: int) -> _Facts:
     ledger, lineage = Ledger(connection), Lineage(connection)
     last = None
     if run := ledger.last_dream():
@@ -285,6 +289,7 @@ def _facts(connection: sqlite3.Connection, now: datetime, schema: int) -> _Facts
         withheld=TombstoneStore(connection).withheld(),
         forgetting_unfinished=is_unfinished(connection),
         no_help=_no_help(connection) if schema >= _WITH_CHANGES else "",
+        unread=tuple(UnreadTranscripts(connection, workspace.root).named(now)),
     )
 
 
@@ -318,6 +323,14 @@ def _spending(config: Config, spent: Spend, spent_by_all: Spend, last: LastDream
     return Spending(
         *own, spent_by_all.tokens, spent_by_all.usd, config.daemon.tokens_per_day, config.daemon.usd_per_day
     )
+
+
+def unread_problems(unread: Sequence[str]) -> Iterator[Problem]:
+    """Yield the transcripts that could not be read: the latest, and the number of others."""
+    for one in unread[:MOST_UNREAD]:
+        yield Problem(" ".join(one.split()))
+    if more := len(unread[MOST_UNREAD:]):
+        yield Problem(f"{counted(more, 'more transcript')} could not be read", "'dreamd dream' names them")
 
 
 def _problems(

@@ -25,12 +25,11 @@ from daemon.http.calls import Call, perform
 from daemon.service import daemon as daemon_module
 from daemon.service import managed as managed_module
 from daemon.service.daemon import Daemon
-from daemon.service.jobs import MOST_UNREAD, unread_problems
 from daemon.service.managed import ManagedWorkspace
 from daemon.upkeep.examine import Finding
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.scan import Change
-from daemon.workspace.status import Problem, status
+from daemon.workspace.status import MOST_UNREAD, Problem, status, unread_problems
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.errors import BusyError, NothingToDoError, NotKeptError, UnknownWorkspaceError, UsageError
@@ -251,15 +250,19 @@ def test_a_dry_run_that_nobody_waits_for_is_refused(quiet: House) -> None:
 # --- what is wrong
 
 
+def unread(workspace: Workspace) -> list[Problem]:
+    return [one for one in status(workspace, Config(), utc_now()).problems if "transcripts" in one.what]
+
+
 def test_a_pass_that_fails_and_a_transcript_that_cannot_be_read_are_told_until_they_are_mended(quiet: House) -> None:
     name, workspace = quiet.workspace()
     quiet.service.start()
     talk = workspace.root / "transcripts" / "chat.jsonl"
     talk.parent.mkdir()
     talk.write_bytes(b"\x00\x01\x02\n" * 99)
-    until(lambda: ["chat.jsonl" in problem.what for problem in quiet.problems(name)] == [True])
+    until(lambda: ["chat.jsonl" in problem.what for problem in unread(workspace)] == [True])
     talk.write_text(TALK, encoding="utf-8")
-    until(lambda: quiet.problems(name) == [])
+    until(lambda: unread(workspace) == [])
     torn = "CREATE TRIGGER torn BEFORE INSERT ON crystals BEGIN SELECT RAISE(ABORT, 'torn'); END"
     with closing(sqlite3.connect(workspace.database)) as connection:
         connection.execute(torn)
@@ -271,7 +274,8 @@ def test_a_pass_that_fails_and_a_transcript_that_cannot_be_read_are_told_until_t
 
 
 def test_of_many_transcripts_that_cannot_be_read_the_first_are_told() -> None:
-    told = unread_problems([f"file {number} is no transcript; move it away" for number in range(MOST_UNREAD + 3)])
+    files = (f"file {number} is no transcript; move it away" for number in range(MOST_UNREAD + 3))
+    told = list(unread_problems(list(files)))
     assert len(told) == MOST_UNREAD + 1
     assert told[0] == Problem("file 0 is no transcript; move it away")
     assert told[-1].what.startswith("3 more")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, LimitsSection, ModelSection
+from daemon.dream.consolidation import consolidate
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace import stores
 from daemon.workspace.status import NO_DAEMON, Problem, Status, status
@@ -72,6 +73,33 @@ def test_after_a_dream_it_names_version_and_author_and_counts_crystals(here: Wor
     assert value.pending.notes == 1
     assert value.crystals == {"consolidated": 1}
     assert value.characters == len(here.document.read_text())
+
+
+def test_what_cannot_be_read_of_transcripts_is_named_until_it_is_mended_or_gone(here: Workspace) -> None:
+    folder, line = here.root / "transcripts", b'{"role": "user", "content": "We sail in June"}\n'
+    bad, packed, torn = folder / "bad.md", folder / "old.jsonl.zst", folder / "torn.jsonl"
+
+    def named(at: datetime, **written: bytes) -> list[str]:
+        folder.mkdir(exist_ok=True)
+        for name, content in written.items():
+            {"bad": bad, "packed": packed, "torn": torn}[name].write_bytes(content)
+        with open_exclusive(here, Config(), "test") as store:
+            consolidate(store, at)
+        return [problem.what for problem in status(here, Config(), at).problems]
+
+    today = datetime.now(UTC)
+    first = named(today, bad=b"a\0", packed=b"no zstd", torn=line + b"{torn\n{torn\n" + line)
+    assert [path.name in what for path, what in zip((torn, packed, bad), first, strict=True)] == [True] * 3
+    assert first[0].startswith(f"{torn}:2: the record is not JSON")
+    assert first[0].endswith("the line is skipped (1 more in this file)")
+    assert first[1] == (
+        f"{packed} cannot be unpacked: it is damaged, or no zstd file;"
+        " restore it, or unpack what is left with 'zstd -d' and remove the .zst"
+    )
+    packed.unlink()
+    assert named(today, bad=b"A text\n") == first[:1]
+    assert named(today + timedelta(days=1)) == first[:1]
+    assert named(today + timedelta(days=8)) == []
 
 
 @pytest.fixture
