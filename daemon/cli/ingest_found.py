@@ -15,7 +15,7 @@ from daemon.cli.parsing import workspace_of
 from daemon.cli.terminal import agreed, can_ask, out, say, show, show_json
 from daemon.config.paths import home
 from daemon.connect.agents import agent_of
-from daemon.ingest.existing_memory import ExistingMemory, Kind, existing_memory
+from daemon.ingest.existing_memory import ExistingMemory, Kind, existing_memory, sessions_of_removed
 from state.errors import NothingToDoError, UsageError
 from state.stores.disk.workspace import Workspace
 from state.text.words import counted
@@ -30,6 +30,11 @@ def run_found(arguments: argparse.Namespace) -> int:
     agents = {agent_of(str(name)).name for name in arguments.paths}
     found = [one for one in existing_memory(workspace, os.environ) if not agents or not agents.isdisjoint(one.agents)]
     found = _said_to_be_own(found, arguments.mine, workspace)
+    for one in sessions_of_removed(workspace, os.environ):
+        # Codex has the sessions of all projects in one folder.
+        named = shlex.join(map(str, one.files if "codex" in one.agents else [one.path]))
+        say(f"{counted(len(one.files), 'session')} of a folder that is gone; if it was a worktree of this project:")
+        say(f"  dreamd ingest {named}")
     if not found:
         raise NothingToDoError(
             f"nothing of before was found for {workspace.root}", "'dreamd ingest PATH' reads what lies elsewhere"

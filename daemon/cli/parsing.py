@@ -146,6 +146,14 @@ def named_folder(arguments: argparse.Namespace) -> Path | None:
     return folder or option or (Path(variable) if variable else None)
 
 
+def _current_folder() -> Path:
+    """Return the current folder; where it was removed, as a worktree may be in a session, the one that it was."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path(os.environ.get("PWD") or "/")
+
+
 def workspace_of(arguments: argparse.Namespace) -> Workspace:
     """Return the workspace that is meant; for a worktree without one, its repository's. Raise UsageError for none."""
     folder = named_folder(arguments)
@@ -159,7 +167,7 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
                 raise
             return open_workspace(shared)
     try:
-        return find_workspace(Path.cwd())
+        return find_workspace(_current_folder())
     except UsageError:
         if not arguments.or_global:
             raise

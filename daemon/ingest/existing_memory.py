@@ -24,7 +24,7 @@ from daemon.workspace.adoption import find_workspace
 from state.errors import DreamdError
 from state.stores.disk.packed_files import SUFFIX, opened_unpacked
 from state.stores.disk.workspace import Workspace
-from state.stores.disk.worktree import repository_top, worktrees_of
+from state.stores.disk.worktree import removed_worktrees, repository_top, worktrees_of
 
 LONGEST_FILE = 1 << 20
 """In bytes. Memory that an agent reads as a whole is much shorter."""
@@ -94,8 +94,27 @@ def existing_memory(workspace: Workspace, environment: Mapping[str, str]) -> tup
     files = existing_files(workspace, environment)
     if _is_global(workspace, environment):
         return files
-    belongs, (claude, codex, _) = belonging(workspace, environment), _homes(environment)
-    return (*files, *_sessions_of_claude(workspace.root, claude / "projects", belongs), *_rollouts(codex, belongs))
+    return (*files, *_sessions(workspace.root, environment, belonging(workspace, environment)))
+
+
+def sessions_of_removed(workspace: Workspace, environment: Mapping[str, str]) -> tuple[ExistingMemory, ...]:
+    """Return the sessions in folders that are gone and may have been worktrees of this workspace.
+
+    They are those that git still lists, and those named like the workspace: `shop-fix` beside `shop`. Nothing proves
+    that they belong to it, so they are no part of `existing_memory`.
+    """
+    root, removed = workspace.root, removed_worktrees(repository_top(workspace.root) or workspace.root)
+
+    def may_belong(folder: str) -> bool:
+        listed = any(Path(folder).is_relative_to(top) for top in removed)
+        return (listed or folder.startswith(f"{root}-")) and not os.path.lexists(folder)
+
+    return () if _is_global(workspace, environment) else _sessions(root, environment, may_belong)
+
+
+def _sessions(root: Path, environment: Mapping[str, str], belongs: Belongs) -> tuple[ExistingMemory, ...]:
+    claude, codex, _ = _homes(environment)
+    return (*_sessions_of_claude(root, claude / "projects", belongs), *_rollouts(codex, belongs))
 
 
 def existing_files(workspace: Workspace, environment: Mapping[str, str]) -> tuple[ExistingMemory, ...]:
@@ -200,7 +219,8 @@ def folder_of_summary(head: bytes) -> str:
 
 def _sessions_of_claude(root: Path, projects: Path, belongs: Belongs) -> Iterator[ExistingMemory]:
     """Yield the sessions of each folder; names of folders may collide, so the folder in the session decides."""
-    tops = (root, *worktrees_of(repository_top(root) or root))
+    main = repository_top(root) or root
+    tops = (root, *worktrees_of(main), *removed_worktrees(main))
     cuts = tuple({slug(top)[:_LONGEST_SLUG] for top in tops})
     for folder in _entries(projects):
         if folder.name.startswith(cuts):

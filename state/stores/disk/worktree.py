@@ -79,6 +79,15 @@ def repository_top(folder: Path) -> Path | None:
 
 def worktrees_of(main: Path) -> tuple[Path, ...]:
     """Return the tops of the linked worktrees of a main checkout, ordered by name; at most 500."""
+    return tuple(top for top in _claimed(main) if (tree := worktree_at(top)) is not None and tree.main == main)
+
+
+def removed_worktrees(main: Path) -> tuple[Path, ...]:
+    """Return the folders that do not exist and that a main checkout claims as its worktrees, which proves nothing."""
+    return tuple(top for top in _claimed(main) if not os.path.lexists(top))
+
+
+def _claimed(main: Path) -> tuple[Path, ...]:
     repository = _pointed(main) or main / _LINK
     try:
         with os.scandir(repository / "worktrees") as entries:
@@ -86,8 +95,7 @@ def worktrees_of(main: Path) -> tuple[Path, ...]:
     except OSError:
         return ()
     links = ((Path(own), _line(Path(own) / "gitdir")) for own in known)
-    tops = (Path(os.path.realpath((own / link).parent)) for own, link in links if link)
-    return tuple(top for top in tops if (tree := worktree_at(top)) is not None and tree.main == main)
+    return tuple(Path(os.path.realpath((own / link).parent)) for own, link in links if link)
 
 
 def _pointed(folder: Path) -> Path | None:

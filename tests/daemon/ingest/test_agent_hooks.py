@@ -93,6 +93,18 @@ def test_a_session_is_linked_at_its_start_and_read_although_it_never_ends(here: 
         assert {one.text for one in store.crystals.named("moved")} == {"Ada: I moved to Berlin"}
 
 
+def test_a_hook_whose_folder_was_removed_finds_the_workspace_above_it(here: Workspace, chat: Path) -> None:
+    said = json.dumps({"hook_event_name": "PreCompact", "transcript_path": str(chat)})
+    gone = here.root / "gone"
+    gone.mkdir()
+    script = (
+        "import os, sys; from daemon.cli import main; os.rmdir(os.getcwd()); sys.exit(main(['ingest', '--hook']))"
+    )
+    environment = {**os.environ, "PWD": str(gone)}
+    subprocess.run([sys.executable, "-c", script], input=said.encode(), cwd=gone, env=environment, check=True)
+    assert (here.root / "transcripts" / "chat.md").is_symlink()
+
+
 @pytest.mark.parametrize("path", ["/", "\0", "/dev/null"])
 def test_a_start_that_names_no_transcript_shows_the_memory_and_links_nothing(here: Workspace, path: str) -> None:
     here.document.write_text("- Ada prefers tea\n")

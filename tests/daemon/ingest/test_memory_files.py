@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from daemon.ingest.existing_memory import (
     applies,
     existing_memory,
     folder_of_summary,
+    sessions_of_removed,
     slug,
 )
 from daemon.ingest.memory_files import absorb_memory_file, memory_text
@@ -338,6 +340,21 @@ def test_worktrees_share_what_was_said_in_each(home: Home) -> None:
         (Kind.MEMORY, "MEMORY.md"),
         (Kind.SESSIONS, "fix.jsonl"),
     ]
+
+
+def test_sessions_of_removed_worktrees_are_named_and_not_taken_for_the_projects(home: Home) -> None:
+    git(home.project, "init", "-q")
+    git(home.project, "commit", "-q", "--allow-empty", "-m", "first")
+    (home.path / "my_shop-of-another").mkdir()
+    for name in ("fix", "my_shop-fix", "my_shop-of-another", "elsewhere"):
+        home.claude_session(name, home.path / name, name)
+    home.codex_session("11-02", home.path / "fix", "c")
+    git(home.project, "worktree", "add", "-q", str(home.path / "fix"))
+    shutil.rmtree(home.path / "fix")  # git still lists it
+    removed = sessions_of_removed(workspace(home), home.environment)
+    assert [path.name for one in removed for path in one.files][:2] == ["fix.jsonl", "my_shop-fix.jsonl"]
+    assert [one.agents for one in removed] == [("claude-code",), ("claude-code",), ("codex",)]
+    assert found(home) == ()
 
 
 def test_the_global_workspace_has_what_this_user_wrote_for_all_projects(home: Home) -> None:
