@@ -270,7 +270,7 @@ def test_what_waits_in_the_global_workspace_says_so_in_a_project(dreamd: Caller,
 
 def test_a_session_is_asked_for_by_its_id(here: Path) -> None:
     (here / "MEMORY.md").write_text("- Ada prefers tea\n")
-    message = f'{{"session_id": "{SESSION}"}}'.encode()
+    message = f'{{"hook_event_name": "SessionStart", "session_id": "{SESSION}"}}'.encode()
     assert process("bootstrap", str(here), "--format", "hook", stdin=message).status == 0
     assert process("bootstrap", str(here)).status == 0
     answer = asked(here, "tea", SESSION)
