@@ -17,6 +17,7 @@ from state.dream import Evidence, Kind, Snapshot
 from state.search.dates import last_day_named
 from state.text.line import LINE_CHARACTERS, as_line
 from state.text.words import content_terms, repeat_key
+from state.zone import local
 
 EXTRACTIVE = "extractive"
 MAX_FROM_CRYSTALS = 12
@@ -75,7 +76,10 @@ def additions(sheet: Sheet, pieces: Sequence[Evidence]) -> tuple[Operation, ...]
         if piece.kind is Kind.GAP and any(key in other for other in said):
             continue  # a line already contains the question
         said.add(key)
-        section, until = section_for(piece, snapshot.notes_in), last_day_named(piece.text, piece.at)
+        section, until = (
+            section_for(piece, snapshot.notes_in),
+            last_day_named(piece.text, local(piece.at, snapshot.zone)),
+        )
         made.append(Operation(Action.ADD, section, text, (), (piece.id,), until=until))
     return tuple(made)
 
@@ -96,7 +100,7 @@ def named_operations(sheet: Sheet) -> Iterator[Operation]:
             lines += [one for one in sheet.standing if repeat_key(one.text) == repeat_key(text) and one not in lines]
         action = (Action.ADD, Action.REVISE, Action.MERGE)[min(len(lines), 2)]
         section = lines[0].section if lines else section_for(piece, snapshot.notes_in)
-        until = last_day_named(piece.text, piece.at)
+        until = last_day_named(piece.text, local(piece.at, snapshot.zone))
         yield Operation(action, section, text, tuple(line.id for line in lines), (piece.id,), until=until)
         sheet.heard.add(piece.id)
 

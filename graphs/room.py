@@ -41,6 +41,7 @@ from state.search.query import content_words
 from state.search.ranking import HELD
 from state.text.words import content_terms, terms
 from state.trust import Trust
+from state.zone import day_of
 
 MAX_ROUNDS = 6
 POINTER_CHARACTERS = 80
@@ -90,7 +91,7 @@ def room_for(sheet: Sheet) -> int:
 def leaving(sheet: Sheet) -> list[CurrentLine]:
     """Return the lines that may leave, in the order in which they do."""
     snapshot = sheet.snapshot
-    today, soon = snapshot.now.date().isoformat(), (snapshot.now + SOON).date().isoformat()
+    today, soon = snapshot.today, day_of(snapshot.now + SOON, snapshot.zone)
     lasting = sum(length_of(line) for line in sheet.standing if line.section in LASTING)
     retold = _similarity_to_newer([line for line in sheet.standing if line.section not in _STAY])
     is_kept = LASTING if lasting <= LASTING_SHARE * snapshot.budget else frozenset[SectionName]()
@@ -174,7 +175,7 @@ def _evict(sheet: Sheet, lines: Sequence[CurrentLine], archive: Memory) -> bool:
 
     The pointer of a line past its last day replaces no other pointer.
     """
-    today, before = sheet.snapshot.now.date().isoformat(), len(sheet.changes)
+    today, before = sheet.snapshot.today, len(sheet.changes)
     for line, operation, keywords in _with_keywords(sheet, [(line, None) for line in lines], archive):
         if keywords is None:
             sheet.unmovable[line.id] = _unfindable(line)

@@ -183,7 +183,7 @@ class Sheet(Page):
 
         Lines past their last day do not count.
         """
-        today, lost = self.snapshot.now.date().isoformat(), 0
+        today, lost = self.snapshot.today, 0
         said = {
             line.id: [line.text]
             for line in self.snapshot.lines

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, tzinfo
 
 from graphs.checks import OF_MODEL
 from graphs.extractive import complete, counted_operations
@@ -18,6 +18,7 @@ from state.dream import Evidence, Kind, Snapshot
 from state.errors import ReplyError
 from state.signals.hormones import Feeling, mood
 from state.trust import Trust
+from state.zone import day_of, full_time, local
 
 Message = dict[str, str]
 MOST_ANSWERS = 3
@@ -72,7 +73,7 @@ def opening(snapshot: Snapshot) -> list[Message]:
     system, user = render(
         prompt(),
         {
-            "now": f"{snapshot.now:%A %Y-%m-%d %H:%M} UTC",
+            "now": full_time(snapshot.now, snapshot.zone),
             "felt": _felt(snapshot),
             "budget": f"{snapshot.budget:,}",
             "used": f"{sheet.length:,}",
@@ -84,7 +85,7 @@ def opening(snapshot: Snapshot) -> list[Message]:
             "sections": sections,
             "rules": [redaction.of(text) for text in snapshot.genome],
             "inputs": [
-                {"id": one.id, "label": label(one), "text": redaction.of(one.text)}
+                {"id": one.id, "label": label(one, snapshot.zone), "text": redaction.of(one.text)}
                 for one in sorted(shown, key=_as_said)
             ],
             "removed": [redaction.of(text) for text in snapshot.tombstones[-MOST_REMOVED_SHOWN:]],
@@ -100,12 +101,12 @@ def _as_said(piece: Evidence) -> tuple[bool, float, int, int]:
     return not is_news, piece.at.timestamp() if is_news else 0.0, list(Kind).index(piece.kind), int(piece.id[1:])
 
 
-def label(piece: Evidence) -> str:
+def label(piece: Evidence, zone: tzinfo) -> str:
     """Describe an input: when it was said, its kind, its importance, who said it, and its marks."""
     marks = [f"replaces {', '.join(piece.replaces)}"] if piece.replaces else []
     marks += [f"heard {piece.heard}"] if piece.heard else []
-    said = f"{piece.at:%Y-%m-%d %H:%M}, {_NAMES[piece.kind]}, importance {piece.importance:.1f}, from {piece.trust}"
-    return ", ".join((said, *marks))
+    at = f"{local(piece.at, zone):%Y-%m-%d %H:%M}"
+    return ", ".join((at, _NAMES[piece.kind], f"importance {piece.importance:.1f}", f"from {piece.trust}", *marks))
 
 
 def begun(snapshot: Snapshot) -> Sheet:
@@ -210,10 +211,14 @@ def _next_to_leave(sheet: Sheet) -> list[CurrentLine]:
 
 
 def _label(line: CurrentLine, snapshot: Snapshot, waits: int | None) -> str:
-    known = [f"of {line.born_at:%Y-%m-%d}", f"{length_of(line)} characters", f"importance {line.importance:.1f}"]
+    known = [
+        f"of {day_of(line.born_at, snapshot.zone)}",
+        f"{length_of(line)} characters",
+        f"importance {line.importance:.1f}",
+    ]
     known += ["by the owner" if line.id in snapshot.handwritten else f"from {line.trust}"]
     known += [f"until {line.until}"] if _is_date(line.until) else []
-    known += ["over"] if line.is_past(snapshot.now.date().isoformat()) else []
+    known += ["over"] if line.is_past(snapshot.today) else []
     known += ["pinned"] if line.pinned else []
     known += [f"change {waits} of it waits for the owner"] if waits is not None else []
     return ", ".join(known)

@@ -307,7 +307,7 @@ def _counts(row: str) -> bool:
 def _row(note: Note) -> str:
     # A note is data: on one row it cannot forge a heading or a second note, and an order in it is quoted.
     auto = "[AUTO] " if note.auto else ""
-    stamp = note.at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    stamp = note.at.isoformat(timespec="seconds").replace("+00:00", "Z")
     return f"- [{stamp}] (importance: {note.importance:g}) {auto}{_shown(note.text)}"
 
 

@@ -7,7 +7,7 @@ prompts, and committed again after a crash.
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from typing import Any
 
@@ -24,6 +24,7 @@ from state.secrets.policy import DEFAULT, Redaction
 from state.signals.felt import Felt
 from state.signals.hormones import Hormones
 from state.trust import Trust
+from state.zone import day_of
 
 
 class Reason(StrEnum):
@@ -206,7 +207,7 @@ class Snapshot:
     were declined, `undecided` the crystals of inputs whose changes expired undecided. `newest` is the row of the last
     crystal, `waiting` the number of pending notes beyond `notes` (counted up to a thousand), both at the time of
     reading. `unasked` has the ids of inputs that no model is asked about any more; `notes_in` is the section of notes
-    in a dream without a model.
+    in a dream without a model. `zone` is the owner's time zone.
     """
 
     dream: str
@@ -240,6 +241,12 @@ class Snapshot:
     waiting: int = 0
     unasked: tuple[str, ...] = ()
     notes_in: SectionName = SectionName.CONTEXT
+    zone: tzinfo = UTC
+
+    @property
+    def today(self) -> str:
+        """Return the owner's calendar day (ISO 8601)."""
+        return day_of(self.now, self.zone)
 
 
 @dataclass(frozen=True, slots=True)

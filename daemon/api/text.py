@@ -1,4 +1,4 @@
-"""Text: replies as people at a terminal and agents read them; programs get JSON.
+"""Text: replies as people at a terminal and agents read them, with their owner's times; programs get JSON.
 
 Replies quote memory, so continuation rows of a quoted text are marked, lest one passes for another result, and
 invisible characters are escaped.
@@ -53,14 +53,14 @@ def _cut(text: str) -> str:
 
 def note_text(reply: "NoteTaken") -> str:
     """Confirm a note, with its time and importance."""
-    return f"noted {reply.at:%Y-%m-%dT%H:%M:%SZ}, importance {reply.importance:g}; the next search finds it"
+    return f"noted {reply.at:%Y-%m-%d %H:%M:%S %Z}, importance {reply.importance:g}; the next search finds it"
 
 
 def mood_text(levels: "Mood") -> str:
     """Show the levels, the mood, and the events of the requested hours that raised them."""
     every = zip(("dopamine", "cortisol", "oxytocin"), levels.now.levels, strict=True)
     rows = [f"{name:<9} {level:.2f} {'█' * round(level * _BAR):<{_BAR}}".rstrip() for name, level in every]
-    felt = [f"{one.after.at:%Y-%m-%d %H:%M} UTC  {one.event}  {one_row(one.cause)}".rstrip() for one in levels.events]
+    felt = [f"{one.after.at:%Y-%m-%d %H:%M %Z}  {one.event}  {one_row(one.cause)}".rstrip() for one in levels.events]
     more = [f"and {counted(levels.more, 'other event')}"] if levels.more else []
     return "\n".join([*rows, f"mood      {levels.mood}", *felt, *more])
 
@@ -180,7 +180,7 @@ def _history_rows(line: "LineHistory") -> Iterator[str]:
 def _written(writing: "WrittenBy | None") -> str:
     if writing is None:
         return "written by hand; no dream has met it yet"
-    when = f"written {writing.at:%Y-%m-%d %H:%M} in version {writing.version}"
+    when = f"written {writing.at:%Y-%m-%d %H:%M %Z} in version {writing.version}"
     if not writing.dream:
         return f"{when}, whose record is gone"
     by = " ".join([writing.model, *(f"({prompt})" for prompt in writing.prompts)]).strip()
@@ -208,7 +208,7 @@ def why_not_text(answer: "Answer") -> str:
     rows = list[str]()
     if (given := answer.receipt) is not None:
         how = f"{given.how} ({given.agent})" if given.agent else given.how
-        rows.append(f"last read {given.at:%Y-%m-%d %H:%M} UTC by {how}: version {given.version}")
+        rows.append(f"last read {given.at:%Y-%m-%d %H:%M %Z} by {how}: version {given.version}")
     for reason in answer.reasons:
         rows += [said] if (said := one_row(reason.text)) else []
         rows.append(f"  {one_row(reason.what)}")
@@ -226,7 +226,7 @@ def versions_text(reply: "Versions") -> str:
     rows = [
         (
             str(one.number),
-            f"{one.at:%Y-%m-%d %H:%M}",
+            f"{one.at:%Y-%m-%d %H:%M %Z}",
             f"{one.cause}: {one.reason}" if one.reason else one.cause,
             *(one.added, one.revised, one.evicted, one.notes, one.tokens),
             f"{one.usd:.4f}",
@@ -415,7 +415,7 @@ def status_text(value: "Status") -> str:
         ("spent by all", f"{_spent(*every)}, over all workspaces"),
         ("withheld", value.withheld and f"{counted(value.withheld, 'text')}: forgotten"),
         ("breaker", spending.breaker and f"open: {spending.breaker}"),
-        ("daemon", service and f"process {service.pid}, since {service.since:%Y-%m-%d %H:%M} UTC"),
+        ("daemon", service and f"process {service.pid}, since {service.since:%Y-%m-%d %H:%M %Z}"),
         ("held by", None if service else value.holder),
         ("review", waiting and f"{counted(waiting, 'change')} {verb}; 'dreamd review' shows {them}"),
         *(("refused", f"{one.guard} ({one.scope}): {one.figures}") for one in value.rejections),
@@ -473,7 +473,7 @@ def daemon_text(overview: "DaemonStatus") -> str:
     daemon = overview.daemon
     waiting = sum(not one.kept and one.problem is None for one in daemon.workspaces)
     about = facts(
-        ("daemon", f"process {daemon.pid}, version {daemon.version}, since {daemon.since:%Y-%m-%d %H:%M} UTC"),
+        ("daemon", f"process {daemon.pid}, version {daemon.version}, since {daemon.since:%Y-%m-%d %H:%M %Z}"),
         ("listens at", daemon.socket + (f" and {daemon.http}" if daemon.http else "")),
         ("dreams", f"{daemon.dreaming} running, {daemon.waiting} waiting"),
         *(("problem", one) for one in daemon.problems),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import FOLDER, JSON, arg, command, workspace_of
-from daemon.config.layers import context_window, redaction, transcripts
+from daemon.config.layers import context_window, redaction, transcripts, zone
 from daemon.observability.printable import safe
 from daemon.workspace.session_start import session
 from state.agents import TRIED, agent_called, reader_of
@@ -66,7 +66,8 @@ def bootstrap(arguments: argparse.Namespace) -> int:
     if window < 1:
         raise UsageError(f"a context window of {window} tokens is impossible", "give a positive number")
     limits = reader if arguments.format == "hook" else None
-    given = session(workspace, window, limits, redaction(arguments.config, os.environ), datetime.now(UTC))
+    policy, here = redaction(arguments.config, os.environ), zone(arguments.config, os.environ)
+    given = session(workspace, window, limits, policy, datetime.now(UTC), zone=here)
     ready = given.ready
     sys.stdout.write(_formatted(ready, arguments.format, agent))
     for notice in given.notices:

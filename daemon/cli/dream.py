@@ -50,7 +50,7 @@ def dream(arguments: argparse.Namespace) -> int:
         reply = caller.ask(dream_now, reason=arguments.reason, mode=mode, wait=not arguments.no_wait)
     if reply.outcome is not None:
         show_notices(reply.outcome.dream.problems)
-    show(dream_now.text, reply, as_json=arguments.json)
+    show(dream_now.text, reply, caller.config.zone, as_json=arguments.json)
     return 0
 
 

@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from daemon.cli.parsing import NAMED, command, config_of, workspace_of
+from daemon.cli.parsing import NAMED, command, config_of, is_configured, workspace_of
 
 if TYPE_CHECKING:
     import argparse
@@ -17,7 +17,6 @@ def mcp(arguments: "argparse.Namespace") -> int:
     incoming = _moved(0, "rb", None, os.O_RDONLY)
     import signal
 
-    from daemon.config.layers import configured_here
     from daemon.mcp.pump import Pump, Server
 
     def serve_alone() -> Server:
@@ -29,8 +28,8 @@ def mcp(arguments: "argparse.Namespace") -> int:
         # At once, as any work may be interrupted anywhere.
         signal.signal(number, lambda *_: os._exit(0))
     # A user who configures this server wants that configuration, not the daemon's.
-    is_configured = arguments.config is not None or configured_here(os.environ)
-    Pump(lambda: workspace_of(arguments), serve_alone, wire, with_daemon=not is_configured).run(incoming)
+    with_daemon = not is_configured(arguments)
+    Pump(lambda: workspace_of(arguments), serve_alone, wire, with_daemon=with_daemon).run(incoming)
     return 0
 
 

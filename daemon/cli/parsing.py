@@ -3,7 +3,7 @@
 import argparse
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
@@ -112,12 +112,12 @@ def add(parser: "argparse._ActionsContainer", argument: Argument) -> None:
 
 
 def _moment(text: str) -> datetime:
+    """Return a day or time; whoever has the workspace knows the zone of one without an offset."""
     try:
-        moment = datetime.fromisoformat(text)
+        return datetime.fromisoformat(text)
     except ValueError:
         said = f"{text!r} is no day or time such as 2026-03-12 or 2026-03-12T14:30Z"
         raise argparse.ArgumentTypeError(said) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _day_over(text: str) -> datetime:
@@ -184,6 +184,13 @@ def workspace_if_any(arguments: argparse.Namespace) -> Workspace | None:
         return None
 
 
+def is_configured(arguments: argparse.Namespace) -> bool:
+    """Return whether this call has a configuration of its own: by --config or the environment."""
+    from daemon.config.layers import configured_here
+
+    return arguments.config is not None or configured_here(os.environ)
+
+
 def config_of(arguments: argparse.Namespace) -> "Config":
     """Return the configuration. Raise ConfigError."""
     from daemon.config.settings import load
@@ -196,7 +203,6 @@ def caller_of(
 ) -> "Caller":
     """Return a caller of operations that prints each notice to stderr once."""
     from daemon.api.dispatch import Caller
-    from daemon.config.layers import configured_here
 
     shown = set[str]()
 
@@ -204,9 +210,8 @@ def caller_of(
         show_notices({notice} - shown)
         shown.add(notice)
 
-    is_own = arguments.config is not None or configured_here(os.environ)
     workspace, config = workspace_of(arguments), config_of(arguments)
-    return Caller(workspace, config, f"dreamd {command}", on_step, on_notice, is_own)
+    return Caller(workspace, config, f"dreamd {command}", on_step, on_notice, is_configured(arguments))
 
 
 def as_arguments(error: UsageError, parser: argparse.ArgumentParser) -> UsageError:

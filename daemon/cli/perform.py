@@ -10,13 +10,14 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from daemon.api.client import Client
 from daemon.api.headers import NOTICES_HEADER
-from daemon.cli.parsing import WORKSPACE, Argument, caller_of, parser_of, workspace_of
+from daemon.cli.parsing import WORKSPACE, Argument, caller_of, is_configured, parser_of, workspace_of
 from daemon.cli.terminal import show_json, show_notices, show_reply, write_json
 from daemon.config.paths import socket_path
 from state.errors import DreamdError
@@ -33,16 +34,19 @@ _ANSWER_SECONDS, _OK = 30.0, 200
 def run(operation: "AnyOperation", arguments: argparse.Namespace, command: str) -> int:
     """Run the operation in the daemon or here, and print the reply."""
     asked = fields_of(arguments_of(operation), arguments)
-    show(operation.text, caller_of(arguments, command).ask(operation, **asked), as_json=arguments.json)
+    caller = caller_of(arguments, command)
+    show(operation.text, caller.ask(operation, **asked), caller.config.zone, as_json=arguments.json)
     return 0
 
 
-def show(text: Callable[[Any], str] | None, reply: object, *, as_json: bool) -> None:
-    """Print a reply as JSON or text."""
+def show(text: Callable[[Any], str] | None, reply: object, zone: tzinfo = UTC, *, as_json: bool) -> None:
+    """Print a reply as JSON, or as text with times of this zone."""
     if as_json or text is None:
         show_json(reply)
     else:
-        show_reply(text(reply))
+        from state.zone import on_clock
+
+        show_reply(text(on_clock(reply, zone)))
 
 
 def ask_daemon(name: str, words: Sequence[str]) -> int | None:
@@ -50,11 +54,13 @@ def ask_daemon(name: str, words: Sequence[str]) -> int | None:
 
     Raise UsageError for wrong arguments.
     """
-    if not {"-h", "--help", "--config"}.isdisjoint(words) or not socket_path(os.environ).exists():
+    if not {"-h", "--help"}.isdisjoint(words) or not socket_path(os.environ).exists():
         return None
     command = json.loads(TABLE.read_text(encoding="utf-8"))[name]
     parser = parser_of(f"dreamd {name}", None, [*command["arguments"], *WORKSPACE])
     arguments = parser.read(words)
+    if is_configured(arguments) or os.environ.get("DREAMD_CONFIG"):  # the full command checks the configuration
+        return None
     workspace = workspace_of(arguments)
     if is_stopped(present_holder(workspace)):
         return None
@@ -123,8 +129,6 @@ def argument_of(one: "Parameter") -> Argument:
 
 def _reader(one: "Parameter") -> dict[str, Any]:
     """Return the parameters of `add_argument` that depend on the type."""
-    from pydantic import AwareDatetime
-
     kind = one.type
     if kind is bool:
         return {"action": "store_true"}
@@ -134,7 +138,7 @@ def _reader(one: "Parameter") -> dict[str, Any]:
         return {"choices": list(get_args(kind))}
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return {"choices": [each.value for each in kind], "metavar": "NAME"}
-    if kind is AwareDatetime:  # `as_of` a day includes all of that day
+    if kind is datetime:  # `as_of` a day includes all of that day
         return {"type": "end of day" if one.name == "as_of" else "moment", "metavar": "TIME"}
     is_number = kind in (int, float)
     return {"type": kind.__name__, "metavar": "N"} if is_number else {} if one.required else {"metavar": "TEXT"}

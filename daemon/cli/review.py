@@ -18,6 +18,7 @@ from daemon.cli.terminal import say
 from state.errors import DreamdError, NotFoundError, NothingToDoError, RejectedError, UsageError
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
+from state.zone import on_clock
 
 _DECISIONS = {
     "approve": "let them apply",
@@ -67,7 +68,7 @@ def review(arguments: argparse.Namespace) -> int:
 
     def decide(decisions: Mapping[str, Any]) -> int:
         done = caller.ask(decide_changes, **decisions)
-        show(decide_changes.text, done, as_json=arguments.json)
+        show(decide_changes.text, done, caller.config.zone, as_json=arguments.json)
         if not (done.approved or done.undone or done.declined or done.accepted or done.reopened):
             raise RejectedError("none of it could be done", "MEMORY.md stands as it was")
         return 0
@@ -80,10 +81,10 @@ def review(arguments: argparse.Namespace) -> int:
     if arguments.file:
         return decide(read_todo(_text_of(arguments.file), waiting))
     if arguments.edit:
-        return _edited(waiting, workspace_of(arguments), decide)
+        return _edited(on_clock(waiting, caller.config.zone), workspace_of(arguments), decide)
     if arguments.verdict:
         return decide({arguments.verdict: _meant(waiting, arguments)})
-    show(changes.text, ChangesToReview(tuple(waiting)), as_json=arguments.json)
+    show(changes.text, ChangesToReview(tuple(waiting)), caller.config.zone, as_json=arguments.json)
     return 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from daemon.api.client import SILENT, Client, LostError, NoDaemonError
 from daemon.api.text import status_text
-from daemon.cli.parsing import CONFIG, FOLDER, arg, command, config_of, workspace_if_any, workspace_of
+from daemon.cli.parsing import CONFIG, FOLDER, arg, command, config_of, is_configured, workspace_if_any, workspace_of
 from daemon.cli.perform import show, show_answer
 from daemon.cli.terminal import out, say, show_json
 from daemon.config.registry import name_of
@@ -124,6 +124,8 @@ def status(arguments: argparse.Namespace) -> int:
     Also while a dream runs; outside a workspace that of the daemon and all it keeps.
     """
     workspace, is_silent = workspace_if_any(arguments), False
+    if is_configured(arguments) or os.environ.get("DREAMD_CONFIG"):
+        config_of(arguments)  # raises for one that is wrong, which the daemon would not notice
     if workspace is None or not is_stopped(present_holder(workspace)):
         # The daemon knows when the next dream is; for a workspace that it does not keep, the files say everything.
         operation = "dream_status" if workspace else "status"
@@ -139,7 +141,8 @@ def status(arguments: argparse.Namespace) -> int:
 
     if is_silent and workspace is None:
         raise LostError(*SILENT)
-    value = status_of(workspace or workspace_of(arguments), config_of(arguments), datetime.now(UTC))
+    config = config_of(arguments)
+    value = status_of(workspace or workspace_of(arguments), config, datetime.now(UTC))
     silent = (Problem(*SILENT),) if is_silent else ()
-    show(status_text, replace(value, problems=(*silent, *value.problems)), as_json=arguments.json)
+    show(status_text, replace(value, problems=(*silent, *value.problems)), config.zone, as_json=arguments.json)
     return 0

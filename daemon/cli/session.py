@@ -25,7 +25,7 @@ def _list_text(reply: "SessionList") -> str:
     rows = [
         (
             one.policy, "closed" if one.closed_at else one.status, one.count, one.token_count,
-            f"{one.utilisation:.0f} %", f"{one.opened_at:%Y-%m-%d %H:%M}", _line(one.session_id),
+            f"{one.utilisation:.0f} %", f"{one.opened_at:%Y-%m-%d %H:%M %Z}", _line(one.session_id),
         )
         for one in reply.sessions
     ]  # fmt: skip
@@ -39,7 +39,7 @@ def _items_text(reply: "Memories") -> str:
             one.priority,
             f"importance {one.importance:.2f}",
             counted(one.access_count, "access", "accesses"),
-            f"until {one.expires_at:%Y-%m-%d %H:%M}" if one.expires_at else "",
+            f"until {one.expires_at:%Y-%m-%d %H:%M %Z}" if one.expires_at else "",
             f"tags {', '.join(map(_line, one.tags))}" if one.tags else "",
             f"long-term: {_line(one.promoted_to_id)}" if one.promoted_to_id else "",
             one.state if one.state != "live" else "",
@@ -72,7 +72,7 @@ def _events_text(reply: "Events") -> str:
     for one in reply.events:
         figures = ", ".join(f"{name} {value}" for name, value in one.figures.items())
         text = "  ".join(_line(part) for part in (one.item, one.reason and f"({one.reason})", figures) if part)
-        rows.append(f"{one.at:%Y-%m-%d %H:%M:%S}  {one.action:<10} {text}".rstrip())
+        rows.append(f"{one.at:%Y-%m-%d %H:%M:%S %Z}  {one.action:<10} {text}".rstrip())
     return "\n".join(rows)
 
 
@@ -138,5 +138,5 @@ def session(arguments: argparse.Namespace) -> int:
         name = "sessions" if what == "list" else "memories"
         items = getattr(reply, name) + getattr(part, name)
         reply = replace(part, **{name: items}, **({"count": len(items)} if what != "list" else {}))
-    show(text, reply, as_json=arguments.json)
+    show(text, reply, caller.config.zone, as_json=arguments.json)
     return int(getattr(reply, "restored", True) is False)

@@ -24,12 +24,13 @@ from daemon.cli.parsing import (
     caller_of,
     command,
     config_of,
+    is_configured,
     workspace_if_any,
     workspace_of,
 )
 from daemon.cli.perform import arguments_of, show
 from daemon.cli.terminal import out, say, show_json, working
-from daemon.config.layers import configured_here, redaction
+from daemon.config.layers import redaction
 from daemon.config.paths import allow_path, allowed, make_private_folder
 from state.errors import DreamdError, NotFoundError, NothingToDoError, UsageError
 from state.scratch import Note
@@ -64,7 +65,7 @@ def config(arguments: argparse.Namespace) -> int:
     printed.
     """
     key = (arguments.key or "")[:LONGEST_KEY]  # no key is longer, so the beginning of a longer word is none either
-    if arguments.config is not None or configured_here(os.environ) or workspace_if_any(arguments) is None:
+    if is_configured(arguments) or workspace_if_any(arguments) is None:
         reply = in_force(config_of(arguments), key)
     else:
         reply = caller_of(arguments, "config").ask(configuration, key=key)

@@ -116,7 +116,7 @@ def forget(arguments: argparse.Namespace) -> int:
                 "what is forgotten cannot be brought back", "say --yes, or --dry-run to see what would go"
             )
         tried = caller.ask(forget_text, **(wish | {"dry_run": True}))
-        say(forget_text.text_of(tried))  # stdout is for the result
+        say(forget_text.text_of(tried, caller.config.zone))  # stdout is for the result
         stays = _asked_what_stays(tried)
         if stays is None:
             say("nothing was changed")

@@ -4,23 +4,26 @@ A separate module because `dreamd bootstrap` needs single values and has no time
 """
 
 from collections.abc import Mapping
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
 from daemon.config.paths import allowed
+from daemon.config.zone import zone_named
 from state.errors import ConfigError
 from state.secrets.policy import Redaction
 
 PREFIX = "DREAMD_"
 # Variables that set no key of the configuration.
 NOT_KEYS = frozenset(
-    f"DREAMD_{name}" for name in ("CONFIG", "WORKSPACE", "LOCOMO", "DEBUG", "LONG", "SEED", "SOCKET", "TOKEN")
+    f"DREAMD_{name}"
+    for name in ("CONFIG", "WORKSPACE", "LOCOMO", "DEBUG", "LONG", "SEED", "SOCKET", "TOKEN", "TRIED")
 )
 
 
 def configured_here(environment: Mapping[str, str]) -> bool:
     """Return whether environment variables set keys of the configuration."""
-    return any(name.startswith(PREFIX) and "__" in name for name in environment)
+    return any(name.startswith(PREFIX) and name not in NOT_KEYS for name in environment)
 
 
 def layers(path: Path | None, environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -78,6 +81,16 @@ def redaction(path: Path | None, environment: Mapping[str, str]) -> Redaction:
     if not isinstance(allow, list | tuple) or not all(isinstance(text, str) for text in allow):
         raise ConfigError(f"{origin}: secrets.allow is {allow!r}, but it is a list of texts")
     return Redaction(on, (*allow, *allowed(environment)))
+
+
+def zone(path: Path | None, environment: Mapping[str, str]) -> tzinfo:
+    """Return only the owner's time zone. Raise ConfigError if `daemon.config.settings` would refuse it."""
+    merged, origins = layers(path, environment)
+    name = merged.get("timezone") or ""
+    try:
+        return zone_named(str(name), environment)
+    except ConfigError as error:
+        raise ConfigError(f"{origins['timezone']}: {error.what}", error.advice) from None
 
 
 def transcripts(path: Path | None, environment: Mapping[str, str]) -> tuple[str, ...] | None:

@@ -8,15 +8,25 @@ the environment; they are never in the file.
 import os
 import reprlib
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from daemon.config.layers import layers, user_file
 from daemon.config.paths import allow_path, allowed
+from daemon.config.zone import zone_named
 from state.budget import DayLimits, Limits
 from state.codec import problems_of
 from state.document.approval import RULED, Approval, Heard, Policy, SectionRule
@@ -31,6 +41,20 @@ if TYPE_CHECKING:
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
 # An empty variable is read as null, and means the empty text.
 Text = Annotated[str, BeforeValidator(lambda given: "" if given is None else given)]
+
+
+def _known_zone(name: str) -> str:
+    try:
+        zone_named(name, {})
+    except ConfigError as error:
+        raise PydanticCustomError("timezone", "{wanted}", {"wanted": error.advice}) from None
+    return name
+
+
+# A section without keys, which a value of its own is, counts as {}.
+Zone = Annotated[
+    str, BeforeValidator(lambda given: "" if given in (None, {}) else given), AfterValidator(_known_zone)
+]
 
 
 class _Section(BaseModel):
@@ -218,6 +242,7 @@ class LogSection(_Section):
 class Config(_Section):
     """The whole configuration."""
 
+    timezone: Zone = ""
     model: ModelSection = ModelSection()
     dream: DreamSection = DreamSection()
     limits: LimitsSection = LimitsSection()
@@ -234,6 +259,11 @@ class Config(_Section):
     # Where it was read from; not part of its value.
     _file: Path | None = PrivateAttr(default=None)
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def zone(self) -> tzinfo:
+        """Return the owner's time zone; the machine's as it is now, unless one is configured."""
+        return zone_named(self.timezone, os.environ)
 
     @property
     def redaction(self) -> Redaction:
@@ -298,6 +328,9 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Con
 def _keys_set(merged: Mapping[str, Any], origins: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield each key that is set, with its origin; a key's table comes from one layer as a whole."""
     for section, keys in merged.items():
+        if not isinstance(keys, dict):
+            yield section, origins[section]
+            continue
         for key, value in keys.items():
             origin = origins.get(f"{section}.{key}") or origins[section]
             yield f"{section}.{key}", origin

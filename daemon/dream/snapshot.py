@@ -145,6 +145,7 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
         problems=problems,
         genome=_genome(store.workspace, store.memory.disk),
         redaction=store.config.redaction,
+        zone=store.config.zone,
         forgotten=store.crystals.forgotten.tombstones(),
         policy=store.config.dream.policy,
         handwritten=tuple(sorted(store.lineage.handwritten())),

@@ -39,6 +39,7 @@ from state.stores.history.bootstraps import BootstrapReceipt, receipts
 from state.stores.history.changes import Changes
 from state.stores.history.notes import notes_of
 from state.text.words import normalise
+from state.zone import clock_time, day_of
 
 MOST_REASONS = 5
 _SHOWN_CHARACTERS = 300
@@ -123,7 +124,8 @@ class _Question:
 
     def __init__(self, store: Store, wanted: str, receipt: BootstrapReceipt | None) -> None:
         self.store, self.wanted, self.receipt = store, wanted, receipt
-        self.shown, self.when = store.shown, f"{receipt.at:%Y-%m-%d %H:%M} UTC" if receipt else "never"
+        self.shown, self.zone = store.shown, store.config.zone
+        self.when = clock_time(receipt.at, self.zone) if receipt else "never"
         self.then: str | None = None  # MEMORY.md as the agent read it
 
     def short(self, text: str) -> str:
@@ -220,7 +222,7 @@ class _Question:
         for _, note in notes:
             if self.wanted not in normalise(note.text) or not self.shown(note.text):
                 continue
-            said = f"a note of {note.at:%Y-%m-%d %H:%M} UTC that no dream has folded in"
+            said = f"a note of {clock_time(note.at, self.zone)} that no dream has folded in"
             if one is None or note.at > one.at:
                 when = f"of after the agent read ({self.when})" if one else "and no agent has read this memory yet"
                 yield Reason(Absence.LATER, f"it is {said}, {when}", _NEXT_GIVES, note.text)
@@ -236,7 +238,9 @@ class _Question:
         for one in changes:
             text = one.change.operation.text
             if one.decision is Decision.WAITING and self.wanted in normalise(text):
-                what = f"it is change {one.number}{where}, which waits for the owner since {one.at:%Y-%m-%d}"
+                what = (
+                    f"it is change {one.number}{where}, which waits for the owner since {day_of(one.at, self.zone)}"
+                )
                 yield Reason(Absence.APPROVAL, what, f"'dreamd review{option}' shows and decides it", text)
 
     def _removed_lines(self) -> Iterator[Reason]:
@@ -334,7 +338,7 @@ class _Question:
         without = tombstones_in(own.database).without if notes else str
         for note in notes:
             if without(note.text) == note.text and self.shown(note.text):
-                waits = f"it is a note of {note.at:%Y-%m-%d %H:%M} UTC that waits in the global workspace"
+                waits = f"it is a note of {clock_time(note.at, self.zone)} that waits in the global workspace"
                 what = f"{waits}, and only what a dream has folded in there is read everywhere"
                 yield Reason(Absence.NOTE_WAITS, what, "run 'dreamd dream --global'", note.text)
         if own.database.exists():
@@ -347,7 +351,7 @@ class _Question:
         one, config = self.receipt, self.store.config
         limits = Reader(characters=one.budget) if one is not None else None
         asked = (self.store.workspace, config.dream.context_window, limits, config.redaction, utc_now())
-        return session(*asked).ready.everywhere
+        return session(*asked, zone=self.zone).ready.everywhere
 
     def _unknown(self) -> Reason:
         """Return the reason for a text that this workspace does not have."""

@@ -20,6 +20,7 @@ from daemon.api.access import ReplyT
 from daemon.api.client import ANSWER_SECONDS, LONG_SECONDS, LostError, NoDaemonError, reply_over
 from daemon.api.operations.dreams import Dreamt
 from daemon.api.operations.notes import NoteTaken
+from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
 from daemon.fleet.arrivals import require_room, require_size
@@ -143,6 +144,11 @@ class TenantAccess:
     on_step: Callable[[Step], None]
     is_forwarded: bool = False
     notices: list[str] = field(default_factory=list)
+
+    @property
+    def config(self) -> Config:
+        """Return the configuration that the workspace has."""
+        return self.process.config
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
         """Run the operation here or at the workspace's holder, and return its reply.

@@ -132,7 +132,7 @@ class FleetProcess:
     def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
         """Open an access to the workspace of this handle. Raise NotFoundError."""
         token, own, is_forwarded = self._bearer(name)
-        # Servers use only `run` and `notices` of an access, so a tenant's has nothing else.
+        # Servers use only `run`, `config` and `notices` of an access, so a tenant's has nothing else.
         yield cast("WorkspaceAccess", TenantAccess(self, token, self.place(token, own), on_step, is_forwarded))
 
     def unready_reason(self) -> str:

@@ -75,16 +75,16 @@ def perform(api: DaemonApi, call: Call, on_step: Callable[[Step], None]) -> Call
     """Run the operation. Never raise: an error is part of the result."""
     began = time.monotonic()
     notices: Sequence[str] = ()
-    reply, error = b"", None
+    reply, error, config = b"", None, api.config
     try:
         with ExitStack() as stack:
             if call.of_daemon is not None:
                 value = call.operation.answer(call.of_daemon, call.request)
             else:
                 access = _open(api, call, on_step, stack)
-                notices = access.notices
+                notices, config = access.notices, access.config
                 value = access.run(call.operation, call.request)
-        reply = (call.operation.text_of(value) if call.as_text else encode(value)).encode()
+        reply = (call.operation.text_of(value, config.zone) if call.as_text else encode(value)).encode()
     except Exception as failed:  # noqa: BLE001 - the top of a request: an unexpected error is logged as a defect
         error = error_response(failed)
     api.metrics.answered(call.operation.name, error.code if error else "OK", time.monotonic() - began)

@@ -63,7 +63,7 @@ def absorb_memory_file(store: Store, path: Path, trust: Trust, belongs: Callable
     turns = [turn for reading in found for turn in reading.turns]
     problems = [str(problem) for reading in found for problem in reading.problems]
     spoken = [replace(turn, trust=least_trust([turn.trust, trust])) for turn in turns]
-    made = turn_crystals(store.crystals, store.config.redaction, spoken, name_of(store.workspace, path))
+    made = turn_crystals(store, spoken, name_of(store.workspace, path))
     worthy = [replace(one, importance=max(one.importance, _IMPORTANCE.get(one.trust, 0.0))) for one in made]
     crystals = {crystal.id: crystal for crystal in store.crystals.known(learnable(store.crystals, worthy))}
     for known in store.crystals.get(crystals):

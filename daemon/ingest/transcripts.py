@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from daemon.config.settings import Config
@@ -23,7 +23,6 @@ from state.errors import ConfigError, DocumentError, DreamdError
 from state.secrets.policy import DEFAULT, Redaction
 from state.signals.felt import feelings_in
 from state.stores.crystals.copies import Copies
-from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import transaction
 from state.stores.disk.disk import leads_elsewhere
 from state.stores.disk.packed_files import SUFFIX
@@ -33,6 +32,7 @@ from state.stores.history.unread import UnreadTranscripts
 from state.text.chunks import chunk
 from state.text.words import counted
 from state.trust import Trust
+from state.zone import local
 
 # A call is worth finding again, but rarely worth a dream's attention.
 _CALL = Salience(Kind.EPISODE, 0.2)
@@ -129,8 +129,8 @@ def _absorb_file(
     marks = (decode(Watermark, row["record"], f"watermark of {row['file']}") for row in rows)
     mark = max(marks, key=lambda one: one.bytes_read, default=None)
     turns, problems, begins = 0, list[str](), any(row["size"] < 0 for row in rows)
-    for reading in readings(path, mark):
-        crystals = turn_crystals(store.crystals, store.config.redaction, reading.turns, name)
+    for reading in readings(path, mark, store.config.zone):
+        crystals = turn_crystals(store, reading.turns, name)
         problems += [store.config.redaction.of(str(problem)) for problem in reading.problems]
         begins |= any(turn.position == 0 for turn in reading.turns)
         # Crystals, feelings and the watermark are one transaction: a kill repeats a batch, but never skips one.
@@ -200,23 +200,24 @@ def name_of(workspace: Workspace, path: Path) -> str:
     return name
 
 
-def turn_crystals(known: Crystals, redaction: Redaction, turns: Iterable[Turn], file: str) -> list[Crystal]:
+def turn_crystals(store: Store, turns: Iterable[Turn], file: str) -> list[Crystal]:
     """Return the crystals of these turns, with this file as source.
 
     Forgotten texts are cut from a long turn before it is cut into chunks.
     """
-    tombstones, crystals, withheld = known.forgotten.tombstones(), list[Crystal](), 0
+    forgotten, redaction, zone = store.crystals.forgotten, store.config.redaction, store.config.zone
+    tombstones, crystals, withheld = forgotten.tombstones(), list[Crystal](), 0
     for turn in (replace(turn, source=replace(turn.source, file=file)) for turn in turns):
-        made = list(crystals_of(turn, redaction))
+        made = list(crystals_of(turn, redaction, zone))
         if len(made) > 1 and (text := tombstones.without(turn.text)) != turn.text:
-            made = list(crystals_of(replace(turn, text=text), redaction)) if text else []
+            made = list(crystals_of(replace(turn, text=text), redaction, zone)) if text else []
             withheld += 1
         crystals += made
-    known.forgotten.count(withheld)
+    forgotten.count(withheld)
     return crystals
 
 
-def crystals_of(turn: Turn, redaction: Redaction = DEFAULT) -> Iterator[Crystal]:
+def crystals_of(turn: Turn, redaction: Redaction = DEFAULT, zone: tzinfo = UTC) -> Iterator[Crystal]:
     """Yield one crystal per chunk of a turn, without secrets; all share its position, kind and importance.
 
     The context is what a search needs besides the text: "Speaker, 8 May 2023", or the path of headings.
@@ -226,7 +227,8 @@ def crystals_of(turn: Turn, redaction: Redaction = DEFAULT) -> Iterator[Crystal]
     text = redaction.of(turn.text)  # before chunking: half a secret is not recognised
     worth = _CALL if turn.call else salience(text, turn.trust)
     speaker = turn.speaker[:1].upper() + turn.speaker[1:]
-    context = ", ".join(filter(None, (turn.heading, speaker, f"{turn.at.day} {turn.at:%B %Y}")))
+    at = local(turn.at, zone)
+    context = ", ".join(filter(None, (turn.heading, speaker, f"{at.day} {at:%B %Y}")))
     for piece in chunk(text):
         yield Crystal(
             text=piece,

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from concurrent.futures import Future
 from contextlib import nullcontext
+from datetime import tzinfo
 from functools import cached_property
 from queue import SimpleQueue
 from typing import Any
@@ -108,8 +109,8 @@ class Calls:
         request: Request,
         on_step: Callable[[Step], None],
         on_notice: Callable[[str], None],
-    ) -> Any:  # noqa: ANN401 - the operation's reply
-        """Return the operation's reply. Raise what it raises."""
+    ) -> tuple[Any, tzinfo]:
+        """Return the operation's reply, and the owner's time zone. Raise what the operation raises."""
         workspace = self._find()
 
         def here() -> Any:  # noqa: ANN401
@@ -122,8 +123,13 @@ class Calls:
             return self._run(access, operation, request)
 
         if operation is working_memory_note:
-            return here()
-        return dispatch(workspace, operation, request, here, on_step, on_notice, register=True)
+            reply = here()
+        else:
+            reply = dispatch(workspace, operation, request, here, on_step, on_notice, register=True)
+        try:
+            return reply, self.config.zone
+        except ConfigError:  # the daemon answered, or it is a note
+            return reply, Config().zone
 
     def _run(self, access: LocalAccess, operation: AnyOperation, request: Request) -> Any:  # noqa: ANN401
         """Run the operation. Calls run one at a time, but beside a dream; a note runs beside everything."""

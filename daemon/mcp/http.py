@@ -11,6 +11,7 @@ and Origin is off, because it does not know `http.allowed_hosts`.
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from contextlib import asynccontextmanager
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
@@ -111,7 +112,7 @@ def _called_in(api: DaemonApi) -> "CallOperation":
         request: Request,
         on_step: Callable[[Step], None],
         on_notice: Callable[[str], None],
-    ) -> Any:  # noqa: ANN401 - the operation's reply
+    ) -> tuple[Any, tzinfo]:
         began, code = time.monotonic(), DreamdError.code
         try:
             with api.open(name, on_step) as access:
@@ -124,7 +125,7 @@ def _called_in(api: DaemonApi) -> "CallOperation":
             api.metrics.answered(operation.name, code, time.monotonic() - began)
         for notice in dict.fromkeys(access.notices):
             on_notice(notice)
-        return reply
+        return reply, access.config.zone
 
     return call
 

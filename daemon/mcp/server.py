@@ -9,6 +9,7 @@ import asyncio
 import json
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import tzinfo
 from functools import cache, partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -43,11 +44,13 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 # Called in a thread with a workspace's name, an operation, its request, and callbacks for steps and notices. Returns
-# the reply, and raises what the operation raises.
-CallOperation = Callable[[str, AnyOperation, Request, Callable[[Step], None], Callable[[str], None]], Any]
+# the reply with its owner's time zone, and raises what the operation raises.
+CallOperation = Callable[
+    [str, AnyOperation, Request, Callable[[Step], None], Callable[[str], None]], tuple[Any, tzinfo]
+]
 Context = ServerRequestContext[Any, Any]
 # Runs an operation on the workspace of an MCP request in a worker's thread, and returns the reply as text.
-Run = Callable[[AnyOperation, Request, Context, Callable[[Any, list[str]], str]], Awaitable[str]]
+Run = Callable[[AnyOperation, Request, Context, Callable[[Any, tzinfo, list[str]], str]], Awaitable[str]]
 
 _log = logs.get()
 
@@ -61,7 +64,7 @@ def server(
     """Return a server with the tools of the toolsets switched on now. `name_of`: returns a request's workspace."""
 
     async def run(
-        operation: AnyOperation, request: Request, context: Context, shown: Callable[[Any, list[str]], str]
+        operation: AnyOperation, request: Request, context: Context, shown: Callable[[Any, tzinfo, list[str]], str]
     ) -> str:
         """Return the reply as text. The call goes on even if the client cancels it, so that no dream is lost."""
         request, name, loop = _named(request, context), name_of(context), asyncio.get_running_loop()
@@ -75,7 +78,7 @@ def server(
                 report.close()
 
         def work() -> str:
-            return shown(call(name, operation, request, on_step, notices.append), notices)
+            return shown(*call(name, operation, request, on_step, notices.append), notices)
 
         text = await workers.run(work, name, long=operation.takes_long(request))
         await asyncio.gather(*map(asyncio.wrap_future, reports), return_exceptions=True)
@@ -113,7 +116,7 @@ def _served(
             raise MCPError(types.INVALID_PARAMS, message, {"code": NotFoundError.code, "uri": uri})
         _, _, operation = RESOURCES[uri]
         try:
-            text = await run(operation, operation.bind(), context, lambda reply, _: str(reply.text))
+            text = await run(operation, operation.bind(), context, lambda reply, *_: str(reply.text))
         except Exception as error:
             fields = _error(error)
             raise MCPError(types.INTERNAL_ERROR, fields["error"], {**fields, "uri": uri}) from error

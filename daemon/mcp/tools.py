@@ -13,6 +13,7 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
+from datetime import tzinfo
 from functools import cache
 from typing import Any
 
@@ -74,8 +75,6 @@ RESOURCES: dict[str, tuple[str, str, AnyOperation]] = {
 }
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _NUMBER = re.compile(r"[+-]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][+-]?\d{1,2})?")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_TIME_WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?")
 
 
 def instructions(toolsets: Container[str]) -> str:
@@ -89,11 +88,12 @@ def instructions(toolsets: Container[str]) -> str:
 def text_of(
     operation: AnyOperation,
     reply: Any,  # noqa: ANN401 - the operation's
+    zone: tzinfo,
     notices: Sequence[str] = (),
 ) -> str:
-    """Return the reply as an agent reads it, then the notices for a person."""
+    """Return the reply as an agent reads it, with times of this zone, then the notices for a person."""
     if operation.text is not None:
-        text = operation.text(reply)
+        text = operation.text_of(reply, zone)
     else:
         brief = _brief(plain(reply), _ITEM | {*_MORE.get(operation.name, "state").split()})
         text = json.dumps(brief, ensure_ascii=False, separators=(",", ":"))
@@ -173,7 +173,7 @@ def _resolved(part: Mapping[str, Any], parts: Mapping[str, Any]) -> Mapping[str,
 def meant(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments converted to the types of this schema, without optional ones that are null.
 
-    An empty text counts as null unless free text is expected. A date means its midnight, a time without a zone UTC.
+    An empty text counts as null unless free text is expected. A moment without an offset is of the owner's clock.
     """
     fields, required = schema.get("properties", {}), schema.get("required", ())
     read = {name: _meant(value, fields.get(name, {})) for name, value in arguments.items()}
@@ -209,9 +209,7 @@ def _text_meant(text: str, schema: Mapping[str, Any]) -> str:
     """Return a text for a field that takes text: a time, a choice, or free text."""
     word = text.strip()
     if schema.get("format") == "date-time":
-        if _DATE.fullmatch(word):
-            return f"{word}T00:00:00Z"
-        return f"{word}Z" if _TIME_WITHOUT_ZONE.fullmatch(word) else text
+        return word
     return word.lower() if word.lower() in schema.get("enum", ()) else text
 
 

@@ -1,11 +1,12 @@
 """Generic: the page of any operation that has none of its own: a form from its parameters, and its reply below."""
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from enum import Enum
 from functools import cache
 from typing import Any, Literal, get_args, get_origin
 
-from pydantic import AwareDatetime, create_model
+from pydantic import create_model
 
 from daemon.api.operations.operation import AnyOperation, Parameter
 from daemon.api.operations.request import Request
@@ -99,4 +100,4 @@ def _control_of(one: Parameter) -> tuple[str, tuple[str, ...]] | None:
     if issubclass(kind, int | float):
         return "number", ()
     is_long = issubclass(kind, str) and one.bounds.get("max_length", 0) > _LONG
-    return ("area" if is_long else "text", ()) if issubclass(kind, str | AwareDatetime) else None
+    return ("area" if is_long else "text", ()) if issubclass(kind, str | datetime) else None

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, time
 from functools import cached_property
 from typing import Annotated, ParamSpec, TypeVar
 
@@ -26,7 +26,7 @@ ReplyT = TypeVar("ReplyT")
 RequestT = TypeVar("RequestT", bound=Request)
 
 CSRF = "csrf"
-# A day of UTC, as a field of a form has it, of those that Python can reckon with.
+# A day, as a field of a form has it, of those that Python can reckon with.
 Day = Annotated[date, Field(ge=date(1900, 1, 1), le=date(9998, 12, 31))]
 Version = Annotated[int, Field(ge=1, le=10**9)]
 Start = Annotated[int, Field(ge=0, le=10**9)]
@@ -143,8 +143,8 @@ def request_of(model: type[RequestT], fields: Iterable[tuple[str, str]]) -> Requ
 
 
 def begin_of(day: date | None) -> datetime | None:
-    """Return the first moment of a day."""
-    return datetime.combine(day, time(), UTC) if day else None
+    """Return the midnight of a day, on the owner's clock."""
+    return datetime.combine(day, time()) if day else None
 
 
 # ------------------------------------------------------------------------------------------------ acts

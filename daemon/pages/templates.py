@@ -7,7 +7,7 @@ the characters that steer what is shown (directions, controls), and there is no 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -134,8 +134,8 @@ def ago(at: datetime | None, now: datetime) -> Markup:
 
 
 def moment(at: datetime | None) -> str:
-    """Say a moment, in UTC."""
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if at else ""
+    """Say a moment with its zone."""
+    return f"{at:%Y-%m-%d %H:%M:%S %Z}" if at else ""
 
 
 def seconds(span: float) -> str:

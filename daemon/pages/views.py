@@ -256,7 +256,7 @@ def _search(
     sort: Sort = Sort.CREATED_AT,
     cursor: Cursor = "",
 ) -> Beside:
-    """Search, or without a question list the crystals. A day is one of UTC."""
+    """Search, or without a question list the crystals."""
     among: dict[str, Any] = {"origin": origin, "kind": kind, "trust": trust, "session": session, "speaker": speaker}
     among |= {"since": begin_of(since), "until": begin_of(until)}
     filtered = archived or any(one is not None for one in (*among.values(), as_of))

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from functools import cache
 from hashlib import sha256
 from hmac import compare_digest
@@ -39,6 +39,7 @@ from daemon.pages.views import FIRST, NAVIGATION, PAGES
 from daemon.workspace.stores import utc_now
 from state.codec import encode
 from state.errors import DreamdError, NotFoundError, OverloadedError, UnknownWorkspaceError
+from state.zone import on_clock
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Scope
@@ -73,7 +74,7 @@ class Place:
     """Which workspace a page is of (empty: none), its address, and what its forms show that they are ours.
 
     `pulse` is the id of the last event before it was made: of what comes after that, it is told. `machines`: there is
-    a fleet to be seen. `fragment`: a part is wanted, for a page that is there.
+    a fleet to be seen. `fragment`: a part is wanted, for a page that is there. `zone` is the owner's.
     """
 
     workspace: str = ""
@@ -82,6 +83,7 @@ class Place:
     pulse: str = ""
     machines: bool = False
     fragment: bool = False
+    zone: tzinfo = UTC
 
     @property
     def root(self) -> str:
@@ -224,7 +226,9 @@ class _Handlers:
     def _place(self, request: Request, workspace: str = "") -> Place:
         address = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
         pulse, machines = self._pulse(workspace), self._machines is not None
-        return Place(workspace, address, _csrf(request), pulse, machines, _is_fragment(request))
+        return Place(
+            workspace, address, _csrf(request), pulse, machines, _is_fragment(request), self._api.config.zone
+        )
 
     async def events(self, request: Request) -> Response:
         """Tell the browser when something changed, as long as it listens and is logged in."""
@@ -326,7 +330,7 @@ def _rendered(name: str, title: str, place: Place, now: datetime | None = None, 
     """Render the template of this name, within the frame or as a part."""
     frame = {"page": None, "status": None, "done": None, "notices": (), "place": place, "now": now, "title": title}
     every = {**frame, "static": static_address(), "navigation": NAVIGATION, **values}
-    return rendered(f"{name}.html", every, fragment=place.fragment)
+    return rendered(f"{name}.html", on_clock(every, place.zone), fragment=place.fragment)
 
 
 def _page(page: Page, query: Fields, ask: Ask, place: Place, done: Done | None) -> str:

@@ -21,6 +21,7 @@ from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.repair.check import faults
 from state.stores.vectors.embedder import Unavailable
 from state.text.words import counted
+from state.zone import clock_time
 
 REPAIR = "run 'dreamd doctor --repair'"
 RESCUE = (
@@ -108,7 +109,7 @@ def _copies(store: Store) -> Iterator[Finding]:
     database = store.workspace.database
     if wrong := found_damaged(database):
         yield problem("copies", f"state.db was not copied: {wrong}", RESCUE)
-    made = [f"{copied_at(copy):%Y-%m-%d %H:%M} UTC" for copy in copies_of(database)]
+    made = [clock_time(copied_at(copy), store.config.zone) for copy in copies_of(database)]
     yield fine("copies", f"state.db was copied: {', '.join(made)}" if made else "none yet of state.db")
 
 

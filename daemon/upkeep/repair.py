@@ -52,6 +52,7 @@ from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory, displaced_files
 from state.stores.history.notes import Notes
 from state.stores.repair.check import damage_of
+from state.zone import clock_time
 
 _LOST = "lost: sessions, the ledger and what else stood in state.db alone"
 _ALIKE = 0.8
@@ -298,7 +299,7 @@ class _Work:
         if wrong:
             deed = "it is built anew of the notes and MEMORY.md"
             if sound:
-                deed = f"the copy of {copied_at(sound[0]):%Y-%m-%d %H:%M} UTC takes its place"
+                deed = f"the copy of {clock_time(copied_at(sound[0]), self.config.zone)} takes its place"
             job = partial(self._restore, next(iter(sound), None))
             yield _Job("state.db", f"state.db: {'; '.join(wrong)}", deed, job)
             if not self.is_rebuilt:  # a survey
@@ -329,7 +330,7 @@ class _Work:
         self.is_rebuilt = self.is_index_empty = True
         if copy is None:
             return (f"{_LOST}; transcripts that sources.transcripts does not name are to be ingested again",)
-        return (f"{_LOST} since {copied_at(copy):%Y-%m-%d %H:%M} UTC",)
+        return (f"{_LOST} since {clock_time(copied_at(copy), self.config.zone)}",)
 
     def _fill(self, path: Path) -> None:
         """Add what a restored database lacks: the current MEMORY.md and newer notes."""

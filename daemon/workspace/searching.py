@@ -24,7 +24,7 @@ def embedder_of(store: Store) -> Embedder | None:
 
 def searcher_of(store: Store, beside: Beside | None = None) -> Searcher:
     """Return a searcher over the indexed crystals, and over those in `beside`."""
-    return Searcher(store.crystals, embedder_of(store), chroma_of(store), beside)
+    return Searcher(store.crystals, embedder_of(store), chroma_of(store), beside, store.config.zone)
 
 
 def chroma_of(store: Store) -> VectorIndex | None:

@@ -7,7 +7,7 @@ workspace's own memory must be readable; every other failure becomes a notice.
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,6 +22,7 @@ from state.stores.disk.looked_through import LookedThrough
 from state.stores.disk.workspace import Workspace
 from state.stores.history.notes import Newest, look
 from state.text.words import counted
+from state.zone import local
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -60,8 +61,11 @@ def session(
     redaction: Redaction,
     now: datetime,
     environment: Mapping[str, str] = os.environ,
+    zone: tzinfo = UTC,
 ) -> Session:
     """Return what an agent reads now, for a context window of `window` tokens, within the limits of its hook.
+
+    Its notes have times of the zone.
 
     Raise StorageError if MEMORY.md or the notes cannot be read.
     """
@@ -73,7 +77,7 @@ def session(
     looked = LookedThrough(workspace, redaction)
     ready = bootstrap(
         facts.memory,
-        newest.notes,
+        [note._replace(at=local(note.at, zone)) for note in newest.notes],
         window,
         limits.characters if limits else None,
         looked.redacted,

@@ -1,4 +1,4 @@
-"""Dates: the periods that a query names, and the last day that a note names."""
+"""Dates: the periods that a query names, and the last day that a note names. Moments are on the owner's clock."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -37,7 +37,7 @@ class Question:
 
 
 def read_question(text: str, speakers: Collection[str], now: datetime) -> Question:
-    """Parse a query; `speakers` are those of `names_in(text)` that are names of speakers."""
+    """Parse a query asked at `now`, on the owner's clock. `speakers`: those of `names_in(text)` that are speakers."""
     text = _encodable(text)
     pattern = rf"\b(?:{'|'.join(map(re.escape, speakers))})\b(?:['’]s\b)?"
     without_names = " ".join(re.sub(pattern, " ", text).split()) if speakers else text

@@ -6,11 +6,13 @@ is left out.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 
 from state.crystals.crystal import Crystal
 from state.search.dates import Period
 from state.text.languages.loader import phrases
 from state.text.words import search_form
+from state.zone import local
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,20 +21,22 @@ class Wanted:
 
     past: bool = False
     periods: tuple[Period, ...] = ()
+    zone: tzinfo = UTC
 
     def is_newer(self, older: Crystal, newer: Crystal) -> bool:
         """Return whether the question wants the newer result rather than the one it supersedes.
 
         A named time that was over before both were said is their subject, not the time at which the older one held.
         """
+        later, earlier = (local(one.created_at, self.zone) for one in (newer, older))
         return not self.past and not any(
-            period.is_over(newer.created_at) and not period.is_over(older.created_at) for period in self.periods
+            period.is_over(later) and not period.is_over(earlier) for period in self.periods
         )
 
 
-def wanted_by(question: str, periods: Sequence[Period] = ()) -> Wanted:
+def wanted_by(question: str, periods: Sequence[Period] = (), zone: tzinfo = UTC) -> Wanted:
     """Return what a question asks for. Words such as "used to", "previously", "früher" ask for the former value."""
-    return Wanted(not periods and phrases("former").search(search_form(question)) is not None, tuple(periods))
+    return Wanted(not periods and phrases("former").search(search_form(question)) is not None, tuple(periods), zone)
 
 
 def in_order(ranked: Sequence[Crystal], updates: Sequence[tuple[Crystal, Crystal]], wanted: Wanted) -> list[Crystal]:

@@ -8,6 +8,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, tzinfo
 from functools import cached_property
 from types import NoneType
 from typing import (
@@ -24,6 +25,7 @@ from typing import (
 )
 
 from state.errors import UsageError
+from state.zone import instant, on_clock
 
 if TYPE_CHECKING:
     from daemon.api.operations.request import Request
@@ -146,15 +148,21 @@ class Operation(Generic[P, ReplyT]):
         except ValidationError as error:
             raise FieldsError(dict(problems_of(error))) from None  # the original error contains the values
 
-    def answer(self, access: object, request: "Request") -> ReplyT:
+    def answer(self, access: Any, request: "Request") -> ReplyT:  # noqa: ANN401 - see `Operation`
         """Return the reply to a request. Raise what the function raises."""
         answered: Callable[..., ReplyT] = self.run
-        return answered(access, **request.given)
+        given = request.given
+        # A moment without an offset is of the owner's clock, which only who has the workspace knows.
+        moments = {name: one for name, one in given.items() if isinstance(one, datetime)}
+        if moments:
+            zone = access.config.zone
+            given |= {name: instant(one, zone) for name, one in moments.items()}
+        return answered(access, **given)
 
-    def text_of(self, reply: ReplyT) -> str:
-        """Render the reply for people and agents, as JSON if the operation has no `text`."""
+    def text_of(self, reply: ReplyT, zone: tzinfo) -> str:
+        """Render the reply for people and agents, with times of this zone; as JSON if the operation has no `text`."""
         if self.text is not None:
-            return self.text(reply)
+            return self.text(on_clock(reply, zone))
         from state.codec import plain
 
         return json.dumps(plain(reply), ensure_ascii=False, indent=2)

@@ -1,21 +1,23 @@
 """Request: the validated arguments of one call of an operation; each operation derives its own model."""
 
 import re
+from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, PrivateAttr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PrivateAttr
 
-_DATED = re.compile(r"\d{4}-\d\d-\d\d[Tt ]")
+_DATED = re.compile(r"\d{4}-\d\d-\d\d(?:[Tt ]|$)")
 
 
 def _dated(moment: object) -> object:
     """Return the moment. Refuse a text that is a bare number: pydantic would read it as seconds since 1970."""
     if isinstance(moment, str) and not _DATED.match(moment):
-        raise ValueError("it is no date and time with an offset")
+        raise ValueError("it is no day or time such as 2026-03-12 or 2026-03-12T14:30Z")
     return moment
 
 
-Moment = Annotated[AwareDatetime, BeforeValidator(_dated)]
+Moment = Annotated[datetime, BeforeValidator(_dated)]
+"""A moment; without an offset it is of the owner's clock, and a day is its midnight."""
 
 
 class Request(BaseModel):

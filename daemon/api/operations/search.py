@@ -270,7 +270,7 @@ def memory_bootstrap(
 ) -> BootstrapReply:
     """Return working memory and the newest notes. Read once, at session start."""
     window, now = context_window or access.config.dream.context_window, utc_now()
-    given = session_start(access.workspace, window, None, access.config.redaction, now)
+    given = session_start(access.workspace, window, None, access.config.redaction, now, zone=access.config.zone)
     access.notices.extend(given.notices)
     ready = given.ready
     if receipt != "none":

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from daemon.ingest.formats.answers import Questions, answers, questions_of
@@ -14,6 +14,7 @@ from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
 from daemon.ingest.formats.own_words import PLAIN, pieces, without_passages
 from state.crystals.crystal import Source
 from state.trust import Trust, is_web, least_heard
+from state.zone import instant
 
 Record = dict[str, object]
 
@@ -110,14 +111,16 @@ class Conversation:
     whose history the file says that it has, its own first; `undated`: a turn had no time of its own.
     """
 
-    def __init__(self, name: str, changed: datetime, carried: Record | None = None, first: int = 0) -> None:
+    def __init__(
+        self, name: str, changed: datetime, carried: Record | None = None, first: int = 0, zone: tzinfo = UTC
+    ) -> None:
         carried = carried or {}
         self.name, self.turns, self._changed, self._first = name, list[Turn](), changed, first
         self.session, self.is_side = str(carried.get("session") or ""), carried.get("side") is True
         self.source = Source(name, 1, 1, "")
         kin = carried.get("kin")
         self.kin, self.undated = list(map(str, kin)) if isinstance(kin, list) else [], carried.get("undated") is True
-        self._at, self._dated, self._place = changed, False, name
+        self._at, self._dated, self._place, self._zone = changed, False, name, zone
         calls, seen, heard = (carried.get(key) for key in ("calls", "seen", "heard"))
         self._calls: dict[str, tuple[str, Trust]] = {
             str(call): (str(known[0]), Trust(known[1]))
@@ -155,7 +158,7 @@ class Conversation:
 
     def at(self, time: object, session: object = None) -> None:
         """Set time and session of the next turns; the defaults are the file's time and the current session."""
-        own = moment(time)
+        own = moment(time, self._zone)
         self._at, self._dated = own or self._changed, own is not None
         self._place = str(session or self.session or self.name)
 
@@ -268,15 +271,14 @@ def _trim(known: dict[str, Any], most: int) -> None:
         del known[next(iter(known))]
 
 
-def moment(value: object) -> datetime | None:
+def moment(value: object, zone: tzinfo = UTC) -> datetime | None:
     """Parse a time: ISO 8601, or seconds, milliseconds or microseconds since 1970.
 
-    A time without a zone is UTC. Return None for anything that is not a time between 1990 and 2200.
+    A time without an offset is one of `zone`. Return None for anything that is not a time between 1990 and 2200.
     """
     try:
         if isinstance(value, str):
-            at = datetime.fromisoformat(value.strip())
-            at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+            at = instant(datetime.fromisoformat(value.strip()), zone)
         elif isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf:
             at = datetime.fromtimestamp(value / 1000 ** max(0, (int(math.log10(value)) - 9) // 3), UTC)
         else:

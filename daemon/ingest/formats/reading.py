@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from itertools import islice, repeat
 from pathlib import Path
 from typing import BinaryIO
@@ -33,12 +33,13 @@ _NOTHING_YET, _JSON = "nothing yet", "JSON document"
 _IN_EACH_MESSAGE = re.compile(r'(?<!\\)"role"\s*:')  # once per message, so it gives the message's line
 
 
-def readings(path: Path, start: Watermark | None = None) -> Iterator[Reading]:
+def readings(path: Path, start: Watermark | None = None, zone: tzinfo = UTC) -> Iterator[Reading]:
     """Yield the turns after `start`, or all of them if this is another file than the one of `start`.
 
     A reading of JSON lines covers at most about 16 MiB, and the last one ends at the end of the file; an unfinished
     last line that is no whole record yet is left for the next time. A document is read whole. Broken lines are
-    reported and skipped. A turn without a time gets the file's. Reading anything twice gives the same turns, hence
+    reported and skipped. A turn without a time gets the file's; a
+    time without an offset is one of `zone`. Reading anything twice gives the same turns, hence
     the same crystals.
 
     Raise NotFoundError, StorageError (unreadable), DocumentError (a folder, binary, damaged, too long, not UTF-8, or
@@ -52,7 +53,7 @@ def readings(path: Path, start: Watermark | None = None) -> Iterator[Reading]:
     while not complete:
         try:
             with opened_unpacked(path) as file:
-                for reading in _readings(file, path, start or Watermark()):
+                for reading in _readings(file, path, start or Watermark(), zone):
                     yield reading
                     complete, start = reading.complete, reading.watermark
         except FileNotFoundError as error:
@@ -64,7 +65,7 @@ def readings(path: Path, start: Watermark | None = None) -> Iterator[Reading]:
             raise StorageError(f"{path} cannot be read ({error.strerror})", "check its permissions") from error
 
 
-def _readings(file: BinaryIO, path: Path, start: Watermark) -> Iterator[Reading]:
+def _readings(file: BinaryIO, path: Path, start: Watermark, zone: tzinfo) -> Iterator[Reading]:
     """Yield one reading of JSON lines, or all readings of a document."""
     kind, status = _format_of(file, path), os.fstat(file.fileno())
     changed, size, is_log = datetime.fromtimestamp(status.st_mtime, UTC), file.seek(0, os.SEEK_END), kind in READERS
@@ -78,9 +79,11 @@ def _readings(file: BinaryIO, path: Path, start: Watermark) -> Iterator[Reading]
     if start.bytes_read == size:
         yield Reading((), start)
     elif is_log:
-        yield _read_log(file, str(path), changed, start, READERS[kind][1])
+        yield _read_log(
+            file, Conversation(str(path), changed, start.memory(), start.turns, zone), start, READERS[kind][1]
+        )
     elif kind == _JSON:
-        yield _read_document(content, str(path), changed)
+        yield _read_document(content, Conversation(str(path), changed, zone=zone))
     else:
         yield from prose.read(content, str(path), changed, start, kind)
 
@@ -158,11 +161,10 @@ def _tail(file: BinaryIO, end: int) -> str:
     return hashlib.sha256(file.read(end - start)).hexdigest()
 
 
-def _read_log(file: BinaryIO, name: str, changed: datetime, start: Watermark, reader: Reader) -> Reading:
+def _read_log(file: BinaryIO, talk: Conversation, start: Watermark, reader: Reader) -> Reading:
     """Read the records from a watermark up to the end, or about one call's worth."""
-    problems = list[Problem]()
+    name, problems = talk.name, list[Problem]()
     end, ends, complete = start.resume, start.lines, True
-    talk = Conversation(name, changed, start.memory(), start.turns)
     for line in lines_from(file, start.resume, start.lines + 1):
         if len(talk.turns) >= CALL_TURNS or len(problems) >= CALL_PROBLEMS or end - start.resume >= CALL_BYTES:
             complete = False
@@ -210,11 +212,12 @@ def _record_of(line: Line) -> Record:
 # JSON documents: a session, or several, in one array or object
 
 
-def _read_document(content: bytes, name: str, changed: datetime) -> Reading:
+def _read_document(content: bytes, talk: Conversation) -> Reading:
     """Read all turns of the document, each with its lines if they can be determined.
 
     Raise DocumentError if it is not JSON, or of no known format.
     """
+    name = talk.name
     text, document = _parsed(content, name)
     records = [one for one in (document if isinstance(document, list) else [document]) if isinstance(one, dict)]
     kind = next(filter(None, map(format_of, records)), None)
@@ -224,7 +227,7 @@ def _read_document(content: bytes, name: str, changed: datetime) -> Reading:
             'known are OpenAI-style messages ([{role, content}, …] or {"messages": […]}) and sessions of Gemini CLI '
             "and of opencode",
         )
-    talk, problems, count = Conversation(name, changed), list[Problem](), 0
+    problems, count = list[Problem](), 0
     groups = (messages_of(record) for record in records)
     lines = _lines(text, sum(1 if group is None else len(group) for group in groups))
     digest = hashlib.sha256(content).hexdigest()

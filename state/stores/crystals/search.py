@@ -9,7 +9,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from itertools import accumulate, combinations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -54,6 +54,7 @@ from state.stores.database.connection import memory_database, optional_text
 from state.stores.vectors.embedder import Embedder
 from state.text.words import normalise
 from state.trust import AGENT_NAMES, Trust
+from state.zone import local
 
 if TYPE_CHECKING:
     import numpy as np
@@ -98,7 +99,7 @@ class _Asked:
     """A question with its searched words, the weight of each word, and its vector.
 
     `shares` holds the weights of the searched words, then those of words that occur nowhere. `scale` is the slope and
-    shift of the embedder's calibration.
+    shift of the embedder's calibration, `zone` the owner's.
     """
 
     question: Question
@@ -106,6 +107,7 @@ class _Asked:
     shares: Sequence[float]
     vector: "NDArray[np.float32] | None"
     scale: tuple[float, float]
+    zone: tzinfo
 
     def cosines(self, crystals: Crystals, near: dict[int, float]) -> dict[int, float]:
         """Return the calibrated cosines of the rows of `near` to the question.
@@ -133,7 +135,7 @@ class _Asked:
             beside=ALONE * cosine if beside is None else beside,
             session=ALONE * near if session is None else session,
             speaker=bool(question.names) and speaker.partition(" ")[0] in question.names,
-            period=max((period.fit(said.created_at) for period in question.periods), default=0.0),
+            period=max((period.fit(local(said.created_at, self.zone)) for period in question.periods), default=0.0),
             # Texts by an agent count less, unless the question asks what an agent said.
             reply=not question.asks_reply and speaker.casefold() in AGENT_NAMES,
         )
@@ -164,8 +166,10 @@ class Searcher:
         embedder: Embedder | None = None,
         index: ChromaIndex | None = None,
         beside: Beside | None = None,
+        zone: tzinfo = UTC,
     ) -> None:
         self._crystals = crystals
+        self._zone = zone
         self._beside = beside
         self._connection = crystals.connection
         self._embedder = embedder
@@ -232,7 +236,7 @@ class Searcher:
         best, current = [crystal for crystal, _ in ranked], dict[str, Crystal]()
         if by_value and not (ranked and asked_word_for_word(query, best[0].text)):
             # Only values known to hold are added; nothing else may push a result out.
-            wanted = wanted_by(query, asked.question.periods)
+            wanted = wanted_by(query, asked.question.periods, self._zone)
             best, current = self._by_value(ranked[:limit], lines, wanted, filters)
         hits: list[Hit] = []
         for crystal in best[:limit]:
@@ -279,7 +283,7 @@ class Searcher:
         # names that continue with a blank.
         statement = "SELECT 1 FROM crystals WHERE speaker <> '' AND speaker BETWEEN ?1 AND ?1 || '!' LIMIT 1"
         speakers = [name for name in names_in(query) if self._connection.execute(statement, (name,)).fetchone()]
-        question = read_question(query, speakers, now)
+        question = read_question(query, speakers, local(now, self._zone))
         vector, scale = None, (1.0, 0.0)
         if question.words and (embedder := self._usable()) is not None:
             vector = self._ahead.get(question.topic)
@@ -290,7 +294,7 @@ class Searcher:
         sought = full_text.within_budget(counts)
         every = [counts[word] for word in sought] + [0 for count in counts.values() if not count]
         total = self._crystals.newest() + (len(self._beside.keys) if self._beside else 0)
-        return _Asked(question, sought, shares(every, total), vector, scale)
+        return _Asked(question, sought, shares(every, total), vector, scale, self._zone)
 
     def _read(
         self, asked: _Asked, limit: int, filters: Filters
