@@ -1,9 +1,6 @@
 """Zone: the owner's calendar and clock, from which every calendar day of a moment is derived; storage stays UTC."""
 
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from typing import Any
 
 
 def local(moment: datetime, zone: tzinfo) -> datetime:
@@ -42,24 +39,3 @@ def full_time(moment: datetime, zone: tzinfo) -> str:
     here, key = local(moment, zone), getattr(zone, "key", None)
     offset = here.isoformat()[-6:] if here.utcoffset() else ""
     return f"{here:%A %Y-%m-%d %H:%M} UTC{offset}" + (f" ({key})" if key and "UTC" not in key else "")
-
-
-def on_clock(value: Any, zone: tzinfo) -> Any:  # noqa: ANN401 - any reply there is
-    """Return a value with every moment in it on the zone's clock; the value itself if it has none."""
-    if isinstance(value, datetime):
-        return local(value, zone) if value.tzinfo else value
-    if is_dataclass(value) and not isinstance(value, type):
-        given = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
-        new = {name: on_clock(one, zone) for name, one in given.items()}
-        changed = {name: one for name, one in new.items() if one is not given[name]}
-        return replace(value, **changed) if changed else value
-    if isinstance(value, Mapping):
-        items = {name: on_clock(one, zone) for name, one in value.items()}
-        return items if any(items[name] is not value[name] for name in items) else value
-    if isinstance(value, tuple | list):
-        every = [on_clock(one, zone) for one in value]
-        if all(one is other for one, other in zip(every, value, strict=True)):
-            return value
-        make = getattr(value, "_make", type(value))
-        return make(every)
-    return value

@@ -1,9 +1,12 @@
 """Shapes of texts for people at a terminal and agents: lists of facts, tables, single rows, quotations."""
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from datetime import datetime, tzinfo
+from typing import Any
 
 from daemon.observability.printable import visible
+from state.zone import local
 
 
 def ago(moment: datetime, now: datetime) -> str:
@@ -54,3 +57,24 @@ def quoted(mark: str, text: str) -> Iterator[str]:
     first, *more = visible(text).split("\n")
     yield f"{mark} {first}"
     yield from (f"   | {row}" for row in more)
+
+
+def on_clock(value: Any, zone: tzinfo) -> Any:  # noqa: ANN401 - any reply there is
+    """Return a value with every moment in it on the zone's clock; the value itself if it has none."""
+    if isinstance(value, datetime):
+        return local(value, zone) if value.tzinfo else value
+    if is_dataclass(value) and not isinstance(value, type):
+        given = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
+        new = {name: on_clock(one, zone) for name, one in given.items()}
+        changed = {name: one for name, one in new.items() if one is not given[name]}
+        return replace(value, **changed) if changed else value
+    if isinstance(value, Mapping):
+        items = {name: on_clock(one, zone) for name, one in value.items()}
+        return items if any(items[name] is not value[name] for name in items) else value
+    if isinstance(value, tuple | list):
+        every = [on_clock(one, zone) for one in value]
+        if all(one is other for one, other in zip(every, value, strict=True)):
+            return value
+        make = getattr(value, "_make", type(value))
+        return make(every)
+    return value

@@ -44,7 +44,7 @@ def show(text: Callable[[Any], str] | None, reply: object, zone: tzinfo = UTC, *
     if as_json or text is None:
         show_json(reply)
     else:
-        from state.zone import on_clock
+        from daemon.api.shapes import on_clock
 
         show_reply(text(on_clock(reply, zone)))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from daemon.api.operations.review import ChangesToReview, ChangeToReview, changes
 from daemon.api.operations.review import decide as decide_changes
+from daemon.api.shapes import on_clock
 from daemon.api.text import grounds, heading
 from daemon.cli.parsing import WORKSPACE, arg, caller_of, command, workspace_of
 from daemon.cli.perform import show
@@ -18,7 +19,6 @@ from daemon.cli.terminal import say
 from state.errors import DreamdError, NotFoundError, NothingToDoError, RejectedError, UsageError
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
-from state.zone import on_clock
 
 _DECISIONS = {
     "approve": "let them apply",

@@ -25,6 +25,7 @@ from starlette.routing import Route
 
 from daemon.api.operations.dreams import dream_status
 from daemon.api.operations.request import Request as Fields
+from daemon.api.shapes import on_clock
 from daemon.http.access_policy import LOGIN_PATH, STATIC_PATH
 from daemon.http.app import Handler
 from daemon.http.calls import fields_of
@@ -39,7 +40,6 @@ from daemon.pages.views import FIRST, NAVIGATION, PAGES
 from daemon.workspace.stores import utc_now
 from state.codec import encode
 from state.errors import DreamdError, NotFoundError, OverloadedError, UnknownWorkspaceError
-from state.zone import on_clock
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Scope

@@ -245,7 +245,7 @@ def agent_of(house: OwnHouse, name: str) -> Callable[..., Any]:
 
     def call(operation: AnyOperation, request: Request, *_: object) -> Any:
         with house.open(name, lambda _: None) as access:
-            return access.run(operation, request)
+            return access.run(operation, request), access.config.zone
 
     return call
 

@@ -24,8 +24,9 @@ from typing import (
     get_type_hints,
 )
 
+from daemon.api.shapes import on_clock
 from state.errors import UsageError
-from state.zone import instant, on_clock
+from state.zone import instant
 
 if TYPE_CHECKING:
     from daemon.api.operations.request import Request

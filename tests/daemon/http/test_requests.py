@@ -26,8 +26,8 @@ QUERIES = {
     ("memory_why", 400): f"text=%ff {'&'.join(f'a{number}=1' for number in range(101))}",
     ("memory_why", 404): f"text={'%F0%9F%8D%B5' * 10_000}",  # the longest text fits
     ("memory_why", 422): f"text={'a' * 10_001}",
-    # No seconds since 1970, no day, no time without its offset.
-    ("memory_search", 422): "since=2026&query=x as_of=2026-03-12&query=x until=2026-03-12T00:00:00&query=x",
+    # No seconds since 1970, no other spelling of a day.
+    ("memory_search", 422): "since=2026&query=x as_of=2026-13-12&query=x until=12.3.2026&query=x",
     ("diff", 404): "file=true file=True versions=0&versions=1",  # there is no version
     ("diff", 422): "file=perhaps",
 }

@@ -86,7 +86,7 @@ def test_what_an_agent_does_not_find_is_its_open_question(here: Workspace, name:
     with talking(ask, name=name) as agent:
         agent.says("working_memory_note", note=TEA)
         agent.says("memory_search", query="lattice quantum chromodynamics")
-    gaps = ask(OPERATIONS["gaps"], OPERATIONS["gaps"].bind(), lambda _: None, lambda _: None).gaps
+    gaps = ask(OPERATIONS["gaps"], OPERATIONS["gaps"].bind(), lambda _: None, lambda _: None)[0].gaps
     question = "What is known about: lattice quantum chromodynamics?"
     assert [(one.question, one.cause) for one in gaps] == [(question, "miss")]
 
