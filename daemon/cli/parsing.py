@@ -191,6 +191,12 @@ def is_configured(arguments: argparse.Namespace) -> bool:
     return arguments.config is not None or configured_here(os.environ)
 
 
+def check_config(arguments: argparse.Namespace) -> None:
+    """Raise ConfigError if this call has a configuration of its own that is wrong; the daemon would not notice."""
+    if is_configured(arguments) or os.environ.get("DREAMD_CONFIG"):
+        config_of(arguments)
+
+
 def config_of(arguments: argparse.Namespace) -> "Config":
     """Return the configuration. Raise ConfigError."""
     from daemon.config.settings import load

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from daemon.api.client import SILENT, Client, LostError, NoDaemonError
 from daemon.api.text import status_text
-from daemon.cli.parsing import CONFIG, FOLDER, arg, command, config_of, is_configured, workspace_if_any, workspace_of
+from daemon.cli.parsing import CONFIG, FOLDER, arg, check_config, command, config_of, workspace_if_any, workspace_of
 from daemon.cli.perform import show, show_answer
 from daemon.cli.terminal import out, say, show_json
 from daemon.config.registry import name_of
@@ -81,6 +81,7 @@ def open_(arguments: argparse.Namespace) -> int:
     printed. Pages are served by the daemon, at its port, which keeps the workspace from then on; outside of every
     workspace it is the first page.
     """
+    check_config(arguments)
     client, name = Client.at(os.environ), ""
     try:
         kept = {one["root"] for one in client.get("/v1/workspaces")["workspaces"]}
@@ -124,8 +125,7 @@ def status(arguments: argparse.Namespace) -> int:
     Also while a dream runs; outside a workspace that of the daemon and all it keeps.
     """
     workspace, is_silent = workspace_if_any(arguments), False
-    if is_configured(arguments) or os.environ.get("DREAMD_CONFIG"):
-        config_of(arguments)  # raises for one that is wrong, which the daemon would not notice
+    check_config(arguments)
     if workspace is None or not is_stopped(present_holder(workspace)):
         # The daemon knows when the next dream is; for a workspace that it does not keep, the files say everything.
         operation = "dream_status" if workspace else "status"

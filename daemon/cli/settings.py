@@ -22,6 +22,7 @@ from daemon.cli.parsing import (
     WORKSPACE,
     arg,
     caller_of,
+    check_config,
     command,
     config_of,
     is_configured,
@@ -176,6 +177,7 @@ def secrets(arguments: argparse.Namespace) -> int:
     A key with a shape of its own is gone from the memory for good; what only a word beside it told is kept for a week
     as it was given, encrypted, for you alone. `allow` notes it anew as it was, and from then on lets it stand.
     """
+    check_config(arguments)
     workspace = workspace_of(arguments)
     if arguments.deed == "allow":
         if not (arguments.text or "").strip():
