@@ -91,12 +91,13 @@ def require_name(kind: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One workspace of the fleet: its number and name, and its tenant's."""
+    """One workspace of the fleet: its number and name, its tenant's, and its time zone ("": the fleet's)."""
 
     id: int
     tenant: int
     tenant_name: str
     name: str
+    timezone: str = ""
 
     @property
     def prefix(self) -> str:

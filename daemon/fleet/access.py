@@ -25,7 +25,7 @@ from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
 from daemon.fleet.arrivals import require_room, require_size
 from daemon.fleet.disclosure import advice_for_tenant, error_for_tenant, unknown, value_for_tenant
-from daemon.fleet.held import Held
+from daemon.fleet.held import Held, config_for
 from daemon.observability import logs
 from daemon.service.keeper import DaemonAccess
 from daemon.workspace.status import BY_FLEET, NO_DAEMON, Status
@@ -147,8 +147,8 @@ class TenantAccess:
 
     @property
     def config(self) -> Config:
-        """Return the configuration that the workspace has."""
-        return self.process.config
+        """Return the fleet's configuration, with the workspace's own time zone."""
+        return config_for(self.place, self.process.config)
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
         """Run the operation here or at the workspace's holder, and return its reply.
@@ -196,6 +196,7 @@ class TenantAccess:
         while True:
             try:
                 with self.process.desk.holding(self.place.id) as held:
+                    held.place = self.place  # its time zone may have been changed
                     access = self.process.held_access(held, self.on_step, self.notices)
                     return access.run(operation, request)
             except NotKeptError as other:

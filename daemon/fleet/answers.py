@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from daemon.api.operations.request import Request as Fields
+from daemon.config.settings import Zone
 from daemon.fleet.access import require
 from daemon.fleet.bearers import handle
 from daemon.fleet.disclosure import not_now, unknown_outcome
@@ -57,6 +58,13 @@ class NewWorkspace(Fields):
     """A workspace to be made."""
 
     name: str = Field(min_length=1, max_length=48, description="Lower-case letters, digits and hyphens")
+    timezone: Zone = Field("", description="Of its owner: an IANA name; empty: the fleet's")
+
+
+class ChangedWorkspace(Fields):
+    """What may be changed of a workspace."""
+
+    timezone: Zone = Field(description="Of its owner: an IANA name; empty: the fleet's")
 
 
 class Next(Fields):
@@ -79,18 +87,22 @@ def own_answers(process: "FleetProcess", policy: "AccessPolicy", workers: "Worke
             after = from_query(Next, fields_of(request.scope["query_string"])).after
             return await answered(request, partial(_list_workspaces, after=after))
         require_json(request)
-        return await answered(
-            request, partial(_add_workspace, name=from_json(NewWorkspace, await request.body()).name)
-        )
+        new = from_json(NewWorkspace, await request.body())
+        return await answered(request, partial(_add_workspace, **new.given))
 
-    async def removed(request: Request) -> Response:
-        return await answered(request, partial(_remove_workspace, name=request.path_params["workspace"]))
+    async def workspace(request: Request) -> Response:
+        name = request.path_params["workspace"]
+        if request.method == "DELETE":
+            return await answered(request, partial(_remove_workspace, name=name))
+        require_json(request)
+        changed = from_json(ChangedWorkspace, await request.body())
+        return await answered(request, partial(_change_workspace, name=name, **changed.given))
 
     routes = [
         Route("/", lambda _: JSONResponse(_HOME)),
         Route("/v1/status", partial(answered, work=_status)),
         Route(WORKSPACES, workspaces, methods=["GET", "POST"]),
-        Route(f"{WORKSPACES}/{{workspace}}", removed, methods=["DELETE"]),
+        Route(f"{WORKSPACES}/{{workspace}}", workspace, methods=["DELETE", "PATCH"]),
     ]
     guard = Middleware(AccessMiddleware, api=process, policy=policy, body_bytes=workers.limits.body_bytes)
     handlers: dict[Any, Any] = {HTTPException: not_routed, DreamdError: _error}
@@ -111,6 +123,7 @@ def _list_workspaces(process: "FleetProcess", token: Token, *, after: str) -> di
     rows = [
         {
             "name": one.place.name,
+            "timezone": one.place.timezone,
             "version": one.generation.number,
             "bytes": one.bytes,
             "committed_at": one.committed_at,
@@ -121,11 +134,23 @@ def _list_workspaces(process: "FleetProcess", token: Token, *, after: str) -> di
     return {"workspaces": rows, "after": page[-1].place.name if len(found) > len(page) else None}
 
 
-def _add_workspace(process: "FleetProcess", token: Token, *, name: str) -> dict[str, Any]:
+def _add_workspace(process: "FleetProcess", token: Token, *, name: str, timezone: str) -> dict[str, Any]:
     require(token, Right.MANAGE, "make workspaces")
     if not token.reaches(name):
         raise ForbiddenError("this token is for certain workspaces, and this is none of them", "ask for another one")
-    return {"name": process.places.add(token.tenant, name).name}
+    place = process.places.add(token.tenant, name)
+    if timezone:
+        process.places.set_timezone(place, timezone)
+    return {"name": place.name}
+
+
+def _change_workspace(process: "FleetProcess", token: Token, *, name: str, timezone: str) -> dict[str, Any]:
+    """Set the time zone of a workspace; its holder learns of it with the next call."""
+    place = process.place(token, name, anew=True)
+    require(token, Right.MANAGE, "change workspaces")
+    process.places.set_timezone(place, timezone)
+    process.known.drop((place.tenant, name))
+    return {"name": name, "timezone": timezone}
 
 
 def _remove_workspace(process: "FleetProcess", token: Token, *, name: str) -> dict[str, Any]:

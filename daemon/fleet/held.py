@@ -16,7 +16,7 @@ from daemon.workspace.vector_index import Embedding
 from state.budget import Spend
 from state.dream import Reason
 from state.errors import DreamdError, FencedError, NotKeptError, UsageError
-from state.fleet import InboxRow, Lease
+from state.fleet import InboxRow, Lease, Place
 from state.stores.disk.lock import Turn
 from state.stores.disk.workspace import contained
 from state.stores.fleet.inbox import Inbox
@@ -38,6 +38,11 @@ class Surroundings:
     leases: Leases
     inbox: Inbox
     objects: Objects
+
+
+def config_for(place: Place, config: Config) -> Config:
+    """Return the fleet's configuration, with the workspace's own time zone if it has one."""
+    return config.model_copy(update={"timezone": place.timezone}) if place.timezone else config
 
 
 class Held:
@@ -65,8 +70,13 @@ class Held:
         self._writes = self._covered = 0
         self._written = 0  # the keeper's count at the last commit
         self._paid = Spend()
-        self.keeper = Keeper(contained(folder), lease.place.handle, lambda: around.config, around.embedding)
+        self.keeper = Keeper(contained(folder), lease.place.handle, lambda: self.config, around.embedding)
         self.keeper.alone = self.quiet
+
+    @property
+    def config(self) -> Config:
+        """Return the fleet's configuration, with the workspace's own time zone."""
+        return config_for(self.place, self._around.config)
 
     def open(self) -> None:
         """Take the folder's lock and open its stores."""

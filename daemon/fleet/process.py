@@ -172,7 +172,7 @@ class FleetProcess:
         """Return an access to a workspace that is held here."""
         return HeldAccess(
             held.keeper,
-            self.config,
+            held.config,
             on_step,
             lambda *wish: self._dreamers.submit(self.work.dream, held, *wish).result(),
             lambda reason: self.queue_dream(held, reason),

@@ -19,7 +19,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from state.errors import ConfigError, DreamdError, NotFoundError, UnreachableError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _MIGRATE = "run 'dreamd migrate --database URL' with this version of dreamd"
 _OPTIONS = "-c search_path=dreamd,public -c statement_timeout=12s -c lock_timeout=8s -c timezone=UTC"
 KEEP_ALIVE: Mapping[str, Any] = {

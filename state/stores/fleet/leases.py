@@ -190,8 +190,8 @@ WITH taken AS (
       AND (w.owner IS NULL OR w.owner = %(owner)s OR NOT EXISTS (SELECT 1 FROM living p WHERE p.id = w.owner))
       AND EXISTS (SELECT 1 FROM living me WHERE me.id = %(owner)s)
     RETURNING w.*)
-SELECT taken.id, taken.tenant, t.name AS tenant_name, taken.name, taken.generation, taken.key, taken.created_at,
-    taken.committed_at,
+SELECT taken.id, taken.tenant, t.name AS tenant_name, taken.name, taken.timezone, taken.generation, taken.key,
+    taken.created_at, taken.committed_at,
     taken.due_at IS NOT NULL OR taken.queued_at IS NOT NULL OR taken.generation = 0 AS is_due
 FROM taken JOIN tenants t ON t.id = taken.tenant WHERE t.removed_at IS NULL
 """
@@ -271,7 +271,7 @@ class Leases(Statements):
         """
         row = self._database.row(_TAKE, {"id": workspace, "owner": owner})
         if row is not None:
-            place = Place(row.pop("id"), row.pop("tenant"), row.pop("tenant_name"), row.pop("name"))
+            place = Place(*(row.pop(key) for key in ("id", "tenant", "tenant_name", "name", "timezone")))
             return Lease(place, owner, Generation(row.pop("generation"), row.pop("key")), **row)
         handle, holder = f"ws-{workspace}", self._database.row(_HOLDER, {"id": workspace})
         if holder is None:

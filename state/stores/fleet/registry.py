@@ -219,8 +219,8 @@ class TenantUse:
 
 
 _FACTS = """
-SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.generation, w.key, w.bytes, w.committed_at, w.due_at,
-    w.queued_at IS NOT NULL AS queued, w.failures, w.problem,
+SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.timezone, w.generation, w.key, w.bytes, w.committed_at,
+    w.due_at, w.queued_at IS NOT NULL AS queued, w.failures, w.problem,
     EXISTS (SELECT 1 FROM living p WHERE p.id = w.owner) AS owned,
     (SELECT count(*) FROM inbox i WHERE i.workspace = w.id AND i.taken_at IS NULL) AS waiting
 FROM workspaces w JOIN tenants t ON t.id = w.tenant
@@ -273,6 +273,11 @@ class Places(Statements):
             raise ConflictError(f"there is a workspace {name} already", "choose another name")
         return Place(made["id"], tenant.id, tenant.name, name)
 
+    def set_timezone(self, place: Place, timezone: str) -> None:
+        """Set the workspace's time zone."""
+        values = {"id": place.id, "timezone": timezone}
+        self._database.rows("UPDATE workspaces SET timezone = %(timezone)s WHERE id = %(id)s", values)
+
     def find(self, tenant: int, name: str) -> PlaceFacts:
         """Return the tenant's workspace with this name. Raise NotFoundError."""
         row = self._database.row(
@@ -304,7 +309,7 @@ class Places(Statements):
 
 
 def _facts(row: dict[str, Any]) -> PlaceFacts:
-    place = Place(row.pop("id"), row.pop("tenant"), row.pop("tenant_name"), row.pop("name"))
+    place = Place(*(row.pop(key) for key in ("id", "tenant", "tenant_name", "name", "timezone")))
     return PlaceFacts(place, Generation(row.pop("generation"), row.pop("key")), **row)
 
 

@@ -65,7 +65,7 @@ def test_a_zone_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="this machine knows no such time zone; give an IANA name"):
         zone_named(name, HOME)
     for read in (load, layers.zone):
-        with pytest.raises(ConfigError, match="^DREAMD_TIMEZONE: timezone is "):
+        with pytest.raises(ConfigError, match=r"^DREAMD_TIMEZONE: timezone is "):
             read(None, {**HOME, "DREAMD_TIMEZONE": name})
     (tmp_path / "config.yaml").write_text("timezone: {of: me}")
     with pytest.raises(ConfigError, match="timezone"):

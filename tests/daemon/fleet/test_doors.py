@@ -1,5 +1,6 @@
 """Who may what at the doors: tokens, rights, names; and that nothing of one tenant is ever told another."""
 
+import re
 import socket
 import time
 from datetime import UTC, datetime, timedelta
@@ -45,6 +46,29 @@ def test_a_tenant_makes_lists_and_removes_its_workspaces(fleet: Fleet, door: Her
     assert door.ask(token, "GET", "/").json["mcp"] == "/mcp/NAME"
     own = door.ask(token, "GET", "/v1/status").json
     assert (own["tenant"], own["workspaces"], own["quotas"]["workspaces"]) == ("acme", 1, 2.0)
+
+
+def test_a_workspace_has_a_time_zone_of_its_own(fleet: Fleet, door: Here) -> None:
+    token = fleet.token(fleet.tenant("acme"))
+    assert door.ask(token, "POST", "/v1/workspaces", {"name": "a", "timezone": "Asia/Kolkata"}).status == 200
+    for fields in ({"name": "b", "timezone": "Kolkata"}, {"name": "b", "timezone": 5}):
+        assert door.ask(token, "POST", "/v1/workspaces", fields).status == 422
+    door.note(token, "a", "The kettle was mended.")
+    assert door.ask(token, "POST", "/v1/workspaces/a/dream_now", {}).status == 200
+    history = "/v1/workspaces/a/history?as=text"
+    assert " IST  dream" in door.ask(token, "GET", history).body.decode()
+    changed = door.ask(token, "PATCH", "/v1/workspaces/a", {"timezone": "America/New_York"})
+    assert changed.json == {"name": "a", "timezone": "America/New_York"}
+    assert re.search(" E[SD]T  dream", door.ask(token, "GET", history).body.decode())
+    (row,) = door.ask(token, "GET", "/v1/workspaces").json["workspaces"]
+    assert row["timezone"] == "America/New_York"
+    # What the workspace reads is in its zone too: a day of a search, and the times that a dream is told.
+    with door.process.desk.holding(fleet.places.find(fleet.tenants.find("acme").id, "a").place.id) as held:
+        assert str(held.config.zone) == "America/New_York"
+    assert door.ask(token, "PATCH", "/v1/workspaces/a", {"timezone": "Nowhere"}).status == 422
+    assert door.ask(token, "PATCH", "/v1/workspaces/none", {"timezone": ""}).status == 404
+    reading = fleet.token(fleet.tenants.find("acme"), rights=frozenset({READ}))
+    assert door.ask(reading, "PATCH", "/v1/workspaces/a", {"timezone": ""}).code == "FORBIDDEN"
 
 
 def test_each_right_lets_do_what_it_says_and_no_more(fleet: Fleet, door: Here) -> None:

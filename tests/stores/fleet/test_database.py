@@ -32,12 +32,12 @@ def unmade(database_url: str) -> Iterator[FleetDatabase]:
 
 def test_ten_who_migrate_at_once_make_one_fleet(database_url: str, unmade: FleetDatabase) -> None:
     marks = [str(UUID(int=number)) for number in range(1, 11)]
-    assert together(*[lambda mark=mark: migrate(database_url, mark) for mark in marks]) == [1] * 10
+    assert together(*[lambda mark=mark: migrate(database_url, mark) for mark in marks]) == [2] * 10
     unmade.require_schema()
     [row] = unmade.rows("SELECT mark FROM fleet")
-    assert migrate(database_url, str(UUID(int=99))) == 1
+    assert migrate(database_url, str(UUID(int=99))) == 2
     assert unmade.rows("SELECT mark FROM fleet") == [row]
-    assert unmade.rows("SELECT schema FROM meta") == [{"schema": 1}]
+    assert unmade.rows("SELECT schema FROM meta") == [{"schema": 2}]
 
 
 def test_a_database_without_a_fleet_is_told_with_the_command(unmade: FleetDatabase) -> None:
@@ -47,15 +47,17 @@ def test_a_database_without_a_fleet_is_told_with_the_command(unmade: FleetDataba
         unmade.rows("SELECT 1 FROM workspaces")
 
 
-@pytest.mark.parametrize(("version", "advice"), [(0, "dreamd migrate"), (2, "as new as the newest")])
+@pytest.mark.parametrize(
+    ("version", "advice"), [(0, "dreamd migrate"), (1, "dreamd migrate"), (3, "as new as the newest")]
+)
 def test_another_schema_is_told(fleet: Fleet, version: int, advice: str) -> None:
     fleet.database.rows("UPDATE meta SET schema = %(version)s", {"version": version})
-    with pytest.raises(ConfigError, match=f"has schema {version} .* knows 1; .*{advice}"):
+    with pytest.raises(ConfigError, match=f"has schema {version} .* knows 2; .*{advice}"):
         fleet.database.require_schema()
 
 
 def test_a_newer_schema_is_left_alone(fleet: Fleet, fleet_url: str) -> None:
-    fleet.database.rows("UPDATE meta SET schema = 2")
+    fleet.database.rows("UPDATE meta SET schema = 3")
     with pytest.raises(ConfigError, match="migrate with a newer dreamd"):
         migrate(fleet_url, str(uuid4()))
 
