@@ -170,6 +170,7 @@ def lived(
     """
     config = Config.model_validate(
         {
+            "timezone": "UTC",  # recorded answers are found by what the model was told
             "model": dict(model),
             "dream": {"context_window": WINDOWS[characters]},
             "limits": _LIMITS,

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from tests.support.serving import Home
 
 _FORKING = pytest.StashKey[str]()
-_OF_A_USER = [f"DREAMD_{name}" for name in "SOCKET TOKEN WORKSPACE CONFIG DEBUG MODEL__NAME DREAM__MODE".split()]
+_OF_A_USER = [
+    f"DREAMD_{name}" for name in "SOCKET TOKEN WORKSPACE CONFIG DEBUG TIMEZONE MODEL__NAME DREAM__MODE".split()
+]
 
 # A busy machine is no defect; what must stay quick is measured in benchmarks/, and a test that hangs runs into its
 # timeout. What decides whether a change lands draws the same examples each time; `make laws` looks for others.
@@ -58,7 +60,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def own_places() -> Iterator[None]:
     """The registry, the token and the socket of the tests. Their folder's path is short: a socket's must be.
 
-    No configuration, no workspace and no model of whoever runs the tests.
+    No configuration, no workspace, no model and no time zone of whoever runs the tests.
     """
     folder = tempfile.mkdtemp(prefix="dreamd-", dir=PLACE)
     with pytest.MonkeyPatch.context() as patch:
@@ -68,6 +70,7 @@ def own_places() -> Iterator[None]:
         patch.setenv("XDG_DATA_HOME", f"{folder}/data")
         patch.setenv("XDG_RUNTIME_DIR", folder)
         patch.setenv("XDG_CONFIG_HOME", f"{folder}/no-config")
+        patch.setenv("TZ", "UTC")
         yield
     shutil.rmtree(folder)
 

@@ -21,6 +21,7 @@ from state.errors import DreamdError, StorageError, UsageError
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.text.words import counted
+from state.zone import clock_time
 
 if TYPE_CHECKING:
     from daemon.upkeep.export import Exported
@@ -123,7 +124,7 @@ def _move(made: Path, target: Path) -> None:
 )
 def import_(arguments: argparse.Namespace) -> int:
     """Make a workspace of a file that 'dreamd export' wrote, in a folder that is new or empty."""
-    config_of(arguments)
+    config = config_of(arguments)
     wanted, name = not arguments.no_daemon, arguments.file.name
     for ending in _ENDINGS:
         name = name.removesuffix(ending)
@@ -152,6 +153,6 @@ def import_(arguments: argparse.Namespace) -> int:
         show_json(plain(done) | {"daemon": kept})
         return 0
     what = f"{counted(done.version, 'version')}, {counted(done.crystals, 'crystal')}"
-    out(f"{workspace.root} is a workspace now: {what}, as of {done.at:%Y-%m-%d %H:%M:%S} UTC")
+    out(f"{workspace.root} is a workspace now: {what}, as of {clock_time(done.at, config.zone)}")
     show_next_steps(workspace, kept=kept, wanted=wanted)
     return 0

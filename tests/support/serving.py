@@ -102,6 +102,7 @@ class Home:
         return {
             "HOME": str(self.folder),
             "PATH": "/usr/bin:/bin",
+            "TZ": "UTC",
             "XDG_RUNTIME_DIR": str(self.folder / "run"),
             "XDG_STATE_HOME": str(self.folder / "state"),
             "XDG_DATA_HOME": str(self.folder / "data"),
