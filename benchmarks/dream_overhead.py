@@ -5,6 +5,9 @@
 MEMORY.md stands at its budget, so every dream evicts lines, verifies their pointers and those in the file. No model
 is configured: the synthesis is the extractive one. All runs are in one process; what it imports is timed apart. A
 folder given with --stores keeps the stores for the next time (100,000 crystals take some minutes to index).
+
+Last, the processor time of dreams over 600 notes that look alike (few words lead to one of them), as a multiple
+of that over 600 distinct notes.
 """
 
 import argparse
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 NOTES = 30
 SEED = 7
 WARM_UP = 3  # dreams that fill MEMORY.md
+ALIKE = 600
 _IMPORTED = (
     "chromadb",
     "onnxruntime",
@@ -220,10 +224,37 @@ def main() -> None:
         workspaces = {size: prepared(Path(folder), workload, size) for size in given.sizes}
         first = max(map(versions, workspaces.values()))
         table(measured(workspaces, workload, first, given.runs))
+        print(f"{f'{ALIKE} notes alike / distinct':28}{alike_over_distinct(Path(folder), workload):10.2f}")
         for size in given.sizes if given.profile else ():
             profile = cProfile.Profile()
             dreamt(workspaces[size], workload, first + given.runs, profile)
             profile.dump_stats(f"{given.profile}-{size}")
+
+
+def of_many_notes(folder: Path, texts: Sequence[str]) -> float:
+    """Return the processor time of dreams over all these notes, from a new workspace until none is pending."""
+    from daemon.config.settings import Config
+    from daemon.dream.run import Mode, dream_now
+    from daemon.workspace.stores import open_exclusive, utc_now
+    from state.dream import Reason
+    from state.scratch import Note
+    from state.stores.disk.workspace import contained, init_workspace
+
+    with open_exclusive(init_workspace(contained(folder)), Config(), "benchmark") as store:
+        for text in texts:
+            store.notes.inbox.append(Note(text, utc_now()))
+        began = time.process_time()
+        while dream_now(store, Reason.MANUAL, Mode.AUTO).pending:
+            pass
+        return time.process_time() - began
+
+
+def alike_over_distinct(folder: Path, workload: Workload) -> float:
+    """Return the processor time of dreams over notes that look alike, as a multiple of that over distinct ones."""
+    what = "of the nightly pipeline ran green and its artefacts were uploaded to the bucket"
+    alike = [f"Build {number} {what} by runner {number % 7}." for number in range(ALIKE)]
+    distinct = [workload.text("note", number)[0] for number in range(ALIKE)]
+    return of_many_notes(folder / "alike", alike) / of_many_notes(folder / "distinct", distinct)
 
 
 def versions(workspace: "Workspace") -> int:

@@ -8,15 +8,17 @@ own lines, until a third of the memory would leave for them. The owner's lines l
 stay.
 
 A leaving line becomes a crystal first. Its pointer's keywords are run through the search: the crystal must be among
-the first five results, else other words of the text are tried; a line whose crystal cannot be found stays. A line
-gets no pointer of its own if it has half of the keywords of a pointer that also leads to it. Every dream verifies the
-existing pointers and repairs those that no longer work. There are at most twenty, in a tenth of the room: the most
-used stay, then those to the most important lines. The crystals of the others remain searchable.
+the first five results, else other words of the text are tried, within the searches that a dream has; a line whose
+crystal cannot be found stays. A line gets no pointer of its own if it has half of the keywords of a pointer that also
+leads to it. Every dream verifies the existing pointers and repairs those that no longer work. There are at most
+twenty, in a tenth of the room: the most used stay, then those to the most important lines. The crystals of the others
+remain searchable.
 """
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from graphs.ports import Memory, Trial
@@ -44,6 +46,9 @@ from state.trust import Trust
 from state.zone import day_of
 
 MAX_ROUNDS = 6
+# The most searches for words that lead to one line, if the model wants a pointer to it or it had one. For all other
+# lines that leave together there is one search for each, and twenty more.
+TRIES_ASKED = 30
 POINTER_CHARACTERS = 80
 POINTER_SHARE = 0.1
 # Lines about who the agent is, who its user is, and lasting facts of their work are kept up to this share of the
@@ -239,29 +244,47 @@ def _with_keywords(
         firsts = (next(attempts(words, terms(one.text)), None) for words, one in zip(ranked, crystals, strict=True))
         trial.expect([keywords for keywords in firsts if keywords])
         pointed = [keywords for _, keywords in filter(None, (parse_pointer(one.text) for one in _pointers(sheet)))]
+        search = _Search(trial, len(wanted) + MAX_POINTERS)
         for (line, operation), words, crystal in zip(wanted, ranked, crystals, strict=True):
-            if operation is None and any(_is_about(one, crystal) and _leads(one, crystal, trial) for one in pointed):
-                found.append((line, operation, ""))
-                continue
-            named = operation.keywords if operation is not None else ""
-            keywords = named if named and _leads(named, crystal, trial) else _chosen(words, crystal, trial)
+            if operation is None:
+                is_pointed = any(_is_about(one, crystal) and search.finds(one, crystal) for one in pointed)
+                keywords = "" if is_pointed else search.chosen(words, crystal)
+                # Without searches left, a line leaves without a pointer: among lines that look alike, few words lead
+                # to one of them, but its whole text does.
+                keywords = "" if keywords is None and not search.left else keywords
+            else:
+                search.left = max(search.left, TRIES_ASKED)
+                named = operation.keywords
+                keywords = named if named and search.finds(named, crystal) else search.chosen(words, crystal)
             pointed += [keywords] if keywords else []
             found.append((line, operation, keywords))
     return found
+
+
+@dataclass(slots=True)
+class _Search:
+    """A trial that searches for the same keywords once, and at most `left` times more."""
+
+    trial: Trial
+    left: int
+    _found: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def finds(self, keywords: str, crystal: Crystal) -> bool:
+        """Return whether the keywords lead to this crystal; False if no searches are left."""
+        if keywords not in self._found and self.left:
+            self.left -= 1
+            self._found[keywords] = self.trial.first(keywords, FIRST)
+        return crystal.id in self._found.get(keywords, ())
+
+    def chosen(self, ranked: tuple[str, ...], crystal: Crystal) -> str | None:
+        """Return the best of these words that lead to the crystal."""
+        return choose(ranked, lambda words: self.finds(words, crystal), terms(crystal.text))
 
 
 def _is_about(keywords: str, crystal: Crystal) -> bool:
     """Return whether a crystal has half of the keywords, so that a search returns it whatever its chance."""
     words = set(terms(keywords))
     return len(words & set(terms(crystal.text))) >= HELD * len(words)
-
-
-def _leads(keywords: str, crystal: Crystal, trial: Trial) -> bool:
-    return crystal.id in trial.first(keywords, FIRST)
-
-
-def _chosen(ranked: tuple[str, ...], crystal: Crystal, trial: Trial) -> str | None:
-    return choose(ranked, lambda words: _leads(words, crystal, trial), terms(crystal.text))
 
 
 def _ranked(text: str, trial: Trial) -> tuple[str, ...]:
@@ -296,7 +319,7 @@ def _mend(sheet: Sheet, archive: Memory) -> None:
             if line.crystal in trial.first(keywords, FIRST):
                 continue
             crystal = behind.get(line.crystal)
-            better = _chosen(_ranked(crystal.text, trial), crystal, trial) if crystal else None
+            better = _Search(trial, TRIES_ASKED).chosen(_ranked(crystal.text, trial), crystal) if crystal else None
             come = (_pointer_line(sheet, topic, better, line.crystal, line.importance),) if better else ()
             sheet.change(Change(Why.REVISED if come else Why.EVICTED, (line,), come, (line.crystal,) if come else ()))
 

@@ -1,5 +1,7 @@
 """Who leaves a file that is too long, in which order, and the pointers that are left behind."""
 
+import random
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -295,3 +297,21 @@ def test_a_pointer_that_no_longer_resolves_is_mended_under_its_topic() -> None:
 def test_a_pointer_to_nothing_retires() -> None:
     read, _, _ = pointed("apollo1 apollo2")
     assert texts(fitted(replace(read, pointed=()), World()).after, POINTERS) == []
+
+
+@pytest.mark.parametrize(
+    "alike",
+    [
+        lambda n: f"Build {n} of the nightly pipeline ran green on runner {n % 7} and its artefacts were uploaded.",
+        lambda n: " ".join(random.Random(n).sample("nightly pipeline ran green on every large runner".split(), 8)),
+        lambda n: f"The {'red blue grey'.split()[n % 3]} ticket of shift {n % 5} moved to board {n % 2}",
+    ],
+)
+def test_lines_that_look_alike_take_few_more_searches_than_others(alike: Callable[[int], str]) -> None:
+    def tried(lines: Iterable[str]) -> float:
+        library, said = World(), list(dict.fromkeys(lines))
+        fitted(snapshot(memory(context=said), budget=1_500), library)
+        return len(library.asked) / len(said)
+
+    assert tried(map(alike, range(120))) <= 1.5
+    assert tried(line_about(f"probe{n}") for n in range(120)) <= 1
