@@ -133,7 +133,7 @@ class Sheet(Page):
             if refusal is not None:
                 text = self.snapshot.forgotten.masked(operation.text)
                 self.refuse(replace(refusal, operation=replace(operation, text=text)))
-            elif not (by_model or asks) or (why := self._must_wait(operation)) is None:
+            elif not (by_model or asks) or (why := self.must_wait(operation)) is None:
                 self._carry_out(operation)
             elif why.waits:
                 self._stage(operation, why.words)
@@ -317,7 +317,7 @@ class Sheet(Page):
         self.staged.append(self.as_staged(operation, why))
         self.told.append(Told(operation, f"waits for the owner: {why}", waits=True))
 
-    def _must_wait(self, operation: Operation) -> Told | None:
+    def must_wait(self, operation: Operation) -> Told | None:
         """Return why an operation waits for the owner or must not apply; None for most operations."""
         if operation.action is Action.LEARN:
             return None

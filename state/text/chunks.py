@@ -1,7 +1,9 @@
 """Chunks: cuts long texts into overlapping chunks for embedding and search."""
 
+import unicodedata
+
 from state.text.patterns import late_pattern
-from state.text.words import UNSPACED
+from state.text.words import MOST_MARKS, UNSPACED
 
 CHUNK_TOKENS = 400
 OVERLAP_TOKENS = 80
@@ -14,7 +16,10 @@ _CHARACTERS_PER_TOKEN = 4
 # For texts without letters of the scripts without spaces, or of those behind the first of them: the tokens directly.
 _LATER_LETTER = late_pattern(r"[^\W_\u0000-\u0dff]")
 _TOKEN = late_pattern(rf"[^\W_]{{1,{_CHARACTERS_PER_TOKEN}}}|[^\w\s]|_{{1,{_CHARACTERS_PER_TOKEN}}}")
-_BREAKS = tuple(late_pattern(end) for end in (r"\n\s*\n", r"\n", r"[.!?。！？…][\"')\]]*\s", r"\s"))
+_SENTENCE_END = r"""[.!?…।۔؟][\"'”’)\]]*\s|[。！？]+[\"'”’」』）)\]]*"""
+_BREAKS = tuple(late_pattern(end) for end in (r"\n\s*\n", r"\n", _SENTENCE_END, r"\s"))
+# Combining marks and joiners belong to the letter before them; joiners also to the letter after them.
+_INSIDE = late_pattern(r"(?<=[\u200c\u200d])|(?=[\u200c\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff])")
 
 
 def tokens(text: str) -> int:
@@ -44,7 +49,8 @@ def chunk(text: str) -> tuple[str, ...]:
         if last >= len(units):
             chunks.append(text[start:].strip())
             return tuple(piece for piece in chunks if piece)
-        end = _end(text, start, units[last][0])
+        limit = units[last][0]
+        end = best_end(text, start + (limit - start) * 2 // 3, limit)
         chunks.append(text[start:end].strip())
         while units[last - 1][0] >= end:
             last -= 1
@@ -71,11 +77,25 @@ def _short(unit: tuple[int, int, int]) -> list[tuple[int, int, int]]:
     ]
 
 
-def _end(text: str, start: int, limit: int) -> int:
-    """Return the best place to end a chunk, within its last third."""
-    earliest = start + (limit - start) * 2 // 3
+def best_end(text: str, earliest: int, limit: int) -> int:
+    """Return the best place between these two to cut a text: after a paragraph, else a line, a sentence, a word."""
     for pattern in _BREAKS:
         places = [match.end() for match in pattern.finditer(text, earliest, limit)]
         if places:
             return places[-1]
-    return limit
+    end = limit
+    while end - 1 > earliest and limit - end < MOST_MARKS and _is_inside(text, end):
+        end -= 1
+    return end
+
+
+def is_torn(text: str, end: int) -> bool:
+    """Return whether a cut at this place divides a word of a script with spaces."""
+    around = text[end - 1 : end + 1]
+    return len(around) == 2 and around.isalnum() and not _SPACELESS.search(around)
+
+
+def _is_inside(text: str, end: int) -> bool:
+    """Return whether the place is inside one letter or symbol, with its marks."""
+    after = text[end : end + 1]
+    return bool(after and unicodedata.category(after)[0] == "M") or _INSIDE.match(text, end) is not None

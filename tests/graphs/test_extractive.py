@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphs import talk
-from graphs.extractive import condensed, counted_operations, extract, section_for
+from graphs.extractive import counted_operations, extract, lines_of, section_for
 from graphs.sheet import Sheet
 from state.document.approval import Approval, Policy
 from state.document.document import render
 from state.document.operations import Action, Why
 from state.dream import Evidence, Kind, Snapshot
-from state.text.line import LINE_CHARACTERS
+from state.text.line import LINE_CHARACTERS, as_line
 from state.text.words import content_terms
 from state.trust import Trust
-from tests.graphs.world import CONTEXT, GAPS, NOW, PHENOTYPE, SKILLS, add, memory, note, snapshot, texts
+from tests.graphs.world import BOND, CONTEXT, GAPS, NOW, PHENOTYPE, SKILLS, add, memory, note, snapshot, texts
 from tests.support.long_variants import examples
 
 SAID = (
@@ -75,27 +75,73 @@ def test_a_question_is_a_gap_and_code_files_nothing_else_by_its_topic() -> None:
     assert section_for(note(1, "Anna prefers short answers."), PHENOTYPE) is PHENOTYPE
 
 
+# Long notes
+
+PREAMBLE = "The week as told by the engineer on call, with the usual topics in the usual order. " * 7
+DECISIONS = ["The cluster moves to Tromsø.", "Invoices go out on the 3rd.", "Nobody deploys on Fridays."]
+WORDS = [f"Fact {n} about the parser is {'long ' * 20}and ends here." for n in range(120)]
+
+
 @pytest.mark.parametrize(
-    ("text", "line"),
+    ("text", "lines"),
     [
-        ("One. Two.", "One. Two."),
-        ("  spread \n over   rows ", "spread over rows"),
-        ("a" * 700, "a" * 599 + "…"),
-        ("Short. " + "long " * 130 + ".", "Short."),
-        ("", ""),
-        ("第一句。 第二句。", "第一句。 第二句。"),
+        ("One. Two.", ("One. Two.",)),
+        ("  spread \n over   rows ", ("spread over rows",)),
+        ("", ()),
+        ("!", ()),
+        ("第一句。 第二句。", ("第一句。 第二句。",)),
+        ("a" * 700, ("a" * 589 + "…",)),
+        (f"Short. {'long ' * 115}end.", ("Short. " + "long " * 115 + "end.",)),
+        (f"Rules:\n- a {'long ' * 80}\n- b {'long ' * 80}", tuple(f"Rules: {x}{' long' * 80}" for x in "ab")),
     ],
 )
-def test_a_text_is_condensed_to_its_first_sentences(text: str, line: str) -> None:
-    assert condensed(text) == line
+def test_a_text_becomes_a_line_or_its_bullets_and_sentences(text: str, lines: tuple[str, ...]) -> None:
+    assert lines_of(text) == lines
 
 
-@given(st.text(max_size=400), st.integers(20, 600))
-def test_a_condensed_text_fits(text: str, limit: int) -> None:
-    line = condensed(text, limit)
-    assert len(line) <= limit
-    assert "\n" not in line
-    assert bool(line) == bool(text.split())
+@examples(200)
+@given(st.text(max_size=3_000))
+def test_every_line_of_a_text_fits(text: str) -> None:
+    for line in lines_of(text):
+        assert len(line) <= LINE_CHARACTERS
+        assert line == as_line(line)
+
+
+def test_notes_that_begin_alike_keep_their_own_ends_and_say_the_beginning_once_above() -> None:
+    sheet = extracted(snapshot("", *(PREAMBLE + one for one in DECISIONS)))
+    assert texts(render(sheet.document), CONTEXT) == [PREAMBLE.strip(), *reversed(DECISIONS)]
+    assert sheet.heard == {"N1", "N2", "N3"}
+
+
+def test_a_long_note_has_the_lines_that_there_is_room_for_its_beginning_first_and_ends_with_a_sign() -> None:
+    lines = texts(render(extracted(snapshot("", " ".join(WORDS))).document), CONTEXT)
+    assert 8 <= len(lines) <= 8_000 / 500
+    assert " ".join(WORDS).startswith(" ".join(lines).removesuffix(" …"))
+    assert [line for line in lines if line.endswith("…")] == lines[-1:]
+    full = memory(context=[f"The harbour wall {n} is of granite." for n in range(200)])
+    (one, *_) = texts(render(extracted(snapshot(full, " ".join(WORDS), budget=len(full))).document), CONTEXT)
+    assert one.endswith("here. …")
+
+
+def test_long_notes_share_the_room_and_the_important_one_has_more_of_it() -> None:
+    long = [
+        note(n, " ".join(f"{who} {word}" for word in WORDS), n / 10) for n, who in enumerate(["Anna:", "Ben:"], 1)
+    ]
+    lines = texts(render(extracted(snapshot("", *long, "Carla sails.")).document), CONTEXT)
+    anna, ben = (sum(line.startswith(who) for line in lines) for who in ("Anna:", "Ben:"))
+    assert 4 <= anna <= ben <= anna + 1
+    assert "Carla sails." in lines
+    assert sum(line.endswith("…") for line in lines) == 2
+
+
+def test_a_long_note_takes_the_place_of_the_line_that_it_names_and_adds_the_rest() -> None:
+    text, end = memory(bond=["Anna lives in Bonn."]), "She moves in May."
+    moved = replace(note(1, f"Anna lives in Cologne. {PREAMBLE}{end}"), replaces=("L1",))
+    after = render(extracted(snapshot(text, moved)).document)
+    assert texts(after, BOND)[0].startswith("Anna lives in Cologne.")
+    assert texts(after, CONTEXT)[-1].endswith(end)
+    waits = extracted(snapshot(text, moved, handwritten=("L1",), policy=Policy(by_hand=Approval.ASK)))
+    assert (waits.changes, [one.operation.text.endswith(" …") for one in waits.staged]) == ([], [True])
 
 
 # What is said already, and what changes

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from daemon.ingest.formats.own_answers import is_own_answer, is_own_call
 from daemon.pages.templates import prose
-from graphs.extractive import condensed
+from graphs.extractive import lines_of
 from state.crystals.salience import salience
 from state.document.document import parse, render
 from state.document.pointer import candidates, parse_pointer, topic_of
@@ -61,7 +61,7 @@ DETECTORS: Mapping[str, Detector] = {
     "numbers": numbers,
     "chunk": chunk,
     "tokens": tokens,
-    "condensed": condensed,
+    "lines_of": lines_of,
     "periods_in": lambda text: periods_in(text, _NOW),
     "read_question": lambda text: read_question(text, ("Anna",), _NOW),
     "content": content_words,
