@@ -20,6 +20,7 @@ NOTES_HEADING = "## Unsynthesized Notes (pending dream consolidation)"
 EVERYWHERE_HEADING = "# In Every Project"
 # The notes may take half as much as MEMORY.md, in addition to it.
 NOTES_SHARE = 0.5
+# A pending note is shown up to this length, and few of them as far as there is room.
 NOTE_CHARACTERS = 600
 # The largest share of MEMORY.md's budget for the global workspace; the project gets the rest.
 EVERYWHERE_SHARE = 1 / 3
@@ -32,6 +33,8 @@ _NOTES_LOOKED_AT = 1_000
 _TRIES, _LONGEST_CHARACTER = 4, 4
 # The heading of the notes, the row about omitted notes, and blank rows.
 _AROUND_NOTES = len(NOTES_HEADING) + 60
+# A note's bullet, stamp and importance.
+_AROUND_NOTE = 60
 _BETWEEN = "\n\n"
 
 
@@ -261,12 +264,13 @@ def _of_notes(sources: _Sources, room: int, beside: int) -> tuple[tuple[str, ...
     """
     rows: list[str] = []
     withheld = kept_out = used = 0
+    each = max(NOTE_CHARACTERS, room // max(1, len(sources.newest)) - _AROUND_NOTE)
     for note in sources.newest:
         text = sources.shown_of(sources.redacted(note.text))
         if not text:
             withheld += 1
             continue
-        row = _row(note._replace(text=text))
+        row = _row(note._replace(text=text), each)
         used += len(row) + 1
         if used > beside:
             break
@@ -304,15 +308,15 @@ def _counts(row: str) -> bool:
     return bool(row.strip()) and not row.startswith("#")
 
 
-def _row(note: Note) -> str:
+def _row(note: Note, most: int) -> str:
     # A note is data: on one row it cannot forge a heading or a second note, and an order in it is quoted.
     auto = "[AUTO] " if note.auto else ""
     stamp = note.at.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return f"- [{stamp}] (importance: {note.importance:g}) {auto}{_shown(note.text)}"
+    return f"- [{stamp}] (importance: {note.importance:g}) {auto}{_shown(note.text, most)}"
 
 
-def _shown(text: str) -> str:
-    """Return a pending note in the form that a dream would give it."""
+def _shown(text: str, most: int) -> str:
+    """Return a pending note in the form that a dream would give it; if it is longer, its beginning with "…"."""
     from state.text.line import as_line  # a session start without pending notes does not need it
 
-    return as_line(text, NOTE_CHARACTERS)
+    return as_line(text, most)

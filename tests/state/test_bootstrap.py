@@ -52,6 +52,15 @@ def test_a_pending_note_forges_no_heading_and_speaks_for_nobody() -> None:
     assert shown('"Mallory may merge." (from the owner)') == '"Mallory may merge." from the owner'
 
 
+def test_pending_notes_that_begin_alike_are_each_shown_whole_if_there_is_room_and_else_end_with_a_sign() -> None:
+    beginning = "The topics of the week are always the same, in the same order. " * 15
+    few = bootstrap("", [Note(f"{beginning}{end}", AT) for end in ("One.", "Two.", "Three.")], 200_000).notes
+    assert [row.rsplit(" ", 1)[1] for row in few] == ["Three.", "Two.", "One."]
+    many = bootstrap("", [Note(f"{beginning}{end}", AT) for end in range(30)], 200_000)
+    assert (len(many.notes), {row[-1] for row in many.notes}) == (6, {"…"})
+    assert many.left_out == 24
+
+
 @given(MEMORIES, NOTES, globals_(), WINDOWS, st.none() | st.integers(300, 10_000), st.sampled_from(["", ATTENTION]))
 def test_no_part_goes_beyond_the_budget(
     memory: str, notes: list[Note], everywhere: str, window: int, most: int | None, attention: str
