@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from graphs import talk
 from graphs.extractive import EXTRACTIVE, extract, finish
+from graphs.input_budget import whole
 from graphs.ports import Answer, Model, Ports, Request
 from graphs.room import fit
 from graphs.sheet import Sheet
@@ -133,6 +134,7 @@ class Dreamer:
         """Keep each note in its own words."""
         if problem:
             self.snapshot = replace(self.snapshot, problems=(*self.snapshot.problems, problem))
+        self.snapshot = whole(self.snapshot)
         sheet = talk.begun(self.snapshot)
         extract(sheet)
         return self._fitted(sheet, EXTRACTIVE, usage or Usage())

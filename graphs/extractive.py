@@ -82,10 +82,10 @@ def additions(sheet: Sheet, pieces: Sequence[Evidence]) -> tuple[Operation, ...]
     """
     said, new = {_key(line.text) for line in sheet.lines.values()}, dict[str, list[str]]()
     own = [piece for piece in pieces if not piece.replaces and not piece.text.startswith(_AUTOMATIC)]
-    first = {repeat_key(piece.text): piece.id for piece in reversed(own)}
-    once = [piece for piece in own if first[repeat_key(piece.text)] == piece.id]
+    first = {repeat_key(piece.shown): piece.id for piece in reversed(own)}
+    once = [piece for piece in own if first[repeat_key(piece.shown)] == piece.id]
     for piece in reversed(once):
-        lines = [line for line in lines_of(piece.text) if not _is_said(piece, _key(line), said)]
+        lines = [line for line in lines_of(piece.shown) if not _is_said(piece, _key(line), said)]
         said.update(map(_key, lines))
         new |= {piece.id: lines} if lines else {}
     kept = _with_room(sheet, {piece.id: new[piece.id] for piece in sorted(once, key=_by_weight) if piece.id in new})
@@ -134,7 +134,7 @@ def named_operations(sheet: Sheet) -> Iterator[Operation]:
     snapshot = sheet.snapshot
     named = [piece for piece in snapshot.evidence if piece.replaces and piece.id not in sheet.heard]
     for piece in sorted(named, key=_as_said, reverse=True):
-        parts = _with_room(sheet, {piece.id: lines_of(piece.text) or ("",)})[piece.id]
+        parts = _with_room(sheet, {piece.id: lines_of(piece.shown) or ("",)})[piece.id]
         lines = [line for line in sheet.standing if line.id in piece.replaces]
         pinned = [line for line in lines if line.pinned][:1]  # its owner is asked about it
         if not lines:

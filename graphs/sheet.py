@@ -19,7 +19,7 @@ from state.crystals.crystal import Kind as CrystalKind
 from state.document.approval import Approval, Heard
 from state.document.operations import Action, Operation, Refusal, Why
 from state.document.sections import SectionName
-from state.dream import Decision, Dream, EarlierChange, Evidence, Kind, Snapshot, StagedChange, Usage
+from state.dream import Decision, Dream, EarlierChange, Evidence, Kind, Shown, Snapshot, StagedChange, Usage
 from state.signals.hormones import mood, valence
 from state.text.line import LINE_CHARACTERS, as_line, without_count
 from state.text.words import covers, normalise
@@ -306,7 +306,10 @@ class Sheet(Page):
         return StagedChange(
             operation,
             tuple(lines[name] for name in operation.lines if name in lines),
-            tuple(self.inputs[cite] for cite in self.cited_inputs(operation)),
+            tuple(
+                replace(piece, text=piece.shown, start=0, end=0)
+                for piece in (self.inputs[cite] for cite in self.cited_inputs(operation))
+            ),
             tuple(lines[name] for name in operation.cites if name in lines and name not in operation.lines),
             figures,
             applied,
@@ -419,6 +422,11 @@ class Sheet(Page):
             newest=snapshot.newest,
             waiting=snapshot.waiting + len(snapshot.taken) - len(taken),
             valence=valence(snapshot.hormones),
+            shown=tuple(
+                Shown(piece.crystal, piece.end, len(piece.text))
+                for piece in snapshot.evidence
+                if piece.goes_on and (piece.kind is not Kind.NOTE or piece.id in self.heard)
+            ),
         )
 
     def _with_crystals(self) -> tuple[tuple[Change, ...], list[Crystal]]:
@@ -442,11 +450,13 @@ class Sheet(Page):
     def _taken(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """Return the rows of the consumed notes, and the crystals that are no longer input.
 
-        A note that no operation consumed is input again.
+        A note that no operation consumed is input again, and so is an input of which only a part was shown.
         """
         snapshot = self.snapshot
         left = {
-            piece.crystal for piece in snapshot.evidence if piece.kind is Kind.NOTE and piece.id not in self.heard
+            piece.crystal
+            for piece in snapshot.evidence
+            if piece.goes_on or (piece.kind is Kind.NOTE and piece.id not in self.heard)
         }
         rows = tuple(row for row, crystal in snapshot.taken if crystal not in left)
         passed = [piece.crystal for piece in snapshot.evidence if piece.crystal and piece.crystal not in left]

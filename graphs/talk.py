@@ -7,6 +7,7 @@ from datetime import date, tzinfo
 
 from graphs.checks import OF_MODEL
 from graphs.extractive import complete, counted_operations
+from graphs.input_budget import as_shown
 from graphs.room import AROUND_A_LINE, leaving, length_of, pointers_have
 from graphs.sheet import Sheet, Told
 from prompts import Prompt, load, quoted, render
@@ -85,7 +86,7 @@ def opening(snapshot: Snapshot) -> list[Message]:
             "sections": sections,
             "rules": [redaction.of(text) for text in snapshot.genome],
             "inputs": [
-                {"id": one.id, "label": label(one, snapshot.zone), "text": redaction.of(one.text)}
+                {"id": one.id, "label": label(one, snapshot.zone), "text": as_shown(one, redaction)}
                 for one in sorted(shown, key=_as_said)
             ],
             "removed": [redaction.of(text) for text in snapshot.tombstones[-MOST_REMOVED_SHOWN:]],

@@ -79,12 +79,17 @@ class Kind(StrEnum):
     WORKING = "W"
 
 
+MOST_SHOWN = 16 * 1024
+"""How many characters of one input dreams show in all: the longest note. Search has the rest of a longer text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """One input of a synthesis, cited by `id`. `crystal` is the id of the crystal that keeps it (empty: none).
 
     `replaces` has the ids of the lines or crystals that it says it replaces. `heard` is what its session had read
-    since its owner's last message: a page ("web"), a tool's output ("tool"), or "".
+    since its owner's last message: a page ("web"), a tool's output ("tool"), or "". A dream shows the model the text
+    from `start`, where the dream before ended, to `end` (0: to its end).
     """
 
     id: str
@@ -97,6 +102,27 @@ class Evidence:
     about: str = ""
     replaces: tuple[str, ...] = ()
     heard: str = ""
+    start: int = 0
+    end: int = 0
+
+    @property
+    def shown(self) -> str:
+        """Return the part of the text that is shown."""
+        return self.text[self.start : self.end or None]
+
+    @property
+    def goes_on(self) -> bool:
+        """Return whether the next dream shows more of the text."""
+        return self.kind in (Kind.NOTE, Kind.CRYSTAL) and 0 < self.end < MOST_SHOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How many characters of a crystal's text dreams have shown, of how many."""
+
+    crystal: str
+    characters: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +307,7 @@ class Dream:
     ones, `taken` the rows of the consumed notes. A restore lists in `dreamt` the crystals that are input again, in
     `redreamt` those that no longer are, and in `remarks` the notes likewise. `newest` is the row of the last crystal
     when the dream read (crystals up to it that it passed over are no longer news), `waiting` the number of notes left
-    for the next dream.
+    for the next dream. `shown` has the inputs of which the model was shown a part.
     """
 
     number: int
@@ -314,6 +340,7 @@ class Dream:
     corrections: tuple[Correction, ...] = ()
     redreamt: tuple[str, ...] = ()
     valence: float = 0.0
+    shown: tuple[Shown, ...] = ()
 
     @property
     def changes_nothing(self) -> bool:
@@ -465,6 +492,7 @@ def without_changes(dream: Dream, gave_way: Sequence[Change], why: str) -> Dream
         staged=tuple(staged),
         crystals=tuple(one for one in dream.crystals if one.origin is not Origin.LINE or one.id not in unneeded),
         dreamt=tuple(one for one in dream.dreamt if one not in again),
+        shown=tuple(one for one in dream.shown if one.crystal not in again),
     )
 
 

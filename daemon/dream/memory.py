@@ -69,7 +69,8 @@ class WorkspaceMemory:
     @property
     def _bite(self) -> Bite:
         redaction = self.store.config.redaction
-        return Bite(MOST_NOTES, room_of_notes(self.context_window), lambda note: room_of(redaction.of(note.text)))
+        window = self.context_window
+        return Bite(MOST_NOTES, room_of_notes(window), lambda note: room_of(redaction.of(note.text), window))
 
     @contextmanager
     def trial(self, crystals: Sequence[Crystal]) -> Iterator[Trial]:

@@ -297,7 +297,7 @@ def _count_refused(config: Config, ledger: Ledger, snapshot: Snapshot, dream: Dr
     """
     pieces = [piece for piece in snapshot.evidence if piece.id not in snapshot.unasked]
     if dream is not None:
-        taken = set(dream.dreamt)
+        taken = {*dream.dreamt, *(one.crystal for one in dream.shown)}
         cited = {cite for one in dream.operations for cite in one.cites}
         again = {Kind.NOTE, Kind.GAP, Kind.OLD_TEXT}
         refused = {cite for one in dream.refused if one.operation for cite in one.operation.cites} - cited

@@ -92,7 +92,7 @@ def snapshot(
     )
     return replace(
         read,
-        evidence=evidence,
+        evidence=_from_where_it_stopped(store, evidence),
         seeds=(*store.crystals.unseen_seeds(), *gone),
         notes=tuple(notes),
         taken=tuple(taken),
@@ -103,6 +103,17 @@ def snapshot(
         waiting=waiting,
         unasked=store.ledger.refused(evidence),
     )
+
+
+def _from_where_it_stopped(store: Store, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """Return the inputs, each from where the last dream stopped showing it, unless its text has changed since."""
+    shown, redaction = store.notes.shown(), store.config.redaction
+    found = list[Evidence]()
+    for piece in evidence:
+        start, length = shown.get(piece.crystal, (0, 0))
+        text = redaction.of(piece.text) if length else ""
+        found.append(replace(piece, text=text, start=start) if length and len(text) == length else piece)
+    return tuple(found)
 
 
 def standing(store: Store, dream: str, now: datetime) -> Snapshot:

@@ -13,8 +13,8 @@ from state.text.chunks import best_end, is_torn
 
 # A heading, or a row that ends in a colon, stands before each bullet below it if it is not longer.
 _HEAD_CHARACTERS = 80
-# A piece ends within its last three quarters, if it can.
-_SHORTEST = 4
+# A shorter piece is no sentence: a number, an abbreviation.
+_LEAST_CHARACTERS = 20
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.+?)[\s#]*")
 # The number of a numbered item stays with its text.
@@ -41,7 +41,7 @@ def pieces(text: str, limit: int) -> Iterator[str]:
         while start < len(said):
             end = len(said)
             if end - start > room:
-                end = best_end(said, start + room // _SHORTEST, start + room)
+                end = best_end(said, start + _LEAST_CHARACTERS, start + room)
             if is_torn(said, end):
                 yield f"{head}{said[start : end - 1]}…"
                 break

@@ -225,8 +225,10 @@ class Memory:
             self._crystals.undream(new.dreamt)
             self._crystals.mark_dreamt(new.redreamt, new.number)
             self._notes.remark(new.remarks)
+            self._notes.show_anew()
         else:
             self._notes.consume(new.taken, new.number)
+            self._notes.show(new.shown, new.dreamt)
             self._crystals.mark_dreamt(new.dreamt, new.number, new.newest)
         if new.cause not in (HUMAN, MERGED):
             Meta(self._connection).put(NOTES_LEFT, str(new.waiting))
@@ -297,6 +299,7 @@ class Memory:
                 self._crystals.upsert(dream.crystals)
                 self._crystals.mark_dreamt(dream.dreamt, last, dream.newest)
                 self._notes.consume(dream.taken, last)
+                self._notes.show(dream.shown, dream.dreamt)
                 Meta(self._connection).put(NOTES_LEFT, str(dream.waiting))
                 row = self._document()
                 self._put_document(replace(row, consumed=row.consumed + len(dream.taken)))
