@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -14,17 +15,20 @@ from daemon.dream.consolidation import new_input
 from daemon.dream.progress import Step
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, Outcome, dream_now
-from daemon.workspace.stores import Store
+from daemon.models import litellm_model
+from daemon.upkeep.forget import ForgetRequest, forget
+from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.document.document import parse
 from state.document.sections import SectionName
 from state.dream import Reason
 from state.errors import NothingToDoError, RejectedError
+from state.forgetting.cutting import Cut
 from state.scratch import Note
 from tests.support.committing import cut_off
-from tests.support.model_characters import good
+from tests.support.model_characters import good, inputs_of
 from tests.support.notes import noted
-from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_model import Reply, Script, ScriptedModel
 from tests.support.working import working
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
@@ -211,3 +215,89 @@ def test_one_that_has_read_something_else_by_now_begins_anew_and_says_so(tmp_pat
         done = dream_now(store, Reason.MANUAL, Mode.AUTO, steps.append)
         assert (model.count, done.resumed, done.dream.notes) == (2, False, 1)
     assert {"1 note", "1 operation applied, 0 refused"} <= {step.figures for step in steps}
+
+
+LONG = "".join(
+    f"Fact {number} of the long note is that crew {number * 37} painted it. " for number in range(270)
+).strip()
+
+
+@contextmanager
+def reading_parts(folder: Path, answer: Script) -> Iterator[tuple[list[str], Store]]:
+    """A workspace with a long note, whose model has a small context; and the parts of the note that it was shown."""
+    parts = list[str]()
+
+    def script(request: dict[str, Any], number: int) -> Reply | str:
+        parts.extend(text for name, _, text in inputs_of(request) if name == "N1")
+        return answer(request, number)
+
+    with ScriptedModel(script) as model, patch.object(litellm_model, "UNKNOWN_WINDOW", 16_000):
+        config = Config(model=ModelSection(name="openai/of-ours", api_base=model.url))
+        with working(folder, config) as store:
+            noted(store, LONG)
+            yield parts, store
+
+
+def whole(parts: list[str]) -> str:
+    bare = [part.removeprefix("continued … ") for part in dict.fromkeys(parts)]
+    return " ".join(part.split(" … ")[0] for part in bare)
+
+
+def test_a_long_note_is_consumed_when_all_of_it_was_shown(tmp_path: Path) -> None:
+    with reading_parts(tmp_path / "agent", good) as (parts, store):
+        done = [dreamt(store) for _ in range(3)]
+        assert [(one.dream.notes, one.pending, one.dream.author != "extractive") for one in done] == [
+            (0, 1, True), (0, 1, True), (1, 0, True),
+        ]  # fmt: skip
+        assert whole(parts) == LONG
+        assert [part.endswith("more characters in the next dream") for part in parts] == [True, True, False]
+        with pytest.raises(NothingToDoError):
+            dreamt(store)
+        store.notes.inbox.append(Note(LONG, AT, 0.8))  # said again, it is shown from its beginning
+        dreamt(store)
+        assert parts[3] == parts[0]
+
+
+def test_a_kill_between_parts_loses_none_and_a_restore_has_them_shown_again(tmp_path: Path) -> None:
+    with reading_parts(tmp_path / "agent", good) as (parts, store):
+        dreamt(store)
+        cut_off(store)
+        dreamt(store)
+        dreamt(store)
+        assert whole(parts) == LONG
+        assert tuple(store.notes.each_pending()) == ()
+        restore(store, 1)
+        del parts[:]
+        while dreamt(store).pending:
+            pass
+        assert whole(parts) == LONG
+
+
+def test_a_part_that_no_answer_uses_is_shown_again_and_then_taken_in_without_the_model(tmp_path: Path) -> None:
+    silent = iter([True, False, False, False])
+
+    def answer(request: dict[str, Any], number: int) -> str:
+        return good(request, number) if next(silent) else '{"operations": [], "consumed": []}'
+
+    with reading_parts(tmp_path / "agent", answer) as (parts, store):
+        dreamt(store)
+        for _ in range(3):
+            with pytest.raises(RejectedError):
+                dreamt(store)
+        done = dreamt(store)
+        assert (len(dict.fromkeys(parts)), done.pending, done.dream.author) == (2, 0, "extractive")
+        said = [line.text for line in done.dream.came]
+        assert said[-1].startswith(parts[1].removeprefix("continued … ")[:50])
+
+
+def test_a_part_of_a_note_that_is_forgotten_is_shown_no_more(tmp_path: Path) -> None:
+    with reading_parts(tmp_path / "agent", good) as (parts, store):
+        dreamt(store)
+        secret = "Fact 200 of the long note"
+        forget(store, ForgetRequest(secret, Cut.WORDS), utc_now())
+        del parts[:]
+        while dreamt(store).pending:
+            pass
+        assert secret not in whole(parts)
+        assert "Fact 199 of" in whole(parts)
+        assert "Fact 201 of" in whole(parts)
