@@ -185,7 +185,7 @@ class TenantAccess:
             return self._take_note(request)
         if operation.name == _DREAM and request.given["reason"] == "session-end" and not request.given["wait"]:
             if request.given["mode"] is not None:
-                raise UsageError("a dream that nobody waits for goes by dream.mode", "name no mode, or wait for it")
+                raise UsageError("a dream that nobody waits for shows nothing", "name no mode, or wait for it")
             self._put_into_inbox("session_end", request.idempotency_key, {})
             return Dreamt(None)
         if operation.name in _ADDING:

@@ -107,7 +107,7 @@ class Work:
         if reason or (decision is not None and decision.action is Action.DREAM):
             why = Reason(reason) if reason else decision.reason if decision is not None else None
             self.require_room(held)
-            self.dream(held, why or Reason.MANUAL, Mode(self._config.dream.mode), lambda _: None)
+            self.dream(held, why or Reason.MANUAL, Mode.AUTO, lambda _: None)
         elif decision is not None and decision.action is Action.PASS:
             self.consolidate(held, decision.reason)
         elif held.is_changed:

@@ -97,6 +97,18 @@ def test_a_dream_asks_postgresql_few_things(fleet: Fleet, door: Here) -> None:
     assert fleet.row(place)["generation"] == 1
 
 
+def test_a_fleet_that_only_proposes_dreams_and_asks(fleet: Fleet) -> None:
+    fleet.settings = {"dream": {"mode": "propose"}}
+    place = fleet.place()
+    fleet.note(place, TEXT)
+    with fleet.here() as door:
+        door.process.work.run_job(place.id, "manual")
+        row = fleet.row(place)
+        assert (row["failures"], row["problem"], fleet.waiting(place)) == (0, "", 0)
+        (change,) = door.run(place, "changes").changes
+        assert (change.decision, TEXT in str(change)) == ("waiting", True)
+
+
 @pytest.mark.full
 def test_each_failure_in_a_row_is_counted_and_doubles_the_wait(fleet: Fleet) -> None:
     fleet.settings = {"model": {"name": "nobodys/model"}}
