@@ -1,4 +1,4 @@
-"""What the pages name is there: paths, names in files (`file.py::name`), folders of code, layers, keys."""
+"""What the pages name is there: paths, names in files (`file.py::name`), folders of code, layers, keys, addresses."""
 
 import re
 import tomllib
@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from daemon.api.daemon import HOUSEHOLD
+from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config
 
 ROOT = Path(__file__).parents[1]
@@ -15,6 +17,10 @@ PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "docs/guarantees.md", "docs/
 CODE = ("daemon", "graphs", "prompts", "state")
 # What begins otherwise is a path of a workspace or of a user's home.
 _PATH = re.compile(rf"(?:{'|'.join(CODE)}|benchmarks|docs|tests)/[\w./-]*(?:::\w+)?")
+# An address over HTTP; `…` and `$ADDRESS` stand for a workspace's.
+_ADDRESS = re.compile(
+    r"(?:(GET|POST|DELETE) )?(?:(…|\$ADDRESS|/v1/workspaces/[\w-]+)|/v1)/([a-z_]+(?:[/.][a-z_]+)*)(?![\w/-])"
+)
 _FILE = re.compile(r"[\w-]+\.(?:py|toml|md|json|service)")
 
 
@@ -44,6 +50,18 @@ def test_every_path_leads_to_a_file_and_every_name_is_in_it(page: str) -> None:
     found = tuple(named(page))
     assert len(found) > 10
     assert [path for path in found if not is_there(path)] == []
+
+
+def test_every_address_is_one_of_an_operation() -> None:
+    found = 0
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        for method, workspace, name in _ADDRESS.findall(page.read_text(encoding="utf-8")):
+            operation = (OPERATIONS if workspace else HOUSEHOLD).get(name)
+            told = f"{page.name}: {method} {workspace}/{name}"
+            assert operation is not None or name in ("openapi.json", "workspaces"), told
+            assert method != "GET" or operation is None or operation.reads, told
+            found += 1
+    assert found > 15
 
 
 def test_every_folder_of_code_has_its_row() -> None:
