@@ -181,8 +181,12 @@ def _written(writing: "WrittenBy | None") -> str:
     if writing is None:
         return "written by hand; no dream has met it yet"
     when = f"written {writing.at:%Y-%m-%d %H:%M %Z} in version {writing.version}"
+    from state.dream import HUMAN, MERGED  # late: short commands import this module
+
+    if writing.cause in (HUMAN, MERGED):
+        return f"{when}, by its owner in MEMORY.md"
     if not writing.dream:
-        return f"{when}, whose record is gone"
+        return f"{when}, {f'by a {writing.cause}' if writing.cause else 'whose record is gone'}"
     by = " ".join([writing.model, *(f"({prompt})" for prompt in writing.prompts)]).strip()
     dream = f"{writing.cause} {writing.dream} ({writing.reason})"
     return listed(when, dream, writing.operation, by and f"by {by}")

@@ -10,10 +10,9 @@ from daemon.workspace.stores import Store
 from state.document.document import parse
 from state.document.operations import Why
 from state.document.sections import SectionName
-from state.dream import Dream
+from state.dream import HUMAN, Dream
 from state.errors import NotFoundError
 from state.stores.history.lineage import LineLife
-from state.stores.history.memory import Memory
 from state.text.words import normalise
 
 MAX_LINES = 5
@@ -80,7 +79,7 @@ def _history(store: Store, life: LineLife) -> LineHistory:
         section=life.section.value,
         text=shown(life.text),
         trust=life.trust.value,
-        writing=_written_by(store.memory, life),
+        writing=_written_by(store, life),
         evidence=evidence_of(store, life.evidence),
         replaced=tuple(replace(one, text=shown(one.text)) for one in before),
         ending=_removal(store, life),
@@ -97,11 +96,11 @@ def _by_hand(store: Store, what: str) -> Iterable[LineHistory]:
                 yield LineHistory("", part.name.value if part.name else "", store.shown(block.text))
 
 
-def _written_by(memory: Memory, life: LineLife) -> WrittenBy:
+def _written_by(store: Store, life: LineLife) -> WrittenBy:
     try:
-        record = memory.version(life.born_in)
+        record = store.memory.version(life.born_in)
     except NotFoundError:  # the lines of a version outlive its record
-        return WrittenBy(life.born_in, life.born_at)
+        return WrittenBy(life.born_in, life.born_at, HUMAN if life.id in store.lineage.handwritten() else "")
     return WrittenBy(
         version=record.number,
         at=record.at,

@@ -1,8 +1,10 @@
 """Every line can say where it comes from, and every line that left where it went."""
 
+import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from daemon.dream.run import Mode, dream_now
 from daemon.explain.why import LineHistory, why
+from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store
 from state.changes.change import Change
 from state.crystals.crystal import Crystal, Origin
@@ -89,6 +92,29 @@ def test_a_line_names_its_dream_its_operation_and_its_note(store: Store) -> None
     for unheard in ("zeppelin", " "):
         with pytest.raises(NotFoundError):
             why(store, unheard)
+
+
+def test_a_line_that_its_owner_typed_says_so_and_when(dreamd: Caller, tmp_path: Path) -> None:
+    workspace = init_workspace(tmp_path / "w")
+    workspace.document.write_text("# Notes\n\n- Ada has a parrot\n")
+    words = ("-w", workspace.root)
+
+    def told(line: str) -> str:
+        return dreamd("why", line, *words).out
+
+    assert "written by hand; no dream has met it yet" in told("parrot")
+    for text in ("Ada prefers tea", "Ada likes short answers"):
+        assert dreamd("note", text, *words).status == dreamd("dream", *words).status == 0
+        typed = workspace.document.read_text().replace("- Ada prefers tea", "- Ada prefers tea\n- The desk is oak")
+        workspace.document.write_text(typed if text == "Ada prefers tea" else workspace.document.read_text())
+    today = f"written {datetime.now(UTC):%Y-%m-%d} "
+    assert today in told("The desk is oak")
+    assert "in version 2, by its owner in MEMORY.md\n" in told("The desk is oak")
+    assert "by its owner" not in told("Ada prefers tea")
+    # The record of a version may be swept; the line is its owner's all the same.
+    with closing(sqlite3.connect(workspace.database)) as connection, connection:
+        connection.execute("UPDATE versions SET text = '', record = '' WHERE number = 2")
+    assert "in version 2, by its owner in MEMORY.md\n" in told("The desk is oak")
 
 
 def test_standing_lines_come_first_and_a_history_that_was_deleted_leaves_the_ledger(lived: Store) -> None:
