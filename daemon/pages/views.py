@@ -66,27 +66,28 @@ FRAME = Page("frame", "Frame", _frame)
 
 # ------------------------------------------------------------------------------------------------ review
 
-# So many changes at once: nobody decides on what is not shown.
-_CHANGES = 10
+# So many changes that applied at once; what waits is always shown, all of it.
+_APPLIED = 10
 Chosen = Annotated[Numbers, Field(min_length=1)]
 
 
 def _review(ask: Ask, number: Start = 0) -> Beside:
-    """Read what waits, from this change on."""
+    """Read what waits, and what applied, from this change on."""
     every = ask(changes).changes
-    first = next((place for place, one in enumerate(every) if one.number >= number), 0)
-    part = every[first : first + _CHANGES]
+    waiting = [one for one in every if one.decision is Decision.WAITING]
+    applied = [one for one in every if one.decision is Decision.APPLIED]
+    first = next((place for place, one in enumerate(applied) if one.number >= number), 0)
     kinds = [
-        ("To approve", _sections(part, Decision.WAITING), ("Approve", "approve"), ("Reject", "decline")),
-        ("Applied", _sections(part, Decision.APPLIED), ("Accept", "accept"), ("Undo", "undo")),
+        ("To approve", _sections(waiting), ("Approve", "approve"), ("Reject", "decline")),
+        ("Applied", _sections(applied[first : first + _APPLIED]), ("Accept", "accept"), ("Undo", "undo")),
     ]
-    return {"earlier": first, "later": every[first + _CHANGES :], "kinds": kinds}
+    return {"earlier": first, "later": applied[first + _APPLIED :], "kinds": kinds}
 
 
-def _sections(every: Sequence[ChangeToReview], decision: Decision) -> list[tuple[str, list[ChangeToReview]]]:
-    """Return the changes of this kind by section, in the order in which the sections first occur."""
+def _sections(every: Sequence[ChangeToReview]) -> list[tuple[str, list[ChangeToReview]]]:
+    """Return the changes by section, in the order in which the sections first occur."""
     order = list(dict.fromkeys(one.section for one in every))
-    chosen = sorted((one for one in every if one.decision is decision), key=lambda one: order.index(one.section))
+    chosen = sorted(every, key=lambda one: order.index(one.section))
     return [(section.value, list(group)) for section, group in groupby(chosen, key=lambda one: one.section)]
 
 

@@ -49,7 +49,7 @@ class ChangeToReview:
 
 @dataclass(frozen=True, slots=True)
 class ChangesToReview:
-    """The waiting and the applied changes, by number."""
+    """The waiting changes, then the applied ones, each by number."""
 
     changes: tuple[ChangeToReview, ...]
 

@@ -67,8 +67,8 @@ class Changes:
         return self._where(rest, AGREEMENTS, Decision.OUTDATED, MOST_EARLIER)
 
     def open(self) -> list[Change]:
-        """Return the changes that wait and the applied ones that can be undone, in the order of their numbers."""
-        return self._where("decision IN (?, ?) ORDER BY number", *OPEN)
+        """Return the changes that wait, then the applied ones that can be undone, each by number."""
+        return self._where("decision IN (?, ?) ORDER BY decision = ?, number", *OPEN, Decision.APPLIED)
 
     def get(self, number: int) -> Change:
         """Return the open change with this number. Raise NotFoundError."""

@@ -1,6 +1,8 @@
 """`dreamd review`: what waits is shown and decided by number, by section, or in an editor."""
 
 import shlex
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -164,6 +166,17 @@ def test_what_waits_is_shown_and_decided_by_number_and_a_decision_is_taken_back(
         [2]
     """)
     assert len(bond(here)) == 2
+
+
+def test_what_waits_comes_before_what_applied_whatever_its_number(waits: Transcript, here: Path) -> None:
+    with closing(sqlite3.connect(open_workspace(here).database)) as connection, connection:
+        connection.execute("UPDATE changes SET decision = 'applied' WHERE number = 1")
+    waits("""
+        $ dreamd review
+        2  revise · The Bond · waits until …
+        1  revise · The Bond · applied
+        …
+    """)
 
 
 def test_a_whole_section_and_all_of_them_are_one_version(waits: Transcript, here: Path) -> None:

@@ -149,20 +149,25 @@ def test_what_applied_is_undone_or_accepted(browser: Browser, applied: Asking) -
     assert numbers(browser, applied) == []
 
 
-def test_only_what_is_shown_is_decided_on(browser: Browser, waits: Asking) -> None:
-    first, second = numbers(browser, waits)
-    page = browser.get(f"/w/{waits.name}/review?number={second}")
-    assert [f'id="change-{one}"' in page.body.decode() for one in (first, second)] == [False, True]
-    assert "1 earlier" in text_of(page)
+def test_what_waits_is_shown_first_and_whole_and_what_applied_after_it_by_ten(
+    browser: Browser, waits: Asking
+) -> None:
     with closing(sqlite3.connect(open_workspace(waits.root).state / "state.db")) as connection, connection:
+        connection.execute("UPDATE changes SET number = number + 1000")
         connection.executemany(
-            "INSERT INTO changes (dream, place, at, record, decision)"
-            " SELECT dream, ?, at, record, decision FROM changes ORDER BY number LIMIT 1",
-            [(place,) for place in range(100, 150)],
+            "INSERT INTO changes (number, dream, place, at, record, decision)"
+            " SELECT ?, dream, ?, at, record, ? FROM changes ORDER BY number LIMIT 1",
+            [(at, at + 100, "applied" if at <= 12 else "waiting") for at in range(1, 25)],
         )
-    page = browser.get(f"/w/{waits.name}/review")
-    shown = page.body.count(b"<article")
-    assert (shown, f"{52 - shown} more" in text_of(page), f"Reject all {shown}" in text_of(page)) == (10, True, True)
+    every = numbers(browser, waits)
+    asked = every[:14]
+    assert every == [*range(13, 25), *asked[12:], *range(1, 13)]
+    first, later = (browser.get(f"/w/{waits.name}/review{start}") for start in ("", "?number=11"))
+    for page, rest in ((first, range(1, 11)), (later, range(11, 13))):
+        assert re.findall(r'id="change-(\d+)"', page.body.decode()) == [str(one) for one in (*asked, *rest)]
+    for told in ("Approve all 14", "Undo all 10", "2 more"):
+        assert told in text_of(first)
+    assert "10 earlier" in text_of(later)
 
 
 @pytest.mark.parametrize(
