@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from graphs import talk
-from graphs.extractive import EXTRACTIVE, extract, finish
+from graphs.extractive import EXTRACTIVE, extract, finish, unjudged
 from graphs.input_budget import whole
 from graphs.ports import Answer, Model, Ports, Request
 from graphs.room import fit
@@ -24,6 +24,7 @@ from prompts.replies import REPLY_SCHEMA
 from state.document.operations import Refusal
 from state.dream import Dream, Kind, Snapshot, Usage
 from state.errors import CeilingError, ModelError, ReplyError, UnattendedError
+from state.text.words import counted
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -135,6 +136,13 @@ class Dreamer:
         if problem:
             self.snapshot = replace(self.snapshot, problems=(*self.snapshot.problems, problem))
         self.snapshot = whole(self.snapshot)
+        out = unjudged(self.snapshot)
+        if notes := sum(piece.kind is Kind.NOTE and piece.id in out for piece in self.snapshot.evidence):
+            told = (
+                f"{counted(notes, 'note')} not in MEMORY.md: the agent had read a page or a tool's answer, and no"
+                " model has judged whose words these are; search has them, and 'dream.heard: ask' asks you about each"
+            )
+            self.snapshot = replace(self.snapshot, problems=(*self.snapshot.problems, told))
         sheet = talk.begun(self.snapshot)
         extract(sheet)
         return self._fitted(sheet, EXTRACTIVE, usage or Usage())

@@ -4,7 +4,8 @@ Every note becomes a line in its own words, the newest first within a section; e
 note becomes several lines, its bullets and sentences, as many as there is room for. If some are left out, the last
 line ends with "…"; search has the whole note. A line is replaced only if a note names it. When room is short, a line
 that names a last day stays longer than others until that day, and leaves before them afterwards. Turns of a
-conversation become lines only in a dream without notes. The result consists of the same operations as a model's
+conversation become lines only in a dream without notes. What an agent wrote after it had read a page or a tool's
+answer is left out, because nobody judges whose words those are. The result consists of the same operations as a model's
 answer and passes the same checks.
 """
 
@@ -17,6 +18,7 @@ from datetime import datetime
 from graphs.checks import OF_CODE
 from graphs.room import AROUND_A_LINE
 from graphs.sheet import Sheet
+from state.document.approval import Heard
 from state.document.operations import Action, Operation
 from state.document.sections import SectionName
 from state.dream import Evidence, Kind, Snapshot
@@ -40,13 +42,13 @@ _AUTOMATIC = "Hormonal event:"
 
 
 def extract(sheet: Sheet) -> None:
-    """Add a line for each input that no line says yet. Every note is consumed."""
-    snapshot = sheet.snapshot
-    notes = [piece for piece in snapshot.evidence if piece.kind is Kind.NOTE]
-    turns = [
-        piece for piece in snapshot.evidence if piece.kind is Kind.CRYSTAL and piece.importance >= LEAST_OF_CRYSTALS
-    ]
-    gaps = [piece for piece in snapshot.evidence if piece.kind is Kind.GAP][:MAX_GAPS]
+    """Add a line for each input that no line says yet, unless nobody judges it. Every note is consumed."""
+    snapshot, out = sheet.snapshot, unjudged(sheet.snapshot)
+    sheet.heard |= out
+    evidence = [piece for piece in snapshot.evidence if piece.id not in out]
+    notes = [piece for piece in evidence if piece.kind is Kind.NOTE]
+    turns = [piece for piece in evidence if piece.kind is Kind.CRYSTAL and piece.importance >= LEAST_OF_CRYSTALS]
+    gaps = [piece for piece in evidence if piece.kind is Kind.GAP][:MAX_GAPS]
     chosen = notes or sorted(turns, key=lambda piece: -piece.importance)[:MAX_FROM_CRYSTALS]
     # Oldest first: each new line goes above the ones before it.
     complete(sheet, named_operations(sheet))
@@ -60,10 +62,20 @@ def finish(sheet: Sheet) -> None:
     """Add what the model left undone: replacements that notes name, and inputs it is no longer asked about."""
     complete(sheet, named_operations(sheet))
     left = [piece for piece in sheet.snapshot.evidence if piece.id in sheet.snapshot.unasked]
-    important = [piece for piece in left if piece.kind is Kind.NOTE and piece.importance >= LEAST_OF_CRYSTALS]
+    judged = [piece for piece in left if piece.id not in unjudged(sheet.snapshot)]
+    important = [piece for piece in judged if piece.kind is Kind.NOTE and piece.importance >= LEAST_OF_CRYSTALS]
     complete(sheet, additions(sheet, important))
     sheet.heard.update(piece.id for piece in left)
     sheet.take_in_repeats()
+
+
+def unjudged(snapshot: Snapshot) -> frozenset[str]:
+    """Return the ids of inputs that agents wrote after reading a page or a tool's answer; none if the owner is asked.
+
+    The words may be the page's. Without a model nobody can tell, so only search has them.
+    """
+    is_asked = snapshot.policy.heard is Heard.ASK
+    return frozenset(piece.id for piece in snapshot.evidence if piece.heard and not is_asked)
 
 
 def complete(sheet: Sheet, operations: Iterable[Operation], *, asks: bool = True) -> None:

@@ -175,8 +175,15 @@ def test_notes_and_turns_after_a_page_have_heard_it_until_the_owner_speaks(
     assert heard["I have read a file."] == "tool"
     assert heard["Mallory owns Grafana."] == "web"
     assert heard["Then I do not know."] == heard["No, never."] == ""
-    assert dreamd("dream", workspace.root).status == 0
-    assert "heard: web" in dreamd("why", "-w", workspace.root, "noted page").out
+    # Without a model nobody judges what a page may have said: search has it, and the dream says so.
+    dream = dreamd("dream", workspace.root)
+    assert "2 notes not in MEMORY.md" in dream.err
+    written = workspace.document.read_text()
+    assert {text: f"- noted {text}\n" in written for text in notes} == {
+        text: not heard[f"noted {text}"] for text in notes
+    }
+    assert dreamd("status", "-w", workspace.root, "--json").json["pending"]["notes"] == 0
+    assert "1. noted page\n" in dreamd("search", "-w", workspace.root, "noted page").out
     assert "heard" not in dreamd("why", "-w", workspace.root, "noted after").out
 
 
