@@ -54,6 +54,7 @@ lock:
 
 dream: install
 	@rm -rf $(EXAMPLE) && cp -R docs/example $(EXAMPLE)
+	@$(BIN)/dreamd init --mine --no-daemon $(EXAMPLE) >/dev/null
 	@DREAMD_DREAM__CONTEXT_WINDOW=128000 $(BIN)/dreamd dream $(EXAMPLE)
 	@echo && echo "----- $(EXAMPLE)/MEMORY.md -----" && cat $(EXAMPLE)/MEMORY.md
 	@keywords=$$(sed -n 's/.*→ search: `\(.*\)`.*/\1/p' $(EXAMPLE)/MEMORY.md | head -n 1); \

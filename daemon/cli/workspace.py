@@ -3,12 +3,12 @@
 import argparse
 import os
 import shlex
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from daemon.api.client import NoDaemonError, daemon
 from daemon.cli.agents import connected, told_git
-from daemon.cli.dream import found_in
 from daemon.cli.ingest_found import offer
 from daemon.cli.parsing import FOLDER, arg, command, config_of, named_folder
 from daemon.cli.terminal import agreed, can_ask, out, say, show_json, show_notices
@@ -18,7 +18,8 @@ from daemon.config.settings import Config
 from daemon.connect.agent import Place, Scope
 from daemon.connect.agents import AGENTS, installed
 from daemon.connect.plan import read_record
-from daemon.ingest.seed import migrate, set_aside, take_in
+from daemon.ingest.existing_memory import Kind
+from daemon.ingest.seed import Found, came_with, migrate, set_aside, take_in, take_over
 from daemon.workspace.adoption import (
     init_global_workspace,
     init_workspace,
@@ -30,14 +31,16 @@ from daemon.workspace.adoption import (
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.errors import UnknownWorkspaceError
 from state.stores.disk.lock import present_holder
+from state.stores.disk.strangers import strangers_files
 from state.stores.disk.workspace import Workspace
 from state.stores.git.exclude import Excluded, keep_out, take_back, written_by_init
 from state.stores.vectors.embedder import MISSING, is_there
 from state.text.words import counted
 
-_MOST_SHOWN, _LONGEST_SHOWN = 20, 200
+_MOST_SHOWN, _LONGEST_SHOWN = 5, 200
 _OPTIONS = {
-    "--mine": "a MEMORY.md that is there holds your own words, whoever brought it",
+    "--mine": "what is there (MEMORY.md, notes, transcripts, GENOME.md, economics.json) is your own, whoever brought"
+    " it; later, too",
     "--resume": "go on with your memory of this folder: it was moved between disks, copied while the old one is gone,"
     " or made again",
     "--no-daemon": "no daemon shall look after it; one that does lets it go",
@@ -60,15 +63,21 @@ def init(arguments: argparse.Namespace) -> int:
     is_known = workspace_at(folder) is not None
     if not is_known and not arguments.here and not arguments.everywhere:
         require_project(folder)
-    aside = None if is_known or arguments.resume else _set_aside(folder, arguments)
-    workspace = init_global_workspace() if arguments.everywhere else init_workspace(folder, resume=arguments.resume)
-    seeded = _seeded(workspace, aside, config)
+    came = () if is_known or arguments.resume else _strangers(folder, config, arguments)
+    moved = set_aside(folder) if came else {}
+    if arguments.everywhere:
+        workspace = init_global_workspace()
+    else:
+        workspace = init_workspace(folder, resume=arguments.resume, strangers=[moved.get(one, one) for one in came])
+    own = _taken_over(workspace, config) if arguments.mine else ()
+    seeded = _seeded(workspace, moved if came else None, config)
     kept = keep(workspace, wanted=not arguments.no_daemon)
     git = told_git(lambda: _exclude_from_git(workspace, in_git=arguments.in_git))
     if arguments.json:
         made = {"workspace": workspace.root, "created": not is_known, "seed_crystals": seeded or 0}
         made |= {"backup": workspace.backup if workspace.backup.exists() else None, "daemon": kept}
         made |= {"worktree_of": tree.repository if tree is not None and shared is not None else None, "git": git}
+        made |= {"strangers": strangers_files(workspace)}
         show_json(made)
         return 0
     out(f"{workspace.root} is a workspace{'' if is_known else ' now'}")
@@ -80,10 +89,9 @@ def init(arguments: argparse.Namespace) -> int:
     elif tree is not None:
         out(f"this worktree has it for itself: its repository {tree.repository} has no main checkout to keep it in")
         out("'dreamd init DIR' of a folder above all its worktrees gives them one together")
-    if seeded is not None:
-        copy = f"; the file is as it was, and {workspace.backup.name} is a copy of it"
-        strange = f", as a stranger's word; the file is {aside.name} now" if aside else copy
-        out(f"MEMORY.md: {counted(seeded, 'crystal')} made of it{strange}")
+    _show_seeded(workspace, seeded, moved, came)
+    if own:
+        out(f"yours from now on: {_named(workspace, own)}")
     offer(workspace)
     if arguments.everywhere:
         out("it holds what is true in all your projects: dreamd note --global TEXT, dreamd dream --global")
@@ -103,27 +111,70 @@ def _exclude_from_git(workspace: Workspace, *, in_git: bool) -> Excluded:
     return keep_out(workspace.root, written)
 
 
-def _set_aside(folder: Path, arguments: argparse.Namespace) -> Path | None:
-    """Show a MEMORY.md that may have come with the folder, and rename it unless the person says it is theirs."""
-    lines = found_in(folder) if folder.is_dir() and not arguments.mine else ()
-    if not lines:
-        return None
-    say(f"{folder / 'MEMORY.md'} was there before, and may be somebody else's:")
-    for line in lines[:_MOST_SHOWN]:
-        say(f"  {line[:_LONGEST_SHOWN]}")
-    if len(lines) > _MOST_SHOWN:
-        say(f"  … and {counted(len(lines) - _MOST_SHOWN, 'line')} more")
-    if not arguments.json and can_ask() and agreed("Are these your own words?"):
-        return None
-    return set_aside(folder)
+def _strangers(folder: Path, config: Config, arguments: argparse.Namespace) -> Sequence[Path]:
+    """Return the files that came with the folder, unless the person says that they are theirs.
+
+    Show them, and ask at a terminal; set `arguments.mine` accordingly.
+    """
+    found = () if arguments.mine else came_with(folder, config)
+    if found:
+        _show_found(folder, found)
+        arguments.mine = not arguments.json and can_ask() and agreed("Are these your own words?")
+    return () if arguments.mine else [path for one in found for path in one.paths]
 
 
-def _seeded(workspace: Workspace, aside: Path | None, config: Config) -> int | None:
-    """Take in an existing MEMORY.md; return how many crystals were made of it, or None if there was nothing to do."""
+def _show_found(folder: Path, found: Sequence[Found]) -> None:
+    say(f"{folder} holds what may be somebody else's:")
+    for one in found:
+        say(f"  {one.about}")
+        for line in one.lines[:_MOST_SHOWN]:
+            say(f"    > {line[:_LONGEST_SHOWN]}")
+        if len(one.lines) > _MOST_SHOWN:
+            say(f"    … and {len(one.lines) - _MOST_SHOWN:,} more")
+
+
+def _show_seeded(workspace: Workspace, seeded: int | None, moved: Mapping[Path, Path], came: Sequence[Path]) -> None:
+    """Say what became of what was there, what of it is a stranger's, and how to take that over."""
+    for path, aside in moved.items():
+        out(f"{path.relative_to(workspace.root)} is {aside.relative_to(workspace.root)} now")
+    if seeded is not None and came:
+        out(f"{counted(seeded, 'crystal')} made of it, as a stranger's word: search has it, and no dream")
+    elif seeded is not None:
+        copy = f"; the file is as it was, and {workspace.backup.name} is a copy of it"
+        out(f"MEMORY.md: {counted(seeded, 'crystal')} made of it{copy}")
+    if strangers := strangers_files(workspace):
+        out(f"a stranger's, so no rule and no word of yours: {_named(workspace, strangers)}")
+        out(f"if they are yours: dreamd init --mine {shlex.quote(str(workspace.root))}")
+
+
+def _named(workspace: Workspace, paths: Sequence[Path]) -> str:
+    names = [str(path.relative_to(workspace.root)) for path in paths[:_MOST_SHOWN]]
+    more = len(paths) - len(names)
+    return ", ".join(names) + (f" and {counted(more, 'other')}" if more else "")
+
+
+def _taken_over(workspace: Workspace, config: Config) -> Sequence[Path]:
+    """Make what came with the folder the owner's; return these files."""
+    files, again = take_over(workspace, config)
+    if again:
+        from daemon.api.dispatch import Caller
+        from daemon.api.operations.notes import ExistingFile, ingest
+
+        caller = Caller(workspace, config, "dreamd init", on_notice=lambda one: show_notices([one]))
+        read = tuple(ExistingFile(path=str(path), kind=Kind.INSTRUCTIONS, own=True) for path in again)
+        caller.ask(ingest, files=read)
+    return files
+
+
+def _seeded(workspace: Workspace, moved: Mapping[Path, Path] | None, config: Config) -> int | None:
+    """Take in a stranger's files (None: there are none), or an existing MEMORY.md of the owner's.
+
+    Return how many crystals were made, or None if there was nothing to do.
+    """
     if present_holder(workspace) is not None:  # the owner process does this before the first dream
         return None
     with open_exclusive(workspace, config, "dreamd init") as store:
-        seeded = take_in(store, aside) if aside is not None else migrate(store, utc_now())
+        seeded = take_in(store, moved) if moved is not None else migrate(store, utc_now())
     show_notices(store.notices)
     return seeded
 

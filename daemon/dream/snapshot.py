@@ -39,6 +39,7 @@ from state.stores.crystals.skills import Skills
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.meta import Meta
 from state.stores.disk.disk import Disk
+from state.stores.disk.strangers import Author, author_of
 from state.stores.disk.workspace import Workspace
 from state.stores.history.changes import Changes
 from state.stores.history.lineage import Lineage
@@ -128,6 +129,7 @@ def standing(store: Store, dream: str, now: datetime) -> Snapshot:
 def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapshot:
     """Return a snapshot of MEMORY.md as its owner left it, with the owner's decisions."""
     text, problems = read_document(store.workspace, store.connection)
+    genome, genome_problems = _genome(store.workspace, store.memory.disk)
     document = working(text)
     present = {block.key for _, block in document.lines()}
     tombstones = store.lineage.tombstones()
@@ -153,8 +155,8 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
         twins=_twins(store.crystals, store.config.redaction, lines),
         tombstones=tuple(one for one in tombstones if normalise(one) not in present),
         old_text=old_text,
-        problems=problems,
-        genome=_genome(store.workspace, store.memory.disk),
+        problems=(*problems, *genome_problems),
+        genome=genome,
         redaction=store.config.redaction,
         zone=store.config.zone,
         forgotten=store.crystals.forgotten.tombstones(),
@@ -293,6 +295,8 @@ def _working(connection: Connection, redaction: Redaction, now: datetime) -> lis
 def _feed(workspace: Workspace, disk: Disk, now: datetime) -> tuple[list[Evidence], tuple[str, ...]]:
     try:
         content = disk.read_bytes(workspace.economics)
+        if author_of(workspace, workspace.economics) is not Author.OWNER:
+            return [], (_not_used(workspace, "memory/economics.json"),)
         feed = economics.parse_feed(content.decode())
     except NotFoundError:
         return [], ()
@@ -302,12 +306,21 @@ def _feed(workspace: Workspace, disk: Disk, now: datetime) -> tuple[list[Evidenc
     return [Evidence("", Kind.FEED, line, 0.5, Trust.AGENT, now) for line in lines], ()
 
 
-def _genome(workspace: Workspace, disk: Disk) -> tuple[str, ...]:
+def _genome(workspace: Workspace, disk: Disk) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the rules of GENOME.md, and why it is not used."""
     content = disk.read_optional(workspace.genome)
     if content is None:
-        return ()
+        return (), ()
+    if author_of(workspace, workspace.genome) is not Author.OWNER:
+        return (), (_not_used(workspace, "GENOME.md"),)
     rows = (_MARKER.sub("", row.strip()) for row in content.decode(errors="replace").split("\n"))
-    return tuple(row for row in rows if row and not row.startswith("#"))[:MAX_CONSTRAINTS]
+    return tuple(row for row in rows if row and not row.startswith("#"))[:MAX_CONSTRAINTS], ()
+
+
+def _not_used(workspace: Workspace, name: str) -> str:
+    return (
+        f"{name} came with the folder or by git, and is not used; if it is yours: dreamd init --mine {workspace.root}"
+    )
 
 
 def _old_text(lineage: Lineage, text: str, now: datetime) -> tuple[tuple[CurrentLine, ...], ...]:

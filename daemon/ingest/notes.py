@@ -51,6 +51,13 @@ def note_crystal(connection: Connection, config: Config, note: Note, now: dateti
     )
 
 
+def strangers_crystal(connection: Connection, config: Config, note: Note, now: datetime, _: int = 0) -> Crystal:
+    """Return the crystal of a note that came with the folder, or by git: search has it, and it is never pending."""
+    crystal = note_crystal(connection, config, note, now)
+    worth = salience(crystal.text, Trust.WEB)
+    return replace(crystal, trust=Trust.WEB, heard="", kind=worth.kind, importance=worth.importance)
+
+
 def pending_crystals(crystals: Crystals, notes: Sequence[Pending]) -> list[tuple[int, Crystal]]:
     """Return (row, crystal) of pending notes; each crystal has the time and importance of its note."""
     stored = crystals.by_keys({one.crystal for one in notes})
@@ -74,6 +81,11 @@ def absorb_notes(
     _wipe(store.notes, store.notices)  # what an interrupted call has left
     while (most is None or read < most) and not stop() and (pieces := store.notes.unread(utc_now(), BATCH)):
         new += _absorbed(store, pieces, now)
+        for name in {piece.path.name for piece in pieces if piece.is_strangers and piece.notes}:
+            store.notices.add(
+                f"git tracks memory/{name}, so new notes in it are taken in as a stranger's: search has them, and no"
+                f" dream; 'git rm --cached memory/{name}' makes it yours, and 'dreamd note' is yours anyway"
+            )
         read += sum(len(piece.notes) for piece in pieces)
         _wipe(store.notes, store.notices)
     store.memory.show_notes()  # a dream cannot if a note arrives as it ends
@@ -85,16 +97,19 @@ def learn_notes(
 ) -> list[tuple[Note, Crystal]]:
     """Store these notes with their crystals, and how far their files were read; needs an open transaction.
 
-    Return the notes that are not forgotten, each with its crystal.
+    Return the notes that are neither forgotten nor a stranger's, each with its crystal.
     """
     tombstones, spared = crystals.forgotten.tombstones(), list[tuple[Entry, Crystal]]()
-    for key, one in enumerate((one for piece in pieces for one in piece.notes), notes.next_key()):
-        crystal = note_crystal(crystals.connection, config, one.note, now, key)
+    every = ((one, piece.is_strangers) for piece in pieces for one in piece.notes)
+    for key, (one, is_strangers) in enumerate(every, notes.next_key()):
+        make = strangers_crystal if is_strangers else note_crystal
+        crystal = make(crystals.connection, config, one.note, now, key)
         if crystal.text and (left := tombstones.spared(crystal)) is not None:
             spared.append((one, left))
     # Read within the transaction: another thread may have stored the same.
     learnt = list(zip((one for one, _ in spared), crystals.known(left for _, left in spared), strict=True))
     crystals.upsert(crystal for _, crystal in learnt)
+    learnt = [(one, crystal) for one, crystal in learnt if crystal.trust is Trust.AGENT]
     keys = crystals.keys(crystal.id for _, crystal in learnt)
     notes.take(pieces, {one.digest: keys[crystal.id] for one, crystal in learnt})
     return [(one.note, crystal) for one, crystal in learnt]

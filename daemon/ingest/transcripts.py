@@ -26,6 +26,7 @@ from state.stores.crystals.copies import Copies
 from state.stores.database.connection import transaction
 from state.stores.disk.disk import leads_elsewhere
 from state.stores.disk.packed_files import SUFFIX
+from state.stores.disk.strangers import Author, author_of
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.history.unread import UnreadTranscripts
@@ -36,6 +37,10 @@ from state.zone import local
 
 # A call is worth finding again, but rarely worth a dream's attention.
 _CALL = Salience(Kind.EPISODE, 0.2)
+# In a watermark: a file of a stranger's has this minus its size.
+_STRANGERS = -2
+# The size of a file that was not read to its end, in its watermark; of a stranger's, _STRANGERS.
+_UNREAD = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +97,15 @@ def absorb_transcripts(
     """Read what is new in these files until `stop()` is true; unchanged files are not opened.
 
     `report` gets one line per file with new turns. A file that cannot be read becomes a problem, which `unread` keeps
-    for the status, and does not stop the others.
+    for the status, and does not stop the others. What came with the folder or by git is taken in as a stranger's,
+    which a notice says.
     """
-    turns, problems, copies = 0, list[str](), Copies(store.connection)
+    turns, problems, strange, copies = 0, list[str](), list[str](), Copies(store.connection)
     for path in paths:
         if stop():
             break
         try:
-            count, skipped = _absorb_file(store, path, copies, now, stop)
+            count, skipped, author = _absorb_file(store, path, copies, now, stop)
         except DreamdError as error:
             problems.append(str(error))
             if unread is not None:
@@ -111,12 +117,20 @@ def absorb_transcripts(
         problems += skipped
         if count:
             report(f"{path.name}: {counted(count, 'turn')}")
+            strange += [path.name] if author is Author.STRANGER else []
+    if strange:
+        others = f" and {counted(len(strange) - 1, 'other')}" if len(strange) > 1 else ""
+        store.notices.add(
+            f"{strange[0]}{others} came with the folder or by git, so its turns are taken in as a stranger's: search"
+            f" has them, and no dream; 'dreamd init --mine {store.workspace.root}' says that they are yours"
+        )
     return Absorbed(turns, tuple(problems))
 
 
 def _absorb_file(
     store: Store, path: Path, copies: Copies, now: datetime, stop: Callable[[], bool]
-) -> tuple[int, list[str]]:
+) -> tuple[int, list[str], Author]:
+    """Read what is new in a file; return how many turns, the problems, and whose the file is."""
     name = name_of(store.workspace, path)
     with storage_errors(path):
         status = path.stat()
@@ -124,13 +138,22 @@ def _absorb_file(
     both = (name, _other_form(name))
     rows = connection.execute("SELECT * FROM watermarks WHERE file IN (?, ?)", both).fetchall()
     _require_ours(store.workspace, path)
-    if (name, status.st_size, status.st_mtime_ns) in ((row["file"], row["size"], row["mtime_ns"]) for row in rows):
-        return 0, []
+    known = {(row["file"], row["size"], row["mtime_ns"]) for row in rows}
+    if (name, status.st_size, status.st_mtime_ns) in known:
+        return 0, [], Author.OWNER
+    author = author_of(store.workspace, path)
+    is_strangers = author is Author.STRANGER
+    size, unread = (_STRANGERS - status.st_size, _STRANGERS) if is_strangers else (status.st_size, _UNREAD)
+    if author is Author.UNKNOWN or (name, size, status.st_mtime_ns) in known:
+        return 0, [], author
+    # Once its owner has taken over a stranger's file, it is read again.
+    rows = [row for row in rows if is_strangers or row["size"] > _STRANGERS]
     marks = (decode(Watermark, row["record"], f"watermark of {row['file']}") for row in rows)
     mark = max(marks, key=lambda one: one.bytes_read, default=None)
-    turns, problems, begins = 0, list[str](), any(row["size"] < 0 for row in rows)
+    turns, problems, begins = 0, list[str](), any(row["size"] in (_UNREAD, _STRANGERS) for row in rows)
     for reading in readings(path, mark, store.config.zone):
-        crystals = turn_crystals(store, reading.turns, name)
+        spoken = [_strangers(turn) for turn in reading.turns] if is_strangers else reading.turns
+        crystals = turn_crystals(store, spoken, name)
         problems += [store.config.redaction.of(str(problem)) for problem in reading.problems]
         begins |= any(turn.position == 0 for turn in reading.turns)
         # Crystals, feelings and the watermark are one transaction: a kill repeats a batch, but never skips one.
@@ -138,12 +161,16 @@ def _absorb_file(
             _take_in(store, crystals, reading, copies, now, begins=begins)
             connection.execute(
                 "INSERT OR REPLACE INTO watermarks VALUES (?, ?, ?, ?)",
-                (name, status.st_size if reading.complete else -1, status.st_mtime_ns, encode(reading.watermark)),
+                (name, size if reading.complete else unread, status.st_mtime_ns, encode(reading.watermark)),
             )
         turns += len(reading.turns)
         if stop():
             break
-    return turns, problems
+    return turns, problems, author
+
+
+def _strangers(turn: Turn) -> Turn:
+    return replace(turn, trust=Trust.WEB, heard="")
 
 
 def _other_form(name: str) -> str:

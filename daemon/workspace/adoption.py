@@ -6,7 +6,7 @@ recognised, files that `git clean` deleted are written again, and a file that ca
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -162,10 +162,13 @@ def init_global_workspace(environment: Mapping[str, str] = os.environ) -> Worksp
     return init_workspace(global_root(environment), environment)
 
 
-def init_workspace(folder: Path, environment: Mapping[str, str] = os.environ, *, resume: bool = False) -> Workspace:
+def init_workspace(
+    folder: Path, environment: Mapping[str, str] = os.environ, *, resume: bool = False, strangers: Iterable[Path] = ()
+) -> Workspace:
     """Make the folder this user's workspace or return the existing one; concurrent calls create only one.
 
-    `resume`: continue with the state that the folder had before it was copied or created again.
+    `resume`: continue with the state that the folder had before it was copied or created again. `strangers`: files
+    that came with the folder; no kill leaves them where they would count as the owner's.
     Raise UsageError, StorageError.
     """
     root = Path(os.path.realpath(folder))
@@ -180,6 +183,10 @@ def init_workspace(folder: Path, environment: Mapping[str, str] = os.environ, *,
                 return workspaces.init_workspace(known)
         number = _resumed(root, data) if resume else new_id()
         workspace = workspaces.init_workspace(Workspace(root, data / number))
+        if not resume:
+            from state.stores.disk.strangers import list_strangers  # once in the life of a workspace
+
+            list_strangers(workspace, strangers)
         if os.path.isdir(root / STATE_FOLDER):  # noqa: PTH112 - as below: that of somebody else, which is not looked at
             free = (f"{_ANOTHERS}{end}" for end in ("", *(f"-{count}" for count in range(2, 100))))
             aside = next(root / name for name in free if not os.path.lexists(root / name))

@@ -77,9 +77,11 @@ def test_a_home_folder_is_a_workspace_for_who_says_so_and_for_nothing_below_it(
 ) -> None:
     (home / "MEMORY.md").write_text("- Ada prefers tea\n", encoding="utf-8")
     monkeypatch.chdir(home)
-    for words in (("init",), ("init", home), ("init", "/"), ("dream",), ("dream", home)):
+    for words in (("init",), ("init", home), ("init", "/")):
         ended = dreamd(*words)
         assert (ended.status, "is no project" in ended.err, "--global" in ended.err) == (2, True, True)
+    for words in (("dream",), ("dream", home)):
+        assert dreamd(*words).status == 2
     assert not (home / ".dreamd").exists()
     assert dreamd("init", "--here").status == 0
     assert dreamd("init").status == 0

@@ -28,6 +28,7 @@ from state.stores.database.copies import is_damage, write_copy
 from state.stores.database.schema import INDEXES
 from state.stores.database.table import layouts_of
 from state.stores.disk.disk import LOCK_WAIT_SECONDS, LONGEST_LOG, Disk, opened, wait_for_lock
+from state.stores.disk.strangers import Author, author_of
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import SCRATCH, Workspace
 from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
@@ -157,9 +158,14 @@ def _add_file(made: sqlite3.Connection, name: str, source: BinaryIO, size: int, 
 
 
 def _add_files(add: AddFile, workspace: Workspace, disk: Disk) -> None:
-    """Add the files that a person may have written, each whole and current; missing ones are left out."""
+    """Add the files that a person may have written, each whole and current; missing ones are left out.
+
+    Left out are a stranger's rules and earnings as well, which whoever imports the archive would obey.
+    """
     for name in FILES:
         path = workspace.root / name
+        if path in (workspace.genome, workspace.economics) and author_of(workspace, path) is not Author.OWNER:
+            continue
         content = disk.read_optional(path)
         for _ in range(_MOST_READINGS):
             again, content = content, disk.read_optional(path)

@@ -114,14 +114,15 @@ def said_around(connection: sqlite3.Connection, key: int, most: int) -> tuple[li
 def heard_before(connection: sqlite3.Connection, at: datetime) -> str:
     """Return the least trusted source that the last speaking agent read since its owner's last word.
 
-    That is "web", "tool" or "". The session is the one with the latest turn in the six hours before `at`. Turns at
-    one position count as the least trusted of them, because a page may end in words that the owner has said.
+    That is "web", "tool" or "". The session is the one in which an agent or its owner spoke last, in the six hours
+    before `at`. Turns at one position count as the least trusted of them, because a page may end in words that the
+    owner has said.
     """
     upto = to_text(at + _STAMP)
     last = connection.execute(
         "SELECT session FROM crystals WHERE created_at > ? AND created_at < ? AND origin = ? AND speaker <> ''"
-        " ORDER BY created_at DESC LIMIT 1",
-        (to_text(at - _SESSION_HOURS), upto, Origin.SESSION),
+        " AND trust IN (?, ?) ORDER BY created_at DESC LIMIT 1",
+        (to_text(at - _SESSION_HOURS), upto, Origin.SESSION, Trust.AGENT, Trust.OWNER),
     ).fetchone()
     turns = connection.execute(
         "SELECT o.position, trust FROM occurrences o JOIN crystals ON key = o.crystal"

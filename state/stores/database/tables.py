@@ -261,7 +261,7 @@ class WatermarkRow(Declared, table="watermarks"):
     """How far each transcript has been read."""
 
     file: Annotated[str, Kind.FILE, PRIMARY]
-    size: int  # with the time: an unchanged file is not opened
+    size: int  # with the time: an unchanged file is not opened; of a stranger's file -2 minus its size
     mtime_ns: int
     record: Annotated[str, Kind.JSON, lambda text: isinstance(json.loads(text), dict)]
 

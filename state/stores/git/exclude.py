@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from state.stores.disk.disk import TEMPORARY, Disk
+from state.stores.disk.git_index import Index
 from state.stores.disk.workspace import DISPLACED, STATE_FOLDER, Workspace
 from state.stores.disk.worktree import Checkout, checkout_of, content_of
-from state.stores.git.repository import Index
 
 _BEGIN, _END = (
     b"# what dreamd writes; 'dreamd disconnect' takes its lines out again\n",
@@ -85,12 +85,6 @@ def take_back(folder: Path, paths: Iterable[Path]) -> Excluded:
     names, ours = {_name(checkout, path) for path in paths}, _ours(content)
     gone = [line for line in ours if re.sub(rb"\\(.)", rb"\1", line.strip(b"/\n")) in names]
     return _written(checkout, file, content, [line for line in ours if line not in gone], gone)
-
-
-def tracks(path: Path) -> bool:
-    """Return whether the repository around this path has it, or anything below it, in its index."""
-    checkout = checkout_of(path.parent)
-    return checkout is not None and _holds(_tracked(checkout), _name(checkout, path))
 
 
 def _tracked(checkout: Checkout) -> frozenset[bytes]:

@@ -99,7 +99,8 @@ class Mark(NamedTuple):
 class Piece(NamedTuple):
     """What was newly read from one file: its notes, the digests of notes that are rows already, and its marks.
 
-    `last` is the digest of the last note if it is new; empty if there is none or it is known.
+    `last` is the digest of the last note if it is new; empty if there is none or it is known. `is_strangers`: git
+    tracks the file, so whoever can push to the repository may have written these notes.
     """
 
     path: Path
@@ -108,6 +109,7 @@ class Piece(NamedTuple):
     last: str
     before: Mark
     mark: Mark
+    is_strangers: bool = False
 
     def without(self, known: "Known") -> "Piece":
         """Return the piece with its notes as they are to be filed, without texts that are known to be forgotten."""
@@ -149,9 +151,9 @@ class Notes:
         yield from self.each_unread()
 
     def each_unread(self) -> Iterator[Note]:
-        """Yield every note that is not a row yet."""
+        """Yield every note of the owner or an agent that is not a row yet."""
         seen = set[str]()
-        for log, mark in self._logs():
+        for log, mark in self._own_logs():
             yield from (one.note for one, is_new in self._read_on(log, mark, log.size, seen) if is_new)
 
     def count(self, most: int = MOST_COUNTED) -> "PendingCount":
@@ -168,7 +170,7 @@ class Notes:
     def newest(self, most_bytes: int = NEWEST_BYTES) -> Newest:
         """Return about this many bytes of the newest pending notes, by their place in rows and files."""
         found, more, seen = list[Note](), False, set[str]()
-        for log, mark in self._logs():
+        for log, mark in self._own_logs():
             begin = log.bullet_near_end(mark.end, most_bytes)
             more = more or begin > mark.end
             after = Mark(begin, start=begin) if begin > mark.end else mark
@@ -208,13 +210,34 @@ class Notes:
         A last line without a newline is read only if the file was quiet for a second.
         """
         pieces, seen, left = list[Piece](), set[str](), most
-        for log, mark in self._logs(files):
+        for log, mark, is_strangers in self._logs_by_author(files):
             if left <= 0:
                 break
             if (piece := self._piece(log, mark, now, left, seen)) is not None:
-                pieces.append(piece)
+                pieces.append(piece._replace(is_strangers=is_strangers))
                 left -= len(piece.notes)
         return tuple(pieces)
+
+    def _own_logs(self) -> Iterator[tuple[Log, Mark]]:
+        return ((log, mark) for log, mark, is_strangers in self._logs_by_author() if not is_strangers)
+
+    def _logs_by_author(self, files: Iterable[Path] | None = None) -> Iterator[tuple[Log, Mark, bool]]:
+        """Yield what `_logs` does, and whether new notes in the file are a stranger's: those of git, which come last.
+
+        A former scratch.md is git's if scratch.md is: git may have written it in the instant before it was rewritten.
+        While git is changing files, those of the workspace are left out.
+        """
+        from state.stores.disk.git_index import Tracking, tracking  # imported late: few session starts get here
+
+        of_git, scratch = list[Path](), self.inbox.workspace.scratch
+        for log, mark in self._logs(files):
+            is_old = log.size <= mark.end or self.inbox.is_inbox(log.path)  # an index may take a tenth of a second
+            tracked = Tracking.NO if is_old else tracking(log.path, scratch)
+            if tracked is Tracking.NO:
+                yield log, mark, False
+            elif tracked is Tracking.YES:
+                of_git.append(log.path)
+        yield from ((log, mark, True) for log, mark in self._logs(of_git))
 
     def _logs(self, files: Iterable[Path] | None = None) -> Iterator[tuple[Log, Mark]]:
         """Open each file in turn with its mark; former scratch.md files only if they have grown since."""
@@ -277,7 +300,8 @@ class Notes:
     def take(self, pieces: Sequence[Piece], crystals: Mapping[str, int]) -> None:
         """Make rows of what was read and move the marks. `crystals` maps digests to the rows of the notes' crystals.
 
-        A note without a crystal was forgotten. Keys follow `next_key`, so call both in one transaction.
+        A note without a crystal was forgotten, or is a stranger's. Keys follow `next_key`, so call both in one
+        transaction.
         """
         key, scratch = self.next_key(), self.inbox.workspace.scratch
         is_hidden = any(piece.notes for piece in pieces if piece.path != scratch)

@@ -274,9 +274,7 @@ def test_transcripts_are_read_once_and_what_cannot_be_is_named(told: Transcript,
     )
 
 
-def test_a_folder_becomes_a_workspace_by_init_or_by_a_memory_in_it(
-    told: Transcript, tmp_path: Path, dreamd: Caller
-) -> None:
+def test_a_folder_becomes_a_workspace_by_init_alone(told: Transcript, tmp_path: Path, dreamd: Caller) -> None:
     old = "# Notes\n\nAda prefers tea over coffee.\n"
     for name, file, text in (("my agent", "MEMORY.md", old), ("other", "memory/scratch.md", "- Ada prefers tea\n")):
         (tmp_path / name / file).parent.mkdir(parents=True)
@@ -294,7 +292,11 @@ def test_a_folder_becomes_a_workspace_by_init_or_by_a_memory_in_it(
         "seed_crystals": 0,
         "backup": "<agent>/MEMORY.md.seed-backup",…
         $ dreamd dream <folder>/other
-        …+ Active Context: Ada prefers tea…
+        ! dreamd: <folder>/other is no workspace yet; run 'dreamd init <folder>/other'
+        [2]
+        $ dreamd search -w <folder>/other tea
+        ! dreamd: <folder>/other is no workspace yet; run 'dreamd init <folder>/other'
+        [2]
         $ dreamd dream <folder>/pictures
         ! dreamd: …dreamd init…
         [2]
