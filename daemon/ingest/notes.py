@@ -59,13 +59,17 @@ def strangers_crystal(connection: Connection, config: Config, note: Note, now: d
 
 
 def pending_crystals(crystals: Crystals, notes: Sequence[Pending]) -> list[tuple[int, Crystal]]:
-    """Return (row, crystal) of pending notes; each crystal has the time and importance of its note."""
+    """Return (row, crystal) of pending notes; each crystal has the time and importance of its note.
+
+    A note is often taken in before the turns that led to it, so what its agent had heard is looked up again.
+    """
     stored = crystals.by_keys({one.crystal for one in notes})
-    return [
-        (one.key, replace(stored[one.crystal], created_at=one.note.at, importance=one.note.importance))
-        for one in notes
-        if one.crystal in stored
-    ]
+    found = list[tuple[int, Crystal]]()
+    for key, crystal, note in ((one.key, stored[one.crystal], one.note) for one in notes if one.crystal in stored):
+        is_settled = crystal.heard or note.auto or crystal.trust is not Trust.AGENT
+        heard = crystal.heard if is_settled else heard_before(crystals.connection, note.at)
+        found.append((key, replace(crystal, created_at=note.at, importance=note.importance, heard=heard)))
+    return found
 
 
 def absorb_notes(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from state.stores.disk.stamp import Stamp
 
 _LONGEST_NAME = 4096
+_WHOLE_NAMES = (b"DIRC\0\0\0\2", b"DIRC\0\0\0\3")
 _NO_INDEX = (struct.error, ValueError, IndexError)
 
 
@@ -54,6 +55,8 @@ def _tracking_of(path: Path) -> Tracking:
 def _names_in(checkout: Checkout, within: bytes, _: "Stamp | None") -> frozenset[bytes] | None:
     """Return the names of tracked files in a folder; None if the index cannot be read. Read once per index."""
     index = Index(checkout)
+    if within and not index.may_hold(within + b"/"):
+        return frozenset()
     split = (os.path.split(entry.name) for entry in index.entries())
     names = frozenset(name for folder, name in split if folder == within)
     return names if index.is_sound else None
@@ -84,6 +87,11 @@ class Index:
     def is_whole(self) -> bool:
         """Return whether all entries were read and no part of the index is in another file."""
         return self.is_sound and not self._shared
+
+    def may_hold(self, words: bytes) -> bool:
+        """Return whether these bytes may be in a name: quick, where the index is one file that has whole names."""
+        is_plain = self._content[:8] in _WHOLE_NAMES and not self._shared
+        return not is_plain or words in self._content
 
     @property
     def is_sound(self) -> bool:

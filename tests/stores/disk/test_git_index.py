@@ -46,6 +46,10 @@ def _linked_folder(top: Path) -> None:
     (top / "here").symlink_to("in")
 
 
+def _short_names(top: Path) -> None:
+    git(top, "update-index", "--index-version", "4")
+
+
 def _split(top: Path) -> None:
     git(top, "update-index", "--split-index")
 
@@ -72,6 +76,9 @@ def _of_its_own(top: Path) -> None:
         (_locked, "free", Tracking.UNKNOWN),
         (_linked, "free", Tracking.YES),
         (_linked_folder, "here/tracked", Tracking.YES),
+        (_short_names, "in/tracked", Tracking.YES),
+        (_short_names, "in/free", Tracking.NO),
+        (_nothing, "in/free", Tracking.NO),
         (_split, "in/tracked", Tracking.YES),
         (_split, "free", Tracking.NO),
         (_gone, "in/tracked", Tracking.NO),
