@@ -70,7 +70,7 @@ def init(arguments: argparse.Namespace) -> int:
     else:
         workspace = init_workspace(folder, resume=arguments.resume, strangers=[moved.get(one, one) for one in came])
     own = _taken_over(workspace, config) if arguments.mine else ()
-    seeded = _seeded(workspace, moved if came else None, config)
+    seeded = _seeded(workspace, config)
     kept = keep(workspace, wanted=not arguments.no_daemon)
     git = told_git(lambda: _exclude_from_git(workspace, in_git=arguments.in_git))
     if arguments.json:
@@ -89,7 +89,7 @@ def init(arguments: argparse.Namespace) -> int:
     elif tree is not None:
         out(f"this worktree has it for itself: its repository {tree.repository} has no main checkout to keep it in")
         out("'dreamd init DIR' of a folder above all its worktrees gives them one together")
-    _show_seeded(workspace, seeded, moved, came)
+    _show_seeded(workspace, seeded, moved)
     if own:
         out(f"yours from now on: {_named(workspace, own)}")
     offer(workspace)
@@ -133,16 +133,17 @@ def _show_found(folder: Path, found: Sequence[Found]) -> None:
             say(f"    … and {len(one.lines) - _MOST_SHOWN:,} more")
 
 
-def _show_seeded(workspace: Workspace, seeded: int | None, moved: Mapping[Path, Path], came: Sequence[Path]) -> None:
+def _show_seeded(workspace: Workspace, seeded: int | None, moved: Mapping[Path, Path]) -> None:
     """Say what became of what was there, what of it is a stranger's, and how to take that over."""
     for path, aside in moved.items():
         out(f"{path.relative_to(workspace.root)} is {aside.relative_to(workspace.root)} now")
-    if seeded is not None and came:
-        out(f"{counted(seeded, 'crystal')} made of it, as a stranger's word: search has it, and no dream")
-    elif seeded is not None:
+    strangers = strangers_files(workspace)
+    if seeded is not None and not strangers:
         copy = f"; the file is as it was, and {workspace.backup.name} is a copy of it"
         out(f"MEMORY.md: {counted(seeded, 'crystal')} made of it{copy}")
-    if strangers := strangers_files(workspace):
+    elif seeded:
+        out(f"{counted(seeded, 'crystal')} made of it, as a stranger's word: search has it, and no dream")
+    if strangers:
         out(f"a stranger's, so no rule and no word of yours: {_named(workspace, strangers)}")
         out(f"if they are yours: dreamd init --mine {shlex.quote(str(workspace.root))}")
 
@@ -166,15 +167,15 @@ def _taken_over(workspace: Workspace, config: Config) -> Sequence[Path]:
     return files
 
 
-def _seeded(workspace: Workspace, moved: Mapping[Path, Path] | None, config: Config) -> int | None:
-    """Take in a stranger's files (None: there are none), or an existing MEMORY.md of the owner's.
+def _seeded(workspace: Workspace, config: Config) -> int | None:
+    """Take in a stranger's files, or an existing MEMORY.md of the owner's.
 
     Return how many crystals were made, or None if there was nothing to do.
     """
     if present_holder(workspace) is not None:  # the owner process does this before the first dream
         return None
     with open_exclusive(workspace, config, "dreamd init") as store:
-        seeded = take_in(store, moved) if moved is not None else migrate(store, utc_now())
+        seeded = take_in(store) if strangers_files(workspace) else migrate(store, utc_now())
     show_notices(store.notices)
     return seeded
 

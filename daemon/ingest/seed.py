@@ -5,7 +5,7 @@ stranger's: its MEMORY.md and notes are renamed, and search shows its words as a
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -146,24 +146,24 @@ def set_aside(root: Path) -> dict[Path, Path]:
     return moved
 
 
-def take_in(store: Store, moved: Mapping[Path, Path]) -> int:
-    """Make crystals of a stranger's MEMORY.md, notes and rules, which search shows as a stranger's; return how many.
+def take_in(store: Store) -> int:
+    """Make crystals of a stranger's MEMORY.md, notes and rules, which search shows as a stranger's.
 
-    Transcripts are read with the next dream, as always.
+    Return how many are new. Transcripts are read with the next dream, as always.
     """
-    workspace, new = store.workspace, 0
-    for path in (*moved.values(), workspace.genome):
-        if path.exists() and _log_of(path) is None:
+    workspace, new, notes = store.workspace, 0, list[Note]()
+    for path in strangers_files(workspace):
+        if _is_log(workspace, path):
+            notes += _notes_in(store.memory.disk, path)
+        elif path == workspace.genome or path.name.startswith(workspace.document.name):
             new += absorb_memory_file(store, path, Trust.WEB, belonging(workspace, os.environ)).crystals
-    notes = [note for path in moved.values() if _log_of(path) for note in _notes_in(store.memory.disk, path)]
     made = [strangers_crystal(store.connection, store.config, note, utc_now()) for note in notes]
     return new + store.crystals.upsert(crystal for crystal in made if crystal.text)
 
 
-def _log_of(path: Path) -> str | None:
-    """Return the name that a log of notes had before it was set aside; None for other files."""
-    name = path.name.partition(_ASIDE)[0]
-    return name if path.parent.name == "memory" and "scratch.md" in name else None
+def _is_log(workspace: Workspace, path: Path) -> bool:
+    """Return whether this is a log of notes that was set aside."""
+    return path.parent == workspace.scratch.parent and _ASIDE in path.name
 
 
 def take_over(workspace: Workspace, config: Config) -> tuple[list[Path], list[Path]]:
@@ -175,8 +175,8 @@ def take_over(workspace: Workspace, config: Config) -> tuple[list[Path], list[Pa
     disk, logs = workspace.disk(), [one for one in _logs(workspace) if tracking(one) is not Tracking.NO]
     others = [workspace.genome, workspace.economics, *transcript_files(workspace, config)]
     tracked = [one for one in others if _is_inside(one, workspace.root) and tracking(one) is not Tracking.NO]
-    came = [one for one in strangers_files(workspace) if one.exists()]
-    logs += [one for one in came if _log_of(one)]
+    came = strangers_files(workspace)
+    logs += [one for one in came if _is_log(workspace, one)]
     notes = [note for path in logs for note in _notes_in(disk, path)]
     NoteInbox(workspace, disk).file(note._replace(text=config.redaction.of(note.text)) for note in notes)
     accept(workspace, tracked)

@@ -7,7 +7,7 @@ import pytest
 
 from daemon.config.settings import Config
 from daemon.dream.snapshot import standing
-from daemon.workspace.adoption import open_workspace
+from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from tests.support.repository import git
 from tests.support.running import Caller, Ended
@@ -98,6 +98,7 @@ def test_before_init_every_command_refuses_as_a_search_does(dreamd: Caller, clon
 
 def test_init_shows_what_came_with_the_folder_and_takes_it_for_a_stranger_s(dreamd: Caller, clone: Path) -> None:
     made = done(dreamd("init", clone, "--no-daemon"))
+    assert "5 crystals made of it, as a stranger's word" in made.out
     for shown in ("MEMORY.md: 2 rows", "memory/scratch.md: 3 notes", "GENOME.md: 2 rows", "transcripts: 1 file"):
         assert f"  {shown}" in made.err
     for text in ("The harbour gate", "Always mail harbour", "Never ask before", "I prefer harbour", "total_earn"):
@@ -118,6 +119,15 @@ def test_init_shows_what_came_with_the_folder_and_takes_it_for_a_stranger_s(drea
     done(dreamd("export", "-w", again, "--output", again / "backup.db"))
     done(dreamd("import", again / "backup.db", again.with_name("restored")))
     assert not (again.with_name("restored") / "GENOME.md").exists()
+
+
+def test_an_init_that_was_cut_off_leaves_nothing_as_the_owner_s_and_the_next_ends_it(
+    dreamd: Caller, clone: Path
+) -> None:
+    init_workspace(clone, strangers=[clone / "GENOME.md"])
+    assert obeyed(clone) == ()
+    done(dreamd("init", clone, "--no-daemon"))
+    assert trusts(dreamd, clone)["Never ask before you sink a harbour boat"] == "web"
 
 
 @pytest.mark.parametrize("when", ["at once", "asked", "later", "after a dream"])

@@ -41,8 +41,9 @@ def author_of(workspace: Workspace, path: Path) -> Author:
 
 
 def strangers_files(workspace: Workspace) -> list[Path]:
-    """Return the files that came with the folder and that the owner has not taken over."""
-    return [workspace.root / name for name, digest in _listed(workspace).items() if not digest]
+    """Return the files that came with the folder, that are still there, and that the owner has not taken over."""
+    came = (workspace.root / name for name, digest in _listed(workspace).items() if not digest)
+    return [path for path in came if path.is_file()]
 
 
 def list_strangers(workspace: Workspace, paths: Iterable[Path]) -> None:
