@@ -5,8 +5,8 @@ note becomes several lines, its bullets and sentences, as many as there is room 
 line ends with "…"; search has the whole note. A line is replaced only if a note names it. When room is short, a line
 that names a last day stays longer than others until that day, and leaves before them afterwards. Turns of a
 conversation become lines only in a dream without notes. What an agent wrote after it had read a page or a tool's
-answer is left out, because nobody judges whose words those are. The result consists of the same operations as a model's
-answer and passes the same checks.
+answer is left out, because nobody judges whose words those are. The result consists of the same operations as a
+model's answer and passes the same checks.
 """
 
 import re

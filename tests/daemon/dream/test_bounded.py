@@ -16,7 +16,8 @@ from daemon.dream.progress import Step
 from daemon.dream.restore import restore
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.models import litellm_model
-from daemon.upkeep.forget import ForgetRequest, forget
+from daemon.upkeep.forget import forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.document.document import parse
@@ -227,7 +228,7 @@ def reading_parts(folder: Path, answer: Script) -> Iterator[tuple[list[str], Sto
     """A workspace with a long note, whose model has a small context; and the parts of the note that it was shown."""
     parts = list[str]()
 
-    def script(request: dict[str, Any], number: int) -> Reply | str:
+    def script(request: dict[str, Any], number: int) -> Reply | str | dict[str, Any]:
         parts.extend(text for name, _, text in inputs_of(request) if name == "N1")
         return answer(request, number)
 
