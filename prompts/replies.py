@@ -1,43 +1,85 @@
-"""Replies: parses the model's answers, tolerantly.
+"""Replies: reads the model's answers, tolerantly.
 
-A reply is one JSON object, bare, in a code fence, or among other text. Each unreadable operation is refused by
-itself. An answer without a list of operations raises ReplyError.
+Each operation is judged by itself: values that can mean only one thing are taken, and an operation that is unclear is
+refused with the reason. An answer without a list of operations raises ReplyError.
 """
 
-import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from itertools import islice
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from prompts import quoted
-from state.codec import first_problem
+from prompts.json_answers import ACTION_KEYS, Found, find, named
+from state.codec import each_text, first_problem
 from state.document.document import parse
 from state.document.operations import Action, Operation, Refusal
 from state.document.sections import SectionName
 from state.errors import ReplyError
+from state.search.dates import day_written
 
 MAX_ANSWER_CHARACTERS = 200_000
 MAX_OPERATIONS = 200
 MAX_KEYWORDS = 120
 MAX_QUOTED = 2_000
-MAX_KEYS = 5
-MAX_STARTS = 20
 
 _TEXTS = frozenset((Action.ADD, Action.REVISE, Action.MERGE, Action.LEARN))
 _LEAVES = frozenset((Action.EVICT, Action.CLOSE))
-_DECODER = json.JSONDecoder()
-_ID = re.compile(r"[A-Z]\d{1,9}")
-_ELEMENT = re.compile(r'\{\s*"(?:op|text)"\s*:')
+_ID = re.compile(r"[A-Za-z]\d{1,9}")
+# One id or several in a text, with what models put around and between them: "[N1]", "N1, N2", "N1 and L2".
+_AROUND = r"[\s\[\](){}\"'`#,;&]*"
+_IDS = re.compile(rf"{_AROUND}(?:{_ID.pattern}\b{_AROUND}(?:and\b{_AROUND})?)+")
+_NONE = frozenset(("", "none", "null", "nil", "n/a", "na", "-", "unknown", "open", "ongoing", "never"))
+_LEVELS = {"critical": 0.9, "very high": 0.9, "high": 0.8, "medium": 0.5, "moderate": 0.5, "normal": 0.5, "low": 0.3}
+_NUMBER = re.compile(r"(\d{1,3}(?:[.,]\d{1,6})?)\s*(?:(%)|(?:/|of|out of)\s*(1|5|10|100))?")
+_ALIASES = {**dict.fromkeys(ACTION_KEYS, "op"), "line": "lines", "cite": "cites"}
 
 
-def _listed(value: object) -> object:
-    """Return the value as a list: a single id without brackets becomes one, null becomes empty."""
-    return [] if value is None else [value] if isinstance(value, str) else value
+def _listed(value: object) -> list[Any]:
+    """Return ids as a list: said without brackets, in one text, or in lower case; what is no id becomes '?'."""
+    parts = value if isinstance(value, list) else [] if value is None else [value]
+    return [one for part in parts for one in (_ids(part) if isinstance(part, str) else [part])]
+
+
+def _ids(text: str) -> list[str]:
+    if _is_none(text):
+        return []
+    return [one.upper() for one in _ID.findall(text)] if _IDS.fullmatch(text) else ["?"]
+
+
+def _is_none(value: object) -> bool:
+    return value is None or (isinstance(value, str) and value.strip().casefold() in _NONE)
+
+
+def _given(value: object) -> object:
+    return None if _is_none(value) else value
+
+
+def _day(value: object) -> date | None:
+    """Return a date however it is written. Raise ValueError if it can mean two days, or none."""
+    if _is_none(value):
+        return None
+    if (day := day_written(str(value))) is None:
+        raise ValueError(f"{value!r:.40} is no certain day; write it like 2026-03-19, or leave it out")
+    return day
+
+
+def _weight(value: object) -> float | None:
+    """Return an importance from 0 to 1, said as a number, a share, a level, or on a scale to 10 or 100."""
+    if _is_none(value):
+        return None
+    word = str(value).strip().casefold()
+    if word in _LEVELS:
+        return _LEVELS[word]
+    if (said := _NUMBER.fullmatch(word)) is not None:
+        number = float(said[1].replace(",", "."))
+        share = number / float(said[3] or (100 if said[2] or number > 10 else 10 if number > 1 else 1))
+        if share <= 1:
+            return share
+    raise ValueError(f"{value!r:.40} is no number from 0 to 1; say one, or leave it out")
 
 
 _Ids = Annotated[list[str], BeforeValidator(_listed)]
@@ -50,16 +92,18 @@ class _Said(BaseModel):
 class SaidOperation(_Said):
     """One operation as the model says it."""
 
-    op: Literal["add", "revise", "merge", "move", "evict", "close", "recall", "learn"]
-    section: str | None = None
-    line: str | None = None
+    op: Annotated[
+        Literal["add", "revise", "merge", "move", "evict", "close", "recall", "learn"],
+        BeforeValidator(lambda value: value.strip().casefold() if isinstance(value, str) else value),
+    ]
+    section: Annotated[str | None, BeforeValidator(_given)] = None
     lines: _Ids = Field(default_factory=list)
     text: str | None = None
     topic: str | None = None
     keywords: str | None = None
-    pointer: bool | None = None
-    importance: float | None = Field(default=None, ge=0, le=1)
-    until: date | None = None
+    pointer: Annotated[bool | None, BeforeValidator(_given)] = None
+    importance: Annotated[float | None, BeforeValidator(_weight)] = None
+    until: Annotated[date | None, BeforeValidator(_day)] = None
     cites: _Ids = Field(default_factory=list)
 
 
@@ -88,44 +132,54 @@ def read_reply(answer: str, sections: dict[str, SectionName], clean: Callable[[s
         raise ReplyError(
             f"the model answered {len(answer):,} characters, more than the {MAX_ANSWER_CHARACTERS:,} that are read"
         )
-    answer = _spoken(answer)
-    found = _object_with(answer, "operations")
+    answer = _whole(answer)
+    found = find(answer)
     if found is None:
         raise ReplyError(
             "the answer holds no JSON object with 'operations'; answer with that object and nothing else",
             f"it begins {clean(answer.strip()[:MAX_QUOTED])[:40]!r}",
         )
-    said, complete = found
-    return _read_operations(said, sections, clean, complete=complete)
+    return _read_operations(found, sections, clean)
 
 
-def _read_operations(
-    said: dict[str, Any], sections: dict[str, SectionName], clean: Callable[[str], str], *, complete: bool
-) -> Reply:
+def _read_operations(found: Found, sections: dict[str, SectionName], clean: Callable[[str], str]) -> Reply:
     operations, refused = [], []
-    raw_operations = said["operations"]
-    for raw in raw_operations[:MAX_OPERATIONS]:
+    for raw in found.operations[:MAX_OPERATIONS]:
         try:
-            operations.append(_operation(SaidOperation.model_validate(raw), sections))
+            operations.append(_operation(SaidOperation.model_validate(_renamed(raw)), sections))
+        except RecursionError:
+            refused.append(Refusal("shape", "operation", "an operation of a thousand brackets"))
         except (ValidationError, ValueError) as error:
             reason = first_problem(error) if isinstance(error, ValidationError) else str(error)
+            reason = reason.replace("value error, ", "", 1)  # pydantic's own words
             refused.append(Refusal("shape", "operation", f"{_shown(raw, clean)}: {clean(reason)}"))
-    if len(raw_operations) > MAX_OPERATIONS:
-        figures = f"{len(raw_operations)} operations, the first {MAX_OPERATIONS} are read; say the others now"
+    count = len(found.operations)
+    if count > MAX_OPERATIONS:
+        figures = f"{count} operations, the first {MAX_OPERATIONS} are read; say the others now"
         refused.append(Refusal("shape", "operation", figures))
-    if not complete:
-        refused.append(Refusal("shape", "operation", f"the answer breaks off after {len(raw_operations)} operations"))
-    consumed = said.get("consumed")
-    named = (
-        dict.fromkeys(_sound(one) for one in consumed if isinstance(one, str)) if isinstance(consumed, list) else {}
-    )
-    return Reply(tuple(operations), tuple(named), tuple(refused))
+    if not found.complete:
+        figures = f"the answer breaks off after {count} operations, perhaps at model.max_output_tokens"
+        refused.append(Refusal("shape", "operation", figures))
+    consumed = found.consumed if isinstance(found.consumed, list | str) else []
+    ids = (one for one in _listed(consumed) if isinstance(one, str))
+    return Reply(tuple(operations), tuple(dict.fromkeys(ids)), tuple(refused))
+
+
+def _renamed(raw: object) -> object:
+    """Return an operation with the keys of the prompt, and without lone surrogates, which no file can hold."""
+    if not isinstance(raw, dict):
+        return raw
+    said = named(each_text(raw, _whole))
+    for other, key in _ALIASES.items():
+        if other in said and not said.get(key):
+            said[key] = said[other]
+    return said
 
 
 def _operation(said: SaidOperation, sections: dict[str, SectionName]) -> Operation:
     action = Action(said.op)
-    lines = tuple(dict.fromkeys(map(_named, ([said.line] if said.line else []) + said.lines)))
-    cites = tuple(dict.fromkeys(map(_named, said.cites)))
+    lines = tuple(dict.fromkeys(said.lines))
+    cites = tuple(dict.fromkeys(said.cites))
     text = (said.topic or said.text or "") if action is Action.EVICT else (said.text or "")
     section = _section(said.section)
     if said.section and section is None:
@@ -145,23 +199,19 @@ def _operation(said: SaidOperation, sections: dict[str, SectionName]) -> Operati
     return Operation(action, section, text, lines, cites, said.importance, until, keywords, pointer)
 
 
-def _named(id_: str) -> str:
-    """Return a well-formed id unchanged, and '?' for anything else."""
-    return id_ if _ID.fullmatch(id_) else "?"
-
-
 def _section(name: str | None) -> SectionName | None:
+    """Return the section of this name, or the only one with its words: "Bond", "active_context"."""
     if name is None:
         return None
-    return next((part.name for part in parse(f"## {name.strip('# ')}\n").parts), None)
+    if (whole := next((part.name for part in parse(f"## {name.strip('# ')}\n").parts), None)) is not None:
+        return whole
+    words = set(re.findall(r"[a-z]+", name.casefold())) - {"the", "section"}
+    among = [one for one in SectionName if words and words <= set(one.value.casefold().split())]
+    return among[0] if len(among) == 1 else None
 
 
-def _spoken(answer: str) -> str:
-    """Drop the model's thinking, up to `</think>`, and replace lone surrogates, which no file can hold."""
-    return _sound(answer.rpartition("</think>")[2])
-
-
-def _sound(text: str) -> str:
+def _whole(text: str) -> str:
+    """Return the text with lone surrogates replaced."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -171,58 +221,6 @@ def _shown(raw: object, clean: Callable[[str], str]) -> str:
         return clean(quoted(raw)[:MAX_QUOTED])[:160]
     except RecursionError:
         return "an operation of a thousand brackets"
-
-
-def _object_with(answer: str, key: str) -> tuple[dict[str, Any], bool] | None:
-    """Find the first JSON object with a list under `key`, and return whether it is complete.
-
-    Without one, take the complete elements of such a list from a truncated or broken object.
-    """
-    for start in _starts(answer, key):
-        try:
-            value, _ = _DECODER.raw_decode(answer, start)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict) and isinstance(value.get(key), list):
-            return value, True
-    found = _elements(answer, key)
-    return ({key: found[0]}, found[1]) if found is not None else None
-
-
-def _starts(answer: str, key: str) -> Iterator[int]:
-    """Yield where an object with this key may begin: at braces before the key's first occurrences, nearest first."""
-    places = [match.start() for match in islice(re.finditer(rf'"{key}"\s*:', answer), MAX_KEYS)]
-    for place in places:
-        at = place
-        for _ in range(MAX_STARTS):
-            at = answer.rfind("{", 0, at)
-            if at < 0:
-                break
-            yield at
-
-
-def _elements(answer: str, key: str) -> tuple[list[Any], bool] | None:
-    """Return the list of a broken object, and whether its end was reached; None without a list.
-
-    A broken element that is followed by another one is represented by its first 160 characters.
-    """
-    opening = re.compile(rf'"{key}"\s*:\s*\[').search(answer)
-    if opening is None:
-        return None
-    elements, at = list[Any](), opening.end()
-    while True:
-        while at < len(answer) and answer[at] in " \t\r\n,":
-            at += 1
-        if answer[at : at + 1] == "]":
-            return elements, True
-        try:
-            element, at = _DECODER.raw_decode(answer, at)
-        except (ValueError, RecursionError):
-            following = _ELEMENT.search(answer, at + 1)
-            if following is None or len(elements) > MAX_OPERATIONS:
-                return elements, False
-            element, at = answer[at : at + 160], following.start()
-        elements.append(element)
 
 
 def _strict(schema: Any) -> Any:  # noqa: ANN401 - JSON has no better type

@@ -66,6 +66,21 @@ def last_day_named(text: str, said_at: datetime) -> str:
     return max((day.isoformat() for day in days if day <= today + FURTHEST), default="")
 
 
+def day_written(text: str) -> date | None:
+    """Return the day that a text writes in full, in whatever form; None if it writes none, or may mean another."""
+    if (parts := re.match(r"\s*(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?!\d)", text)) is not None:
+        first, second, third = map(int, parts.group(1, 3, 4))
+        # A year comes first or last; a day before the month if points stand between them, else on either side.
+        forms = [(first, second, third)] if first > 31 else [(third, second, first), (third, first, second)]
+        forms = [one for one in forms if one[0] > 999]
+        days = {_calendar_day(year, Period(year, *rest)) for year, *rest in forms[: 1 if parts[2] == "." else 2]}
+    else:
+        named = [period for _, period in _named(text)]
+        days = {_calendar_day(one.year or 0, one) for one in named} if len(named) == 1 else set()
+    days -= {None}
+    return days.pop() if len(days) == 1 else None
+
+
 def _named(text: str) -> Iterator[tuple[re.Match[str], Period]]:
     """Yield each date in the text with its period."""
     for match in _dates().finditer(text):

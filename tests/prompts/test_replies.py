@@ -25,7 +25,10 @@ MOVE = {"op": "move", "lines": ["L3"], "section": "The Bond"}
 CLOSE = {"op": "close", "lines": ["L4", "L2"], "cites": ["N5"]}
 RECALL = {"op": "recall", "lines": ["L5"], "section": "Crystal Pointers"}
 LEARN = {"op": "learn", "text": "Both moved.", "cites": ["N1", "C2"], "importance": 0.7}
-WHOLE = {"operations": [ADD, REVISE, EVICT, MERGE, MOVE, CLOSE, RECALL, LEARN], "consumed": ["N1", "N2"]}
+WHOLE: dict[str, list[Any]] = {
+    "operations": [ADD, REVISE, EVICT, MERGE, MOVE, CLOSE, RECALL, LEARN],
+    "consumed": ["N1", "N2"],
+}
 READ = (
     Operation(Action.ADD, BOND, "Anna plays chess.", (), ("N1",)),
     Operation(Action.REVISE, CONTEXT, "Release on Friday.", ("L2",), ("N2", "L2")),
@@ -37,6 +40,7 @@ READ = (
     Operation(Action.LEARN, CONTEXT, "Both moved.", (), ("N1", "C2"), 0.7),
 )
 BARE = json.dumps(WHOLE)
+DRAFT = json.dumps({"operations": [], "consumed": []})
 
 
 def read(answer: str) -> Reply:
@@ -67,6 +71,29 @@ def said(**changes: Any) -> str:
         json.dumps({"thought": {"plan": ["a", {"b": {}}]}} | WHOLE),
         "\ufeff" + BARE,
         BARE + BARE,
+        # The last of several answers, and the one after the reasoning.
+        f"{DRAFT}\nBetter:\n{BARE}",
+        f"<thinking>First {DRAFT}</thinking>{BARE}",
+        f"Perhaps {DRAFT}, no.</think>{BARE}",
+        f"<think>Let me see. {BARE}",
+        f"<|channel|>analysis<|message|>{DRAFT}<|end|><|start|>assistant<|channel|>final<|message|>{BARE}",
+        f"<|channel|>analysis<|message|>Hm.<|end|><|channel|>commentary to=functions.x<|message|>{BARE}<|call|>",
+        # In other JSON, or as a text in it.
+        json.dumps({"response": BARE}),
+        json.dumps(BARE),
+        json.dumps({"choices": [{"message": {"content": f"```json\n{BARE}\n```"}}]}),
+        json.dumps([WHOLE]),
+        BARE.replace('"operations"', '"Operations"'),
+        # Damaged.
+        str(WHOLE),
+        f"Here:\n```json\n{WHOLE}\n```\nLet me know, {{you}}!",
+        f"{BARE[:-1]},}}",
+        BARE.replace("}, {", "},, {"),
+        BARE.replace("}, {", "} {"),
+        BARE.replace('], "consumed"', ',], "consumed"').replace("[{", "[ // the operations\n{"),
+        BARE.replace("}]", "]"),
+        BARE[:-1],
+        BARE.replace('"op"', "op").replace('"cites"', "cites"),
     ],
 )
 def test_an_answer_is_found_among_other_words(answer: str) -> None:
@@ -76,15 +103,103 @@ def test_an_answer_is_found_among_other_words(answer: str) -> None:
     assert reply.refused == ()
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        json.dumps(WHOLE["operations"]),
+        "\n".join(json.dumps(one) for one in WHOLE["operations"]),
+        json.dumps({"operations": json.dumps(WHOLE["operations"])}),
+        json.dumps({"memory_update": WHOLE["operations"]}),
+    ],
+)
+def test_operations_without_their_object_are_read(answer: str) -> None:
+    assert read(answer) == Reply(READ)
+
+
+TEXTS = {
+    "the tag </think> is stripped": "the tag </think> is stripped",
+    "one\nline\tand another": "one\nline\tand another",
+    r"C:\depot\100\% it\'s": r"C:\depot\100\% it's",
+    'she said "hi, you", and left': 'she said "hi, you", and left',
+    "use {x: [1]} and \\d": "use {x: [1]} and \\d",
+    r"half \ud83d an emoji": "half ? an emoji",
+    r"a whole \ud83d\ude00": "a whole \U0001f600",
+}
+
+
+@pytest.mark.parametrize("around", ["{}", "<think>{}</think>{}", "Here:\n```json\n{}\n```\nThat is all.", "{}{}"])
+@pytest.mark.parametrize("text", TEXTS)
+def test_what_no_json_string_may_have_in_it_is_in_the_line(text: str, around: str) -> None:
+    answer = said(text="TEXT").replace("TEXT", text)
+    reply = read(around.replace("{}", DRAFT, around.count("{}") - 1).replace("{}", answer))
+    assert [one.text for one in reply.operations] == [TEXTS[text]]
+    assert reply.refused == ()
+
+
+def test_one_damaged_operation_alone_is_read_and_one_that_breaks_off_is_not() -> None:
+    damaged = said(text=r"\d").replace(r"\\d", r"\d")
+    alone = damaged.removeprefix('{"operations": [').removesuffix("]}")
+    assert [one.text for one in read("\n".join([json.dumps(REVISE), alone])).operations] == [
+        "Release on Friday.",
+        r"\d",
+    ]
+    for end in range(damaged.index(r"\d"), len(damaged) - len("}]}")):
+        reply = read(damaged[:end])
+        assert (reply.operations, is_whole(reply)) == ((), False), damaged[:end]
+
+
 def test_ids_may_be_said_without_their_list_and_null_is_none() -> None:
     assert read(said(cites="N1", lines=None, line=None)).operations == READ[:1]
     assert read(said(cites=None)).operations[0].cites == ()
-    assert read(said(cites=["N1", "N1"])).operations == READ[:1]
+    for cites in (["N1", "N1"], ["[N1]"], "n1", " (N1). ".replace(".", ""), ["N1", "", "none"]):
+        assert read(said(cites=cites)).operations == READ[:1]
+    for cites in ("N1, L2", ["[N1][L2]"], "n1 and L2", "N1 L2"):
+        assert read(said(cites=cites)).operations[0].cites == ("N1", "L2")
+    assert read(said(cites=["note 1", "N1"])).operations[0].cites == ("?", "N1")
 
 
-def test_a_section_may_be_said_as_its_heading() -> None:
-    for name in ("## The Bond", "the bond", "The Bond (Oxytocin-Weighted)", " **The Bond** "):
-        assert read(said(section=name)).operations == READ[:1]
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *(
+            {"section": name}
+            for name in ("## The Bond", "the bond", "The Bond (Oxytocin-Weighted)", " **The Bond** ")
+        ),
+        *({"section": name} for name in ("Bond", "bond section", "the_bond")),
+        *({"op": name} for name in ("ADD", " Add ")),
+        *({"op": None, key: "add"} for key in ("operation", "Action")),
+        *({"until": day} for day in ("", "none", "N/A", None)),
+        *({"importance": none} for none in ("", None)),
+        {"reason": "because", "confidence": 0.9, "pointer": "", "line": "null"},
+    ],
+)
+def test_what_can_mean_only_one_thing_is_taken(changes: dict[str, Any]) -> None:
+    given = {key: value for key, value in (ADD | changes).items() if key != "op" or value is not None}
+    assert read(json.dumps({"operations": [given]})) == Reply(READ[:1])
+
+
+@pytest.mark.parametrize(
+    ("weight", "read_as"),
+    [("0.8", 0.8), ("high", 0.8), ("Medium", 0.5), (8, 0.8), ("8/10", 0.8), ("8 of 10", 0.8), ("80%", 0.8), (80, 0.8),
+     (1, 1.0), (-1, None), (True, None), ("perhaps", None), (1000, None), (float("nan"), None)],
+)  # fmt: skip
+def test_an_importance_is_read_on_the_scale_that_it_names(weight: object, read_as: float | None) -> None:
+    reply = read(said(importance=weight))
+    assert [one.importance for one in reply.operations] == ([] if read_as is None else [read_as])
+    assert ("importance" in "".join(one.figures for one in reply.refused)) is (read_as is None)
+
+
+@pytest.mark.parametrize(
+    ("day", "read_as"),
+    [(day, "2026-12-24") for day in ("2026-12-24", "2026-12-24T10:00:00Z", "24.12.2026", "2026/12/24", "12/24/2026",
+                                     "24 December 2026", "Dec 24, 2026", "24. Dezember 2026")]
+    + [(day, "") for day in ("03/04/2026", "2026", "December", "next spring", "31.02.2026", "1.2.26", 20261224.5)],
+)  # fmt: skip
+def test_a_last_day_is_read_in_any_form_that_names_one_day(day: object, read_as: str) -> None:
+    reply = read(said(until=day))
+    assert [one.until for one in reply.operations] == ([read_as] if read_as else [])
+    assert all("until: " in one.figures for one in reply.refused)
+    assert len(reply.refused) == (not read_as)
 
 
 def test_an_eviction_takes_its_topic_or_its_text() -> None:
@@ -105,8 +220,12 @@ def test_one_broken_operation_in_broken_json_sinks_no_other() -> None:
     broken = '{"op": "add", "section": "The Bond", "text": "she said "hello"", "cites": ["N1"]}'
     answer = f'{{"operations": [{json.dumps(ADD)}, {broken}, {json.dumps(REVISE)}], "consumed": []}}'
     reply = read(answer)
+    assert [one.text for one in reply.operations] == [READ[0].text, 'she said "hello"', READ[1].text]
+    assert reply.refused == ()
+    bad = json.dumps(ADD | {"op": "fly"})
+    reply = read(answer.replace(broken, bad))
     assert reply.operations == READ[:2]
-    assert len(reply.refused) == 1
+    assert [one.figures.startswith('{"op": "fly"') for one in reply.refused] == [True]
 
 
 def test_a_comma_too_many_is_forgiven() -> None:
@@ -124,7 +243,9 @@ def test_only_so_many_operations_are_read() -> None:
 
 
 def test_consumed_may_be_anything() -> None:
-    for consumed in (None, "N1", 3, {"N1": 1}, [["N1"], None, 7]):
+    assert read(json.dumps({"operations": [ADD], "consumed": "n1, N2"})).consumed == ("N1", "N2")
+    assert read('{"consumed": ["N1"]}') == Reply(consumed=("N1",))
+    for consumed in (None, 3, {"N1": 1}, [["N1"], None, 7]):
         assert read(json.dumps({"operations": [ADD], "consumed": consumed})).consumed == ()
     assert read(json.dumps({"operations": [], "consumed": ["N1", "\ud800", "N1"]})).consumed == ("N1", "?")
 
