@@ -20,6 +20,7 @@ from graphs.input_budget import whole
 from graphs.ports import Answer, Model, Ports, Request
 from graphs.room import fit
 from graphs.sheet import Sheet
+from graphs.suspects import NEWS
 from prompts.replies import REPLY_SCHEMA
 from state.document.operations import Refusal
 from state.dream import Dream, Kind, Snapshot, Usage
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
 
-_SAID_NOTHING = "(no text)"
 UNSAID = "the answer changes nothing and names no note as consumed"
 
 
@@ -38,18 +38,22 @@ class Dreaming(TypedDict, total=False):
     """The state of a running dream, or what a node adds to it: the messages so far and their cost.
 
     `upto` are the rows of the last crystal and note that the dream has read, and the number of its next line;
-    `failure` says why it continues without a model.
+    `failure` says why it continues without a model, `unusable` why the last answer has no text.
     """
 
     messages: Annotated[list[talk.Message], operator.add]
     usage: Annotated[list[dict[str, Any]], operator.add]
     failure: str
+    unusable: str
     upto: list[int]
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a dream ended: the committed dream, or None and why it was refused; and all refusals on the way."""
+    """How a dream ended: the committed dream, or None, and all refusals on the way.
+
+    `why` says why it was refused, or why it ended without its model.
+    """
 
     dream: Dream | None
     refused: tuple[Refusal, ...]
@@ -79,15 +83,15 @@ class Dreamer:
             answer = _asked(self.ports.model, state["messages"])
         except ReplyError as error:
             paid: Answer | None = getattr(error, "answer", None)
-            said = {"role": "assistant", "content": (paid.text if paid else "") or _SAID_NOTHING}
-            return {"messages": [said], "usage": [_paid(paid)] if paid else []}
+            said = {"role": "assistant", "content": (paid.text if paid else "") or talk.SAID_NOTHING}
+            return {"messages": [said], "usage": [_paid(paid)] if paid else [], "unusable": str(error)}
         except ModelError as error:
             is_allowed = self.ports.on_failure == EXTRACTIVE or isinstance(error, UnattendedError)
             if not is_allowed or isinstance(error, CeilingError):
                 raise
             return {"failure": f"the model failed, extractive instead: {error}"}
         said = {"role": "assistant", "content": answer.text}
-        return {"messages": [said], "usage": [_paid(answer)]}
+        return {"messages": [said], "usage": [_paid(answer)], "unusable": ""}
 
     def guard(self, state: Dreaming) -> Dreaming:
         """Tell the model what became of each operation, if there is something left to correct or choose."""
@@ -118,15 +122,19 @@ class Dreamer:
         sheet = talk.heard(self.snapshot, state["messages"])
         began = talk.begun(self.snapshot)  # counted lines are not the model's answer
         is_heard = len(sheet.heard) > len(began.heard) or len(sheet.told) > len(began.told)
-        if not state["failure"] and answers and sheet.unread and not is_heard and self.ports.on_failure != EXTRACTIVE:
-            return Ended(None, sheet.refusals, f"{sheet.unread[0].guard}: {sheet.unread[0].figures}")
-        if state["failure"] or not answers or (sheet.unread and not is_heard):
-            return self.without_model(state["failure"] or "the model gave no answer that can be read", usage)
+        wrong = _reason(sheet, state["unusable"]) if sheet.unread and not is_heard else ""
+        if not state["failure"] and answers and wrong and self.ports.on_failure != EXTRACTIVE:
+            return Ended(None, sheet.refusals, wrong)
+        if state["failure"] or not answers or wrong:
+            return self.without_model(
+                state["failure"] or f"the model gave no answer that can be read: {wrong}", usage
+            )
         finish(sheet)
         if not (sheet.heard or sheet.changes or sheet.staged) and self.snapshot.taken:
+            why = f"{UNSAID}; refused: {sheet.refused[0].figures}" if sheet.refused else UNSAID
             if self.ports.on_failure == EXTRACTIVE:
-                return self.without_model(UNSAID, usage)
-            return Ended(None, (*sheet.refusals, Refusal("nothing taken in", "dream", UNSAID)), UNSAID)
+                return self.without_model(why, usage)
+            return Ended(None, (*sheet.refusals, Refusal("nothing taken in", "dream", UNSAID)), why)
         return self._fitted(sheet, usage.model, usage)
 
     # Without one.
@@ -145,7 +153,7 @@ class Dreamer:
             self.snapshot = replace(self.snapshot, problems=(*self.snapshot.problems, told))
         sheet = talk.begun(self.snapshot)
         extract(sheet)
-        return self._fitted(sheet, EXTRACTIVE, usage or Usage())
+        return replace(self._fitted(sheet, EXTRACTIVE, usage or Usage()), why=problem)
 
     def _fitted(self, sheet: Sheet, author: str, usage: Usage) -> Ended:
         if not self.snapshot.policy.asks_all:  # otherwise every eviction needs the owner's approval
@@ -174,15 +182,17 @@ def graph_of(
 
 def has_news(snapshot: Snapshot) -> bool:
     """Return whether there is new input worth paying a model for; counted lines and old questions are not."""
-    return any(
-        piece.kind in {Kind.NOTE, Kind.CRYSTAL, Kind.OLD_TEXT} and piece.id not in snapshot.unasked
-        for piece in snapshot.evidence
-    )
+    return any(piece.kind in NEWS and piece.id not in snapshot.unasked for piece in snapshot.evidence)
 
 
 def _after_guard(state: Dreaming) -> str:
     is_asked = state["messages"][-1]["role"] == "user" and not state["failure"]
     return "again" if is_asked else "done"
+
+
+def _reason(sheet: Sheet, unusable: str) -> str:
+    """Return why the last answer says nothing."""
+    return unusable or f"{sheet.unread[0].guard}: {sheet.unread[0].figures}"
 
 
 def _asked(model: Model, messages: list[talk.Message]) -> Answer:

@@ -62,8 +62,9 @@ def finish(sheet: Sheet) -> None:
     """Add what the model left undone: replacements that notes name, and inputs it is no longer asked about."""
     complete(sheet, named_operations(sheet))
     left = [piece for piece in sheet.snapshot.evidence if piece.id in sheet.snapshot.unasked]
-    judged = [piece for piece in left if piece.id not in unjudged(sheet.snapshot)]
-    important = [piece for piece in judged if piece.kind is Kind.NOTE and piece.importance >= LEAST_OF_CRYSTALS]
+    failing, out = sheet.snapshot.failing, unjudged(sheet.snapshot)
+    notes = [piece for piece in left if piece.kind is Kind.NOTE and piece.id not in out]
+    important = [piece for piece in notes if piece.importance >= LEAST_OF_CRYSTALS or piece.id in failing]
     complete(sheet, additions(sheet, important))
     sheet.heard.update(piece.id for piece in left)
     sheet.take_in_repeats()

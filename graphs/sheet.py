@@ -204,6 +204,10 @@ class Sheet(Page):
     def _made_safe(self, operation: Operation, *, by_model: bool, asks: bool) -> Operation:
         """Return the operation with a text that can only be a line; never use the raw text."""
         operation = replace(operation, keywords=as_line(operation.keywords.replace("`", " ")))
+        if by_model:  # an id that is nowhere takes nothing from those that are
+            gone = {line.id for change in self.changes for line in change.gone}
+            known = tuple(one for one in operation.cites if one in self.lines or one in self.inputs or one in gone)
+            operation = replace(operation, cites=known or operation.cites)
         text = operation.text
         if operation.action is Action.RECALL and by_model:
             behind = {crystal.id: crystal.text for crystal in self.snapshot.pointed}

@@ -23,6 +23,7 @@ from state.zone import day_of, full_time, local
 
 Message = dict[str, str]
 MOST_ANSWERS = 3
+SAID_NOTHING = "(no text)"
 MOST_REMOVED_SHOWN = 30
 _TOLD = 20
 _CAUSES = 5
@@ -43,7 +44,7 @@ _FELT = {
     Feeling.SOCIAL: ("moment of closeness", "moments of closeness"),
 }
 _COUNTED = frozenset((SectionName.NICHE, SectionName.SKILLS))
-_NOT_SHOWN = frozenset((Kind.SKILL, Kind.FEED))
+NOT_SHOWN = frozenset((Kind.SKILL, Kind.FEED))
 
 
 def prompt() -> Prompt:
@@ -70,7 +71,7 @@ def opening(snapshot: Snapshot) -> list[Message]:
         )
         for name in SectionName
     ]
-    shown = [one for one in snapshot.evidence if one.kind not in _NOT_SHOWN and one.id not in snapshot.unasked]
+    shown = [one for one in snapshot.evidence if one.kind not in NOT_SHOWN and one.id not in snapshot.unasked]
     system, user = render(
         prompt(),
         {
@@ -145,7 +146,8 @@ def _play_answer(sheet: Sheet, answer: str) -> None:
     try:
         reply = read_reply(answer, {line.id: line.section for line in lines}, clean)
     except ReplyError as error:
-        sheet.unread = [Refusal("schema", "dream", str(error))]
+        why = "the answer has no text" if answer == SAID_NOTHING else str(error)
+        sheet.unread = [Refusal("schema", "dream", why)]
         sheet.refused += sheet.unread
         return
     before = len(sheet.told)

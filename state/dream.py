@@ -4,6 +4,7 @@ Nothing is changed between reading a snapshot and committing a dream. So a dream
 prompts, and committed again after a crash.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -114,6 +115,12 @@ class Evidence:
     def goes_on(self) -> bool:
         """Return whether the next dream shows more of the text."""
         return self.kind in (Kind.NOTE, Kind.CRYSTAL) and 0 < self.end < MOST_SHOWN
+
+    @property
+    def key(self) -> str:
+        """Return what names it in every dream: its crystal, or a digest of its text."""
+        text = f"{self.kind.value} {self.text}".encode("utf-8", "surrogatepass")
+        return self.crystal or hashlib.sha256(text).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +239,8 @@ class Snapshot:
     needs approval, `handwritten` has the ids of all lines that the owner wrote, `earlier` the changes that wait or
     were declined, `undecided` the crystals of inputs whose changes expired undecided. `newest` is the row of the last
     crystal, `waiting` the number of pending notes beyond `notes` (counted up to a thousand), both at the time of
-    reading. `unasked` has the ids of inputs that no model is asked about any more; `notes_in` is the section of notes
-    in a dream without a model. `zone` is the owner's time zone.
+    reading. `unasked` has the ids of inputs that no model is asked about any more, `failing` those of them over which
+    its answers failed; `notes_in` is the section of notes in a dream without a model, `zone` the owner's time zone.
     """
 
     dream: str
@@ -266,6 +273,7 @@ class Snapshot:
     newest: int = 0
     waiting: int = 0
     unasked: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
     notes_in: SectionName = SectionName.CONTEXT
     zone: tzinfo = UTC
 

@@ -31,6 +31,8 @@ from graphs.checks import FORGOTTEN
 from graphs.dream import Dreamer, Ended, graph_of, has_news
 from graphs.input_budget import capped
 from graphs.ports import Ports
+from graphs.suspects import Suspects, shown
+from state.codec import decode, encode
 from state.document.operations import Refusal
 from state.dream import Dream, Kind, Reason, Snapshot
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
@@ -54,6 +56,9 @@ _IMPATIENT = {Reason.MANUAL, Reason.SESSION_END, Reason.FLOOR, Reason.PRESSURE, 
 COMPARED = 512
 
 
+MODEL_GONE = "was begun with a model and ends without one: model.name is no longer set"
+
+
 class Mode(StrEnum):
     """Whether a dream is committed or only shown."""
 
@@ -63,7 +68,10 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A dream in progress. `saved`: the last checkpoint, if the dream was interrupted and is resumed."""
+    """A dream in progress. `saved`: the last checkpoint, if the dream was interrupted and is resumed.
+
+    `problem`: why it ends without the model with which it was begun.
+    """
 
     id: str
     reason: Reason
@@ -71,6 +79,7 @@ class _Begun:
     mode: Mode
     saved: Mapping[str, Any] | None = None
     listener: Listener = field(default_factory=Listener)
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +123,27 @@ def dream_now(
     elif not new_input(store):
         raise NothingToDoError("there is nothing new since the last dream", "add a note with 'dreamd note'")
     _keep_what_is_loaded()
-    begun = _Begun(dream, reason, now, mode, listener=listener)
-    outcome = _run(store, begun, on_step if mode is Mode.DRY else steps)
+    outcome = _narrowing(store, _Begun(dream, reason, now, mode, listener=listener), on_step, steps)
     if mode is not Mode.DRY:
         copy_if_due(store, utc_now(), timedelta(hours=store.config.retention.copies_hours))
     return outcome
+
+
+def _narrowing(store: Store, begun: _Begun, on_step: Callable[[Step], None], steps: StepRecord) -> Outcome:
+    """Run a dream; if it narrows suspects down and is refused, run the next one, until one is committed."""
+    if begun.mode is Mode.DRY:
+        return _run(store, begun, on_step)
+    while True:
+        is_narrowing = _suspects(store.ledger).are_narrowed
+        try:
+            return _run(store, begun, steps)
+        except RejectedError:
+            if not is_narrowing:
+                raise
+        now = utc_now()
+        begun = replace(begun, id=f"{now:%Y%m%dT%H%M%S%f}Z", at=now)
+        store.ledger.begin(begun.id, begun.reason.value, now)
+        steps.begin(begun.id)
 
 
 def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> None:
@@ -195,8 +220,10 @@ def _resume(store: Store, run: Run, mode: Mode, steps: StepRecord, listener: Lis
         drop(store)
         return None
     steps.begin(run.id)
-    steps(Step("resume", f"dream {run.id} was interrupted; it goes on"))
     begun = _Begun(run.id, Reason(run.reason), run.started_at, mode, last, listener)
+    if store.config.model.name is None:
+        begun = replace(begun, saved=None, problem=MODEL_GONE)
+    steps(Step("resume", f"dream {run.id} was interrupted; it {begun.problem or 'goes on'}"))
     return _run(store, begun, steps)
 
 
@@ -240,18 +267,19 @@ def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tup
     window = model.context_window if model else None
     memory = (DryMemory if mode is Mode.DRY else WorkspaceMemory)(store, window)
     upto, told = None, list[talk.Message]()
-    if begun.saved is not None and model is not None:
+    if begun.saved is not None:
         upto, told = Upto(*begun.saved["upto"]), begun.saved["messages"][:2]
-    snapshot = capped(memory.read(dream, begun.reason, begun.at, upto), window)
+    suspects = _suspects(store.ledger) if model is not None else Suspects()
+    snapshot = suspects.narrowed(capped(memory.read(dream, begun.reason, begun.at, upto), window))
     if upto is not None and (upto.next_line, told) != (snapshot.next_line, talk.opening(snapshot)):
         on_step(Step("resume", "what it has read is not what stands there now: it begins anew"))
         drop(store)
         begun = replace(begun, saved=None)
-        snapshot = capped(memory.read(dream, begun.reason, begun.at), window)
+        snapshot = suspects.narrowed(capped(memory.read(dream, begun.reason, begun.at), window))
     on_step(gathered(snapshot))
     dreamer = Dreamer(Ports(memory, model, utc_now, store.config.model.on_failure), snapshot)
     if model is None or not has_news(snapshot):
-        dreamer.ended = dreamer.without_model()
+        dreamer.ended = dreamer.without_model(begun.problem)
         if (made := dreamer.ended.dream) is not None:
             on_step(Step("synthesize", f"{counted(len(made.operations), 'operation')} by {made.author}"))
         _report_end(dreamer.ended, on_step)
@@ -270,7 +298,7 @@ def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tup
 def _streamed(dreamer: Dreamer, saver: "SqliteSaver | None", begun: _Begun, on_step: Callable[[Step], None]) -> None:
     """Run the nodes with LangGraph; report each result after its checkpoint is saved."""
     graph, its = graph_of(dreamer, saver), thread(begun.id)
-    start: Any = None if begun.saved else {"messages": [], "usage": [], "failure": "", "upto": []}
+    start: Any = None if begun.saved else {"messages": [], "usage": [], "failure": "", "unusable": "", "upto": []}
     durability: Any = {"durability": "sync"} if saver else {}
     messages = list(begun.saved["messages"]) if begun.saved else []
     for update in graph.stream(start, its, stream_mode="updates", **durability):
@@ -291,33 +319,47 @@ def _report_end(ended: Ended, on_step: Callable[[Step], None]) -> None:
 
 
 def _count_refused(config: Config, ledger: Ledger, snapshot: Snapshot, dream: Dream | None) -> None:
-    """Count how often the model was shown an input and did not use it; after three times it is not asked again.
+    """Remember over which inputs a dream was refused, or which of them a model did not use.
 
-    If the whole dream was refused, every input that was shown counts.
+    After three times without use a model is not asked about an input again.
     """
-    pieces = [piece for piece in snapshot.evidence if piece.id not in snapshot.unasked]
-    if dream is not None:
-        taken = {*dream.dreamt, *(one.crystal for one in dream.shown)}
-        cited = {cite for one in dream.operations for cite in one.cites}
-        again = {Kind.NOTE, Kind.GAP, Kind.OLD_TEXT}
-        refused = {cite for one in dream.refused if one.operation for cite in one.operation.cites} - cited
-        pieces = [
-            piece
-            for piece in pieces
-            if piece.kind in again
-            and (piece.crystal not in taken if piece.kind is Kind.NOTE else piece.id in refused)
-        ]
+    if dream is None:
+        failed = _suspects(ledger).after_failure(piece.key for piece in shown(snapshot))
+        ledger.put_failed(encode(failed))
+        return
+    ledger.put_failed(encode(_suspects(ledger).after_commit(piece.key for piece in snapshot.evidence)))
+    taken = {*dream.dreamt, *(one.crystal for one in dream.shown)}
+    cited = {cite for one in dream.operations for cite in one.cites}
+    again = {Kind.NOTE, Kind.GAP, Kind.OLD_TEXT}
+    refused = {cite for one in dream.refused if one.operation for cite in one.operation.cites} - cited
+    pieces = [
+        piece
+        for piece in snapshot.evidence
+        if piece.id not in snapshot.unasked
+        and piece.kind in again
+        and (piece.crystal not in taken if piece.kind is Kind.NOTE else piece.id in refused)
+    ]
     if pieces and config.model.name is not None:
         ledger.refuse(pieces)
 
 
+def _suspects(ledger: Ledger) -> Suspects:
+    return decode(Suspects, said) if (said := ledger.failed()) else Suspects()
+
+
 def _not_asked(config: Config, snapshot: Snapshot) -> tuple[Refusal, ...]:
-    count = len(snapshot.unasked)
-    if not count or config.model.name is None:
+    if config.model.name is None:
         return ()
-    what = "1 input counts" if count == 1 else f"{count} inputs count"
-    figures = f"{what} as taken in without the model, which left them out of three dreams"
-    return (Refusal("refused before", "inputs", figures),)
+    failing = len(snapshot.failing)
+    reasons = (
+        (len(snapshot.unasked) - failing, "which left them out of three dreams"),
+        (failing, "whose answers failed over them again and again"),
+    )
+    return tuple(
+        Refusal("refused before", "inputs", f"{counted(count, 'input')} taken in without the model, {why}")
+        for count, why in reasons
+        if count
+    )
 
 
 def _conclude(store: Store, begun: _Begun, snapshot: Snapshot, ended: Ended) -> Outcome:
@@ -335,7 +377,7 @@ def _conclude(store: Store, begun: _Begun, snapshot: Snapshot, ended: Ended) -> 
     if mode is not Mode.DRY:
         forgotten = store.crystals.forgotten.withheld_lately()
         forgotten += sum(one.figures == FORGOTTEN for one in ended.refused)
-        detail = "it changed nothing" if record.changes_nothing else ""
+        detail = ended.why or ("it changed nothing" if record.changes_nothing else "")
         if forgotten:
             detail = f"{counted(forgotten, 'text')} withheld: forgotten"
         store.ledger.end(dream, "committed", detail, utc_now(), record.number)

@@ -24,8 +24,12 @@ class UnusableReplyError(ReplyError):
         self.answer = answer
 
 
-class SchemaRefusedError(ModelError):
-    """The provider refused a request for structured output; it may accept the request without a schema."""
+class PartRefusedError(ModelError):
+    """The provider refused a request for this part of it, and may accept it without."""
+
+    def __init__(self, part: str, what: str) -> None:
+        super().__init__(what)
+        self.part = part
 
 
 def lost_answer(model: str, worst: Spend, tokens_out: int, seconds: float) -> Answer:

@@ -18,6 +18,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -33,13 +34,17 @@ _STATUS_SECONDS = 20.0
 _MORE_FOLDERS = (".local/bin", ".claude/local", ".npm-global/bin", "bin")
 # The last two tell Claude Code that it runs inside itself.
 _NOT_PASSED_ON = (*DAEMONS_OWN, "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
-_USED_UP = re.compile(r"usage limit|quota|credit balance|hit your .*limit", re.IGNORECASE)
+_USED_UP = re.compile(
+    r"usage limit|quota|credit balance|insufficient credit|hit your .*limit|(?<!rate )limit reached|out of .*usage",
+    re.IGNORECASE,
+)
+_OPENS_AT = re.compile(r"\|\s*(\d{10})\b")  # seconds since 1970, as Claude Code says it
 _ASKS = re.compile(
     r"log ?in|logged in|sign in|api key|credential|\bo?auth|unauthori[sz]ed|\b40[13]\b|trusted|environment variable",
     re.IGNORECASE,
 )
 _PASSES = re.compile(
-    r"\b429\b|\b5\d\d\b|rate.?limit|overloaded|time.?out|timed out|connect|disconnect|network|unavailable",
+    r"\b429\b|\b5\d\d\b|rate.?limit|overloaded|time.?out|timed out|connect|disconnect|network|unavailable|temporar",
     re.IGNORECASE,
 )
 
@@ -77,15 +82,16 @@ def _prepare_claude(folder: Path, max_output_tokens: int) -> tuple[list[str], di
     flags = ["--safe-mode", "--strict-mcp-config", "--no-session-persistence", "--disable-slash-commands"]
     asked = ["--tools", "", "--max-turns", "1", "--system-prompt-file", str(folder / "system.md")]
     quiet = dict.fromkeys(("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER"), "1")
-    variables = {**quiet, "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(max_output_tokens)}
+    # It would try ten times, for minutes, and say nothing meanwhile; `Metered` retries what passes.
+    variables = {**quiet, "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(max_output_tokens), "CLAUDE_CODE_MAX_RETRIES": "0"}
     return ["-p", "--output-format", "json", *flags, *asked], variables
 
 
 def _read_claude(out: str, _: str) -> _Said:
     said = json.loads(out)
-    used = said["usage"]
-    cached = (used.get(f"cache_{kind}_input_tokens") or 0 for kind in ("creation", "read"))
-    counts = (int(used["input_tokens"]) + sum(map(int, cached)), int(used["output_tokens"]))
+    used = said.get("usage") or {}
+    kinds = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    counts = (sum(int(used.get(kind) or 0) for kind in kinds), int(used.get("output_tokens") or 0))
     if said["is_error"]:
         error = said.get("result") or "; ".join(map(str, said.get("errors", ()))) or said["subtype"]
         return _Said("", *counts, error=str(error))
@@ -159,7 +165,7 @@ _GEMINI_SETTINGS: Mapping[str, Any] = {
     "hooksConfig": {"enabled": False},
     "experimental": {"enableAgents": False},
     "context": {"includeDirectoryTree": False},
-    "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+    "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False, "maxAttempts": 1},
     "privacy": {"usageStatisticsEnabled": False},
 }
 
@@ -185,6 +191,8 @@ def _read_gemini(out: str, err: str) -> _Said:
         messages = re.findall(r'"message": (".*"),?$', err, re.MULTILINE)
         return _Said(error=json.loads(messages[-1]) if messages else err.strip().rpartition("\n")[2])
     said = json.loads(out)
+    if said.get("error"):
+        return _Said(error=str(said["error"]["message"]))
     used = [one["tokens"] for one in said["stats"]["models"].values()]
     tokens_in = sum(int(one["prompt"]) for one in used)
     return _Said(str(said["response"]), tokens_in, sum(int(one["total"]) for one in used) - tokens_in)
@@ -257,16 +265,16 @@ class HeadlessModel:
         began = time.monotonic()
         try:
             status, out, err = self._run(path, request)
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as late:
+            error = self._read(_text(late.stdout), _text(late.stderr), "").error
+            if _USED_UP.search(error) or _ASKS.search(error):  # it goes on trying what cannot succeed
+                raise self._failure(error, None) from None
             what = f"{self.name} did not answer within {self.timeout_seconds:g} s"
             most = self._worst_answer(request, began)
             raise TransientError(what, "raise model.timeout_seconds.", answer=most) from None
         if _ending.is_set():
             raise StoppedError("this process ends", "the dream is checkpointed, and the next one goes on with it")
-        try:
-            said = self._program.read(out, err)
-        except (ValueError, LookupError, TypeError, AttributeError):
-            said = _Said(error=" ".join(err.split()) or f"it ended with status {status}")
+        said = self._read(out, err, f"it ended with status {status}")
         counts, seconds = (said.tokens_in, said.tokens_out), time.monotonic() - began
         answer = Answer(said.text, self.name, *counts, 0.0, said.finish_reason, seconds, estimated=not said.tokens_in)
         if said.error:
@@ -276,6 +284,12 @@ class HeadlessModel:
         if not said.text.strip():
             raise UnusableReplyError(f"{self.name} answered nothing", "raise model.max_output_tokens.", answer)
         return answer
+
+    def _read(self, out: str, err: str, otherwise: str) -> _Said:
+        try:
+            return self._program.read(out, err)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return _Said(error=" ".join(f"{out} {err}".split()) or otherwise)
 
     def _run(self, path: str, request: Request) -> tuple[int, str, str]:
         with TemporaryDirectory(prefix="dreamd-") as name:
@@ -305,7 +319,10 @@ class HeadlessModel:
         """Classify an error message, which may come from the program or from its provider."""
         short = " ".join(error.split())[:200]
         if _USED_UP.search(error):
-            return ModelError(f"{self.name} has used up what its login allows: {short}", "it opens again later.")
+            opens = _OPENS_AT.search(error)
+            at = f"{datetime.fromtimestamp(int(opens[1]), UTC).astimezone():%Y-%m-%d %H:%M %Z}" if opens else ""
+            advice = f"it opens again at {at}" if at else "wait until it opens again, or see its plan and billing"
+            return ModelError(f"{self.name} has used up what its login allows: {short}", f"{advice}.")
         if _ASKS.search(error):
             return self._unattended(short)
         if _PASSES.search(error):
@@ -346,6 +363,11 @@ def _kill(process: "subprocess.Popen[str]") -> None:
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def _text(output: bytes | str | None) -> str:
+    """Return what a program had printed by a deadline, which comes as bytes."""
+    return output.decode(errors="replace") if isinstance(output, bytes) else output or ""
 
 
 def _spoken(request: Request) -> str:

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from daemon.models.responses import mend
+
 Foreign: TypeAlias = Any
 """litellm, or one of its objects; mypy does not follow its types."""
 
@@ -33,7 +35,8 @@ _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai", "httpx", "ht
 def load_litellm() -> Foreign:
     """Import litellm so that it fetches, prints and logs nothing, and sends no telemetry.
 
-    Its HTTP clients follow no redirect, which could send the prompt, and often the key, to any address.
+    Its HTTP clients follow no redirect, which could send the prompt, and often the key, to any address, and read
+    completions in other forms.
     """
     os.environ.update(_ENVIRONMENT)
     os.environ.pop("LITELLM_LOG", None)  # its debug log contains prompts and keys
@@ -50,22 +53,23 @@ def load_litellm() -> Foreign:
     litellm.suppress_debug_info = True
     litellm.drop_params = False  # if true, a 422 is retried and its answer is None
     handlers = importlib.import_module("litellm.llms.custom_httpx.http_handler")
-    handlers.HTTPHandler.create_client = _without_redirects(handlers.HTTPHandler.create_client)
+    handlers.HTTPHandler.create_client = _adapted(handlers.HTTPHandler.create_client)
     openai = importlib.import_module("litellm.llms.openai.common_utils")
     # All clients of the openai library send through this one.
-    litellm.client_session = _without_redirects(openai.BaseOpenAILLM._get_sync_http_client)()  # noqa: SLF001
+    litellm.client_session = _adapted(openai.BaseOpenAILLM._get_sync_http_client)()  # noqa: SLF001
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return litellm
 
 
-def _without_redirects(make_client: Callable[..., Foreign]) -> Callable[..., Foreign]:
-    """Wrap the factory of an HTTP client so that its clients follow no redirect."""
+def _adapted(make_client: Callable[..., Foreign]) -> Callable[..., Foreign]:
+    """Wrap the factory of an HTTP client so that its clients follow no redirect and mend what they receive."""
 
     @functools.wraps(make_client)
     def make(*arguments: Foreign, **named: Foreign) -> Foreign:
         client = make_client(*arguments, **named)
         client.follow_redirects = False
+        client.event_hooks = {"response": [mend]}
         return client
 
     return make

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
-from daemon.models.errors import SchemaRefusedError, TransientError, UnusableReplyError, lost_answer
+from daemon.models.errors import PartRefusedError, TransientError, UnusableReplyError, lost_answer
 from daemon.models.known import (
     SECRET_NAME,
     Foreign,
@@ -31,10 +31,25 @@ from graphs.ports import Answer, Request
 from state.budget import Spend
 from state.errors import ModelError
 
+Messages = tuple[tuple[str, str], ...]
+
 UNKNOWN_WINDOW = 32_768
 """The context window in tokens assumed for a model that litellm does not know."""
 
 _SECRET_LOOK = re.compile(r"\b(?:sk|pk|rk|gsk|xai|AIza|hf|key)[-_][\w*.\-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
+# The parts of a request that some providers refuse, and take in another form or not at all.
+_SCHEMA, _MAX_TOKENS, _SYSTEM = "structured output", "max_tokens", "a system message"
+_NO_SYSTEM = re.compile(
+    r"system (?:role|message|prompt|instruction)\w*[^.]{0,30}\bnot\b|(?:not|n't|un)\s?support\w*[^.]{0,20}\bsystem\b"
+    r"|roles must alternate",
+    re.IGNORECASE,
+)
+_FILTERED = re.compile(
+    r"content.?(?:policy|filter|management policy)|safety system|was flagged|inappropriate content|data_inspection",
+    re.IGNORECASE,
+)
+MOST_TIMES = 10
+"""A provider's count of tokens that is so many times larger than ours is not believed."""
 GRACE_SECONDS = 0.5  # lets the client's own timeout, which closes the connection, come first if it works
 
 
@@ -50,7 +65,9 @@ class LitellmModel:
     api_base: str | None = None
     timeout_seconds: float = 120.0
     max_output_tokens: int = 4000
-    schema_refused: bool = field(default=False, init=False)  # by the provider, in the life of this object
+    left_out: frozenset[str] = field(
+        default=frozenset(), init=False
+    )  # refused by the provider, since it was first asked
 
     @cached_property
     def context_window(self) -> int:
@@ -61,7 +78,7 @@ class LitellmModel:
     @property
     def takes_schema(self) -> bool:
         """Return whether to request structured output: litellm lists it and the provider has not refused it."""
-        return not self.schema_refused and bool(load_litellm().supports_response_schema(model=self.name))
+        return _SCHEMA not in self.left_out and bool(load_litellm().supports_response_schema(model=self.name))
 
     def worst_case(self, request: Request) -> Spend:
         """Return the most that one try may cost: the whole request and an answer of maximal length."""
@@ -77,41 +94,50 @@ class LitellmModel:
         """
         litellm = load_litellm()
         self._require_provider(litellm)
-        structured = request.schema is not None and self.takes_schema
-        try:
-            return self._try(litellm, request, structured=structured)
-        except SchemaRefusedError:
-            answer = self._try(litellm, request, structured=False)
-        self.schema_refused = True
-        return answer
+        known = left_out = self.left_out if self.takes_schema else self.left_out | {_SCHEMA}
+        while True:
+            try:
+                answer = self._try(litellm, request, left_out)
+            except PartRefusedError as refused:  # each part once
+                left_out |= {refused.part}
+            else:
+                self.left_out |= left_out - known
+                return answer
 
-    def _try(self, litellm: Foreign, request: Request, *, structured: bool) -> Answer:
-        arguments = self._arguments(litellm, request, structured=structured)
+    def _try(self, litellm: Foreign, request: Request, left_out: frozenset[str]) -> Answer:
+        arguments = self._arguments(litellm, request, left_out)
         started = time.monotonic()
         try:
             response = _within(self.timeout_seconds + GRACE_SECONDS, lambda: litellm.completion(**arguments))
         except Exception as error:  # noqa: BLE001 - litellm's adapters raise anything; `_explain` sorts it
             seconds = time.monotonic() - started
             most = lost_answer(self.name, self.worst_case(request), self.max_output_tokens, seconds)
-            failure = self._explain(litellm, error, most, structured=structured)
+            failure = self._explain(litellm, error, most, left_out)
         else:
-            return self._read(litellm, request, response, time.monotonic() - started)
+            if response is not None:
+                return self._read(litellm, request, response, time.monotonic() - started)
+            # litellm has put the messages in other orders, in vain.
+            failure = ModelError(f"{self._place} refused the order of the messages", "use another model.")
+            if _SYSTEM not in left_out:
+                failure = PartRefusedError(_SYSTEM, failure.what)
         # Raised outside the handler, so that the original exception, which may quote a key, is not its context.
         raise failure
 
-    def _arguments(self, litellm: Foreign, request: Request, *, structured: bool) -> dict[str, Any]:
+    def _arguments(self, litellm: Foreign, request: Request, left_out: frozenset[str]) -> dict[str, Any]:
+        messages = _without_system(request.messages) if _SYSTEM in left_out else request.messages
+        limit = "max_completion_tokens" if _MAX_TOKENS in left_out else "max_tokens"
         arguments: dict[str, Any] = {
             "model": self.name,
-            "messages": [{"role": role, "content": text} for role, text in request.messages],
+            "messages": [{"role": role, "content": text} for role, text in messages],
             "timeout": self.timeout_seconds,
-            "max_tokens": self.max_output_tokens,
+            limit: self.max_output_tokens,
             "max_retries": 0,  # `Metered` retries and charges each try; the client must not retry
         }
         if self.api_base is not None:
             arguments["api_base"] = self.api_base
             if any(key.endswith("_API_KEY") for key in missing_keys(litellm, self.name)):
                 arguments["api_key"] = "none"  # local servers seldom need a key, but the client insists on one
-        if structured:
+        if request.schema is not None and _SCHEMA not in left_out:
             schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
             arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
         return arguments
@@ -119,18 +145,19 @@ class LitellmModel:
     def _read(self, litellm: Foreign, request: Request, response: Foreign, seconds: float) -> Answer:
         choices = getattr(response, "choices", None)
         choice = choices[0] if choices else None
-        text = (choice.message.content if choice is not None else None) or ""
+        text = _said(choice.message, request) if choice is not None else ""
         finish_reason = str(choice.finish_reason) if choice is not None else "none"
         usage = getattr(response, "usage", None)
         # A negative count would reduce today's spend.
         tokens_in = max(0, getattr(usage, "prompt_tokens", 0) or 0)
         tokens_out = max(0, getattr(usage, "completion_tokens", 0) or 0)
-        is_reported = tokens_in > 0 and (tokens_out > 0 or not text)
+        most = MOST_TIMES * (self._tokens_in(request) + max(self.max_output_tokens, len(text)))
+        is_reported = 0 < tokens_in < most and (0 < tokens_out < most or not text)
         if is_reported:
             usd = usd_of(litellm, self.name, tokens_in, tokens_out, response)
         else:
             tokens_out = int(litellm.token_counter(model=self.name, text=text))
-            tokens_in = tokens_in or self._tokens_in(request)
+            tokens_in = tokens_in if 0 < tokens_in < most else self._tokens_in(request)
             usd = usd_of(litellm, self.name, tokens_in, tokens_out)
         answer = Answer(
             text, self.name, tokens_in, tokens_out, usd, finish_reason, seconds, estimated=not is_reported
@@ -164,7 +191,7 @@ class LitellmModel:
                 f"write provider/model, for example openai/{self.name} with model.api_base, or ollama/{self.name}.",
             )
 
-    def _explain(self, litellm: Foreign, error: BaseException, most: Answer, *, structured: bool) -> ModelError:
+    def _explain(self, litellm: Foreign, error: BaseException, most: Answer, left_out: frozenset[str]) -> ModelError:
         """Translate an exception of litellm; `most` is the most that the try may have cost.
 
         litellm raises the same class and status for an unreadable answer, a broken connection and a server's 500. The
@@ -175,7 +202,7 @@ class LitellmModel:
         chain = tuple(_chain(error))
         http = next((link.response for link in chain if isinstance(link, httpx.HTTPStatusError)), None)
         failure = self._without_an_answer(litellm, error, chain, most) if http is None else None
-        return failure or self._refused(litellm, error, http, structured=structured)
+        return failure or self._refused(litellm, error, http, left_out)
 
     @property
     def _place(self) -> str:
@@ -211,7 +238,7 @@ class LitellmModel:
             return UnusableReplyError(what, "check model.api_base (often it ends in /v1).", most)
         return None
 
-    def _refused(self, litellm: Foreign, error: BaseException, http: Foreign, *, structured: bool) -> ModelError:
+    def _refused(self, litellm: Foreign, error: BaseException, http: Foreign, left_out: frozenset[str]) -> ModelError:
         """Return the error for a refusal, with advice: the first row of the table that fits."""
         status = int(http.status_code if http is not None else getattr(error, "status_code", None) or 0)
         detail, text = _detail(error), http.text if http is not None and http.is_stream_consumed else ""
@@ -224,11 +251,15 @@ class LitellmModel:
         missing = missing_keys(litellm, self.name) if status in (401, 403) else []
         is_too_long = isinstance(error, litellm.ContextWindowExceededError) or status == 413
         is_too_long = is_too_long or re.search("context[_ ]length", text) is not None
+        said = f"{error} {text}"
+        is_filtered = status in (400, 403, 422) and _FILTERED.search(said) is not None
+        if is_filtered or isinstance(error, litellm.ContentPolicyViolationError):
+            unpaid = Answer("", self.name, 0, 0, 0.0, "content_filter", 0.0, estimated=False)
+            what = f"{self._place} refused the content by its policy: {detail}"
+            return UnusableReplyError(what, "use another model.", unpaid)
         rows = (
             (is_too_long, "takes no request as long as this one",
              "lower limits.tokens_per_dream, or use a model with a larger context window."),
-            (isinstance(error, litellm.ContentPolicyViolationError),
-             f"refused the content by its policy: {detail}", "use another model."),
             (bool(missing), "wants a key and there is none", _set_keys(missing)),
             (status in (401, 403), f"does not accept the key ({status})",
              "check the provider's key in dreamd's environment."),
@@ -241,10 +272,31 @@ class LitellmModel:
         for fits, what, advice in rows:
             if fits:
                 return ModelError(f"{self._place} {what}", advice)
-        if status in (400, 422) and structured:
-            return SchemaRefusedError(f"{self._place} refused structured output ({status}): {detail}")
+        parts = (
+            (_MAX_TOKENS, "max_completion_tokens" in said),
+            (_SYSTEM, _NO_SYSTEM.search(said) is not None),
+            (_SCHEMA, True),  # its refusal has no common words
+        )
+        if status in (400, 422) and (part := next((one for one, fits in parts if fits and one not in left_out), "")):
+            return PartRefusedError(part, f"{self._place} refused {part} ({status}): {detail}")
         verb = "refused the request" if http is not None else "could not be asked"
         return ModelError(f"{self._place} {verb} ({status or type(error).__name__}): {detail}", "check model.name.")
+
+
+def _without_system(messages: Messages) -> Messages:
+    """Return the messages with the system's words at the beginning of the first of the others."""
+    rules = [text for role, text in messages if role == "system"]
+    (role, text), *others = [one for one in messages if one[0] != "system"]
+    return ((role, "\n\n".join((*rules, text))), *others)
+
+
+def _said(message: Foreign, request: Request) -> str:
+    """Return the text of a message; that of a tool call or of the reasoning if the answer seems to be there."""
+    calls = [one.function for one in message.tool_calls or ()] + [message.function_call]
+    arguments = "\n".join(str(one.arguments) for one in calls if one is not None)
+    content, keys = message.content or "", (request.schema or {}).get("properties", ())
+    places = (content, arguments, getattr(message, "reasoning_content", None) or "")
+    return next((text for text in places if any(f'"{key}"' in text for key in keys)), content)
 
 
 def _within(seconds: float, call: Callable[[], Foreign]) -> Foreign:

@@ -213,7 +213,7 @@ def ports(world: World, model: Scripted | None = None, on_failure: str = "keep")
     return Ports(world, model, lambda: NOW + timedelta(seconds=3), on_failure)
 
 
-START: Any = {"messages": [], "usage": [], "failure": "", "upto": []}
+START: Any = {"messages": [], "usage": [], "failure": "", "unusable": "", "upto": []}
 
 
 def run(read: Snapshot, model: Scripted | None = None, on_failure: str = "keep", world: World | None = None) -> Ended:

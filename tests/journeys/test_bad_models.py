@@ -47,12 +47,13 @@ KEPT = (
     # It named the notes as read: they are crystals.
     End(model_characters.evicting, 0, 3),
     End(model_characters.eroding, 0, 1),
+    # It named one of them, in a call of a tool.
+    End(model_characters.calling, 0, 1, news=None, left=None),
     # Answers that cannot be read, or not to their end.
     End(model_characters.one_word, 4, 3),
     End(model_characters.prose, 4, 3),
     End(model_characters.emptied, 4, 3),
     End(model_characters.markdown, 4, 3),
-    End(model_characters.calling, 4, 3),
     End(model_characters.doubled, 4, 3),
     # Its cost alone reaches the ceiling.
     End(model_characters.megabyte, 1, 1),

@@ -1,6 +1,5 @@
 """The ledger: every run with its outcome and steps, the guards' rejections, paid calls, and people's acts."""
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable
@@ -31,9 +30,11 @@ SELECT ?1, coalesce(max(place) + 1, 0), ?2, ?3, ?4,
 FROM steps WHERE dream = ?1
 """
 ENOUGH = 3
-"""After this many refused dreams over one input, no model is asked about it again."""
-# In `meta`: the number of refusals of each of the latest inputs; inputs refused longer ago may be tried again.
+"""After a model has left an input out of this many dreams, none is asked about it again."""
+# In `meta`: how often each of the latest inputs was left out; inputs left out longer ago may be tried again.
 _REFUSED, _MOST_REFUSED = "refused_inputs", 1_000
+# In `meta`: the inputs over which the latest dreams failed.
+_FAILED = "failed_inputs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,24 +217,34 @@ class Ledger:
         """Return how many steps this dream has."""
         return StepRow.table.count(self._connection, "dream = ?", dream)
 
-    # Inputs over which dreams were refused, known by a digest of the text or by the id of its crystal.
+    # Inputs that a model left out, and those over which its answers failed, by `Evidence.key`.
 
     def refuse(self, pieces: Iterable[Evidence]) -> None:
-        """Count one more refused dream for each of these inputs."""
+        """Count one more dream that left these inputs out."""
         with transaction(self._connection) as connection:
             counts = self._refused()
-            for key in dict.fromkeys(map(_key, pieces)):
+            for key in dict.fromkeys(piece.key for piece in pieces):
                 counts[key] = counts.pop(key, 0) + 1
             Meta(connection).put(_REFUSED, json.dumps(dict(list(counts.items())[-_MOST_REFUSED:])))
 
     def refused(self, pieces: Iterable[Evidence]) -> tuple[str, ...]:
-        """Return the ids of the inputs over which three or more dreams were refused."""
+        """Return the ids of the inputs that three or more dreams left out."""
         counts = self._refused()
-        return tuple(piece.id for piece in pieces if counts and counts.get(_key(piece), 0) >= ENOUGH)
+        return tuple(piece.id for piece in pieces if counts and counts.get(piece.key, 0) >= ENOUGH)
 
     def _refused(self) -> dict[str, int]:
         counts: dict[str, int] = json.loads(Meta(self._connection).get(_REFUSED) or "{}")
         return counts
+
+    def failed(self) -> str:
+        """Return the inputs over which the latest dreams failed, as they were put."""
+        return Meta(self._connection).get(_FAILED) or ""
+
+    def put_failed(self, inputs: str) -> None:
+        """Store the inputs over which the latest dreams failed; nothing is written if they are the same."""
+        if inputs != self.failed():
+            with transaction(self._connection) as connection:
+                Meta(connection).put(_FAILED, inputs)
 
     # Acts of a person in a window.
 
@@ -264,8 +275,3 @@ class Ledger:
 
     def _runs(self, rest: str, *values: object) -> list[Run]:
         return Run.table.read(Run, self._connection, rest, *values)
-
-
-def _key(piece: Evidence) -> str:
-    text = f"{piece.kind.value} {piece.text}".encode("utf-8", "surrogatepass")
-    return piece.crystal or hashlib.sha256(text).hexdigest()[:32]

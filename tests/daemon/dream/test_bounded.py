@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -159,31 +160,6 @@ def test_a_question_that_its_owner_wrote_or_that_has_no_answer_stays(tmp_path: P
         assert sorted(section(store, SectionName.GAPS)) == ["Which region holds the backups?", by_hand]
 
 
-def nothing_but_headings(_: dict[str, Any], __: int) -> str:
-    return "This is no answer."
-
-
-def test_over_what_a_model_was_refused_in_three_dreams_it_is_not_asked_again(tmp_path: Path) -> None:
-    with ScriptedModel(nothing_but_headings) as model:
-        config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
-        with working(tmp_path / "agent", config) as store:
-            noted(store, *numbered(3))
-            for _ in range(3):
-                with pytest.raises(RejectedError):
-                    dreamt(store)
-                assert len(tuple(store.notes.each_pending())) == 3
-            asked = model.count
-            done = dreamt(store)
-            assert model.count == asked
-            assert (done.dream.author, done.pending) == ("extractive", 0)
-            rows = [one for one in store.ledger.rejections(done.dream.id) if one.guard == "refused before"]
-            assert [row.figures.split(" count")[0] for row in rows] == ["3 inputs"]
-            noted(store, "Ada prefers tea over coffee")
-            with pytest.raises(RejectedError):  # of news it is asked
-                dreamt(store)
-            assert model.count > asked
-
-
 @contextmanager
 def killed_with_its_answer(folder: Path) -> Iterator[tuple[ScriptedModel, Store]]:
     """A workspace in which a dream over one note was killed when its model had answered."""
@@ -207,6 +183,17 @@ def test_a_dream_that_was_killed_goes_on_with_its_answer_and_says_what_it_cost(t
         done = dreamt(store)
         assert (model.count, done.resumed, done.pending) == (1, True, 1)
         assert (done.dream.usage.calls, done.dream.notes) == (1, 1)
+
+
+def test_a_dream_that_was_begun_with_a_model_and_ends_without_one_says_so(tmp_path: Path) -> None:
+    steps = list[Step]()
+    with killed_with_its_answer(tmp_path / "agent") as (model, store):
+        without = replace(store, config=Config())
+        done = dream_now(without, Reason.MANUAL, Mode.AUTO, steps.append)
+        assert (model.count, done.resumed, done.dream.author) == (1, False, "extractive")
+        run = store.ledger.run(done.dream.id)
+    told = (steps[0].figures, run.detail, done.dream.problems[0])
+    assert ["was begun with a model and ends without one" in one for one in told] == [True] * 3
 
 
 def test_one_that_has_read_something_else_by_now_begins_anew_and_says_so(tmp_path: Path) -> None:

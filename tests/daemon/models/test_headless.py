@@ -71,7 +71,15 @@ def test_it_is_asked_in_an_empty_folder_with_the_prompt_over_stdin_and_knows_not
     [
         ("Not logged in · Please run /login", UnattendedError, False),
         ("API Error: 401 OAuth token has expired", UnattendedError, False),
+        ("Invalid API key · Fix external API key", UnattendedError, False),
         ("Claude usage limit reached. Your limit will reset at 5pm", ModelError, False),
+        ("Credit balance is too low", ModelError, False),
+        ("5-hour limit reached ∙ resets 5pm", ModelError, False),
+        (
+            "API Error: Request rejected (429) · This request would exceed your account rate limit",
+            TransientError,
+            False,
+        ),
         ("API Error: 529 Overloaded", TransientError, False),
         ("Reached maximum number of turns (1)", UnusableReplyError, True),
         ("something else", ModelError, False),
@@ -87,6 +95,33 @@ def test_an_error_of_the_program_says_whether_another_try_or_its_user_may_help(
     assert type(raised.value) is kind
     assert said in str(raised.value)
     assert (getattr(raised.value, "answer", None) is not None) is charged
+
+
+USED_UP = "has used up what its login allows"
+
+
+@pytest.mark.parametrize(
+    ("agent", "script", "says"),
+    [
+        ("claude-code", "echo 'Claude AI usage limit reached|1767225600'; exit 1", USED_UP),
+        ("claude-code", saying({"is_error": True, "result": "Credit balance is too low"}), USED_UP),
+        ("claude-code", "echo 'Invalid API key · Please run /login'; exit 1", "has to ask you something first"),
+        ("codex", f"{saying({'type': 'error', 'message': 'You’ve hit your usage limit.'})}; sleep 60", USED_UP),
+        ("codex", f"{saying({'type': 'error', 'message': 'unexpected status 401'})}; sleep 60", "has to ask you"),
+        ("gemini", """echo '{"error": {"message": "You exceeded your current quota"}}' >&2; exit 1""", USED_UP),
+        ("gemini", saying({"error": {"message": "API key not valid"}}), "has to ask you"),
+    ],
+)
+def test_a_login_that_is_used_up_or_refused_says_so_however_the_program_ends(
+    program: Program, monkeypatch: pytest.MonkeyPatch, agent: str, script: str, says: str
+) -> None:
+    monkeypatch.setenv("CODEX_API_KEY", "sk-x")
+    monkeypatch.setenv("TZ", "UTC")
+    program(AGENTS[agent].command, script)
+    with pytest.raises(ModelError, match=says) as raised:
+        model(agent, seconds=2.0 if "sleep" in script else 30.0).ask(REQUEST)
+    assert "timeout" not in str(raised.value)
+    assert ("it opens again at 2026-01-01 00:00 UTC" in str(raised.value)) is ("1767225600" in script)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
