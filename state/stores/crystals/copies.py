@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from sqlite3 import Connection, Row
 
 from state.crystals.crystal import Crystal, Origin, crystal_digest
@@ -20,9 +21,11 @@ from state.trust import Trust
 _LISTED = "IN (SELECT value FROM json_each(?))"
 # At most so many files that share texts with a new one are compared with it.
 _MOST_ALIKE = 64
-_CARRY = "json_extract(record, '$.carry')"
+_CARRIED = "json_extract(record, '$.carry')"
+_CARRY = f"iif(json_valid({_CARRIED}), {_CARRIED}, '{{}}')"
 _FORKS = f"""SELECT DISTINCT json_extract({_CARRY}, '$.kin') FROM watermarks
     WHERE json_array_length({_CARRY}, '$.kin') > 1"""
+_UNDATED = f"SELECT 1 FROM watermarks WHERE json_extract({_CARRY}, '$.undated') LIMIT 1"
 _IS_UNDATED = f"""SELECT 1 FROM occurrences JOIN watermarks USING (file)
     WHERE session = ? AND json_extract({_CARRY}, '$.undated') LIMIT 1"""
 # Where one of these texts occurred, and when first: one row for each session that has it.
@@ -44,7 +47,14 @@ class Copies:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._forks = [json.loads(kin) for (kin,) in connection.execute(_FORKS)]
+
+    @cached_property
+    def _has_undated(self) -> bool:
+        return self._connection.execute(_UNDATED).fetchone() is not None
+
+    @cached_property
+    def _forks(self) -> list[list[str]]:
+        return [list(map(str, json.loads(kin))) for (kin,) in self._connection.execute(_FORKS)]
 
     def of_fork(self, crystals: Sequence[Crystal], kin: Sequence[str]) -> list[Crystal]:
         """Return the crystals of a session from its start; copies have time and speaker of their original.
@@ -68,7 +78,7 @@ class Copies:
 
     def settle_forks(self, kin: Sequence[str]) -> None:
         """Give the copies in all forks of a session's family the time of their original, in the transaction."""
-        family = self._family(kin)
+        family = self._family(kin) if kin else set[str]()
         for fork in {one[0] for one in self._forks if one[0] in family}:
             others = json.dumps(sorted(family - {fork}))
             self._connection.execute(_TAKE_FIRST_TIMES, (others, fork, fork, others, others))
@@ -87,6 +97,9 @@ class Copies:
         its turns without a time of their own. Copies of it that were read before, and have no times either, are dated
         back in the caller's transaction.
         """
+        self._has_undated = self._has_undated or bool(undated)
+        if not self._has_undated:
+            return list(crystals)
         mine = Counter(_digest(one.text) for one in crystals)
         rows = self._connection.execute(_ELSEWHERE, (json.dumps(sorted(mine)),)).fetchall()
         own, common = {one.session for one in crystals}, Counter(sorted(row["session"] for row in rows))

@@ -166,6 +166,14 @@ def test_two_chats_that_begin_alike_are_two(store: Store, tmp_path: Path) -> Non
     assert sorted(tasks(store)) == [(TASK, 0), (TASK, 7)]
 
 
+def test_a_damaged_watermark_costs_what_it_knows_of_copies_and_no_more(store: Store, tmp_path: Path) -> None:
+    read(store, codex(tmp_path, "a", 0, [OLD]), codex(tmp_path, "c", 14, [OLD, "Well."], "a"))
+    broken = "json_set(record, '$.carry', '{torn')"
+    store.connection.execute(f"UPDATE watermarks SET record = {broken}")  # noqa: S608 - a constant
+    read(store, codex(tmp_path, "d", 21, [OLD, "Yes."], "a"), prose(tmp_path, "chat.md", 22, *CHAT))
+    assert said_on(store, OLD) == (0, 0, 0)
+
+
 def test_what_is_said_again_in_a_session_with_times_is_said_again(store: Store, tmp_path: Path) -> None:
     read(store, codex(tmp_path, "a", 0, [OLD]), codex(tmp_path, "b", 7, [NEW]), codex(tmp_path, "c", 14, [OLD]))
     assert [said_on(store, text) for text in (OLD, NEW)] == [(0, 0, 14), (7, 7, 7)]
