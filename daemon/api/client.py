@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from daemon.api.headers import ADOPT_HEADER, NDJSON, ROOT_HEADER
 from daemon.api.peer import require_trusted
-from daemon.config.paths import socket_path
+from daemon.config.paths import fits_socket, has_socket, socket_path
 from daemon.config.registry import name_of
 from daemon.dream.progress import Step
 from state.errors import BusyError, DreamdError, StorageError, error_of
@@ -34,6 +34,7 @@ ReplyT = TypeVar("ReplyT")
 _CONNECT_SECONDS = 5.0
 _REFUSED = 400
 ANSWER_SECONDS = 30.0
+_NOBODY = ("no daemon runs", "'dreamd serve' starts one")
 _GONE = ("the daemon went while it worked", "see 'dreamd status', and try again")
 SILENT = (
     "the daemon does not answer: it is stopped, or overrun",
@@ -154,6 +155,8 @@ class Client:
 
     def _connected(self, seconds: float) -> sockets.socket:
         """Connect to the daemon, if its user is trusted. Raise NoDaemonError, BusyError, StorageError."""
+        if not fits_socket(self.socket):
+            raise NoDaemonError(*_NOBODY)
         connection = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
         try:
             connection.settimeout(min(_CONNECT_SECONDS, seconds))
@@ -169,7 +172,7 @@ class Client:
 def daemon() -> Client | None:
     """Return the daemon of this user; None if there is no socket."""
     client = Client.at(os.environ)
-    return client if client.socket.exists() else None
+    return client if has_socket(client.socket) else None
 
 
 def reply_over(
@@ -249,7 +252,7 @@ def _error(reply: dict[str, Any]) -> DreamdError:
 def _unreached(error: OSError) -> DreamdError:
     """Return the error for a failed connection."""
     if isinstance(error, ConnectionRefusedError | FileNotFoundError):
-        return NoDaemonError("no daemon runs", "'dreamd serve' starts one")
+        return NoDaemonError(*_NOBODY)
     if error.errno == errno.EPERM:  # a sandbox: a socket without permission raises EACCES
         return SandboxedError(
             "this process may not ask the daemon, as in a sandbox",

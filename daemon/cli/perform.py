@@ -19,7 +19,7 @@ from daemon.api.client import Client
 from daemon.api.headers import NOTICES_HEADER
 from daemon.cli.parsing import WORKSPACE, Argument, caller_of, is_configured, parser_of, workspace_of
 from daemon.cli.terminal import show_json, show_notices, show_reply, write_json
-from daemon.config.paths import socket_path
+from daemon.config.paths import has_socket, socket_path
 from state.errors import DreamdError
 from state.stores.disk.lock import is_stopped, present_holder
 from state.stores.disk.workspace import Workspace
@@ -54,7 +54,7 @@ def ask_daemon(name: str, words: Sequence[str]) -> int | None:
 
     Raise UsageError for wrong arguments.
     """
-    if not {"-h", "--help"}.isdisjoint(words) or not socket_path(os.environ).exists():
+    if not {"-h", "--help"}.isdisjoint(words) or not has_socket(socket_path(os.environ)):
         return None
     command = json.loads(TABLE.read_text(encoding="utf-8"))[name]
     parser = parser_of(f"dreamd {name}", None, [*command["arguments"], *WORKSPACE])

@@ -36,19 +36,22 @@ make_private_folder = user_folder.make_private_folder
 def socket_path(environment: Mapping[str, str]) -> Path:
     """Return $DREAMD_SOCKET, else dreamd/dreamd.sock in $XDG_RUNTIME_DIR (/run/user/UID), else in the state folder.
 
-    Raise ConfigError for a relative $DREAMD_SOCKET and for a path that is too long for the kernel.
+    Raise ConfigError for a relative $DREAMD_SOCKET. No daemon can listen at a path that is too long for a socket.
     """
     named = environment.get("DREAMD_SOCKET", "")
     if named and not named.startswith("/"):
         raise ConfigError(f"DREAMD_SOCKET is {named!r}, and every folder would have its own", "give an absolute path")
-    path = Path(named) if named else _usual_socket(environment)
-    size = len(os.fsencode(path))
-    if size > MAX_SOCKET_BYTES:
-        raise ConfigError(
-            f"{path}: the socket's path has {size} bytes and the kernel takes {MAX_SOCKET_BYTES}",
-            "set DREAMD_SOCKET to a shorter one, for the daemon and for its clients",
-        )
-    return path
+    return Path(named) if named else _usual_socket(environment)
+
+
+def fits_socket(path: Path) -> bool:
+    """Return whether the kernel takes a socket with this path."""
+    return len(os.fsencode(path)) <= MAX_SOCKET_BYTES
+
+
+def has_socket(path: Path) -> bool:
+    """Return whether there is a file where a daemon may listen."""
+    return fits_socket(path) and path.exists()
 
 
 def _usual_socket(environment: Mapping[str, str]) -> Path:

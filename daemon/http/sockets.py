@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from daemon.config.paths import MAX_SOCKET_BYTES, make_private_folder
+from daemon.config.paths import MAX_SOCKET_BYTES, fits_socket, make_private_folder
 from daemon.http.access_policy import SOCKET, AccessPolicy, port_policy
 from state.errors import BusyError, ConfigError, StorageError
 from state.stores.disk.syscalls import storage_errors
@@ -54,9 +54,10 @@ def open_socket(path: Path) -> Listener:
     Raise BusyError if a daemon listens there, StorageError if the path is no socket or its folder cannot be used, and
     ConfigError if the path is too long for the kernel.
     """
-    if len(os.fsencode(path)) > MAX_SOCKET_BYTES:
+    if not fits_socket(path):
         raise ConfigError(
-            f"{path}: a socket's path may have {MAX_SOCKET_BYTES} bytes", "set DREAMD_SOCKET to a shorter one"
+            f"{path}: the socket's path has {len(os.fsencode(path))} bytes and the kernel takes {MAX_SOCKET_BYTES}",
+            "set DREAMD_SOCKET to a shorter path, or XDG_RUNTIME_DIR, for the daemon and for its clients",
         )
     make_private_folder(path.parent)
     with storage_errors(path), ExitStack() as undone:

@@ -16,6 +16,7 @@ from daemon.config.paths import program
 from daemon.config.settings import Config
 from daemon.mcp.alone import Calls
 from daemon.workspace.adoption import init_workspace, open_workspace
+from state.errors import ConfigError
 from state.stores.vectors.embedder import installed_sources
 from state.stores.vectors.weights import PACKAGE
 from tests.daemon.cli.conftest import Listening, answer
@@ -73,6 +74,21 @@ def test_a_daemon_keeps_the_global_workspace_from_its_first_note_on(
     assert dreamd("init", "--global", "--no-daemon").status == 0
     assert dreamd("note", "--global", "Ada prefers tea").status == 0
     assert kept(server) == []
+
+
+def test_where_no_socket_can_be_commands_work_without_a_daemon(
+    dreamd: Caller, own_folders: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "deep" / ("s" * 100)))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "none"))
+    monkeypatch.setenv("DREAMD_SOCKET", str(tmp_path / ("s" * 107) / "dreamd.sock"))
+    monkeypatch.chdir(tmp_path)
+    for words in ("init --no-daemon", "note tea", "search tea", "dream", "history", "doctor", "status"):
+        said = dreamd(*words.split())
+        assert said.status == 0, (words, said.err)
+    refused = dreamd("serve")
+    assert refused.status == ConfigError.exit_status
+    assert "set DREAMD_SOCKET to a shorter path, or XDG_RUNTIME_DIR" in refused.err
 
 
 # ------------------------------------------------------------ ingest --found
