@@ -17,9 +17,10 @@ remain searchable.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 from graphs.ports import Memory, Trial
 from graphs.sheet import MAX_OLD_LINES, Sheet
@@ -246,16 +247,18 @@ def _with_keywords(
         pointed = [keywords for _, keywords in filter(None, (parse_pointer(one.text) for one in _pointers(sheet)))]
         search = _Search(trial, len(wanted) + MAX_POINTERS)
         for (line, operation), words, crystal in zip(wanted, ranked, crystals, strict=True):
+            stays = partial(_stays, sheet, _topic(sheet, line, operation))
             if operation is None:
                 is_pointed = any(_is_about(one, crystal) and search.finds(one, crystal) for one in pointed)
-                keywords = "" if is_pointed else search.chosen(words, crystal)
+                keywords = "" if is_pointed else search.chosen(words, crystal, stays)
                 # Without searches left, a line leaves without a pointer: among lines that look alike, few words lead
                 # to one of them, but its whole text does.
                 keywords = "" if keywords is None and not search.left else keywords
             else:
                 search.left = max(search.left, TRIES_ASKED)
                 named = operation.keywords
-                keywords = named if named and search.finds(named, crystal) else search.chosen(words, crystal)
+                is_led = bool(named) and stays(named) and search.finds(named, crystal)
+                keywords = named if is_led else search.chosen(words, crystal, stays)
             pointed += [keywords] if keywords else []
             found.append((line, operation, keywords))
     return found
@@ -276,15 +279,21 @@ class _Search:
             self._found[keywords] = self.trial.first(keywords, FIRST)
         return crystal.id in self._found.get(keywords, ())
 
-    def chosen(self, ranked: tuple[str, ...], crystal: Crystal) -> str | None:
-        """Return the best of these words that lead to the crystal."""
-        return choose(ranked, lambda words: self.finds(words, crystal), terms(crystal.text))
+    def chosen(self, ranked: tuple[str, ...], crystal: Crystal, stays: Callable[[str], bool]) -> str | None:
+        """Return the best of these words that lead to the crystal, and whose pointer stays as it is written."""
+        return choose(ranked, lambda words: stays(words) and self.finds(words, crystal), terms(crystal.text))
 
 
 def _is_about(keywords: str, crystal: Crystal) -> bool:
     """Return whether a crystal has half of the keywords, so that a search returns it whatever its chance."""
     words = set(terms(keywords))
     return len(words & set(terms(crystal.text))) >= HELD * len(words)
+
+
+def _stays(sheet: Sheet, topic: str, keywords: str) -> bool:
+    """Return whether the pointer is shown as it is written: it does not look as if it held a secret."""
+    text = render_pointer(topic, keywords)
+    return sheet.snapshot.redaction.of(text) == text
 
 
 def _ranked(text: str, trial: Trial) -> tuple[str, ...]:
@@ -294,8 +303,12 @@ def _ranked(text: str, trial: Trial) -> tuple[str, ...]:
 
 def _pointer(sheet: Sheet, line: CurrentLine, operation: Operation | None, keywords: str) -> CurrentLine:
     """Return the pointer that a line leaves behind."""
-    topic = topic_of((operation.text if operation else "") or sheet.snapshot.redaction.of(line.text))
+    topic = _topic(sheet, line, operation)
     return _pointer_line(sheet, topic, keywords, sheet.crystal_of(line).id, line.importance)
+
+
+def _topic(sheet: Sheet, line: CurrentLine, operation: Operation | None) -> str:
+    return topic_of((operation.text if operation else "") or sheet.snapshot.redaction.of(line.text))
 
 
 def _pointer_line(sheet: Sheet, topic: str, keywords: str, crystal: str, importance: float) -> CurrentLine:
@@ -316,10 +329,12 @@ def _mend(sheet: Sheet, archive: Memory) -> None:
     with archive.trial([*sheet.snapshot.notes, *sheet.learnt]) as trial:
         for line in staying:
             topic, keywords = parse_pointer(line.text) or ("", "")
-            if line.crystal in trial.first(keywords, FIRST):
+            stays = partial(_stays, sheet, topic)
+            if stays(keywords) and line.crystal in trial.first(keywords, FIRST):
                 continue
             crystal = behind.get(line.crystal)
-            better = _Search(trial, TRIES_ASKED).chosen(_ranked(crystal.text, trial), crystal) if crystal else None
+            search = _Search(trial, TRIES_ASKED)
+            better = search.chosen(_ranked(crystal.text, trial), crystal, stays) if crystal else None
             come = (_pointer_line(sheet, topic, better, line.crystal, line.importance),) if better else ()
             sheet.change(Change(Why.REVISED if come else Why.EVICTED, (line,), come, (line.crystal,) if come else ()))
 

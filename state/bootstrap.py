@@ -8,6 +8,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+from state.document.redaction import redacted_lines
 from state.reading import GREETING, as_given, left_out
 from state.scratch import Note
 from state.secrets.policy import DEFAULT
@@ -36,6 +37,20 @@ _AROUND_NOTES = len(NOTES_HEADING) + 60
 # A note's bullet, stamp and importance.
 _AROUND_NOTE = 60
 _BETWEEN = "\n\n"
+
+
+class Redacted(NamedTuple):
+    """How secrets are removed from a note, and from a MEMORY.md: line by line."""
+
+    note: Callable[[str], str]
+    memory: Callable[[str], str]
+
+
+def _default_memory(text: str) -> str:
+    return redacted_lines(text, DEFAULT)
+
+
+DEFAULT_REDACTED = Redacted(DEFAULT.of, _default_memory)
 
 
 class Bootstrap(NamedTuple):
@@ -91,7 +106,7 @@ def bootstrap(
     notes: Iterable[Note],
     context_window: int,
     most: int | None = None,
-    redacted: Callable[[str], str] = DEFAULT.of,
+    redacted: Redacted = DEFAULT_REDACTED,
     shown_of: Callable[[str], str] = str,
     *,
     more: bool = False,
@@ -103,17 +118,17 @@ def bootstrap(
 
     `most` is the limit in characters of whoever carries the text and would cut it off; the notes yield first.
     `most_bytes` is the same in bytes of UTF-8. `redacted` removes secrets: a model reads the text, and no dream has
-    redacted new notes and the owner's edits. `shown_of` returns what of a note may be shown; "" hides it. `more`:
-    there are older notes than these. `everywhere` is the MEMORY.md of the global workspace, whose Bond and Phenotype
-    are given, and `attention` a line at the end; both count towards the budget of MEMORY.md.
+    redacted notes appended by hand and the owner's edits. `shown_of` returns what of a note may be shown; "" hides
+    it. `more`: there are older notes than these. `everywhere` is the MEMORY.md of the global workspace, whose Bond
+    and Phenotype are given, and `attention` a line at the end; both count towards the budget of MEMORY.md.
     """
-    budget, redacted = budget_for(context_window), cache(redacted)
+    budget = budget_for(context_window)
     # Read no more than may be shown, so that a log of a million notes or a huge file takes no longer.
     looked_at = _LOOKED_AT * budget
     newest, count = _newest(notes)
     rest = memory.count("\n", looked_at) if len(memory) > looked_at else None
     sources = _Sources(
-        as_given(redacted(memory[:looked_at])),
+        as_given(redacted.memory(memory[:looked_at])),
         rest,
         newest,
         count,
@@ -121,7 +136,7 @@ def bootstrap(
         everywhere,
         attention,
         budget,
-        redacted,
+        Redacted(cache(redacted.note), cache(redacted.memory)),
         shown_of,
     )
     ready = _fitting(sources, most)
@@ -147,7 +162,7 @@ class _Sources(NamedTuple):
     everywhere: str
     attention: str
     budget: int
-    redacted: Callable[[str], str]
+    redacted: Redacted
     shown_of: Callable[[str], str]
 
 
@@ -220,7 +235,7 @@ def _of_everywhere(sources: _Sources, project: str, room: int) -> tuple[str, int
 
     document = parse(sources.everywhere[:_LONGEST_EVERYWHERE])
     found = [document.section(name) for name in (SectionName.BOND, SectionName.PHENOTYPE)]
-    parts = parse(sources.redacted("".join(part.raw for part in found if part is not None))).parts
+    parts = parse(sources.redacted.memory("".join(part.raw for part in found if part is not None))).parts
     said = {block.text for part in parse(project).parts for block in part.lines}
     rows, size, lines = [EVERYWHERE_HEADING], len(EVERYWHERE_HEADING), 0
     cut = same = forgotten = 0
@@ -266,7 +281,7 @@ def _of_notes(sources: _Sources, room: int, beside: int) -> tuple[tuple[str, ...
     withheld = kept_out = used = 0
     each = max(NOTE_CHARACTERS, room // max(1, len(sources.newest)) - _AROUND_NOTE)
     for note in sources.newest:
-        text = sources.shown_of(sources.redacted(note.text))
+        text = sources.shown_of(sources.redacted.note(note.text))
         if not text:
             withheld += 1
             continue

@@ -100,7 +100,7 @@ class WorkspaceMemory:
         note_git(self.store.workspace, self.store.connection)
         write_agent_files(self.store)
         looked = LookedThrough(self.store.workspace, self.store.config.redaction)
-        looked.redacted(done.after)
+        looked.redacted_lines(done.after, self.store.grounds)
         looked.keep()  # so that session starts need not
         embed_waiting(self.store)
         return done

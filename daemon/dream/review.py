@@ -242,7 +242,7 @@ def change(store: Store, wishes: Sequence[Wish], digest: str = "") -> tuple[Drea
     content = store.memory.disk.read_optional(store.workspace.document) or b""
     if digest and hashlib.sha256(content).hexdigest() != digest:
         raise ConflictError("MEMORY.md is not what it was when you looked at it", _UNCHANGED)
-    done = change_lines(_read(store, utc_now()), wishes, lambda text: shown(store.config.redaction, text)[0])
+    done = change_lines(_read(store, utc_now()), wishes, lambda text: shown(store, text)[0])
     if done.dream is None:
         raise _refused(done)
     left = {normalise(line.text) for line, _ in done.dream.left}

@@ -12,6 +12,7 @@ from daemon.config.paths import is_global
 from daemon.ingest.named import named_by_notes
 from daemon.sessions import open_items
 from daemon.workspace.document import read_document
+from daemon.workspace.redaction import redacted
 from daemon.workspace.session_start import project_budget
 from daemon.workspace.stores import Store
 from graphs.input_budget import numbered
@@ -24,6 +25,7 @@ from state.document.approval import Heard
 from state.document.document import Document
 from state.document.merge import working
 from state.document.pointer import parse_pointer
+from state.document.redaction import redacted_line
 from state.document.sections import SectionName
 from state.document.seed import split_seed
 from state.dream import Evidence, Kind, PointerLine, Reason, Snapshot
@@ -139,6 +141,7 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
     said_at = grounds_of(store.lineage, store.crystals, known).said_at
     lines = tuple(replace(line, said_at=said_at.get(line.id)) for line in known)
     hormones = Feelings(store.connection, store.config.baselines).levels(now)
+    redaction = _redaction(store, lines)
     return Snapshot(
         dream=dream,
         now=now,
@@ -152,12 +155,12 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
         lines=lines,
         pointers=pointers,
         pointed=tuple(store.crystals.get([pointer.crystal for pointer in pointers])),
-        twins=_twins(store.crystals, store.config.redaction, lines),
+        twins=_twins(store.crystals, redaction, lines),
         tombstones=tuple(one for one in tombstones if normalise(one) not in present),
         old_text=old_text,
         problems=(*problems, *genome_problems),
         genome=genome,
-        redaction=store.config.redaction,
+        redaction=redaction,
         zone=store.config.zone,
         forgotten=store.crystals.forgotten.tombstones(),
         policy=store.config.dream.policy,
@@ -206,8 +209,16 @@ def grounds_of(lineage: Lineage, crystals: Crystals, lines: Sequence[CurrentLine
     return Grounds(said_at, superseding, since)
 
 
+def _redaction(store: Store, lines: Sequence[CurrentLine]) -> Redaction:
+    """Return the redaction that leaves the lines that a dream wrote as they are."""
+    redaction = store.config.redaction
+    doubtful = [line.text for line in lines if redacted(redaction, line.text) != line.text]
+    written = [text for text in doubtful if redacted_line(text, redaction, store.grounds) == text]
+    return redaction._replace(allow=(*redaction.allow, *written))
+
+
 def _twins(crystals: Crystals, redaction: Redaction, lines: Sequence[CurrentLine]) -> tuple[Crystal, ...]:
-    texts = [text for line in lines for text in (line.text, redaction.of(line.text))]
+    texts = [text for line in lines for text in (line.text, redacted(redaction, line.text))]
     digests = [crystal_digest(origin, text) for text in dict.fromkeys(texts) for origin in _LINE_ORIGINS]
     ids = crystals.ids_of(digests)
     own = [line.crystal for line in lines if line.crystal]

@@ -16,10 +16,10 @@ from state.changes.change import CurrentLine
 from state.changes.owner import IMPORTANCE, match
 from state.document.document import Block, Part, parse
 from state.document.pointer import parse_pointer
+from state.document.redaction import redacted_line
 from state.document.sections import SectionName
 from state.document.seed import split_seed
 from state.dream import Decision
-from state.secrets.policy import Redaction
 from state.stores.history.changes import Changes
 from state.text.words import normalise
 from state.trust import Trust
@@ -107,7 +107,7 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
         part = found[0][0]
         read = tuple(line_of(part, block, lines.get(id(block))) for _, block in found if block is not None)
         name = part.name.value if part.name else ""
-        sections.append(SectionLines(name, shown(store.config.redaction, part.heading.strip())[0], read))
+        sections.append(SectionLines(name, shown(store, part.heading.strip())[0], read))
     return StandingLines(
         version=store.lineage.standing()[0],
         characters=len(text),
@@ -119,9 +119,9 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
     )
 
 
-def shown(redaction: Redaction, text: str) -> tuple[str, bool]:
+def shown(store: Store, text: str) -> tuple[str, bool]:
     """Return the text redacted and cut to `SHOWN_CHARACTERS`, and whether it was cut."""
-    beginning = redaction.of(text[: _LOOKED_AT * SHOWN_CHARACTERS])
+    beginning = redacted_line(text[: _LOOKED_AT * SHOWN_CHARACTERS], store.config.redaction, store.grounds)
     return beginning[:SHOWN_CHARACTERS], len(text) > SHOWN_CHARACTERS
 
 
@@ -147,7 +147,7 @@ def _reader(
     old_text = {block.key for part in (parse(seed[0]).parts if seed else ()) for block in part.lines}
 
     def read(part: Part, block: Block, known: CurrentLine | None) -> Line:
-        said, cut = shown(store.config.redaction, block.text)
+        said, cut = shown(store, block.text)
         if known is None:
             author = SEED if part.name is None and block.key in old_text else OWNER
             line = Line("", said, cut, author, Trust.OWNER, IMPORTANCE, block.pinned)
@@ -166,13 +166,12 @@ def _reader(
                 born_at=known.born_at,
                 age_days=round(max(0.0, (now - known.born_at).total_seconds() / _DAY_SECONDS), 2),
                 evidence=len(evidence.get(known.id, ())),
-                superseded_by=shown(store.config.redaction, newer.text)[0] if newer else "",
+                superseded_by=shown(store, newer.text)[0] if newer else "",
                 superseded_at=grounds.since[known.id] if newer else None,
                 waiting=waiting.get(known.id),
             )
-        if part.name is SectionName.POINTERS and (parsed := parse_pointer(block.text)) is not None:
-            keywords, _ = shown(store.config.redaction, parsed[1])
-            line = replace(line, keywords=keywords, crystal=pointers.get(parsed[1], ""))
+        if part.name is SectionName.POINTERS and (parsed := parse_pointer(said)) is not None:
+            line = replace(line, keywords=parsed[1], crystal=pointers.get(parsed[1], ""))
         return replace(line, applied=applied.get(block.key)) if part.name else line
 
     return read

@@ -138,7 +138,7 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
         steps=tuple(store.ledger.steps(run.id, limit)),
         operations=_applied(store, record, operations[:limit]) if record else (),
         refusals=tuple(_refused(store.shown, one) for one in refused[:limit]),
-        diff=_diff(store.shown, record, number) if record else "",
+        diff=_diff(store, record, number) if record else "",
         calls=calls,
         changes=changes[:limit],
         before=number - 1 if number is not None and store.lineage.text(number - 1) else None,
@@ -197,10 +197,12 @@ def unified_diff(before: str, after: str, old: str, new: str) -> str:
     return "\n".join(_unified(*sides, f"MEMORY.md ({old})", f"MEMORY.md ({new})", lineterm=""))
 
 
-def _diff(shown: Callable[[str], str], record: Dream, number: int | None) -> str:
+def _diff(store: Store, record: Dream, number: int | None) -> str:
     """Return the diff of the dream, redacted, as text that the owner wrote by hand is not redacted on disk."""
     old = f"version {record.number - 1}" if record.number > 1 else "before dreamd"
-    return shown(unified_diff(record.before, record.after, old, f"version {number}"))
+    before, after = map(store.shown_memory, (record.before, record.after))
+    diff = unified_diff(before, after, old, f"version {number}")
+    return store.crystals.forgotten.tombstones().without(diff)
 
 
 def _call(kept: KeptCall) -> ModelCall:

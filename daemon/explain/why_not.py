@@ -163,11 +163,11 @@ class _Question:
         if then is None:
             yield from self._uncertain(receipt, now)
             return
-        redaction, omitted = self.store.config.redaction, left_out(then)
+        omitted = left_out(then)
         last = then.count("\n") + 1
         if receipt.truncated:
             cut = receipt.cut.budget + receipt.cut.host
-            last = rows_given(redaction.of(then[: 4 * BUDGETS[0][1]]), cut, receipt.budget)
+            last = rows_given(self.store.shown_memory(then[: 4 * BUDGETS[0][1]]), cut, receipt.budget)
         for text, at in lines_with(then, self.wanted):
             left = "" if text in now else ", which has left since"
             stood = f"it stood in line {at} of MEMORY.md{left}"
@@ -269,7 +269,7 @@ class _Question:
         """Return whether this line is known to have left MEMORY.md before the agent read it."""
         if self.then is None:
             return False
-        then = parse(self.store.config.redaction.of(self.then))
+        then = parse(self.store.shown_memory(self.then))
         return normalise(text) not in {block.key for part in then.parts for block in part.lines}
 
     def _crystals(self, text: str) -> Iterator[Reason]:

@@ -21,6 +21,7 @@ from daemon.ingest.transcripts import transcript_files
 from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store, utc_now
 from state.document.document import parse
+from state.document.redaction import redacted_lines
 from state.document.seed import seed_crystals
 from state.errors import DreamdError
 from state.scratch import Note
@@ -63,7 +64,7 @@ def migrate(store: Store, now: datetime) -> int | None:
         return None
     if store.memory.disk.read_optional(store.workspace.backup) is None:
         store.memory.disk.write_new(store.workspace.backup, text.encode(), mode=0o644)
-    crystals = seed_crystals(store.config.redaction.of(text), now)
+    crystals = seed_crystals(redacted_lines(text, store.config.redaction), now)
     with transaction(connection):
         store.crystals.upsert(crystals)
         Meta(connection).put(_FLAG, to_text(now))

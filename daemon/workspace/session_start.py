@@ -5,7 +5,7 @@ workspace's own memory must be readable; every other failure becomes a notice.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from daemon.config.paths import is_global
 from daemon.workspace.adoption import has_global_workspace, open_global_workspace
 from state.agents import Reader
-from state.bootstrap import Bootstrap, bootstrap, budget_for, digest_of, room_taken
+from state.bootstrap import Bootstrap, Redacted, bootstrap, budget_for, digest_of, room_taken
+from state.document.redaction import Grounds, redacted_lines
 from state.errors import DreamdError
 from state.secrets.policy import Redaction
 from state.stores.disk.looked_through import LookedThrough
@@ -80,7 +81,7 @@ def session(
         [note._replace(at=local(note.at, zone)) for note in newest.notes],
         window,
         limits.characters if limits else None,
-        looked.redacted,
+        Redacted(looked.redacted, lambda text: looked.redacted_lines(text, _grounds(workspace, beside))),
         shown_of,
         more=newest.more,
         everywhere=everywhere,
@@ -98,21 +99,50 @@ def lasting(
 
     Raise StorageError if MEMORY.md cannot be read.
     """
-    facts, (everywhere, _) = _facts(workspace, _memory(workspace, [])), _everywhere(workspace, environment, [])
+    facts, (everywhere, beside) = _facts(workspace, _memory(workspace, [])), _everywhere(workspace, environment, [])
     shown_of = _unforgotten(workspace) if facts.forgets else str
+    redacted = _redacted(redaction, workspace, beside)
     return bootstrap(
-        facts.memory, (), window, None, redaction.of, shown_of, everywhere=everywhere, most_bytes=most_bytes
+        facts.memory, (), window, None, redacted, shown_of, everywhere=everywhere, most_bytes=most_bytes
     ).text
+
+
+def _redacted(redaction: Redaction, *workspaces: Workspace | None) -> Redacted:
+    return Redacted(redaction.of, lambda text: redacted_lines(text, redaction, _grounds(*workspaces)))
+
+
+def _grounds(*workspaces: Workspace | None) -> Grounds:
+    """Return a function that reads what a line of one of these workspaces rests on.
+
+    It is called for a line only if that looks as if it held a secret.
+    """
+
+    def grounds(line: str) -> Sequence[str]:
+        import sqlite3
+
+        from state.document.document import Block
+        from state.stores.database.connection import open_unmigrated
+        from state.stores.history.grounds import texts_behind
+
+        texts = list[str]()
+        for workspace in filter(None, workspaces):
+            with suppress(sqlite3.Error, DreamdError), open_unmigrated(workspace.database) as connection:
+                texts += texts_behind(connection, Block(line, content=True).text)
+        return texts
+
+    return grounds
 
 
 def project_budget(
     workspace: Workspace, window: int, redaction: Redaction, environment: Mapping[str, str] = os.environ
 ) -> int:
     """Return how many characters of the project's MEMORY.md an agent reads beside the global memory."""
-    everywhere, _ = _everywhere(workspace, environment, [])
+    everywhere, beside = _everywhere(workspace, environment, [])
     if not everywhere:
         return budget_for(window)
-    return budget_for(window) - room_taken(bootstrap("", (), window, redacted=redaction.of, everywhere=everywhere))
+    return budget_for(window) - room_taken(
+        bootstrap("", (), window, redacted=_redacted(redaction, beside), everywhere=everywhere)
+    )
 
 
 def global_memory(environment: Mapping[str, str] = os.environ) -> tuple[str, Workspace | None]:

@@ -13,6 +13,8 @@ from daemon.config.settings import Config
 from daemon.workspace.notices import Notices
 from daemon.workspace.redaction import redacted
 from daemon.workspace.vector_index import Embedding, Index
+from state.document.document import Block
+from state.document.redaction import redacted_line, redacted_lines
 from state.errors import BusyError, DocumentError, StorageError
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
@@ -22,6 +24,7 @@ from state.stores.disk.lock import Lock, acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import is_unfinished
 from state.stores.git.reading import is_checkout
+from state.stores.history.grounds import texts_behind
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.ledger import Ledger
 from state.stores.history.lineage import Lineage
@@ -84,7 +87,21 @@ class Store:
         A long list shows many texts, the same ones again and again: what was redacted is known for a while.
         """
         redaction, forgotten = self.config.redaction, self.crystals.forgotten.tombstones()
-        return lambda text: redacted(redaction, forgotten.without(text))
+
+        def shown(text: str) -> str:
+            left = forgotten.without(text)
+            done = redacted(redaction, left)
+            return left if done == left else redacted_line(left, redaction, self.grounds)
+
+        return shown
+
+    def shown_memory(self, text: str) -> str:
+        """Return a text of MEMORY.md as it is shown: line by line, without its secrets."""
+        return redacted_lines(text, self.config.redaction, self.grounds)
+
+    def grounds(self, line: str) -> tuple[str, ...]:
+        """Return the texts that a line of MEMORY.md rests on; none for other texts."""
+        return texts_behind(self.connection, Block(line, content=True).text)
 
     def close(self) -> None:
         """Close the databases. The index is closed by whoever opened it, because stores may share it."""

@@ -43,6 +43,14 @@ class Redaction(NamedTuple):
         """
         return self._redacted(text, known)[0]
 
+    def across(self, text: str) -> str:
+        """Return a text of many lines without its private keys and seed phrases, which may take several of them."""
+        if not self.on:
+            return text
+        from state.secrets.redaction import redact_across
+
+        return redact_across(text, self.allow)
+
     def kinds(self, text: str) -> tuple[str, ...]:
         """Return the kinds of the secrets in a text, each once; none if redaction is off."""
         return tuple(dict.fromkeys(one.kind for one in self._redacted(text)[1]))

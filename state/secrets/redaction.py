@@ -17,7 +17,7 @@ from state.secrets.told.context import MARK, in_context
 from state.secrets.told.judge import Judge, is_told
 from state.secrets.told.pairs import addresses
 from state.secrets.value import forget
-from state.secrets.wallets import wallets
+from state.secrets.wallets import listed_wallets, wallets
 from state.text.patterns import late_pattern
 
 _PASSES = 4
@@ -69,11 +69,21 @@ def redact(text: str, allow: Sequence[str] = (), judge: Judge = is_told, known: 
     return Redacted(redacted, found)
 
 
+def redact_across(text: str, allow: Sequence[str] = ()) -> str:
+    """Replace what is a secret by its own look, also over many lines: private keys and seed phrases."""
+    found = _unless_allowed(text, allow, [Finding(*one) for one in chain(private_keys(text), listed_wallets(text))])
+    return replaced(text, _merged(found))
+
+
 def _findings(text: str, allow: Sequence[str], judge: Judge) -> list[Finding]:
     marks = [match.span() for match in _MARKED.finditer(text)] if MARK in text else []
     told = in_context(text, judge)
     candidates = chain(private_keys(text), _shaped(text), addresses(text), told, settings(text), wallets(text))
     found = [Finding(kind, start, end) for kind, start, end in candidates if not _touches(marks, start, end)]
+    return _unless_allowed(text, allow, found)
+
+
+def _unless_allowed(text: str, allow: Sequence[str], found: list[Finding]) -> list[Finding]:
     if not (allow and found):
         return found
     allowed = [match.span() for one in allow if one for match in re.finditer(re.escape(one), text)]

@@ -2,7 +2,7 @@
 
 import functools
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from state.secrets.languages import vocabulary
@@ -33,6 +33,17 @@ _BEFORE, _AFTER, _HEADING = 120, 60, 8
 
 def wallets(text: str) -> Iterator[tuple[str, int, int]]:
     """Yield kind, start and end of each seed phrase."""
+    return _found(text, lambda words: _listed(words) or _stretches(words))
+
+
+def listed_wallets(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the seed phrases whose words are all in one word list of wallets, whatever stands beside them."""
+    return _found(text, _listed)
+
+
+def _found(
+    text: str, spans_of: Callable[[Sequence[str]], Iterable[tuple[int, int]]]
+) -> Iterator[tuple[str, int, int]]:
     if len(text) < _SHORTEST:
         return
     for match in () if text.isascii() else _SIGNS.finditer(text):
@@ -43,7 +54,7 @@ def wallets(text: str) -> Iterator[tuple[str, int, int]]:
         if len(set(words)) < _FEWEST:
             continue
         places: list[tuple[int, int]] = []
-        for first, last in _listed(words) or _stretches(words):
+        for first, last in spans_of(words):
             places = places or [match.span() for match in _EACH.finditer(text, begin, stop)]
             for start, end in _phrases(text, words[first:last], places[first:last]):
                 yield "seed phrase", start, end

@@ -1,7 +1,10 @@
 """What an agent reads at session start: within its budget, the project and what is true everywhere, notes as data."""
 
+import random
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -11,7 +14,9 @@ from state.document.sections import SectionName
 from state.reading import GREETING
 from state.scratch import Note
 from state.secrets.policy import DEFAULT
+from tests.support.long_variants import variants
 
+HARMLESS, ROWS = Path(__file__).with_name("harmless_lines.txt"), 40
 AT = datetime(2026, 3, 12, 9, tzinfo=UTC)
 ATTENTION = "[dreamd: 3 changes wait for the owner: dreamd review]"
 WINDOWS = st.sampled_from([1_000, 64_000, 128_000, 200_000])
@@ -136,3 +141,15 @@ def test_what_is_forgotten_here_is_not_said_by_the_global_workspace() -> None:
 def test_a_global_secret_is_not_given() -> None:
     everywhere = of_bond("The root password is hunter2-Xy9!kQ.", "Ada lives in Bonn.")
     assert "hunter2" not in bootstrap("", (), 200_000, everywhere=everywhere).text
+
+
+@pytest.mark.parametrize("seeds", variants(range(3), range(40)))
+def test_of_harmless_lines_each_is_given_whatever_stands_beside_it(seeds: range) -> None:
+    lines = HARMLESS.read_text(encoding="utf-8").splitlines()
+    for seed in seeds:
+        random.Random(seed).shuffle(lines)
+        for at in range(0, len(lines), ROWS):
+            some = "".join(f"- {line}\n" for line in lines[at : at + ROWS])
+            ready = bootstrap(f"# Working Memory State\n\n## Active Context\n\n{some}", (), 200_000)
+            assert ready.memory.endswith(some)
+            assert "[redacted" not in bootstrap("", (), 200_000, everywhere=f"## The Bond\n\n{some}").text

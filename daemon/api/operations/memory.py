@@ -44,7 +44,7 @@ def memory_state(access: WorkspaceAccess) -> MemoryDocument:
     """Return MEMORY.md as it stands, and its version."""
     with access.read() as store:
         # A model may read this, and text that the owner wrote by hand is not redacted yet.
-        text = access.config.redaction.of(read_document(store.workspace, store.connection)[0])
+        text = store.shown_memory(read_document(store.workspace, store.connection)[0])
         return MemoryDocument(text, store.lineage.last_version(), utc_now())
 
 
@@ -109,7 +109,7 @@ def change_lines(
         dream, texts = change(store, [Wish(**one.given) for one in changes], digest)
         ids = {one.text: one.id for one in dream.came}
         written = tuple(
-            ChangedLine(ids[text], shown(store.config.redaction, text)[0]) if text in ids else ChangedLine("", "")
+            ChangedLine(ids[text], shown(store, text)[0]) if text in ids else ChangedLine("", "")
             for text in (texts.get(place, "") for place in range(len(changes)))
         )
     access.mark_changed()

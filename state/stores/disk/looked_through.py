@@ -6,17 +6,20 @@ with other rules or settings are ignored.
 """
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from zlib import crc32
 
+from state.document.redaction import Grounds, no_grounds, redacted_lines
 from state.secrets.policy import NOUNS, Redaction
 from state.stores.disk.workspace import Workspace
 
 MOST = 4_000
 """With more digests than this, the file is begun anew."""
 _DIGEST_CHARACTERS = 24
+_LINES = "line by line: "
 
 
 class LookedThrough:
@@ -30,15 +33,22 @@ class LookedThrough:
         self._new: list[str] = []
 
     def redacted(self, text: str) -> str:
-        """Return the text without its secrets."""
+        """Return a note without its secrets."""
+        return self._shown(text, _digest(text), self._redaction.of)
+
+    def redacted_lines(self, text: str, grounds: Grounds = no_grounds) -> str:
+        """Return a MEMORY.md without its secrets, line by line."""
+        digest = _digest(f"{_LINES}{text}")  # as one text it may hold what looks like a secret
+        return self._shown(text, digest, lambda text: redacted_lines(text, self._redaction, grounds))
+
+    def _shown(self, text: str, digest: str, redacted: Callable[[str], str]) -> str:
         if not self._redaction.on or not text:
             return text
-        digest = _digest(text)
         if self._known is None:
             self._known = _read(self._path, self._rules)
         if digest in self._known:
             return text
-        shown = self._redaction.of(text)
+        shown = redacted(text)
         if shown == text:
             self._known.add(digest)
             self._new.append(digest)

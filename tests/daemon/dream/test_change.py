@@ -307,7 +307,7 @@ def test_no_secret_and_no_more_than_the_beginning_is_shown(store: Store) -> None
     change(store, [Wish(LineAction.DELETE, section=SectionName.BOND, expected=long.text)])
     assert "token" not in document(store)
     assert not any("token" in text for text in lines(store))
-    assert shown(store.config.redaction, SECRET * 500)[0].count(SECRET) == 0
+    assert shown(store, SECRET * 500)[0].count(SECRET) == 0
 
 
 def test_pages_together_are_the_whole(store: Store) -> None:
