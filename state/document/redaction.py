@@ -32,7 +32,7 @@ def redacted_line(text: str, redaction: Redaction, grounds: Grounds = no_grounds
     said = f"{name}\n{text}" if name else text
     shown = redaction.of(said)
     if shown != said and (known := grounds(text)):
-        shown = redaction.of(said, known)
+        shown = redaction.of(said, [" ".join(one.split()) for one in known])  # a line of a note is one row
     return shown.partition("\n")[2] if name and "\n" in shown else shown
 
 

@@ -14,10 +14,11 @@ from graphs.sheet import Sheet
 from state.changes.change import CurrentLine
 from state.crystals.crystal import Crystal, Origin
 from state.document.operations import Operation, Why
-from state.document.pointer import FIRST, MAX_POINTERS, parse_pointer
+from state.document.pointer import FIRST, MAX_POINTERS, parse_pointer, render_pointer
 from state.document.sections import SectionName
 from state.document.seed import appended
 from state.dream import Dream, PointerLine, Snapshot, Usage
+from state.secrets.policy import DEFAULT
 from state.signals.felt import Felt
 from state.signals.hormones import Feeling, Hormones
 from state.trust import Trust
@@ -230,6 +231,18 @@ def test_the_models_words_are_taken_if_they_lead_to_the_line() -> None:
     assert pointer[0] == "Moon"
     assert "apollo" in pointer[1]
     assert pointers_of(fitted(read, None, replace(wanted, pointer=False))) == []
+
+
+def test_no_pointer_has_keywords_that_are_taken_for_a_secret() -> None:
+    text = "The Wi-Fi password of the m14x kestrel is kept with harbour77 by Olu."
+    topic, words = "Wi-Fi password", "m14x kestrel harbour77"
+    assert DEFAULT.of(render_pointer(topic, words)) != render_pointer(topic, words)
+    read = snapshot(memory(context=[text, line_about("beagle")]))
+    dream = fitted(read, None, replace(evict(CONTEXT, "L1", topic), keywords=words))
+    (pointer,) = texts(dream.after, POINTERS)
+    assert (parse_pointer(pointer) or ("", ""))[0] == topic
+    assert words not in pointer
+    assert DEFAULT.of(pointer) == pointer
 
 
 def test_keywords_are_chosen_again_until_the_search_finds_the_crystal() -> None:

@@ -7,13 +7,18 @@ from pathlib import Path
 from daemon.config.settings import Config
 from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.snapshot import snapshot
+from daemon.dream.standing import standing_lines
 from daemon.workspace.adoption import init_workspace
+from daemon.workspace.document import settle_document
+from daemon.workspace.session_start import session
 from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
 from state.dream import Reason
+from state.secrets.policy import DEFAULT
 from state.stores.vectors.embedder import Unavailable
-from tests.support.working import AT, working
+from tests.support.committing import dreamt
+from tests.support.working import AT, SECRET, document, working
 
 
 def test_others_write_at_once_while_pointers_are_tried_and_the_trial_writes_nothing(tmp_path: Path) -> None:
@@ -60,3 +65,27 @@ def test_the_constraints_are_read_with_their_numbers_and_without_the_marks_of_li
         "-5 degrees is too cold",
         "**Never** lie",
     )
+
+
+def test_what_a_dream_has_written_is_shown_as_it_is_everywhere(tmp_path: Path) -> None:
+    talk = "The keynote 'Pin the Map' was moved from Tuesday to Thursday\n\n\nHotkey for the palette is Ctrl+Shift+P"
+    line = " ".join(talk.split())
+    assert DEFAULT.of(talk) == talk
+    assert DEFAULT.of(line) != line
+    with working(tmp_path / "agent") as store:
+        dreamt(store, talk)
+        assert f"- {line}\n" in document(store)
+        typed = f"- {line.replace('palette', 'shop')}\n- The palette's password is {SECRET}\n"
+        store.workspace.document.write_text(document(store) + typed, encoding="utf-8")
+        settle_document(store)
+        read = WorkspaceMemory(store).read("d", Reason.MANUAL, utc_now())
+        listed = (one.text for section in standing_lines(store, utc_now()).sections for one in section.lines)
+        for shown in (
+            session(store.workspace, 200_000, None, DEFAULT, utc_now()).ready.memory,
+            store.shown_memory(document(store)),
+            "\n".join(listed),
+            "\n".join(read.redaction.of(one.text) for one in read.lines),
+        ):
+            assert line in shown
+            assert SECRET not in shown
+            assert "Hotkey for the shop is [redacted: pin]" in shown
