@@ -10,6 +10,7 @@ from daemon.config.settings import Config
 from daemon.ingest.feelings import feel
 from daemon.ingest.named import named
 from daemon.workspace.notices import Notices
+from daemon.workspace.redaction import redacted
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.salience import salience
@@ -36,7 +37,7 @@ MOST_AT_ONCE = 1_000
 
 def note_crystal(connection: Connection, config: Config, note: Note, now: datetime, key: int = 0) -> Crystal:
     """Return the crystal of a note, without secrets; its source is the note's row, `key` (0: none)."""
-    text = config.redaction.of(note.text)
+    text = redacted(config.redaction, note.text)
     digest = hashlib.sha256(note.text.encode("utf-8", "surrogatepass")).hexdigest()
     return Crystal(
         text=text,

@@ -336,7 +336,7 @@ class _Work:
         """Add what a restored database lacks: the current MEMORY.md and newer notes."""
         with closing(open_database(path)) as connection:
             crystals, lineage = Crystals(connection), Lineage(connection)
-            notes = Notes(NoteInbox(self.workspace, self.disk), connection)
+            notes = Notes(NoteInbox(self.workspace, self.disk), connection, self.config.redaction.of)
             memory = Memory(self.workspace, self.disk, crystals, lineage, notes, self.check, self.config.redaction)
             with suppress(DocumentError):  # a file that is not text is repaired after the database
                 memory.adopt()

@@ -71,11 +71,11 @@ def session(
     Raise StorageError if MEMORY.md or the notes cannot be read.
     """
     notices = list[str]()
-    memory, newest = _memory(workspace, notices), look(workspace, lambda notes: notes.newest())
+    looked = LookedThrough(workspace, redaction)
+    memory, newest = _memory(workspace, notices), look(workspace, lambda notes: notes.newest(), looked.redacted)
     everywhere, beside = _everywhere(workspace, environment, notices)
     facts = _facts(workspace, memory)
     shown_of = _unforgotten(workspace) if facts.forgets else str
-    looked = LookedThrough(workspace, redaction)
     ready = bootstrap(
         facts.memory,
         [note._replace(at=local(note.at, zone)) for note in newest.notes],

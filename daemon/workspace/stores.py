@@ -161,8 +161,8 @@ def _opened(
     crystals = Crystals(connection, index.vectors)
     crystals.vectors.may_write = owned
     index.prepare(crystals)
-    lineage, notes = Lineage(connection), Notes(NoteInbox(workspace, disk), connection)
     redaction = config.redaction
+    lineage, notes = Lineage(connection), Notes(NoteInbox(workspace, disk), connection, partial(redacted, redaction))
     memory = Memory(workspace, disk, crystals, lineage, notes, index.check, redaction, utc_now)
     memory.alone = alone or nullcontext()
     memory.is_checkout = partial(is_checkout, workspace, connection)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from state.errors import BusyError, NotFoundError, StorageError
 from state.scratch import Note, render_note
-from state.secrets.policy import Redaction
+from state.secrets.policy import DEFAULT, Redaction
 from state.stores.database.meta import Meta
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
@@ -126,10 +126,16 @@ def _without(one: Entry, known: "Known") -> Entry:
 
 
 class Notes:
-    """The notes of one workspace: their rows, if there is a database, and the files that hold notes not read yet."""
+    """The notes of one workspace: their rows, if there is a database, and the files that hold notes not read yet.
 
-    def __init__(self, inbox: NoteInbox, connection: "sqlite3.Connection | None") -> None:
+    A note that was appended to scratch.md by hand is read without its secrets, which `redacted` removes.
+    """
+
+    def __init__(
+        self, inbox: NoteInbox, connection: "sqlite3.Connection | None", redacted: Callable[[str], str] = DEFAULT.of
+    ) -> None:
         self.inbox = inbox
+        self._redacted = redacted
         self._disk = inbox.disk
         self._connection = connection
 
@@ -274,9 +280,18 @@ class Notes:
         for entry in log.entries(mark.start, end):
             if entry.end <= mark.end:
                 continue  # the last entry read before, which has not grown
+            entry = self._without_secrets(entry)  # noqa: PLW2901 - nothing else of it is read
             one = entry._replace(grows=mark.note) if entry.start < mark.end else entry
             yield one, not (one.digest in seen or self._is_row(one.digest) or self._is_row_by_text(one))
             seen.add(one.digest)
+
+    def _without_secrets(self, entry: Entry) -> Entry:
+        """Return the entry as it is stored: its digest is that of the note in the inbox and the next scratch.md."""
+        text, replaces = map(self._redacted, (entry.note.text, entry.note.replaces))
+        if (text, replaces) == (entry.note.text, entry.note.replaces):
+            return entry
+        note = entry.note._replace(text=text, replaces=replaces)
+        return entry._replace(note=note, digest=digest_of(note))
 
     def _is_row_by_text(self, one: Entry) -> bool:
         """Return whether an unstamped note is a row by its text, because its file's time has changed meanwhile.
@@ -582,28 +597,28 @@ def is_held_open(path: Path) -> bool:
     return False
 
 
-def look(workspace: Workspace, ask: Callable[[Notes], Answer]) -> Answer:
+def look(workspace: Workspace, ask: Callable[[Notes], Answer], redacted: Callable[[str], str] = str) -> Answer:
     """Return the answer of `ask` to a workspace's notes; from files alone if the database cannot be read.
 
-    It takes no lock.
+    It takes no lock. Whoever only counts need not redact.
     """
     if os.path.lexists(workspace.database):
         import sqlite3
 
-        with suppress(sqlite3.Error, StorageError), notes_of(workspace) as notes:
+        with suppress(sqlite3.Error, StorageError), notes_of(workspace, redacted) as notes:
             return ask(notes)
-    return ask(Notes(NoteInbox(workspace), None))
+    return ask(Notes(NoteInbox(workspace), None, redacted))
 
 
 @contextmanager
-def notes_of(workspace: Workspace) -> Iterator[Notes]:
+def notes_of(workspace: Workspace, redacted: Callable[[str], str] = str) -> Iterator[Notes]:
     """Open the notes of a workspace for reading, without its lock. Raise StorageError or sqlite3.Error."""
     inbox = NoteInbox(workspace)
     if not os.path.lexists(workspace.database):
-        yield Notes(inbox, None)
+        yield Notes(inbox, None, redacted)
         return
     from state.stores.database.connection import open_unmigrated
 
     with open_unmigrated(workspace.database) as connection:
         is_known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchone()
-        yield Notes(inbox, connection if is_known else None)
+        yield Notes(inbox, connection if is_known else None, redacted)

@@ -1,6 +1,7 @@
 """Notes and transcripts become crystals: once each, cheaply, and what they make felt is not lost."""
 
 import json
+import os
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -14,12 +15,13 @@ from daemon.ingest.transcripts import absorb_transcripts
 from daemon.workspace.stores import Store, open_owned, utc_now
 from state.errors import StorageError
 from state.scratch import Note
+from state.secrets.policy import DEFAULT
 from state.signals.hormones import Feeling, Hormone
 from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.notes import Notes
 from tests.support.faults import Fault, FaultySystem
-from tests.support.working import texts_of
+from tests.support.working import SECRET, texts_of
 
 BAD = "The deploy failed again and everything is broken"
 ERRORS = ("The deploy failed with an error", "The build is broken, it crashed", "Tests failed, another error")
@@ -89,3 +91,31 @@ def test_a_level_that_rises_high_writes_one_note_at_that_moment(store: Store, wa
     later = now + timedelta(hours=3)
     feel(store, [Feeling.ERROR] * 3, "much later", later, later)
     assert len(_auto(store)) == 2
+
+
+@pytest.mark.parametrize("said", ["the staging token is due in May", f"the staging token is {SECRET}"])
+@pytest.mark.parametrize(
+    "entry", ["- {}\n", "- [2026-03-12T09:00:00Z] (importance: 0.9) {}\n"], ids=["bare", "stamped"]
+)
+@pytest.mark.parametrize("again", ["twice in the file", "saved again by an editor", "noted too"])
+def test_a_note_appended_by_hand_is_one_note_also_with_a_secret(
+    store: Store, said: str, entry: str, again: str
+) -> None:
+    row, scratch = entry.format(said), store.workspace.scratch
+    scratch.parent.mkdir(exist_ok=True)
+    with scratch.open("a", encoding="utf-8") as file:
+        file.write(row * (2 if again == "twice in the file" else 1))
+    age = utc_now() - timedelta(hours=1)
+    os.utime(scratch, (age.timestamp(), age.timestamp()))
+    absorb_notes(store, utc_now())
+    if again == "saved again by an editor":
+        scratch.write_text(f"- another\n{row}", encoding="utf-8")
+    elif again == "noted too":
+        (one,) = store.notes.each_pending()
+        store.notes.inbox.append(one._replace(text=said))
+    absorb_notes(store, utc_now(), most=None)
+    store.memory.show_notes(anew=True)
+    texts = [note.text for note in store.notes.each_pending() if note.text != "another"]
+    assert texts == [DEFAULT.of(said)]
+    assert len(set(texts_of(store))) == len(texts_of(store))
+    assert SECRET not in scratch.read_text(encoding="utf-8") + store.workspace.inbox.read_text(encoding="utf-8")
