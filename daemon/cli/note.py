@@ -36,7 +36,8 @@ def note(arguments: argparse.Namespace) -> int:
         else " ".join(arguments.text)
     )
     given = Note(text, datetime.now(UTC), arguments.importance, replaces=arguments.replaces)
-    taken = NoteInbox(workspace).append(given, redaction(arguments.config, os.environ))
+    written = NoteInbox(workspace).append(given, redaction(arguments.config, os.environ))
+    taken = written.required()
     if arguments.json:
         import json
 
@@ -48,6 +49,8 @@ def note(arguments: argparse.Namespace) -> int:
         secrets = taken.text.count("[redacted: ") - text.count("[redacted: ")
         left_out = f" (with {secrets} secret{'s' * (secrets > 1)} left out)" if secrets > 0 else ""
         sys.stdout.write(f"noted{left_out}\n")
+    for notice in written.notices:
+        sys.stderr.write(f"notice: {notice}\n")
     if taken.replaces:  # the note is safe in the log; warn if it replaces nothing
         from daemon.api.access import LocalAccess
         from daemon.api.operations.notes import doubt_what_it_replaces

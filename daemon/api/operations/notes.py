@@ -59,7 +59,9 @@ def working_memory_note(
     """
     # Append it, redacted. This needs no workspace lock, so no process that holds it can block a note.
     wish = Note(note, utc_now(), importance, replaces=replaces)
-    taken = NoteInbox(access.workspace).append(wish, access.config.redaction)
+    written = NoteInbox(access.workspace).append(wish, access.config.redaction)
+    taken = written.required()
+    access.notices.extend(written.notices)
     doubt_what_it_replaces(access, taken)
     access.mark_changed()
     return NoteTaken(taken.at, taken.importance, taken.text, "pending")

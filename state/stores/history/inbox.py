@@ -11,14 +11,14 @@ Appending needs neither the database nor the workspace's lock. Everything else i
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from state.errors import BusyError, NotFoundError, ReadOnlyError, StorageError
-from state.scratch import BYTE_ORDER_MARK, HEADER, Note, admitted, decode, notes_of_lines, render_note
+from state.errors import BusyError, NotFoundError, ReadOnlyError, StorageError, UsageError
+from state.scratch import BYTE_ORDER_MARK, HEADER, Note, admitted, decode, normal_note, notes_of_lines, render_note
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.disk.disk import LONGEST_LOG, Disk, opened
 from state.stores.disk.looked_through import LookedThrough
@@ -31,10 +31,30 @@ QUIET_SECONDS = 1.0
 # Lines are read whole; a file with longer ones is no log.
 LONGEST_LINE = 16 * 1024**2
 _SHOWN_WITHIN = 0.5  # seconds
+_LIFT = "'dreamd forget --lift' with the words lets it be noted again"
+_BUSY_MS = 100  # no process that works in the database may block a note
 _CHUNK = 1 << 16  # also the number of bytes before a mark that must be unchanged for the mark to hold
 _BULLETS = (b"-", b"*", b"+", b" -", b" *", b" +")
 _ROTATED = re.compile(r"inbox\.([0-9]{6,12})\.md")
 _DISPLACED = re.compile(r"\.scratch\.md\.([0-9]{1,12})\.([0-9]{1,18})\.displaced")
+
+
+class Written(NamedTuple):
+    """A note as it was written, and whether something forgotten was left out; without text nothing was written."""
+
+    note: Note
+    forgotten: bool = False
+
+    def required(self) -> Note:
+        """Return the note. Raise UsageError if nothing was written."""
+        if not self.note.text:
+            raise UsageError("nothing was noted: all that the note says was forgotten by its owner", _LIFT)
+        return self.note
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What to tell whoever wrote the note."""
+        return (f"what the owner has forgotten was left out of the note; {_LIFT}",) if self.forgotten else ()
 
 
 class NoteInbox:
@@ -44,31 +64,37 @@ class NoteInbox:
         self.workspace = workspace
         self.disk = disk or workspace.disk()
 
-    def append(self, note: Note, redaction: Redaction = DEFAULT) -> Note:
-        """Append the note without its secrets, durably, and return it as written.
+    def append(self, note: Note, redaction: Redaction = DEFAULT) -> Written:
+        """Append the note without its secrets and what is forgotten, durably, and return it as written.
 
         Raise UsageError for a note that cannot be admitted (`state.scratch.admitted`), and StorageError or BusyError
         if it could not be written; it is then in no file.
         """
-        stored = admitted(note)
+        given = admitted(note)
+        without = _forgetting(self.workspace.database)
+        spared = stored = _spared(given, without)
         if (text := redaction.of(stored.text)) != stored.text:
             from state.stores.history.originals import Originals
 
             text = Originals(self.workspace).redacted(stored.text, redaction, "note", stored.at)
-        stored = stored._replace(text=text, replaces=redaction.of(stored.replaces) if stored.replaces else "")
+        redacted = stored._replace(text=text, replaces=redaction.of(stored.replaces) if stored.replaces else "")
+        stored = _spared(redacted, without)  # what was forgotten may have been redacted before
+        written = Written(stored, forgotten=spared != given or stored != redacted)
+        if not stored.text:
+            return written
         entry = render_note(stored).encode()
         try:
             self.disk.append_locked(self.workspace.inbox, entry, b"")
         except ReadOnlyError:  # an agent's sandbox: scratch.md serves as an inbox too
             self.disk.append_locked(self.workspace.scratch, entry, HEAD)
-            return stored
+            return written
         LookedThrough(self.workspace, redaction).keep(stored.text)
         # Agents read scratch.md. The note is kept even if it cannot be shown there.
         with suppress(StorageError, BusyError):
             self.disk.make_folder(self.workspace.scratch.parent)
             # Wait only briefly: the process that rewrites scratch.md may be waiting for the caller's transaction.
             self.disk.append_locked(self.workspace.scratch, entry, HEAD, durable=False, wait_seconds=_SHOWN_WITHIN)
-        return stored
+        return written
 
     def file(self, entries: Iterable[Note]) -> None:
         """Append notes from scratch.md, which is not in the user's own folder, durably to the inbox."""
@@ -98,6 +124,35 @@ class NoteInbox:
         with suppress(NotFoundError), open_log(self.disk, self.workspace.scratch) as log:
             return tuple(one.note for one in log.entries(0, log.size))
         return None
+
+
+def _spared(note: Note, without: Callable[[str], str]) -> Note:
+    """Return the note without what is forgotten; no words that name what it replaces are cut."""
+    text, replaces = without(note.text), without(note.replaces)
+    if (text, replaces) == (note.text, note.replaces):
+        return note
+    return normal_note(note._replace(text=text, replaces=replaces if replaces == note.replaces else ""))
+
+
+def _forgetting(database: Path) -> Callable[[str], str]:
+    """Return a function that leaves out what is forgotten; it changes nothing if the database cannot be read now.
+
+    Then the note loses its forgotten words when it becomes a row. Loading what recognises a text takes as long as
+    noting it, so it happens only if something is forgotten.
+    """
+    if not os.path.lexists(database):
+        return str
+    import sqlite3
+
+    from state.stores.database.connection import open_unmigrated
+
+    with suppress(sqlite3.Error, StorageError), open_unmigrated(database) as connection:
+        connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+        if connection.execute("SELECT EXISTS (SELECT 1 FROM forgotten)").fetchone()[0]:
+            from state.stores.database.tombstones import TombstoneStore
+
+            return TombstoneStore(connection).tombstones().anywhere.without
+    return str
 
 
 def _numbered(folder: Path, name: re.Pattern[str]) -> dict[int, Path]:

@@ -148,3 +148,22 @@ def test_what_is_left_is_status_one_and_the_text_may_come_from_stdin(told: Trans
 )
 def test_what_cannot_be_meant_is_a_usage_error(told: Transcript, words: str, said: str) -> None:
     assert said in told(f"$ dreamd forget {words}\n! dreamd: …\n[2]").err
+
+
+def test_a_note_from_the_command_line_is_written_without_what_is_forgotten(
+    told: Transcript, workspace: Workspace
+) -> None:
+    told("$ dreamd forget <secret> --yes\n…")
+    ended = told(
+        """
+        $ dreamd note "<kept>. And <secret>."
+        noted
+    """.replace("<kept>", KEPT).replace("<secret>", SECRET)
+    )
+    assert "notice: what the owner has forgotten was left out of the note" in ended.err
+    told("""
+        $ dreamd note <secret>
+        ! dreamd: nothing was noted: all that the note says was forgotten by its owner; 'dreamd forget --lift'…
+        [2]
+    """)
+    assert_gone(workspace, SECRET)

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from daemon import sessions
+from daemon.api.access import LocalAccess
+from daemon.api.operations.notes import working_memory_note
 from daemon.api.operations.search import recall
 from daemon.dream.consolidation import consolidate
 from daemon.ingest.feelings import feel
@@ -15,11 +17,15 @@ from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.upkeep.forget import forget, unforget
 from daemon.upkeep.forget_plan import ForgetRequest
+from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import status
 from daemon.workspace.stores import Store, utc_now
+from state.errors import UsageError
 from state.forgetting.known import Target, spans
+from state.scratch import Note
 from state.signals.hormones import Feeling
 from state.stores.database.tombstones import TombstoneStore
+from state.stores.history.inbox import NoteInbox
 from tests.daemon.sessions.test_for_dreams import asking
 from tests.support.committing import dreamt
 from tests.support.model_characters import good, inputs_of, prompt_of
@@ -134,7 +140,8 @@ def test_by_no_way_is_it_learnt_again_until_it_is_lifted(store: Store, way: Call
     way(store, 2)
     consolidate(store, utc_now())
     assert told_anywhere(store) == []
-    assert store.crystals.forgotten.withheld() >= 1
+    is_left_out_at_once = way in (by_note, by_question)  # whoever notes it is told instead
+    assert store.crystals.forgotten.withheld() >= (not is_left_out_at_once)
     assert unforget(store.connection, SECRET, utc_now()).lifted
     store.connection.execute("DELETE FROM hormones")  # it may spike again
     way(store, 3)
@@ -150,7 +157,8 @@ def test_the_rest_of_what_is_said_is_learnt(store: Store) -> None:
 
 def test_a_note_is_wiped_out_of_its_files_and_a_late_write_is_found(store: Store) -> None:
     bury(store)
-    noted(store, SECRET, "Bello", SAID)
+    store.notes.inbox.disk.make_folder(store.workspace.scratch.parent)
+    store.workspace.scratch.write_text(f"- {SECRET}\n- Bello\n- {SAID}\n", encoding="utf-8")
     with store.workspace.scratch.open("ab", buffering=0) as agent:
         assert absorb_notes(store, utc_now()) == 2
         agent.write(b"- late\n")
@@ -164,6 +172,35 @@ def test_a_note_is_wiped_out_of_its_files_and_a_late_write_is_found(store: Store
     assert absorb_notes(store, utc_now()) == 0
     assert store.connection.total_changes == before
     assert store.crystals.forgotten.withheld() == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "rest"), [(f"{SAID} {REST}", f"{REST} {REST}"), (SAID, REST), (f"{SECRET}!", ""), (REST, REST)]
+)
+def test_a_note_is_written_without_it_and_whoever_notes_it_is_told(store: Store, said: str, rest: str) -> None:
+    bury(store)
+    with LocalAccess(store.workspace, store.config, "test") as access:
+        if rest:
+            assert working_memory_note.run(access, said).text == rest
+            assert any("was left out of the note" in notice for notice in access.notices) is (said != rest)
+        else:
+            with pytest.raises(UsageError, match="all that the note says was forgotten by its owner"):
+                working_memory_note.run(access, said)
+    assert told_anywhere(store) == []
+    assert [note.text for note in store.notes.each_pending()] == ([rest] if rest else [])
+
+
+def test_words_that_name_what_a_note_replaces_are_left_out_too(store: Store) -> None:
+    bury(store)
+    written = store.notes.inbox.append(Note(REST, utc_now(), replaces=f"the line that {SECRET}"))
+    assert (written.note.texts, written.forgotten) == ((REST,), True)
+    assert told_anywhere(store) == []
+
+
+def test_a_note_is_taken_also_if_nobody_can_say_what_is_forgotten(tmp_path: Path) -> None:
+    workspace = init_workspace(tmp_path)
+    workspace.database.write_bytes(b"broken" * 999)
+    assert NoteInbox(workspace).append(Note(SAID, utc_now())).note.text == SAID
 
 
 def writing(text: str) -> Callable[[dict[str, Any], int], str]:
@@ -190,7 +227,7 @@ def test_a_model_that_writes_it_is_refused_that_line_alone_and_its_answer_is_kep
         assert "human veto" in [one.guard for one in outcome.refused]
         assert told_anywhere(store) == []
         assert all(not spans(prompt_of(request), LEARNT) for request in model.requests[1:])
-        assert detail(store) == "2 texts withheld: forgotten"  # the note and the line
+        assert detail(store) == "1 text withheld: forgotten"  # the line; of the note its writer was told
         value = status(store.workspace, store.config, utc_now())
         assert value.withheld == 1
         assert ("human veto", "the owner had this forgotten") in [(r.guard, r.figures) for r in value.rejections]

@@ -41,7 +41,7 @@ def _file_of(workspace: Workspace) -> Path:
 
 
 def test_a_note_is_kept_as_it_was_given_and_stored_without(workspace: Workspace) -> None:
-    stored = NoteInbox(workspace).append(Note(SAID, NOW))
+    stored = NoteInbox(workspace).append(Note(SAID, NOW)).note
     assert stored.text == "the bike pin code is [redacted: pin]"
     (one,) = Originals(workspace).all(NOW)
     assert (one.text, one.kinds, one.where) == (SAID, ("pin",), "note")
