@@ -186,7 +186,7 @@ def _operation(said: SaidOperation, sections: dict[str, SectionName]) -> Operati
         raise ValueError(f"there is no section {said.section[:60]!r}")
     if lines and (section is None or action in _LEAVES) and action is not Action.MOVE:
         section = sections.get(lines[0])
-    if section is None and action is Action.LEARN:
+    if action is Action.LEARN:
         section = SectionName.CONTEXT
     if section is None:
         raise ValueError(f"there is no {lines[0]}" if lines and action is not Action.MOVE else "it needs a section")

@@ -55,6 +55,12 @@ def said(**changes: Any) -> str:
     return json.dumps({"operations": [ADD | changes]})
 
 
+def test_an_insight_is_no_line_whatever_section_or_line_it_names() -> None:
+    for named in ({"section": "The Niche"}, {"lines": ["L5"]}):
+        (one,) = read(json.dumps({"operations": [LEARN | named]})).operations
+        assert one.section is CONTEXT
+
+
 @pytest.mark.parametrize(
     "answer",
     [
