@@ -286,11 +286,7 @@ def _inverse(page: Page, staged: StagedChange) -> Change | None:
         return None
     leaving = {line.id for line in found}
     twins = [page.stands(line) for line in back.come]
-    come = tuple(
-        replace(line, pinned=False)
-        for line, twin in zip(back.come, twins, strict=True)
-        if twin is None or twin.id in leaving
-    )
+    come = tuple(line for line, twin in zip(back.come, twins, strict=True) if twin is None or twin.id in leaving)
     return replace(back, gone=found, come=come)
 
 

@@ -194,6 +194,7 @@ def test_json_is_written_as_the_rest_of_the_file_is_and_toml_at_its_end() -> Non
     server = Setting(("mcpServers", "dreamd"), {"on": 1})
     for before, after in {
         "": '{\n  "mcpServers": {\n    "dreamd": {\n      "on": 1\n    }\n  }\n}\n',
+        "// mine": '// mine\n{\n  "mcpServers": {\n    "dreamd": {\n      "on": 1\n    }\n  }\n}\n',
         '{"a": 1}': '{"mcpServers": {"dreamd": {"on": 1}}, "a": 1}',
         '{\n\t"mcpServers": {}\n}\n': '{\n\t"mcpServers": {\n\t\t"dreamd": {\n\t\t\t"on": 1\n\t\t}\n\t}\n}\n',
         '{\r\n "mcpServers": {\r\n  "b": {}, // of b\r\n },\r\n}\r\n': (
@@ -202,7 +203,8 @@ def test_json_is_written_as_the_rest_of_the_file_is_and_toml_at_its_end() -> Non
     }.items():
         assert put("json", before, server)[0] == after
     for path, value, item, table in TABLES:
-        assert put("toml", 'model = "x" # mine\n', Setting(path, value, item))[0] == f'model = "x" # mine\n{table}'
+        for before in ('model = "x" # mine\n', 'model = "x" # mine'):
+            assert put("toml", before, Setting(path, value, item))[0] == f'model = "x" # mine\n{table}'
 
 
 @pytest.mark.parametrize(

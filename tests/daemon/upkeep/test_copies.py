@@ -24,7 +24,7 @@ from state.dream import Reason
 from state.errors import NothingToDoError
 from state.scratch import Note
 from state.stores.database.connection import open_database
-from state.stores.database.copies import KEPT, copies_of, found_damaged
+from state.stores.database.copies import KEPT, copies_of, found_damaged, is_copy_due
 from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.disk.workspace import Workspace
 from tests.support import breaking
@@ -197,6 +197,13 @@ def test_a_dream_copies_when_the_last_copy_is_six_hours_old_and_two_are_kept(her
         with closing(sqlite3.connect(copy)) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
     assert sorted(path.name for path in here.copies.iterdir()) == ["000002.db", "000003.db"]
+
+
+@pytest.mark.parametrize(("hours_ago", "is_due"), [(0, False), (5, False), (6, True), (900, True), (-1, True)])
+def test_a_copy_of_the_future_counts_as_none(here: Workspace, hours_ago: int, *, is_due: bool) -> None:
+    now, (copy, *_) = utc_now(), copies_of(here.database)
+    os.utime(copy, ((now - timedelta(hours=hours_ago)).timestamp(),) * 2)
+    assert is_copy_due(here.database, now, timedelta(hours=6)) is is_due
 
 
 def test_a_damaged_database_is_told_of_and_replaces_no_copy(

@@ -4,11 +4,20 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from state.changes.change import Change, CurrentLine
-from state.changes.owner import LEAST_ACCIDENT, OwnersText, lines_in, match, owners_text, restored_text
+from state.changes.owner import (
+    LEAST_ACCIDENT,
+    OwnersText,
+    lines_in,
+    match,
+    owners_text,
+    restored_text,
+    same_as_deleted,
+)
 from state.changes.page import Page
 from state.document.document import Edit, blank, parse, render
 from state.document.editing import edited
@@ -40,8 +49,8 @@ def left(before: str, after: str, **more: object) -> OwnersText:
     return owners_text(ledger(before), after, NOW, **more)  # type: ignore[arg-type]
 
 
-def keys(text: str) -> Counter[tuple[SectionName, str]]:
-    return Counter((name, block.key) for name, block in parse(text).lines())
+def keys(text: str) -> Counter[tuple[SectionName, str, bool]]:
+    return Counter((name, block.key, block.pinned) for name, block in parse(text).lines())
 
 
 @examples(400)
@@ -55,10 +64,10 @@ def test_what_a_person_left_is_taken_in_exactly(before: str, after: str) -> None
     found = lines_in(parse(after), stay)
     assert {line.id for line in found} == {line.id for line in stay}
     come = [line for change in done.changes for line in change.come]
-    texts = Counter((line.section, normalise(line.text)) for line in (*found, *come))
+    texts = Counter((line.section, normalise(line.text), line.pinned) for line in (*found, *come))
     assert texts == keys(after)
     assert all(line.trust is Trust.OWNER for line in come)
-    there = {key for _, key in keys(after)}
+    there = {key for _, key, _ in keys(after)}
     assert not there & {normalise(one) for one in done.deleted}
 
 
@@ -72,7 +81,7 @@ def test_a_restore_gives_the_lines_of_the_older_text(older: str, newer: str) -> 
     gone = {line.id for change in changes for line in change.gone}
     come = [line for change in changes for line in change.come]
     stay = lines_in(parse(older), [line for line in standing if line.id not in gone])
-    assert Counter((line.section, normalise(line.text)) for line in (*stay, *come)) == keys(older)
+    assert Counter((line.section, normalise(line.text), line.pinned) for line in (*stay, *come)) == keys(older)
     assert {change.why for change in changes} <= {Why.EVICTED, Why.ADDED}
     assert all((line.trust, line.importance) == (Trust.AGENT, 0.7) for line in come)
     assert all(change.evidence == ("c1",) for change in changes if change.come)
@@ -109,6 +118,23 @@ def test_a_line_that_is_worded_otherwise_is_revised_and_a_corrected_number_is_no
     other = left(before, memory("Anna plays chess."))
     assert [change.why for change in other.changes] == [Why.DELETED, Why.ADDED]
     assert other.deleted == ("The deadline of the report is March 20.",)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_same"),
+    [
+        ("the deadline of the report  is MARCH 20", True),
+        ("By now the deadline of the report is March 20.", True),
+        ("The deadline of the report is March 25.", False),
+        ("The deadline of the report is March.", False),
+        ("The deadline of the report is March 20, not 25.", False),
+        ("The deadline of the tax return is March 20.", False),
+    ],
+)
+def test_a_deleted_line_is_known_by_three_quarters_of_its_words_and_by_its_numbers(
+    text: str, *, is_same: bool
+) -> None:
+    assert same_as_deleted(text, "The deadline of the report is March 20.") is is_same
 
 
 def test_what_stands_again_is_wanted_again() -> None:
@@ -171,12 +197,12 @@ def changes(draw: st.DrawFn, page: Page) -> Change:
     return Change(draw(st.sampled_from([Why.ADDED, Why.MERGED, Why.MOVED])), tuple(gone), tuple(come))
 
 
-def rows(page: Page) -> Counter[tuple[SectionName, str]]:
-    return Counter((one.section, normalise(one.text)) for one in page.lines.values())
+def rows(page: Page) -> Counter[tuple[SectionName, str, bool]]:
+    return Counter((one.section, normalise(one.text), one.pinned) for one in page.lines.values())
 
 
-def in_text(page: Page) -> Counter[tuple[SectionName, str]]:
-    return Counter((name, block.key) for name, block in page.document.lines())
+def in_text(page: Page) -> Counter[tuple[SectionName, str, bool]]:
+    return Counter((name, block.key, block.pinned) for name, block in page.document.lines())
 
 
 @examples(300)
@@ -224,6 +250,18 @@ def test_a_line_is_found_by_its_text_and_best_by_its_id_and_its_section() -> Non
     assert page.stands(replace(lines[2], id="L9")) == lines[2]
     assert page.stands(replace(lines[2], section=SectionName.BOND)) == lines[2]
     assert page.stands(replace(lines[2], text="Coffee.")) is None
+
+
+def test_a_pinned_line_that_moves_or_comes_back_has_its_pin() -> None:
+    text = memory("Tea. 📌")
+    (tea,) = ledger(text)
+    for come in ((replace(tea, section=CONTEXT),), ()):
+        page = Page(text, [tea], 2)
+        done = page.change(Change(Why.MOVED, (tea,), come))
+        assert done is not None
+        assert rows(page) == in_text(page) == Counter((one.section, "tea.", True) for one in come)
+        page.change(done.undone)
+        assert rows(page) == in_text(page) == Counter([(BOND, "tea.", True)])
 
 
 def test_a_line_that_stands_in_its_section_does_not_come_again() -> None:

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from state.errors import UsageError
-from state.forgetting.cutting import Cut, Span, cut_all, cut_out, sentences
+from state.forgetting.cutting import Cut, Span, cut_all, cut_out, joined, sentences
 from state.forgetting.known import RUN_WORDS, Target, spans, without
 from state.forgetting.letters import letters_of
 from tests.support.cases import cases
@@ -16,6 +16,7 @@ WORDS = st.sampled_from(
     "ada Ada tea İstanbul straße STRASSE e\u0301t\u00e9 été 東京都 한국 x 7731 don't forgotten".split()
 )
 GAPS = st.sampled_from([" ", "  ", "\n", ". ", "! ", ", ", "** ", "\n- ", "\n\n", '" ', "\\ ", "。", "_", "-"])
+LONG = "we sell the Hamburg office to Orbit Holding in March and tell nobody before the board has met there"
 TEXTS = st.lists(st.tuples(WORDS, GAPS).map("".join), max_size=30).map("".join)
 TARGETS = st.lists(WORDS, min_size=1, max_size=4).map(" ".join).map(Target.of)
 CUTS = st.sampled_from(list(Cut))
@@ -72,6 +73,8 @@ def test_only_sentences_with_a_match_go_at_once(text: str, target: Target) -> No
 
 
 @given(st.lists(WORDS, min_size=1, max_size=60).map(" ".join), st.integers(0, 60), st.integers(1, 60))
+@example(LONG, 0, RUN_WORDS)
+@example(LONG, 11, RUN_WORDS)
 @example(f"{'ada ' * 7}don't{' ada' * 8}", 9, 8)  # "that" ends as "don't" does
 def test_whatever_is_cut_off_from_a_long_text_is_it(text: str, start: int, length: int) -> None:
     """Eight words at least, in a text of their own or in a line; a part that begins or ends the target, at an end."""
@@ -86,9 +89,7 @@ def test_whatever_is_cut_off_from_a_long_text_is_it(text: str, start: int, lengt
         assert spans(f"He said {piece} yo", [target])
     if start + length >= len(target.words):
         assert spans(f"{piece}, he said", [target])
-
-
-LONG = "we sell the Hamburg office to Orbit Holding in March and tell nobody before the board has met there"
+        assert spans(f"yo {piece}, he said", [target])
 
 
 @pytest.mark.parametrize(
@@ -110,6 +111,12 @@ def test_escapes_do_not_hide_a_text(text: str) -> None:
 @pytest.mark.parametrize(("text", "wanted", "left"), CASES["the_sentence_goes_and_no_more"])
 def test_the_sentence_goes_and_no_more(text: str, wanted: str, left: str) -> None:
     assert without(text, [Target.of(wanted)], Cut.SENTENCES) == left
+
+
+def test_matches_that_overlap_are_one_and_those_that_adjoin_are_two() -> None:
+    assert joined([(4, 6), (0, 2), (1, 3), (3, 4)]) == ((0, 3), (3, 4), (4, 6))
+    assert joined([(0, 9), (2, 3)]) == ((0, 9),)
+    assert without("x 暗号暗号 y", [Target.of("暗号")], Cut.WORDS) == "x [forgotten][forgotten] y"
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,22 @@ def test_a_day_fits_best_and_the_rest_of_its_month_half() -> None:
     assert Period(None, 5).fit(datetime(1999, 5, 1, tzinfo=UTC)) == 0.5
 
 
+@pytest.mark.parametrize(
+    ("period", "last_day"),
+    [
+        (Period(2026), (2026, 12, 31)),
+        (Period(2026, 2), (2026, 2, 28)),
+        (Period(2026, 2, 3), (2026, 2, 3)),
+        (Period(None, 2, 3), (2026, 2, 3)),
+        (Period(None, 2), (2026, 2, 28)),
+    ],
+)
+def test_a_period_is_over_after_its_last_day(period: Period, last_day: tuple[int, int, int]) -> None:
+    evening = datetime(*last_day, 23, 59, tzinfo=UTC)
+    over = [period.is_over(evening + timedelta(days=days)) for days in (-27, 0, 1)]
+    assert over == [False, False, (evening + timedelta(days=1)).year == 2026 or period.year is not None]
+
+
 @pytest.mark.parametrize(("text", "day"), CASES["the_last_day_that_a_note_names"])
 def test_the_last_day_that_a_note_names(text: str, day: str) -> None:
     assert last_day_named(text, SAID) == day

@@ -87,6 +87,8 @@ def test_a_private_key_goes_whole() -> None:
     key = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n-----END OPENSSH PRIVATE KEY-----"
     assert redact(f"a\n{key}\nb").text == "a\n[redacted: private key]\nb"
     assert redact(json.dumps({"private_key": key})).text == '{"private_key": "[redacted: private key]"}'
+    adjoining = FORMED["disk recovery key"] + key
+    assert redact(adjoining).text == "[redacted: disk recovery key][redacted: private key]"
     cut = redact(key[:300] + "\n\nand so on").text
     assert cut.startswith("[redacted: private key]")
     assert cut.endswith("and so on")

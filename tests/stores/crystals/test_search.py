@@ -62,6 +62,26 @@ def test_what_is_expected_is_embedded_once_and_found_as_otherwise(crystals: Crys
     assert embedder.texts == queries
 
 
+CLUSTER = "canary cluster quartz replica"
+
+
+@pytest.mark.parametrize(
+    ("query", "earlier", "later", "is_first"),
+    [
+        ("the canary cluster", f"{CLUSTER}, gate north", CLUSTER, True),
+        ("gate north", f"{CLUSTER}, gate north", CLUSTER, False),
+        ("canary", "canary gate", "canary bridge south", False),
+    ],
+    ids=["about the same", "a worse answer", "about something else"],
+)
+def test_a_later_text_about_the_same_comes_first_if_it_answers_nearly_as_well(
+    crystals: Crystals, query: str, earlier: str, later: str, *, is_first: bool
+) -> None:
+    crystals.upsert([_note(earlier, created_at=NOW - timedelta(days=9)), _note(later)])
+    found = _searcher(crystals).search(query, NOW, everything=True)
+    assert _texts(found) == ([later, earlier] if is_first else [earlier, later])
+
+
 HOSTILE = ["", " ", "?", '"', "' OR 1=1 --", "NEAR(a b)", "text:x", "a AND", "*", "\0", "a\ud83db", "the", "-", "😀"]
 
 

@@ -128,15 +128,29 @@ LINE = "The cache listens on port 5433"
         ([LINE], f"{LINE} since Monday", {}, set()),
         ([LINE], "Port 6000", {"fate": Why.MERGED}, set()),
         ([LINE], "Port 6000", {"author": "extractive"}, {LINE}),
+        ([LINE], "Port 6000", {"trust": Trust.OWNER}, set()),
+        ([LINE], "Port 6000", {"days_ago": 20}, set()),
         ([LINE], "Port 6000", {"news": "Hormonal event: dopamine spike (achievement detected)."}, set()),
     ],
-    ids=["same", "alone", "several", "says more", "only adds", "merged", "a note", "hormones"],
+    ids=[
+        "same",
+        "alone",
+        "several",
+        "says more",
+        "only adds",
+        "merged",
+        "a note",
+        "the owner's",
+        "said before",
+        "hormones",
+    ],
 )
 def test_what_a_model_s_operation_names_is_superseded_and_nothing_else(
     crystals: Crystals, cited: list[str], new: str, changes: dict[str, Any], superseded: set[str]
 ) -> None:
-    notes = [said(text, 9) for text in cited]
-    news, own = said(changes.get("news", new), 1), Crystal(LINE, Origin.LINE, NOW - timedelta(days=9))
+    notes = [replace(said(text, 9), trust=changes.get("trust", Trust.AGENT)) for text in cited]
+    news = said(changes.get("news", new), changes.get("days_ago", 1))
+    own = Crystal(LINE, Origin.LINE, NOW - timedelta(days=9), trust=changes.get("trust", Trust.AGENT))
     crystals.upsert([*notes, news, own, wording := Crystal(new, Origin.LINE, NOW - timedelta(days=1))])
     lineage, supersessions = Lineage(crystals.connection), Supersessions(crystals)
     rests = tuple(one.id for one in notes)

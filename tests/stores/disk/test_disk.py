@@ -179,6 +179,15 @@ def test_an_append_that_fails_leaves_no_part_of_its_entry() -> None:
     assert every_fault((Fault.ERROR,), old, scenario) > 3
 
 
+@pytest.mark.parametrize(
+    ("before", "after"), [(b"", b"head\n"), (b"a\n", b"a\n"), (b"a", b"a\n"), (b"a\n\n", b"a\n\n"), (b"\n", b"\n")]
+)
+def test_an_appended_entry_begins_on_a_line_of_its_own(tmp_path: Path, before: bytes, after: bytes) -> None:
+    (tmp_path / "log").write_bytes(before)
+    Disk(tmp_path).append_locked(tmp_path / "log", b"entry\n", b"head\n")
+    assert (tmp_path / "log").read_bytes() == after + b"entry\n"
+
+
 def test_blanking_a_torn_entry_spares_what_another_wrote_behind_it(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"head\n")

@@ -149,7 +149,7 @@ def test_a_lock_file_that_cannot_be_read_still_locks(workspace: Workspace, conte
     acquire(workspace, "y").release()
 
 
-@pytest.mark.parametrize("content", [b"", b"garbage", None])
+@pytest.mark.parametrize("content", [b"", b"garbage", b"-7\n", b"9" * 30, None])
 def test_a_fence_that_was_damaged_by_hand_fences_its_owner_and_the_next_one_goes_on(
     workspace: Workspace, content: bytes | None
 ) -> None:
@@ -160,5 +160,6 @@ def test_a_fence_that_was_damaged_by_hand_fences_its_owner_and_the_next_one_goes
             workspace.fence.write_bytes(content)
         with pytest.raises(FencedError):
             lock.check()
-    with acquire(workspace, "y") as lock:
-        lock.check()
+    with acquire(workspace, "y") as later:
+        later.check()
+        assert lock.fence < later.fence < 2**62 or content is None
