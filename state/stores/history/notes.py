@@ -153,8 +153,9 @@ class Notes:
 
     def each_pending(self) -> Iterator[Note]:
         """Yield every unconsumed note lazily, including those that are not rows yet."""
-        yield from (one.note for one in self._rows())
-        yield from self.each_unread()
+        with self._snapshot():
+            yield from (one.note for one in self._rows())
+            yield from self.each_unread()
 
     def each_unread(self) -> Iterator[Note]:
         """Yield every note of the owner or an agent that is not a row yet."""
@@ -175,26 +176,38 @@ class Notes:
 
     def newest(self, most_bytes: int = NEWEST_BYTES) -> Newest:
         """Return about this many bytes of the newest pending notes, by their place in rows and files."""
-        found, more, seen = list[Note](), False, set[str]()
-        for log, mark in self._own_logs():
-            begin = log.bullet_near_end(mark.end, most_bytes)
-            more = more or begin > mark.end
-            after = Mark(begin, start=begin) if begin > mark.end else mark
-            found += [one.note for one, is_new in self._read_on(log, after, log.size, seen) if is_new]
-        most_bytes -= sum(len(note.text) for note in found)
-        older = list[Note]()
-        for one in self._rows("DESC"):
-            if most_bytes <= 0:
-                more = True
-                break
-            most_bytes -= len(one.note.text)
-            older.append(one.note)
+        found, older, more, seen = list[Note](), list[Note](), False, set[str]()
+        with self._snapshot():
+            for log, mark in self._own_logs():
+                begin = log.bullet_near_end(mark.end, most_bytes)
+                more = more or begin > mark.end
+                after = Mark(begin, start=begin) if begin > mark.end else mark
+                found += [one.note for one, is_new in self._read_on(log, after, log.size, seen) if is_new]
+            most_bytes -= sum(len(note.text) for note in found)
+            for one in self._rows("DESC"):
+                if most_bytes <= 0:
+                    more = True
+                    break
+                most_bytes -= len(one.note.text)
+                older.append(one.note)
         return Newest((*reversed(older), *found), more)
 
     def has(self, note: Note) -> bool:
         """Return whether this note is a row, pending or consumed, or is in a file."""
         digest = digest_of(note)
         return self._is_row(digest) or any(digest_of(one) == digest for one in self.each_unread())
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """Read rows and files as of one moment, so that a note taken in meanwhile is found, and found once."""
+        if self._connection is None or self._connection.in_transaction:
+            yield
+            return
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("COMMIT")
 
     def _rows(self, order: str = "ASC", wanted: str = "consumed_in IS NULL") -> Iterator[Pending]:
         if self._connection is not None:

@@ -30,6 +30,7 @@ from state.stores.database.connection import open_unmigrated
 from state.stores.database.copies import copies_of
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history.inbox import HEAD, NoteInbox
+from state.stores.history.notes import Notes
 from tests.support.committing import opened
 from tests.support.faults import FaultySystem, images
 from tests.support.folders import PLACE
@@ -475,6 +476,21 @@ def test_a_long_log_is_counted_up_to_a_thousand_and_shown_from_its_end(store: St
     numbers = [int(note.text.split()[1]) for note in newest.notes]
     assert numbers == list(range(numbers[0], 30_000))
     assert 20 < len(numbers) < 60
+
+
+def test_a_note_that_becomes_a_row_while_notes_are_counted_counts_once(store: Store) -> None:
+    noted(store, "the first note")
+    assert taken(store) == ["the first note"]
+    noted(store, "the second note")
+
+    class TakenMeanwhile(NoteInbox):
+        def files(self) -> list[Path]:
+            taken(store)
+            return super().files()
+
+    with open_unmigrated(store.workspace.database) as connection:
+        assert Notes(TakenMeanwhile(store.workspace), connection).count().notes == 2
+        assert Notes(store.notes.inbox, connection).count().notes == 2
 
 
 def test_what_is_in_rows_is_not_read_again(store: Store) -> None:
