@@ -67,7 +67,7 @@ class WorkspaceAccess(Protocol):
         """Lock the workspace with all its stores closed. Raise BusyError if another process owns it."""
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
-        """Dream now and report each step. Raise as `dream_now`, and BusyError while another dream runs."""
+        """Dream now, or follow the dream that a daemon runs already, and report each step. Raise as `dream_now`."""
 
     def dream_soon(self, reason: Reason) -> bool:  # noqa: ARG002 - the same for every reason
         """Queue a dream for the daemon without waiting; return False if there is no daemon."""

@@ -36,6 +36,7 @@ _REFUSED = 400
 ANSWER_SECONDS = 30.0
 _NOBODY = ("no daemon runs", "'dreamd serve' starts one")
 _GONE = ("the daemon went while it worked", "see 'dreamd status', and try again")
+_GOES_ON = "the daemon goes on: 'dreamd status' shows that, and 'dreamd dream' follows a dream"
 SILENT = (
     "the daemon does not answer: it is stopped, or overrun",
     "'kill -CONT' lets a stopped one go on, 'systemctl --user restart dreamd' starts it anew",
@@ -92,7 +93,10 @@ class Client:
         headers = _root_header(root) | ({ADOPT_HEADER: "yes"} if register else {})
         connection = self._connection(seconds or (LONG_SECONDS if operation.long else ANSWER_SECONDS))
         path = f"/v1/workspaces/{name_of(root)}"
-        return reply_over(connection, path, headers, operation, request, on_step, on_notice)
+        try:
+            return reply_over(connection, path, headers, operation, request, on_step, on_notice)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(_GOES_ON if operation.long and not operation.reads else "") from None
 
     def get(self, path: str, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """Return the JSON at this path. Raise NoDaemonError, the daemon's error, and LostError, also on a timeout."""

@@ -78,8 +78,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except SystemExit as end:  # argparse has shown the help
         return int(end.code or 0)
-    except KeyboardInterrupt:
-        sys.stderr.write("dreamd: interrupted; what was done stands, run the command again to go on\n")
+    except KeyboardInterrupt as end:
+        what = str(end) or "what was done stands, run the command again to go on"
+        sys.stderr.write(f"dreamd: interrupted; {what}\n")
         return _INTERRUPTED
     except BrokenPipeError:
         _discard_output()

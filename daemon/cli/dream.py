@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import FOLDER, arg, caller_of, command
 from daemon.cli.perform import show
-from daemon.cli.terminal import show_notices, working
+from daemon.cli.terminal import say, show_notices, working
 
 if TYPE_CHECKING:
     from daemon.dream.progress import Step
@@ -29,12 +29,12 @@ def dream(arguments: argparse.Namespace) -> int:
     from daemon.dream.run import Mode
 
     began = time.monotonic()
-    with working("dreaming…") as tell:
+    with working("dreaming…"):
 
         def on_step(step: "Step") -> None:
             nonlocal began
             before, began = began, time.monotonic()
-            tell(f"  {step.node:<10} {began - before:5.1f} s  {step.figures}")
+            say(f"  {step.node:<10} {began - before:5.1f} s  {step.figures}")
 
         mode = Mode.DRY if arguments.dry_run else None
         caller = caller_of(arguments, "dream", on_step)

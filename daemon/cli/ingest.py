@@ -93,10 +93,10 @@ def ask_patiently(
 ) -> ReplyT:
     """Run an operation that reads files; retry for 30 s while the daemon is busy, then raise BusyError."""
     from daemon.api.client import daemon
-    from daemon.cli.terminal import working
+    from daemon.cli.terminal import say, working
 
-    with working("reading…") as tell:
-        caller = caller_of(arguments, "ingest", lambda step: tell(step.figures))
+    with working("reading…"):
+        caller = caller_of(arguments, "ingest", lambda step: say(step.figures))
         seconds = _PATIENCE_SECONDS if daemon() is not None else 0.0
         return patiently(lambda: caller.ask(operation, *args, **kwargs), seconds)
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
@@ -14,6 +14,7 @@ _WORDS = {
     "problem": "red", "broken": "red", "refused": "yellow", "warning": "yellow", "ok": "green", "mended": "green",
 }  # fmt: skip
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
+_CLEARED = "\r\x1b[K"
 _USUAL_COLUMNS = 100
 _DEEPEST = 16
 
@@ -67,8 +68,8 @@ def _wrapped(row: str, width: int) -> list[str]:
 
 
 def say(text: str) -> None:
-    """Print a line that is not part of the result to stderr."""
-    sys.stderr.write(f"{safe(text)}\n")
+    """Print a line that is not part of the result to stderr, in place of the spinner if there is one."""
+    sys.stderr.write(f"{_CLEARED if _is_lively(sys.stderr) else ''}{safe(text)}\n")
 
 
 def show_notices(notices: Iterable[str]) -> None:
@@ -92,35 +93,30 @@ def write_json(data: object) -> None:
 
 
 @contextmanager
-def working(what: str) -> Iterator[Callable[[str], None]]:
-    """Show on a terminal that `what` goes on, and for how long. Yield a function that prints a line meanwhile."""
+def working(what: str) -> Iterator[None]:
+    """Show a spinner on a terminal: that `what` goes on, and for how long."""
     if not _is_lively(sys.stderr):
-        yield say
+        yield
         return
     import threading
     import time
 
-    over, writing, began = threading.Event(), threading.Lock(), time.monotonic()
+    over, began = threading.Event(), time.monotonic()
 
     def turn() -> None:
         while not over.wait(0.1):
             seconds = time.monotonic() - began
-            with writing:
-                sys.stderr.write(f"\r\x1b[K{'⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'[int(seconds * 10) % 10]} {safe(what)} {seconds:.0f} s")
-                sys.stderr.flush()
-
-    def tell(line: str) -> None:
-        with writing:
-            sys.stderr.write(f"\r\x1b[K{safe(line)}\n")
+            sys.stderr.write(f"{_CLEARED}{'⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'[int(seconds * 10) % 10]} {safe(what)} {seconds:.0f} s")
+            sys.stderr.flush()
 
     turning = threading.Thread(target=turn, daemon=True)
     turning.start()
     try:
-        yield tell
+        yield
     finally:
         over.set()
         turning.join()
-        sys.stderr.write("\r\x1b[K")
+        sys.stderr.write(_CLEARED)
 
 
 def can_ask() -> bool:

@@ -48,6 +48,7 @@ from state.stores.history.memory import NOTES_LEFT, SESSION_ENDED
 
 if TYPE_CHECKING:
     from daemon.dream.run import Mode, Outcome
+    from daemon.service.running_dream import RunningDream
 
 _RUNS = 50
 _FAILURES = ("failed", "rejected")
@@ -87,6 +88,7 @@ class Keeper:
         self.alone: AbstractContextManager[object] = nullcontext()  # see `Memory.alone`
         self.changed = True  # since the last pass
         self.dreaming = ""  # progress of the running dream, in words
+        self.running: RunningDream | None = None
         self.written = 0  # how many uses of the stores have written
         self.last_pass: datetime | None = None
         self.last_spike_pass: datetime | None = None
@@ -450,8 +452,17 @@ class DaemonAccess(WorkspaceAccess):
             self.acquire()
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
-        """Run a dream, ahead of those that no client waits for. Raise BusyError while one is running."""
-        self._kept().require_awake()
+        """Run a dream, ahead of those that no client waits for; or follow the one that is running.
+
+        Raise BusyError if one of the two is a dry run, which changes nothing.
+        """
+        from daemon.dream.run import Mode  # late, as in `Jobs`
+
+        keeper = self._kept()
+        if (running := keeper.running) is not None and Mode.DRY not in (running.mode, mode):
+            self.report(Step("follow", "a dream was running already; what came since it began is for the next one"))
+            return running.follow(self.report)
+        keeper.require_awake()
         return self.dream_now(reason, mode, self.report)
 
     def dream_soon(self, reason: Reason) -> bool:

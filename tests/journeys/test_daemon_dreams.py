@@ -282,6 +282,53 @@ def test_a_process_that_is_killed_costs_a_try_and_not_the_dream(home: Home) -> N
     assert lived.calls(workspace) == model.count
 
 
+def test_who_is_interrupted_is_told_that_the_daemon_goes_on_and_who_comes_next_follows_its_dream(home: Home) -> None:
+    told = threading.Event()
+
+    def when_told(request: dict[str, Any], number: int) -> Reply:
+        assert told.wait(300)
+        return Reply(good(request, number))
+
+    with a_model(home, when_told) as (workspace, model), home.serving() as daemon:
+        notes = noted(workspace, repairs(3))
+        with home.beginning("dream", workspace.root) as first:
+            daemon.until(lambda: model.count == 1)
+            first.send_signal(signal.SIGINT)
+            assert "interrupted; the daemon goes on: " in first.communicate()[1]
+            assert first.returncode == 130
+        assert "a dream runs now" in home.dreamd("dream", workspace.root, "--dry-run").err
+        with home.beginning("dream", workspace.root) as second:
+            assert second.stderr is not None
+            assert second.stdout is not None
+            assert "a dream was running already" in next(second.stderr)
+            told.set()
+            steps, shown = second.stderr.read(), second.stdout.read()
+            assert (second.wait(), model.count) == (0, 1)
+        assert all(f"  {step} " in steps for step in ("gather", "synthesize", "commit"))
+        assert "version 1" in shown
+    lived.assert_once(workspace, notes)
+
+
+@pytest.mark.full
+def test_who_follows_a_dream_is_told_of_its_failure_too(home: Home) -> None:
+    told = threading.Event()
+
+    def fails_when_told(_request: dict[str, Any], _number: int) -> Reply:
+        assert told.wait(300)
+        return error(401)
+
+    with a_model(home, fails_when_told) as (workspace, model), home.serving() as daemon:
+        noted(workspace, repairs(3))
+        daemon.ask(workspace, dream_now, wait=False)
+        daemon.until(lambda: model.count == 1)
+        with home.beginning("dream", workspace.root) as second:
+            assert second.stderr is not None
+            assert "follow" in next(second.stderr)
+            told.set()
+            assert "401" in second.stderr.read()
+            assert second.wait() == 1
+
+
 def test_a_process_ends_with_its_daemon_however_that_ends(home: Home) -> None:
     """And the dream goes on at the next start."""
     with a_model(home, late_the_first_time) as (workspace, model):

@@ -16,7 +16,7 @@ from daemon.api.operations.signals import Mood
 from daemon.api.shapes import duration
 from daemon.api.text import mood_text, superseded_text
 from daemon.cli import ASKING, COMMANDS, main, perform
-from daemon.cli.terminal import show
+from daemon.cli.terminal import show, show_notices, working
 from daemon.observability.failures import failure
 from daemon.observability.printable import safe, visible
 from daemon.workspace.adoption import open_workspace
@@ -28,6 +28,7 @@ from tests.daemon.cli.conftest import Listening, answer
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import running
 from tests.support.running import ROOT, RUNNING, Caller, loaded, process
+from tests.support.serving import until
 from tests.support.transcript import Transcript
 
 LONG = "x" * 200_000
@@ -241,6 +242,17 @@ def test_colour_is_for_terminals_that_want_it(here: Path) -> None:
     narrow = on_a_terminal(NO_COLOR="1", COLUMNS="60").replace("\r", "").split("\n")
     assert max(map(len, narrow)) <= max(60, len(str(here)) + 13)
     assert "\x1b[" not in process("status", str(here)).out
+
+
+def test_a_notice_takes_the_place_of_the_spinner(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with working("dreaming…"):
+        until(lambda: "dreaming…" in capsys.readouterr().err)
+        show_notices(["the disk is full"])
+    assert "\r\x1b[Knotice: the disk is full\n" in capsys.readouterr().err
 
 
 def test_on_a_terminal_rows_are_coloured_by_how_they_begin_and_wrapped_below_their_text(
