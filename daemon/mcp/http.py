@@ -9,7 +9,7 @@ and Origin is off, because it does not know `http.allowed_hosts`.
 """
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, MutableMapping
 from contextlib import asynccontextmanager
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Self
@@ -21,6 +21,7 @@ from daemon.api.operations.operation import AnyOperation
 from daemon.api.operations.request import Request
 from daemon.api.workers import Limits, Workers
 from daemon.dream.progress import Step
+from daemon.mcp.message import mended
 from state.errors import DreamdError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Endpoint:
             if self._manager is None:
                 self._manager = await self.workers.run(self._load)
                 await self._group.start(_run_manager, self._manager)
-        await self._manager.handle_request({**scope, _WORKSPACE: name}, receive, send)
+        await self._manager.handle_request({**scope, _WORKSPACE: name}, await _mending(receive), send)
 
     def _load(self) -> "StreamableHTTPSessionManager":
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -101,6 +102,26 @@ class Endpoint:
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             max_request_body_size=MAX_MESSAGE_BYTES,
         )
+
+
+async def _mending(receive: Receive) -> Receive:
+    """Return a `receive` that gives the whole message first, mended."""
+    from daemon.mcp.pump import MAX_MESSAGE_BYTES
+
+    body, part = b"", await receive()
+    while part.get("more_body") and len(body) <= MAX_MESSAGE_BYTES:
+        body += part.get("body", b"")
+        part = await receive()
+    if part["type"] == "http.request" and not part.get("more_body"):
+        parts: list[MutableMapping[str, Any]] = [{**part, "body": mended(body + part.get("body", b""))}]
+    else:  # too long, or the client is gone
+        parts = [{"type": "http.request", "body": body, "more_body": True}, part]
+    given: Iterator[MutableMapping[str, Any]] = iter(parts)
+
+    async def again() -> MutableMapping[str, Any]:
+        return next(given, None) or await receive()
+
+    return again
 
 
 def _called_in(api: DaemonApi) -> "CallOperation":

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 from daemon.api.client import Client, LostError
 from daemon.config.paths import registry_path
 from daemon.config.registry import excluded, name_of
+from daemon.mcp.message import mended
 from state.errors import BusyError, DreamdError, NotFoundError, StorageError, UsageError, error_of
 from state.stores.disk.lock import is_stopped, present_holder
 from state.stores.disk.workspace import Workspace
@@ -74,19 +75,35 @@ class Pump:
     def run(self, incoming: BinaryIO) -> None:
         """Forward messages until the agent closes the stream, then wait for open answers. A dream goes on."""
         for line in incoming:
-            message = _message(line)
-            method, params = message.get("method"), message.get("params")
-            if message.get("jsonrpc") != "2.0" or not isinstance(method, str) or not isinstance(params, dict | None):
-                continue
-            if method == "notifications/cancelled":
-                self._open.discard(_key((params or {}).get("requestId")))
-            elif type(message.get("id")) in (int, str):
-                self._slots.acquire()
-                self._open.add(_key(message["id"]))
-                threading.Thread(target=self._answer, args=(message, line.rstrip(b"\r\n")), daemon=True).start()
+            row = mended(line.strip())
+            said = _json(row)
+            if isinstance(said, list) and said:  # a batch, as older protocols have it: each is answered by itself
+                for one in said:
+                    self._take(one if isinstance(one, dict) else {}, json.dumps(one).encode())
+            elif isinstance(said, dict):
+                self._take(said, row)
+            elif row:
+                self._refuse_line(None, -32700, "Parse error: a line is one JSON message")
         ended = time.monotonic()
         while self._open and time.monotonic() - ended < self._patience:
             time.sleep(0.01)
+
+    def _take(self, message: Message, row: bytes) -> None:
+        method, params, number = message.get("method"), message.get("params"), message.get("id")
+        is_sound = message.get("jsonrpc") == "2.0" and isinstance(method, str) and isinstance(params, dict | None)
+        if is_sound and method == "notifications/cancelled":
+            self._open.discard(_key((params or {}).get("requestId")))
+        elif is_sound and type(number) in (int, str):
+            self._slots.acquire()
+            self._open.add(_key(number))
+            threading.Thread(target=self._answer, args=(message, row), daemon=True).start()
+        elif not is_sound and type(number) in (int, str) and not message.keys() & {"result", "error"}:
+            self._refuse_line(
+                number, -32600, 'Invalid request: "jsonrpc" is "2.0", "method" a text, "params" an object'
+            )
+
+    def _refuse_line(self, number: object, code: int, what: str) -> None:
+        self._write({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": what}})
 
     @property
     def _patience(self) -> float:
@@ -233,11 +250,16 @@ class Pump:
 
 def _message(line: bytes) -> Message:
     """Parse a message; return an empty one for anything else."""
-    try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
+    message = _json(line)
     return message if isinstance(message, dict) else {}
+
+
+def _json(line: bytes) -> Any:  # noqa: ANN401 - JSON has no better type
+    """Return the value that a line writes, and None for no JSON."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _encoded(value: str) -> str:

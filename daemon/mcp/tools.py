@@ -4,8 +4,7 @@ A tool replies with the text that people read, too; session tools reply with JSO
 structured content, with which an agent would pay for every word twice.
 
 Models write numbers and lists as text, null for omitted arguments, and dates without a time. Unambiguous values are
-converted; all others are left, to be refused. Flags are never guessed, as one may confirm that something is
-destroyed.
+converted; all others are left, to be refused. The confirmation that something is destroyed is taken only as it is.
 """
 
 import json
@@ -75,6 +74,9 @@ RESOURCES: dict[str, tuple[str, str, AnyOperation]] = {
 }
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _NUMBER = re.compile(r"[+-]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][+-]?\d{1,2})?")
+_FLAGS = {"true": True, "false": False}
+_CONFIRMATION = "confirm"
+_NULLS = ("null", "None", "undefined")  # how models write that they leave an optional argument out
 
 
 def instructions(toolsets: Container[str]) -> str:
@@ -173,10 +175,14 @@ def _resolved(part: Mapping[str, Any], parts: Mapping[str, Any]) -> Mapping[str,
 def meant(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments converted to the types of this schema, without optional ones that are null.
 
-    An empty text counts as null unless free text is expected. A moment without an offset is of the owner's clock.
+    "null" counts as null, and so does an empty text unless free text is expected. A moment without an offset is of the
+    owner's clock.
     """
     fields, required = schema.get("properties", {}), schema.get("required", ())
-    read = {name: _meant(value, fields.get(name, {})) for name, value in arguments.items()}
+    read = {
+        name: value if name == _CONFIRMATION else _meant(value, fields.get(name, {}))
+        for name, value in arguments.items()
+    }
     return {
         name: value
         for name, value in read.items()
@@ -186,7 +192,7 @@ def meant(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, 
 
 def _is_none(value: Any, schema: Mapping[str, Any]) -> bool:  # noqa: ANN401
     means_text = "string" in _types(schema) and "enum" not in schema and "format" not in schema
-    return value is None or (value == "" and not means_text)
+    return value is None or value in _NULLS or (value == "" and not means_text)
 
 
 def _types(schema: Mapping[str, Any]) -> list[str]:
@@ -215,6 +221,8 @@ def _text_meant(text: str, schema: Mapping[str, Any]) -> str:
 
 def _value_meant(word: str, text: str, types: list[str]) -> Any:  # noqa: ANN401
     """Return the value that a text stands for in a field of another type; the text itself if unclear."""
+    if "boolean" in types and word.casefold() in _FLAGS:
+        return _FLAGS[word.casefold()]
     if "integer" in types and _INTEGER.fullmatch(word):
         return int(word)
     if ("number" in types or "integer" in types) and _NUMBER.fullmatch(word):

@@ -23,6 +23,10 @@ JSON = st.recursive(
         ("memory_search", {"query": "tea", "limit": "5", "since": "2026-03-01"}, ("limit", 5)),
         ("memory_search", {"query": "tea", "limit": 5.0}, ("limit", 5)),
         ("memory_search", {"query": "tea", "limit": "5.0"}, ("limit", 5)),
+        ("memory_search", {"query": "tea", "all": "true"}, ("all", True)),
+        ("memory_search", {"query": "tea", "all": " False"}, ("all", False)),
+        ("memory_search", {"query": "tea", "all": "yes"}, ("all", "yes")),
+        ("memory_search", {"query": "true", "all": None}, ("query", "true")),
         ("memory_search", {"query": "5", "since": " 2026-03-01"}, ("since", "2026-03-01")),
         ("memory_search", {"query": "tea", "trust": " Owner "}, ("trust", "owner")),
         ("working_memory_note", {"note": "tea", "importance": "0.8"}, ("importance", 0.8)),
@@ -56,6 +60,8 @@ def test_an_empty_text_means_nothing_where_no_text_can_be_meant() -> None:
     schema = input_schema(TOOLS["memory_search"])
     sent = {"query": "", "limit": "", "since": "", "trust": "", "speaker": "", "unknown": ""}
     assert meant(sent, schema) == {"query": "", "speaker": "", "unknown": ""}
+    sent = {"query": "null", "limit": "null", "since": "null", "trust": "None", "speaker": "undefined", "all": "null"}
+    assert meant(sent, schema) == {"query": "null"}
 
 
 @given(st.sampled_from(list(TOOLS.values())), st.data())

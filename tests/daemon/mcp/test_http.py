@@ -139,7 +139,12 @@ def test_requests_that_are_no_mcp(here: Workspace) -> None:
         assert request(url, **{"Content-Type": "text/plain"})[0] in (400, 415)
         assert request(url, Accept="text/html")[0] == 406
         assert request(url)[0] == 200  # it still answers
-    assert notes(here) == [TEA]
+        half = json.dumps(CALL).replace(TEA, r"half \ud83d an emoji").encode()
+        status, body = request(url, body=half)
+        assert status == 200
+        assert b'"id":1' in body
+        assert b'"isError":false' in body
+    assert notes(here) == [TEA, "half \ufffd an emoji"]
 
 
 def test_a_name_that_the_guard_outside_lets_pass_is_not_refused_here(here: Workspace) -> None:

@@ -1,6 +1,7 @@
 """`dreamd mcp` as a real process, alone and with a real daemon: the SDK's client, and bytes."""
 
 import json
+import re
 import socket
 import threading
 import time
@@ -146,6 +147,40 @@ def test_nonsense_is_answered_or_passed_over(home: Home, *, with_daemon: bool) -
         assert agent.end() == 0
         assert agent.said() == ""
     assert notes(workspace)[-1:] == [PORT]
+
+
+# What an agent sends, and the notes and the error that come of it.
+ODD = {
+    b'[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]': {},
+    CALL.replace(b"900006", b"2") % rb'{"note":"half \ud83d an emoji"}': {},
+    CALL.replace(b"900006", b"3") % b'{"note":"half \xed\xa0\xbd of its bytes"}': {},
+    CALL.replace(b"900006", b"4") % rb'"{\"note\":\"as a text \\ud83d\\ude00\"}"': {},
+    CALL.replace(b"900006", b"5") % b'{"note":"with null","importance":"null","replaces":"null"}\r': {},
+    b"no json": {"code": -32700},
+    b'{"id": 6, "method": "ping"}': {"code": -32600},
+    b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": [1]}': {"code": -32600},
+}
+
+
+@pytest.mark.parametrize("with_daemon", [False, True])
+def test_an_odd_message_is_taken_or_refused_under_its_id(home: Home, *, with_daemon: bool) -> None:
+    workspace = home.workspace()
+    with home.serving() if with_daemon else nullcontext(), agent_at(home, workspace.root) as agent:
+        agent.greet()
+        for line, error in ODD.items():
+            agent.send(line)
+            answer = agent.line()
+            number = re.search(rb'"id": ?(\d)', line)
+            assert answer["id"] == (int(number[1]) if number else None)
+            assert not answer.get("result", {}).get("isError"), answer
+            assert error.items() <= answer.get("error", {}).items()
+        assert agent.end() == 0
+    assert notes(workspace)[-4:] == [
+        "half \ufffd an emoji",
+        "half \ufffd\ufffd\ufffd of its bytes",
+        "as a text \U0001f600",
+        "with null",
+    ]
 
 
 def test_it_is_ready_at_once_and_a_daemon_that_starts_anew_is_not_noticed(home: Home) -> None:
