@@ -3,9 +3,9 @@
 Lines that the model did not choose leave in one order: lines past their last day first, then undated ones by
 importance, the oldest first. Importance fades with age, and is reduced as far as a newer line is about the same: the
 former value of a fact leaves before the current one. Lines about what was felt since the last dream count up to
-double. A share of the file is kept for lasting sections, deadlines of the next two weeks stay, and so do this dream's
-own lines, until a third of the memory would leave for them. The owner's lines leave last; pinned and counted lines
-stay.
+double. A share of the file is kept for lasting sections, another for the most important lines; deadlines of the next
+two weeks stay, and so do this dream's own lines, until a third of the memory would leave for them. The owner's lines
+leave last; pinned and counted lines stay.
 
 A leaving line becomes a crystal first. Its pointer's keywords are run through the search: the crystal must be among
 the first five results, else other words of the text are tried, within the searches that a dream has; a line whose
@@ -17,7 +17,7 @@ remain searchable.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -55,6 +55,8 @@ POINTER_SHARE = 0.1
 # Lines about who the agent is, who its user is, and lasting facts of their work are kept up to this share of the
 # file.
 LASTING, LASTING_SHARE = frozenset((SectionName.PHENOTYPE, SectionName.BOND)), 0.35
+# Lines of at least this importance are kept up to this share of the file, unless a newer line is mostly the same.
+VITAL, VITAL_SHARE, MOSTLY = 0.9, 0.25, 0.5
 # The share of the budget left for other lines, however long the owner's own text and pinned lines are.
 LEAST_SHARE = 0.25
 # Share of the budget for the owner's text from before the first dream, while it is still there.
@@ -101,11 +103,12 @@ def leaving(sheet: Sheet) -> list[CurrentLine]:
     lasting = sum(length_of(line) for line in sheet.standing if line.section in LASTING)
     retold = _similarity_to_newer([line for line in sheet.standing if line.section not in _STAY])
     is_kept = LASTING if lasting <= LASTING_SHARE * snapshot.budget else frozenset[SectionName]()
+    vital = _vital(sheet, retold)
 
     def rank(line: CurrentLine) -> tuple[object, ...]:
         is_open = bool(line.until) and today <= line.until <= soon
         by_hand = line.id in snapshot.handwritten
-        stays = (by_hand, is_open, line.section in is_kept, line.id not in sheet.began)
+        stays = (by_hand, is_open, line.section in is_kept, line.id in vital, line.id not in sheet.began)
         days = max(0.0, (snapshot.now - line.born_at) / timedelta(days=1))
         worth = line.importance * snapshot.felt.weight(line.text) * (1 - retold.get(line.id, 0.0))
         weight = round(worth / (1 + days) ** FADING, 3)
@@ -123,6 +126,21 @@ def leaving(sheet: Sheet) -> list[CurrentLine]:
     old = [line for line in order if line.id in sheet.began and not line.is_past(today)]
     late = old[max(0, sheet.spare) :]
     return [*(line for line in order if line not in late), *late]
+
+
+def _vital(sheet: Sheet, retold: Mapping[str, float]) -> set[str]:
+    """Return the most important lines that fit into their share of the file."""
+    found, room = set[str](), VITAL_SHARE * sheet.snapshot.budget
+    today = sheet.snapshot.now.date().isoformat()
+    important = (one for one in sheet.standing if one.importance >= VITAL and not one.is_past(today))
+    for line in sorted(important, key=lambda one: (one.importance, one.born_at), reverse=True):
+        if retold.get(line.id, 1.0) >= MOSTLY:
+            continue
+        room -= length_of(line)
+        if room < 0:
+            break
+        found.add(line.id)
+    return found
 
 
 def _similarity_to_newer(lines: Sequence[CurrentLine]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphs import talk
-from graphs.room import LASTING_SHARE, OLD_TEXT_SHARE, fit, leaving, length_of
+from graphs.room import LASTING_SHARE, OLD_TEXT_SHARE, VITAL_SHARE, fit, leaving, length_of
 from graphs.sheet import Sheet
 from state.changes.change import CurrentLine
 from state.crystals.crystal import Crystal, Origin
@@ -35,6 +35,7 @@ from tests.graphs.world import (
     evict,
     memory,
     note,
+    run,
     said,
     snapshot,
     texts,
@@ -136,6 +137,27 @@ def test_what_this_dream_wrote_stays_until_a_third_of_the_memory_has_left_for_it
     many = fitted(read, None, *pieces)
     assert len([one for one in gone(many) if "new" not in one]) == 6
     assert len(texts(many.after, CONTEXT)) == 12
+
+
+@pytest.mark.parametrize("days", [0, 30])
+def test_of_a_small_memory_too_what_is_important_stays_in_a_burst(days: int) -> None:
+    old = [
+        replace(line(n), born_at=NOW - timedelta(days=days), importance=0.95 if n == 2 else 0.7) for n in (1, 2, 3)
+    ]
+    burst = [note(n, line_about(f"new{n}")) for n in range(1, 131)]
+    read = snapshot(memory(context=[one.text for one in old]), *burst, lines=tuple(old))
+    left = gone(run(read).dream or pytest.fail("the dream is committed"))
+    assert old[1].text not in left
+    assert {old[0].text, old[2].text} < set(left)
+
+
+def test_lines_of_high_importance_stay_within_their_share_and_only_while_nothing_newer_is_about_the_same() -> None:
+    size = length_of(line(1))
+    lines = [line(n, importance=0.9, born_at=NOW - timedelta(days=40 - n)) for n in range(20)]
+    others = [line(n, importance=0.8) for n in range(20, 40)]
+    assert order(of(*lines, *others, budget=int(4.5 * size / VITAL_SHARE)))[-4:] == [f"L{n}" for n in range(16, 20)]
+    former = line(1, importance=0.95, text="The deploy host is atlas at port 2222.", born_at=NOW - timedelta(days=1))
+    assert order(of(former, line(2, text="The deploy host is atlas at port 2022."), *others))[0] == "L1"
 
 
 # The budget
