@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from state.secrets.languages import Noun, key_of, vocabulary
-from state.secrets.told.mentions import Mention
+from state.secrets.told.mentions import Mention, mentions
 from state.secrets.value import (
     UNUSUAL,
     is_call,
@@ -77,6 +77,7 @@ _OF_NUMBER = late_pattern(
     r"|[-\s]?(?:nummer|nr|numarası|号码|号|編號|番号|번호)$|[はがを是为為은는]$"
 )
 _SENTENCE = 60
+_ANSWERED = late_pattern(r"[\"”»“」]\s{0,2}[=:：→]")
 _LEFT_OF = " \t:：=#.*_`\"'“„«「『(（[№"
 _HASHED = late_pattern(
     r"(?i)check_?sum|digest|etag|narhash|content-md5|sha\d{3}|\brev\b|acme-challenge|\bTXT\b|merkle"
@@ -241,7 +242,7 @@ def _bare(text: str, start: int) -> str:
 def _may_be(text: str, one: Candidate) -> bool:
     value = text[one.start : one.end]
     is_mere_day = _DAY.fullmatch(value) and not _bare(text, one.start).endswith(_JOINTS)  # "key rotates 2026-03-24"
-    if is_mere_day or key_of(value) in vocabulary().named or _DRAWN_FORM.match(value):
+    if is_mere_day or key_of(value) in vocabulary().named or _DRAWN_FORM.match(value) or _is_question(text, one):
         return False
     if one.form == "word" and not _is_word(text, value, one):  # first, because it rejects most words
         return False
@@ -252,6 +253,13 @@ def _may_be(text: str, one: Candidate) -> bool:
     if one.form in {"number", "code"}:
         return _is_number(text, one)
     return one.form != "wide" or (one.before is not None and _is_led(text, one.start))
+
+
+def _is_question(text: str, one: Candidate) -> bool:
+    """Return whether a quotation asks for a secret, or has its answer behind it; a passphrase may end so too."""
+    if one.form != "quoted" or text[one.end - 1] not in "?？":
+        return False
+    return bool(_ANSWERED.match(text, one.end)) or any(True for _ in mentions(text[one.start : one.end]))
 
 
 def _is_unnamed(one: Candidate) -> bool:

@@ -1,6 +1,7 @@
 """Secrets known by the nouns beside them: assigned to a name, or told in a sentence."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from state.secrets.languages import Noun, vocabulary
@@ -38,13 +39,17 @@ _OF = late_pattern(r"[ \t][\w \t'’]*[ \t]")
 _WIRELESS = ("wifi", "wlan", "ssid", "hotspot", "无线", "無線")
 _RUN = 200
 _FOLDER_BEFORE, _FOLDER_AFTER = late_pattern(r"/[\w.-]{0,40}$"), late_pattern(r"[\w.-]{0,40}/")
+_DOES = late_pattern(r"[ \t](?:has|have|had)[ \t](?:not[ \t])?[a-z]{2,20}ed\b")
+_ANSWER = late_pattern(r"\"(?P<question>[^\"\n]{3,300}[?？])\"\s?[=:]\s?\"(?P<answer>[^\"\n]{1,200})\"")
 _BESIDE, _WORD = 16, late_pattern(r"[^\W\d_]+")
 
 
 def in_context(text: str, judge: Judge = is_told) -> Iterator[tuple[str, int, int]]:
     """Yield kind, start and end of each secret beside a noun for it; `judge` decides on those in sentences."""
+    answers = list(_ANSWER.finditer(text)) if '?"' in text or '？"' in text else []
+    yield from _answers(answers, judge)
     every = spoken_of(text)
-    found = [one for one in every if one.noun not in {Noun.THING, Noun.UNNAMED}]
+    found = _named(every)
     for start, end in pairs(text, found):
         yield "password", start, end
     if found:
@@ -57,10 +62,31 @@ def in_context(text: str, judge: Judge = is_told) -> Iterator[tuple[str, int, in
         if place := _assigned(text, mention, owner.noun, judged):
             yield _KINDS[owner.noun], *place
             done = place[1]
+    of_others = [one.span("answer") for one in answers if not _named(spoken_of(one["question"]))]
     for one in candidates(text, every):
+        if any(start <= one.start and one.end <= end for start, end in of_others):
+            continue
         if has_evidence(text, one) and judge(text, one):
             noun = next((mention.noun for mention in (one.before, one.after) if mention), Noun.PASSWORD)
             yield _KINDS[noun], one.start, one.end
+
+
+def _answers(every: Iterable[re.Match[str]], judge: Judge) -> Iterator[tuple[str, int, int]]:
+    """Yield the secrets among answers that stand behind their questions, as in `"What is the PIN?"="4711"`.
+
+    Each is judged with its own question alone: of several, another one may ask for something else.
+    """
+    for pair in every:
+        question = f"{pair['question']} "
+        moved = pair.start("answer") - len(question)
+        for kind, start, end in in_context(question + pair["answer"], judge):
+            if start >= len(question):
+                yield kind, start + moved, end + moved
+
+
+def _named(every: Iterable[Mention]) -> list[Mention]:
+    """Return the mentions that name a secret."""
+    return [one for one in every if one.noun not in {Noun.THING, Noun.UNNAMED}]
 
 
 def spoken_of(text: str) -> list[Mention]:
@@ -68,7 +94,7 @@ def spoken_of(text: str) -> list[Mention]:
     return [
         one
         for one in mentions(text)
-        if not (_is_mark(text, one.start) or _is_folder(text, one) or _is_public(text, one))
+        if not (_is_mark(text, one.start) or _is_folder(text, one) or _is_person(text, one) or _is_public(text, one))
     ]
 
 
@@ -126,6 +152,11 @@ def _is_folder(text: str, one: Mention) -> bool:
         and bool(_FOLDER_AFTER.match(text, one.end))
         and bool(_FOLDER_BEFORE.search(text, max(0, one.start - 41), one.start))
     )
+
+
+def _is_person(text: str, one: Mention) -> bool:
+    """Return whether a user does something, rather than being an account: "User has answered your questions"."""
+    return one.noun is Noun.LOGIN and bool(_DOES.match(text, one.end))
 
 
 def _is_public(text: str, one: Mention) -> bool:

@@ -177,6 +177,37 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
     assert redact(text).text == text
 
 
+ANSWERED = "User has answered your questions: {}. You can now continue with the user's answers in mind."
+QUESTIONS = (
+    "Which password policy applies?",
+    "Which PIN header do we use?",
+    "Which key of the piano sticks?",
+    "Where are the API keys kept?",
+    "Which password hash should we use?",
+    "Welches Passwort soll die Demo haben?",
+    "Which database should the invoices use?",
+    "哪个密码管理器？",
+)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("frame", [ANSWERED, 'Ada asked again: {}, "Which region?"="eu-north-1"'])
+def test_a_question_for_a_secret_is_none(question: str, frame: str) -> None:
+    text = redact(frame.format(f'"{question}"="the one of page 3"')).text
+    assert f'"{question}"="' in text
+    assert text.endswith(frame[-9:].removeprefix("{}"))
+
+
+def test_an_answer_is_judged_with_its_own_question() -> None:
+    asked = ("What is the PIN of the door?", "4711"), ("Welches Passwort hat die Demo?", "Sommer2024!")
+    region = ("Which region holds the backups?", "eu-north-1")
+    for given in (asked[:1], asked[1:], asked, asked[::-1], (region, *asked), (*asked, region)):
+        text = redact(ANSWERED.format(", ".join(f'"{question}"="{answer}"' for question, answer in given))).text
+        assert all(question in text for question, _ in given)
+        assert not any(answer in text for _, answer in given if (_, answer) != region)
+        assert ("eu-north-1" in text) is (region in given)
+
+
 def test_a_string_that_is_allowed_stays() -> None:
     secret = FORMED["npm token"]
     assert redact(f"demo {secret}", allow=[secret]).text == f"demo {secret}"
