@@ -203,3 +203,48 @@ def test_a_text_that_is_not_escaped_is_seen() -> None:
         assert seen.dialogs[-1] == "alert: x"
         assert "nobody is not defined" in "".join(seen.errors)
         assert [one.split(":")[0] for one in axe(seen)] == ["critical image-alt"]
+
+
+# ----------------------------------------------------------------- examples of laws
+
+DRAW = """
+import json
+from hypothesis import given, settings, strategies
+import tests.conftest
+from tests.support.long_variants import examples
+
+def drawn():
+    texts = []
+
+    @examples(60)
+    @given(strategies.lists(strategies.text(), max_size=3))
+    def law(text):
+        texts.append(text)
+
+    law()
+    return texts
+
+of_profiles = {"few": drawn()}
+for name in ("all", "other"):
+    settings.load_profile(name)
+    of_profiles[name] = drawn()
+print(json.dumps(of_profiles))
+"""
+
+
+def test_what_decides_draws_the_same_examples_each_time_and_make_laws_draws_others(tmp_path: Path) -> None:
+    first, second = (
+        json.loads(
+            subprocess.run(
+                [sys.executable, "-c", DRAW],
+                cwd=tmp_path,
+                env={"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed, "HOME": str(tmp_path)},
+                capture_output=True,
+                check=True,
+            ).stdout
+        )
+        for seed in "12"
+    )
+    assert min(map(len, first.values())) > 5
+    is_same = {name: texts == second[name] for name, texts in first.items()}
+    assert is_same == {"few": True, "all": True, "other": False}
