@@ -175,8 +175,8 @@ def _resolved(part: Mapping[str, Any], parts: Mapping[str, Any]) -> Mapping[str,
 def meant(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments converted to the types of this schema, without optional ones that are null.
 
-    "null" counts as null, and so does an empty text unless free text is expected. A moment without an offset is of the
-    owner's clock.
+    "null" counts as null, and so does an empty text unless free text is expected. A moment without an offset is one
+    of the owner's clock.
     """
     fields, required = schema.get("properties", {}), schema.get("required", ())
     read = {

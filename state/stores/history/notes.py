@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from state.errors import BusyError, NotFoundError, StorageError
 from state.scratch import Note, render_note
@@ -35,13 +35,13 @@ from state.stores.history.inbox import (
     has_grown,
     open_log,
 )
+from state.stores.history.note_pieces import Mark, Newest, Pending, Piece
 
 # Callers that only look at files, before there is a database, do not load SQLite.
 if TYPE_CHECKING:
     import sqlite3
 
     from state.dream import Remark, Shown
-    from state.forgetting.known import Known
     from state.pending import Bite, PendingCount
 
 
@@ -67,62 +67,6 @@ _KEYS = "SELECT value FROM json_each(?)"
 # Drops the marks of former scratch.md files, except those with these numbers.
 _DROP_NUMBERED = f"""DELETE FROM marks WHERE instr(digest, '.') > 0
     AND substr(digest, instr(digest, '.') + 1) NOT IN ({_KEYS})"""
-
-
-class Pending(NamedTuple):
-    """A note that no version has consumed: its row, its crystal's row, and its content."""
-
-    key: int
-    crystal: int
-    note: Note
-
-
-class Newest(NamedTuple):
-    """The newest pending notes, oldest first; `more` says that there are older ones, which were not read."""
-
-    notes: tuple[Note, ...]
-    more: bool
-
-
-class Mark(NamedTuple):
-    """How far a file was read: its first `end` bytes; `digest` is that of the last of them.
-
-    The last note in them begins at byte `start` and has the row `note` (0: none).
-    """
-
-    end: int = 0
-    digest: str = ""
-    start: int = 0
-    note: int = 0
-
-
-class Piece(NamedTuple):
-    """What was newly read from one file: its notes, the digests of notes that are rows already, and its marks.
-
-    `last` is the digest of the last note if it is new; empty if there is none or it is known. `is_strangers`: git
-    tracks the file, so whoever can push to the repository may have written these notes.
-    """
-
-    path: Path
-    notes: tuple[Entry, ...]
-    known: tuple[str, ...]
-    last: str
-    before: Mark
-    mark: Mark
-    is_strangers: bool = False
-
-    def without(self, known: "Known") -> "Piece":
-        """Return the piece with its notes as they are to be filed, without texts that are known to be forgotten."""
-        notes = tuple(_without(one, known) for one in self.notes)
-        return self._replace(notes=notes, last=notes[-1].digest if self.last else "")
-
-
-def _without(one: Entry, known: "Known") -> Entry:
-    if not any(map(known.found, one.note.texts)):
-        return one
-    replaces = "" if known.found(one.note.replaces) else one.note.replaces
-    note = one.note._replace(text=known.without(one.note.text), replaces=replaces)
-    return one._replace(note=note, digest=digest_of(note), is_filed=False)
 
 
 class Notes:
