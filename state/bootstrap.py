@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from state.document.redaction import redacted_lines
-from state.reading import GREETING, as_given, left_out
+from state.reading import GREETING, as_given, left_out, without_answered
 from state.scratch import Note
 from state.secrets.policy import DEFAULT
 
@@ -30,6 +30,8 @@ _LOOKED_AT = 4
 _LONGEST_EVERYWHERE = _LOOKED_AT * BUDGETS[0][1]
 # About a hundred fit, but some may have been forgotten.
 _NOTES_LOOKED_AT = 1_000
+# How many may answer an open question; about as many are given.
+_NOTES_READ = 100
 # Attempts to meet a limit in bytes by cutting characters in proportion, and the most bytes a character takes.
 _TRIES, _LONGEST_CHARACTER = 4, 4
 # The heading of the notes, the row about omitted notes, and blank rows.
@@ -128,7 +130,7 @@ def bootstrap(
     newest, count = _newest(notes)
     rest = memory.count("\n", looked_at) if len(memory) > looked_at else None
     sources = _Sources(
-        as_given(redacted.memory(memory[:looked_at])),
+        without_answered(as_given(redacted.memory(memory[:looked_at])), (note.text for note in newest[:_NOTES_READ])),
         rest,
         newest,
         count,

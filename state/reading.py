@@ -5,9 +5,10 @@ the last dream, mood), and rows that the program only counts.
 """
 
 import re
+from collections.abc import Iterable
 from itertools import pairwise
 
-from state.document.markdown import is_stamp
+from state.document.markdown import is_stamp, without_marker
 from state.document.sections import TITLE, SectionName, is_placeholder
 from state.text.patterns import late_pattern
 
@@ -18,8 +19,9 @@ GREETING = (
 
 _TOP = re.compile(r"#{1,2}(?:[ \t]|$)")
 _COUNTED = late_pattern(r"[-*+] .* → Confidence: \d+% \| Occurrences: \d+")
+_PIN = late_pattern("📌|<!-- ?pin")
 _SECTIONS = frozenset(f"## {name}".casefold() for name in SectionName)
-_SKILLS, _TITLE = f"## {SectionName.SKILLS}".casefold(), TITLE.casefold()
+_SKILLS, _GAPS, _TITLE = (one.casefold() for one in (f"## {SectionName.SKILLS}", f"## {SectionName.GAPS}", TITLE))
 
 
 def left_out(memory: str) -> frozenset[int]:
@@ -45,3 +47,25 @@ def as_given(memory: str) -> str:
         if at not in omitted and (row.strip() or at - 1 not in omitted):
             kept.append(row)
     return "\n".join(kept)
+
+
+def without_answered(memory: str, notes: Iterable[str]) -> str:
+    """Return what is given of MEMORY.md without open questions that another row or a note is likely to answer.
+
+    Pinned ones stay.
+    """
+    rows = memory.split("\n")
+    heading = next((at for at, row in enumerate(rows) if row.strip().casefold() == _GAPS), len(rows))
+    below = range(heading + 1, next((at for at in range(heading + 1, len(rows)) if _TOP.match(rows[at])), len(rows)))
+    asked = [at for at in below if any(sign in rows[at] for sign in "?？؟") and not _PIN.search(rows[at])]
+    if not asked:
+        return memory
+    # Imported late: most session starts give no open question.
+    from state.signals.curiosity import is_answered_by
+
+    said = [*(row for at, row in enumerate(rows) if at not in below), *notes]
+    answered = {at for at in asked if any(is_answered_by(without_marker(rows[at]), one) for one in said)}
+    left = [at for at in below if at not in answered]
+    if answered and not any(rows[at].strip() for at in left):
+        answered.update((heading, *below))
+    return "\n".join(row for at, row in enumerate(rows) if at not in answered)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import chain
+from itertools import chain, islice
 from sqlite3 import Connection
 
 from daemon.config.paths import is_global
@@ -13,6 +13,7 @@ from daemon.ingest.named import named_by_notes
 from daemon.sessions import open_items
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
+from daemon.workspace.searching import searcher_of
 from daemon.workspace.session_start import project_budget
 from daemon.workspace.stores import Store
 from graphs.input_budget import numbered
@@ -30,9 +31,10 @@ from state.document.sections import SectionName
 from state.document.seed import split_seed
 from state.dream import Evidence, Kind, PointerLine, Reason, Snapshot
 from state.errors import DreamdError, NotFoundError
+from state.search.ranking import GOOD, score
 from state.secrets.policy import Redaction
 from state.signals import economics
-from state.signals.curiosity import question_key, rank_questions
+from state.signals.curiosity import is_answered_by, question_key, rank_questions, topic_of_question
 from state.signals.felt import Felt
 from state.signals.hormones import Feeling, Hormones
 from state.stores.crystals.crystals import Crystals
@@ -46,11 +48,12 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.changes import Changes
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import NOTES_LEFT
-from state.text.words import normalise
+from state.text.words import ends_as_question, normalise
 from state.trust import Trust
 
 MAX_CRYSTALS = 50
 MAX_GAPS = 5
+MAX_GAPS_ASKED = 20  # how many a dream asks again
 # How many are read before ranking: explicit questions may be asked less often than accidental ones.
 MAX_GAP_SOURCES = 200
 MAX_SKILLS = 8
@@ -265,7 +268,7 @@ def _evidence(
     every = (
         *numbered(Kind.NOTE, [_piece(crystal, Kind.NOTE) for crystal in written]),
         *numbered(Kind.CRYSTAL, [_piece(one, Kind.CRYSTAL) for one in news if one.origin is not Origin.SCRATCH]),
-        *numbered(Kind.GAP, _gaps(store.lineage, Questions(store.connection), lines, now)),
+        *numbered(Kind.GAP, _gaps(store, lines, now)),
         *numbered(Kind.SKILL, _skills(store.connection, store.crystals, now)),
         *numbered(Kind.WORKING, _working(store.connection, store.config.redaction, now)),
     )
@@ -277,15 +280,35 @@ def _old_piece(redaction: Redaction, line: CurrentLine) -> Evidence:
     return Evidence(line.id, Kind.OLD_TEXT, redaction.of(line.text), line.importance, line.trust, line.born_at)
 
 
-def _gaps(lineage: Lineage, questions: Questions, lines: Sequence[CurrentLine], now: datetime) -> list[Evidence]:
-    """Return the questions asked since the last dream that are not in a line yet."""
-    since, said = lineage.last_dream_at(), [question_key(line.text) for line in lines]
-    fresh = [gap for gap in questions.open(MAX_GAP_SOURCES) if gap.last_at > since]
+def _gaps(store: Store, lines: Sequence[CurrentLine], now: datetime) -> list[Evidence]:
+    """Return the questions asked since the last dream that are still open, and not in a line yet.
+
+    Each is asked again: its answer may stand in a line, or have been noted after it was asked.
+    """
+    since, said = store.lineage.last_dream_at(), [question_key(line.text) for line in lines]
+    fresh = [gap for gap in Questions(store.connection).open(MAX_GAP_SOURCES) if gap.last_at > since]
+    asked = [gap for gap in rank_questions(fresh, now) if not any(question_key(gap.question) in one for one in said)]
+    still_open = (gap for gap in asked[:MAX_GAPS_ASKED] if _is_open(store, gap.question, lines, now))
     return [
         Evidence("", Kind.GAP, gap.question, min(0.9, 0.4 + 0.1 * gap.times), Trust.AGENT, gap.last_at)
-        for gap in rank_questions(fresh, now)
-        if not any(question_key(gap.question) in text for text in said)
-    ][:MAX_GAPS]
+        for gap in islice(still_open, MAX_GAPS)
+    ]
+
+
+def _is_open(store: Store, question: str, lines: Sequence[CurrentLine], now: datetime) -> bool:
+    """Return whether no line and no memory is likely to answer a question, and its words are not forgotten."""
+    words = topic_of_question(question)
+    forgotten = store.crystals.forgotten.tombstones()
+    if forgotten.found(question) or forgotten.asks(words):
+        return False
+    if any(is_answered_by(question, line.text) for line in lines):
+        return False
+    found = searcher_of(store).search(words, now)
+    return not any(
+        (hit.signals and score(hit.signals, found.usual) >= GOOD) or is_answered_by(question, hit.crystal.text)
+        for hit in found.hits
+        if not ends_as_question(hit.crystal.text)
+    )
 
 
 def _skills(connection: Connection, crystals: Crystals, now: datetime) -> list[Evidence]:

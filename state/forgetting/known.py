@@ -9,12 +9,13 @@ finds where a run of letters may occur, and its digest decides.
     spelt   the words of a short run, which count as these words, or all joined, or all spaced out
     part    eight words of a long text; they count where it may have been cut off, at the ends of lines
     halves  of a short text: next to one half, the other may have one extra word
+    asked   the content words of a short text, any two or more of them: a question that has no others asks for it
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import chain, combinations, pairwise
 from typing import NamedTuple, Self
 
 from state.crystals.crystal import Crystal
@@ -25,6 +26,7 @@ from state.forgetting.digests import digest_of_letters, digest_of_text, mark_of_
 from state.forgetting.letters import Letters, letters_of
 from state.text.patterns import late_pattern
 from state.text.spelling import encoded, folded, is_telling, shorter, unescaped
+from state.text.words import content_terms
 
 RECOGNISED = (
     "any case, form and punctuation; look-alike letters and digits of other scripts; joined, spaced out, hyphenated"
@@ -35,7 +37,7 @@ MASK = "[…]"
 RUN_WORDS, MOST_RUN_WORDS = 8, 32
 Row = tuple[str, int, int]  # digest, code, mark, as in the table `forgotten`
 # The code of a row is its kind, minus the length of the run of letters.
-WHOLE, SPELT, FIRST, LAST = 0, -10_001, -10_002, -10_003
+WHOLE, SPELT, FIRST, LAST, ASKED = 0, -10_001, -10_002, -10_003, -10_004
 RUN, PART, HEAD, TAIL, ALL = -1_000, -12_000, -13_000, -14_000, -15_000
 _KINDS = (ALL, TAIL, HEAD, PART, RUN)
 # A mark covers the longest of these numbers of letters that fits into the run. A text is scanned once per size.
@@ -43,6 +45,7 @@ _MARKED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 96, 192)
 # So many letters are the text wherever they occur; so many if they start and end like words.
 _ALWAYS, _ANYWHERE, _DIGITS_ANYWHERE = 24, 10, 9
 _FEWEST_JOINED, _FEWEST_DIGITS = 6, 4
+_MOST_ASKED = 7  # content words of a text whose questions are recognised
 _LONGEST_WORD = 64  # letters of the extra word
 _GROUPED = late_pattern(r"\d+|\d(?:[ .-]\d)+|\d{1,3}(?:([.,'’_ \u00a0\u202f])\d{3})(?:\1\d{3})*")
 _SPACED_OUT = late_pattern(r"\w(?:[^\w\n]{1,2}\w)+")
@@ -96,6 +99,11 @@ class Known:
             return ((0, len(text)),)
         return _found(self, text)
 
+    def asks(self, question: str) -> bool:
+        """Return whether all content words of a question, two or more, are words of one of these texts."""
+        words = _content(letters_of(question).words()) if self.rows else ()
+        return len(words) > 1 and _digest(self.salt, " ".join(words), ASKED) in _index(self).digests
+
     def hits(self, text: str) -> set[str]:
         """Return the digests by which something is found in the text, ignoring base64."""
         return {digest for _, digest in _hits(self, text)}
@@ -129,6 +137,9 @@ def rows_of(salt: str, target: Target) -> Iterator[Row]:
         yield _row(salt, RUN, "".join(run))
         if sum(map(len, run)) < _ANYWHERE:
             yield _digest(salt, " ".join(run), SPELT), SPELT, 0
+    if len(content := _content(words)) <= _MOST_ASKED:
+        for some in chain.from_iterable(combinations(content, size) for size in range(2, len(content) + 1)):
+            yield _digest(salt, " ".join(some), ASKED), ASKED, 0
     if is_telling(words):
         half = -(-len(words) // 2)
         for kind, piece in ((HEAD, words[:half]), (TAIL, words[half:]), (ALL, words)):
@@ -165,6 +176,10 @@ def _row(salt: str, kind: int, signs: str) -> Row:
     return _digest(salt, signs, kind), kind - len(signs), mark_of_run(salt, signs[: _marked(len(signs))])
 
 
+def _content(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted(content_terms(" ".join(words))))
+
+
 def _windows(words: Sequence[str], count: int) -> Iterator[tuple[str, ...]]:
     return (tuple(words[at : at + count]) for at in range(len(words) - count + 1))
 
@@ -189,7 +204,7 @@ def _index(known: Known) -> _Index:
     marks = dict[int, dict[int, frozenset[tuple[int, int]]]]()
     totals, plain = set[int](), set[str]()
     for digest, code, mark in known.rows:
-        if old_rows.is_old(code) or code >= RUN or code in (SPELT, FIRST, LAST):
+        if old_rows.is_old(code) or code >= RUN or code in (SPELT, FIRST, LAST, ASKED):
             continue
         kind = next(one for one in _KINDS if code < one)
         length = kind - code

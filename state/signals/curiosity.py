@@ -9,12 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 
 from state.text.line import as_line
-from state.text.words import content_terms, search_form
+from state.text.words import content_terms, ends_as_question, search_form
 
 QUESTION_CHARACTERS = 200
 HALF_LIFE_DAYS = 7.0
+ANSWERED = 2 / 3
+_KNOWN = "What is known about: "
 MAX_IN_ONE_TEXT = 5
 _MOST_JUDGED = 20  # questions of one text that are examined
 _DAY_SECONDS = 86_400.0
@@ -76,7 +79,22 @@ def gap_of_search(query: str) -> str | None:
     line = as_line(" ".join(query.split()), QUESTION_CHARACTERS).rstrip("?？؟ .")
     if not content_terms(line):
         return None
-    return f"{line}?" if _ASKS.search(query.strip()) else f"What is known about: {line}?"
+    return f"{line}?" if _ASKS.search(query.strip()) else f"{_KNOWN}{line}?"
+
+
+def topic_of_question(question: str) -> str:
+    """Return the words that were searched for, of a question made by `gap_of_search`; else the question itself."""
+    return question.removeprefix(_KNOWN).rstrip("?？؟ ")
+
+
+def is_answered_by(question: str, text: str) -> bool:
+    """Return whether a text that asks nothing itself has most content words of a question, at least two."""
+    words = _words(topic_of_question(question))
+    shared = len(words & _words(text))
+    return shared > 1 and shared >= ANSWERED * len(words) and not ends_as_question(text)
+
+
+_words = lru_cache(maxsize=2_048)(content_terms)
 
 
 def question_key(question: str) -> str:

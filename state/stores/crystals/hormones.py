@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from state.signals.curiosity import Cause, Gap, question_key
+from state.signals.curiosity import Cause, Gap, question_key, topic_of_question
 from state.signals.hormones import ALL_ARMED, Baselines, Feeling, Hormone, Hormones, decayed, felt, resting, spikes
 from state.stores.database.connection import to_text, transaction
 from state.stores.database.tables import FeelingRow, GapRow, LevelsRow
@@ -102,7 +102,7 @@ class Questions:
     def raise_(self, question: str, cause: Cause, now: datetime) -> None:
         """Store an open question, or count it again if it exists, ignoring case and punctuation."""
         with transaction(self._connection):
-            if self._forgotten.withholds(question):
+            if self._forgotten.withholds(question) or self._forgotten.tombstones().asks(topic_of_question(question)):
                 return
             then = "ON CONFLICT (folded) DO UPDATE SET times = times + 1, last_at = excluded.last_at"
             asked = {"question": question, "cause": cause, "first_at": now, "last_at": now}

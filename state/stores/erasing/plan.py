@@ -16,7 +16,9 @@ from state.document.pointer import parse_pointer
 from state.document.sections import is_placeholder, placeholder_of
 from state.document.seed import MARKER
 from state.forgetting.cutting import Cut, Span, cut_out
-from state.forgetting.known import Target, spans, without
+from state.forgetting.known import Target, known_of, spans, without
+from state.signals.curiosity import topic_of_question
+from state.text.words import ends_as_question
 
 # In `meta`: what is being forgotten, until it is done.
 INTENTION = "forgetting"
@@ -67,13 +69,17 @@ class Erasure:
         """Return whether the text contains a target."""
         return bool(spans(text, self.targets))
 
+    def asks(self, text: str) -> bool:
+        """Return whether the text is a question that has only words of a target."""
+        return ends_as_question(text) and known_of(self.targets).asks(topic_of_question(text))
+
     def prose(self, text: str) -> str:
         """Return the text without the targets' sentences (or words); "" if nothing remains."""
         return without(text, self.targets, self.cut)
 
     def line(self, text: str) -> str:
         """Return a line of MEMORY.md without the targets: "" as a whole, unless only words are erased."""
-        if self.leads_nowhere(text) or (self.cut is Cut.SENTENCES and self.holds(text)):
+        if self.leads_nowhere(text) or self.asks(text) or (self.cut is Cut.SENTENCES and self.holds(text)):
             return ""
         return self.prose(text)
 
@@ -205,7 +211,7 @@ def _part(part: Part, at: int, found: tuple[Span, ...], erasure: Erasure, newlin
 
 def _block(block: Block, here: tuple[Span, ...], erasure: Erasure) -> Block | None:
     """Return the rest of a block; None if nothing remains. dreamd's own texts (stamp, guides) stay."""
-    if block.content and erasure.leads_nowhere(block.text):
+    if block.content and (erasure.leads_nowhere(block.text) or erasure.asks(block.text)):
         return None
     if not here or is_stamp(block.raw) or is_placeholder(block.raw) or MARKER in block.raw:
         return block

@@ -90,6 +90,9 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     statement = "DELETE FROM pointers WHERE keywords IN (SELECT value FROM json_each(?))"
     changed["pointers"] += connection.execute(statement, (leading_nowhere,)).rowcount
     changed["items"] += _items(connection, erasure, now)
+    asked = [(row["folded"],) for row in connection.execute("SELECT * FROM gaps") if erasure.asks(row["question"])]
+    changed["gaps"] += len(asked)
+    connection.executemany("DELETE FROM gaps WHERE folded = ?", asked)
     layouts = layouts_of(connection)
     for name in sorted(layouts, key=lambda name: name != "crystals"):  # first, because other tables refer to its ids
         changed[name] += _swept(connection, layouts[name], erasure, now)
