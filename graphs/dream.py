@@ -147,7 +147,7 @@ class Dreamer:
         out = unjudged(self.snapshot)
         if notes := sum(piece.kind is Kind.NOTE and piece.id in out for piece in self.snapshot.evidence):
             told = (
-                f"{counted(notes, 'note')} not in MEMORY.md: the agent had read a page or a tool's answer, and no"
+                f"{counted(notes, 'note')} not in MEMORY.md: the agent had read a page, or quotes a tool, and no"
                 " model has judged whose words these are; search has them, and 'dream.heard: ask' asks you about each"
             )
             self.snapshot = replace(self.snapshot, problems=(*self.snapshot.problems, told))

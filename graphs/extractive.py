@@ -4,8 +4,8 @@ Every note becomes a line in its own words, the newest first within a section; e
 note becomes several lines, its bullets and sentences, as many as there is room for. If some are left out, the last
 line ends with "…"; search has the whole note. A line is replaced only if a note names it. When room is short, a line
 that names a last day stays longer than others until that day, and leaves before them afterwards. Turns of a
-conversation become lines only in a dream without notes. What an agent wrote after it had read a page or a tool's
-answer is left out, because nobody judges whose words those are. The result consists of the same operations as a
+conversation become lines only in a dream without notes. What an agent wrote after it had read a page, or in a
+tool's words, is left out, because nobody judges whose they are. The result consists of the same operations as a
 model's answer and passes the same checks.
 """
 
@@ -26,6 +26,7 @@ from state.search.dates import last_day_named
 from state.text.line import LINE_CHARACTERS, as_line
 from state.text.pieces import pieces
 from state.text.words import content_terms, repeat_key
+from state.trust import Trust
 from state.zone import local
 
 EXTRACTIVE = "extractive"
@@ -71,12 +72,13 @@ def finish(sheet: Sheet) -> None:
 
 
 def unjudged(snapshot: Snapshot) -> frozenset[str]:
-    """Return the ids of inputs that agents wrote after reading a page or a tool's answer; none if the owner is asked.
+    """Return the ids of inputs that agents wrote after reading a page, or in a tool's words.
 
-    The words may be the page's. Without a model nobody can tell, so only search has them.
+    The words may be a stranger's. Without a model nobody can tell, so only search has them, or the owner is asked.
+    After a tool's answer an agent may well say something of its own: it notes nearly everything after some tool.
     """
     is_asked = snapshot.policy.heard is Heard.ASK
-    return frozenset(piece.id for piece in snapshot.evidence if piece.heard and not is_asked)
+    return frozenset(piece.id for piece in snapshot.evidence if piece.heard == Trust.WEB and not is_asked)
 
 
 def complete(sheet: Sheet, operations: Iterable[Operation], *, asks: bool = True) -> None:

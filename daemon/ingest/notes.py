@@ -49,7 +49,7 @@ def note_crystal(connection: Connection, config: Config, note: Note, now: dateti
         trust=Trust.AGENT,
         source=Source(SOURCE, key, key, digest) if key else None,
         valence=valence(Feelings(connection, config.baselines).levels(now)),
-        heard="" if note.auto else heard_before(connection, note.at),
+        heard="" if note.auto else heard_before(connection, note.at, text),
     )
 
 
@@ -69,7 +69,7 @@ def pending_crystals(crystals: Crystals, notes: Sequence[Pending]) -> list[tuple
     found = list[tuple[int, Crystal]]()
     for key, crystal, note in ((one.key, stored[one.crystal], one.note) for one in notes if one.crystal in stored):
         is_settled = crystal.heard or note.auto or crystal.trust is not Trust.AGENT
-        heard = crystal.heard if is_settled else heard_before(crystals.connection, note.at)
+        heard = crystal.heard if is_settled else heard_before(crystals.connection, note.at, crystal.text)
         found.append((key, replace(crystal, created_at=note.at, importance=note.importance, heard=heard)))
     return found
 

@@ -173,7 +173,7 @@ def crystal_of(connection: Connection, feelings: Feelings, item: Item, now: date
         session=item.session_id,
         position=item.seq,
         valence=valence(feelings.levels(now)),
-        heard=heard_before(connection, item.created_at) if trust is Trust.AGENT else "",
+        heard=heard_before(connection, item.created_at, item.content) if trust is Trust.AGENT else "",
     )
 
 

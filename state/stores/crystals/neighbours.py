@@ -1,6 +1,7 @@
 """Neighbours: what was said just before and after some crystals in their sessions, for searches and their readers."""
 
 import json
+import re
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from state.crystals.crystal import Origin
 from state.search.ranking import CONTEXT_WEIGHTS
 from state.stores.database.connection import from_text, to_text
+from state.text.words import normalise
 from state.trust import Trust, least_heard, least_trust
 
 _OFFSETS = sorted(CONTEXT_WEIGHTS, key=lambda offset: -CONTEXT_WEIGHTS[offset])
@@ -23,6 +25,9 @@ _SHARERS = 8
 _STAMP = timedelta(seconds=1)
 _SESSION_HOURS = timedelta(hours=6)
 _MOST_TURNS = 1_000
+# A shorter sentence may be the same by chance.
+_QUOTED = 30
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[。！？\n]+")
 
 
 class Row(NamedTuple):
@@ -111,12 +116,13 @@ def said_around(connection: sqlite3.Connection, key: int, most: int) -> tuple[li
     return found[0][::-1], found[1]
 
 
-def heard_before(connection: sqlite3.Connection, at: datetime) -> str:
+def heard_before(connection: sqlite3.Connection, at: datetime, text: str = "") -> str:
     """Return the least trusted source that the last speaking agent read since its owner's last word.
 
-    That is "web", "tool" or "". The session is the one in which an agent or its owner spoke last, in the six hours
-    before `at`. Turns at one position count as the least trusted of them, because a page may end in words that the
-    owner has said.
+    That is "web", "tool" or "". A tool's output with a sentence of `text` counts as a page: the words are its own,
+    and a file may be a stranger's, too. The session is the one in which an agent or its owner spoke last, in the six
+    hours before `at`. Turns at one position count as the least trusted of them, because a page may end in words that
+    the owner has said.
     """
     upto = to_text(at + _STAMP)
     last = connection.execute(
@@ -125,17 +131,29 @@ def heard_before(connection: sqlite3.Connection, at: datetime) -> str:
         (to_text(at - _SESSION_HOURS), upto, Origin.SESSION, Trust.AGENT, Trust.OWNER),
     ).fetchone()
     turns = connection.execute(
-        "SELECT o.position, trust FROM occurrences o JOIN crystals ON key = o.crystal"
+        "SELECT o.position, trust, text FROM occurrences o JOIN crystals ON key = o.crystal"
         " WHERE o.session = ? AND o.at < ? AND origin = ? ORDER BY o.position DESC LIMIT ?",
         (last["session"] if last else "", upto, Origin.SESSION, _MOST_TURNS),
     )
-    heard = [""]
+    heard, sentences = [""], _sentences(text)
     for _, turn in groupby(turns, key=lambda row: row["position"]):
-        trust = least_trust([Trust(row["trust"]) for row in turn])
+        rows = list(turn)
+        trust = least_trust([Trust(row["trust"]) for row in rows])
         if trust is Trust.OWNER:
             break
-        heard.append(trust.value if trust.rank < Trust.AGENT.rank else "")
+        is_quoted = trust is Trust.TOOL and any(_quotes(sentences, row["text"]) for row in rows)
+        heard.append("" if trust.rank >= Trust.AGENT.rank else Trust.WEB.value if is_quoted else trust.value)
     return least_heard(heard)
+
+
+def _sentences(text: str) -> list[str]:
+    """Return the sentences of a text, folded, that are long enough to be recognised as a quotation."""
+    return [one for part in _SENTENCE_END.split(text) if len(one := normalise(part)) >= _QUOTED]
+
+
+def _quotes(sentences: Collection[str], text: str) -> bool:
+    said = normalise(text) if sentences else ""
+    return any(one in said for one in sentences)
 
 
 def read_rows(
