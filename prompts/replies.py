@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from prompts import quoted
 from prompts.json_answers import ACTION_KEYS, Found, find, named
-from state.codec import each_text, first_problem
+from state.codec import each_text, first_problem, whole
 from state.document.document import parse
 from state.document.operations import Action, Operation, Refusal
 from state.document.sections import SectionName
@@ -132,7 +132,7 @@ def read_reply(answer: str, sections: dict[str, SectionName], clean: Callable[[s
         raise ReplyError(
             f"the model answered {len(answer):,} characters, more than the {MAX_ANSWER_CHARACTERS:,} that are read"
         )
-    answer = _whole(answer)
+    answer = whole(answer)
     found = find(answer)
     if found is None:
         raise ReplyError(
@@ -166,10 +166,10 @@ def _read_operations(found: Found, sections: dict[str, SectionName], clean: Call
 
 
 def _renamed(raw: object) -> object:
-    """Return an operation with the keys of the prompt, and without lone surrogates, which no file can hold."""
+    """Return an operation with the keys of the prompt, and without halves of characters."""
     if not isinstance(raw, dict):
         return raw
-    said = named(each_text(raw, _whole))
+    said = named(each_text(raw, whole))
     for other, key in _ALIASES.items():
         if other in said and not said.get(key):
             said[key] = said[other]
@@ -190,7 +190,7 @@ def _operation(said: SaidOperation, sections: dict[str, SectionName]) -> Operati
         section = SectionName.CONTEXT
     if section is None:
         raise ValueError(f"there is no {lines[0]}" if lines and action is not Action.MOVE else "it needs a section")
-    if action in _TEXTS and not text:
+    if action in _TEXTS and not text.strip("\ufffd "):
         raise ValueError("it needs a text")
     if action is Action.RECALL and section is SectionName.POINTERS:
         section = SectionName.CONTEXT
@@ -208,11 +208,6 @@ def _section(name: str | None) -> SectionName | None:
     words = set(re.findall(r"[a-z]+", name.casefold())) - {"the", "section"}
     among = [one for one in SectionName if words and words <= set(one.value.casefold().split())]
     return among[0] if len(among) == 1 else None
-
-
-def _whole(text: str) -> str:
-    """Return the text with lone surrogates replaced."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _shown(raw: object, clean: Callable[[str], str]) -> str:

@@ -66,6 +66,11 @@ def each_text(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 
     return change(value) if isinstance(value, str) else value
 
 
+def whole(text: str) -> str:
+    """Return the text with U+FFFD for each half of a surrogate pair, which no file can hold."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def _kind(value: object) -> Any:  # noqa: ANN401 - types are hashable, which mypy does not know of all
     return type(value)
 

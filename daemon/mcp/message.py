@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from state.codec import each_text
+from state.codec import each_text, whole
 
 # What may need mending: half of a surrogate pair, as from an emoji that was cut, and arguments written as a text.
 _SUSPECT = re.compile(rb'\\u[dD][89a-fA-F]|"arguments"\s*:\s*"')
@@ -23,7 +23,7 @@ def mended(body: bytes) -> bytes:
         if not _SUSPECT.search(body):
             return body
     try:
-        value = each_text(json.loads(text), _whole)
+        value = each_text(json.loads(text), whole)
         params = value.get("params") if isinstance(value, dict) else None
         if isinstance(params, dict) and isinstance(params.get("arguments"), str):
             params["arguments"] = _object(params["arguments"])
@@ -38,8 +38,4 @@ def _object(text: str) -> Any:  # noqa: ANN401 - JSON has no better type
         value = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    return each_text(value, _whole) if isinstance(value, dict) else text
-
-
-def _whole(text: str) -> str:
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return each_text(value, whole) if isinstance(value, dict) else text

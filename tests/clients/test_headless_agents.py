@@ -110,6 +110,25 @@ def test_an_agent_that_nobody_has_logged_in_leaves_a_dream_without_a_model(agent
     lived.assert_once(agent.person.workspace, [CAT])
 
 
+@pytest.mark.parametrize(
+    ("status", "message", "said", "ended"),
+    [
+        (401, "invalid x-api-key", "has to ask you something first", 0),
+        (400, "Your credit balance is too low to access the API; you exceeded your current quota", "used up", 1),
+        (429, "You exceeded your current quota", "used up", 1),
+    ],
+)
+def test_a_login_that_is_refused_or_used_up_is_said_at_once(
+    agent: Agent, status: int, message: str, said: str, ended: int
+) -> None:
+    agent.api.refusal = (status, message)
+    dreamt = dream(agent)
+    assert said in dreamt.err
+    assert "timeout" not in dreamt.err
+    assert len(agent.api.requests) <= 6  # Codex connects five times more
+    assert dreamt.status == ended, dreamt.err
+
+
 def test_a_model_that_calls_a_tool_is_not_obeyed(kind: type[Agent], ada: Person) -> None:
     tools = {
         "claude-code": ("Bash", "command"),

@@ -128,7 +128,7 @@ TEXTS = {
     r"C:\depot\100\% it\'s": r"C:\depot\100\% it's",
     'she said "hi, you", and left': 'she said "hi, you", and left',
     "use {x: [1]} and \\d": "use {x: [1]} and \\d",
-    r"half \ud83d an emoji": "half ? an emoji",
+    r"half \ud83d an emoji": "half \ufffd an emoji",
     r"a whole \ud83d\ude00": "a whole \U0001f600",
 }
 

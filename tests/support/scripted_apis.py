@@ -46,6 +46,7 @@ class ScriptedApi(LocalServer, ABC):
     def __init__(self, plan: Plan) -> None:
         super().__init__(_Handler)
         self.plan = plan
+        self.refusal: tuple[int, str] | None = None  # status and message instead of an answer
         self.others: list[str] = []  # methods and paths of whatever else was asked
 
     def step(self, request: dict[str, Any]) -> Step:
@@ -198,6 +199,13 @@ class _Handler(LocalHandler):
             return
         request = json.loads(body)
         api.requests.append(request)
+        if api.refusal is not None:
+            status, message = api.refusal
+            kind = "usage_limit_reached" if status == 429 else "invalid_request_error"
+            said: dict[str, object] = {"type": kind, "message": message, "plan_type": "plus"}  # what Codex reads
+            said |= {"code": status} if isinstance(api, GenerateApi) else {}
+            self._send(status, "application/json", json.dumps({"type": "error", "error": said}).encode())
+            return
         streamed = b"".join(
             (f"event: {event['type']}\n" if "type" in event else "").encode()
             + f"data: {json.dumps(event)}\n\n".encode()
