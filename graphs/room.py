@@ -131,7 +131,7 @@ def leaving(sheet: Sheet) -> list[CurrentLine]:
 def _vital(sheet: Sheet, retold: Mapping[str, float]) -> set[str]:
     """Return the most important lines that fit into their share of the file."""
     found, room = set[str](), VITAL_SHARE * sheet.snapshot.budget
-    today = sheet.snapshot.now.date().isoformat()
+    today = sheet.snapshot.today
     important = (one for one in sheet.standing if one.importance >= VITAL and not one.is_past(today))
     for line in sorted(important, key=lambda one: (one.importance, one.born_at), reverse=True):
         if retold.get(line.id, 1.0) >= MOSTLY:

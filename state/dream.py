@@ -397,13 +397,17 @@ def _without_segments(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_ids(record: dict[str, Any]) -> dict[str, Any]:
-    """Add the ids of crystals, which used to be their digests."""
+    """Add the ids of crystals, which used to be their digests; the wording of a line was called evicted."""
+    named = [
+        one | {"origin": Origin.LINE.value} if one["origin"] == "evicted" else one
+        for one in record.get("crystals", ())
+    ]
     crystals = [
         {
             **one,
             "id": crystal_digest(Origin(one["origin"]), one["text"], one["speaker"] if one.get("distinct") else ""),
         }
-        for one in record.get("crystals", ())
+        for one in named
     ]
     return record | ({"crystals": crystals} if crystals else {})
 

@@ -269,7 +269,7 @@ def test_a_part_that_no_answer_uses_is_shown_again_and_then_taken_in_without_the
 
     with reading_parts(tmp_path / "agent", answer) as (parts, store):
         dreamt(store)
-        for _ in range(3):
+        for _ in range(2):
             with pytest.raises(RejectedError):
                 dreamt(store)
         done = dreamt(store)
