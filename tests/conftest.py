@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from daemon.config import beside
 from tests.support import forked, heavy
@@ -33,6 +33,8 @@ _OF_A_USER = [
 settings.register_profile("few", deadline=None, max_examples=12, derandomize=True)
 settings.register_profile("all", deadline=None, max_examples=ALL_EXAMPLES, derandomize=True)
 settings.register_profile("other", deadline=None, max_examples=ALL_EXAMPLES, print_blob=True)
+# `make mutants` asks only whether a law fails, thousands of times, and not for its smallest example.
+settings.register_profile("mutants", settings.get_profile("few"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile("other" if IS_LONG else "few")
 
 

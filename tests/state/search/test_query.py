@@ -33,10 +33,12 @@ NAMED: dict[str, list[str]] = CASES["NAMED"]
         ("back in 2019", [Period(2019)]),
         ("yesterday or today", [Period(2026, 3, 11), Period(2026, 3, 12)]),
         ("this week", [Period(2026, 3, day) for day in range(9, 16)]),
+        ("this month, or in all of this year", [Period(2026, 3), Period(2026)]),
         ("2026-13-40 is no date, but a year", [Period(2026)]),
         ("you may march on", []),
         ("it is 42", []),
         ("march on, jan", []),
+        ("ask Jan, not Dec", []),
         ("the mars rover", []),
     ],
 )
