@@ -26,8 +26,7 @@ from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.crystals.neighbours import heard_before
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
-from state.stores.history.inbox import Entry
-from state.stores.history.note_pieces import Pending, Piece
+from state.stores.history.inbox import Entry, Pending, Piece
 from state.stores.history.notes import SOURCE, Notes
 from state.trust import Trust
 

@@ -17,7 +17,7 @@ from daemon.ingest.existing_memory import belonging
 from daemon.ingest.formats.reading import readings
 from daemon.ingest.memory_files import absorb_memory_file
 from daemon.ingest.notes import strangers_crystal
-from daemon.ingest.transcripts import transcript_files
+from daemon.ingest.transcripts import matching_files, transcript_files
 from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store, utc_now
 from state.document.document import parse
@@ -86,7 +86,7 @@ def came_with(root: Path, config: Config) -> tuple[Found, ...]:
     notes = [note for path in _logs(workspace) for note in _notes_in(disk, path)]
     genome = _rows((disk.read_optional(workspace.genome) or b"").decode(errors="replace"))
     feed = _rows((disk.read_optional(workspace.economics) or b"").decode(errors="replace"))
-    chats = [one for one in transcript_files(workspace, config) if _is_inside(one, workspace.root)]
+    chats = [one for one in sorted(matching_files(workspace.root, config)) if _is_inside(one, workspace.root)]
     others = [
         (counted(len(notes), "note"), "memory/scratch.md", tuple(note.text for note in notes), _logs(workspace)),
         (counted(len(genome), "row") + " of rules", "GENOME.md", genome, [workspace.genome]),

@@ -53,7 +53,12 @@ class Absorbed:
 
 def transcript_files(workspace: Workspace, config: Config) -> list[Path]:
     """Return the configured transcripts. Raise ConfigError for a glob that leads out of the workspace."""
-    root, found = workspace.root, set[Path]()
+    return sorted(matching_files(workspace.root, config) | _packed_since(workspace))
+
+
+def matching_files(root: Path, config: Config) -> set[Path]:
+    """Return the files of a folder that the configured globs match. Raise ConfigError as `transcript_files`."""
+    found = set[Path]()
     for pattern in config.sources.transcripts:
         parts = pattern.split("/")
         is_inside = pattern and not pattern.startswith("/") and ".." not in parts
@@ -61,7 +66,7 @@ def transcript_files(workspace: Workspace, config: Config) -> list[Path]:
             why = "is no glob ('**' stands alone)" if is_inside else "is no glob inside the workspace"
             raise ConfigError(f"sources.transcripts: {pattern!r} {why}", "write it as in 'chats/*.md'")
         found |= {path for path in files(root, pattern) if ".dreamd" not in path.relative_to(root).parts}
-    return sorted(found | _packed_since(workspace))
+    return found
 
 
 def _packed_since(workspace: Workspace) -> set[Path]:

@@ -21,7 +21,7 @@ from state.errors import DreamdError
 from state.secrets.policy import Redaction
 from state.stores.disk.looked_through import LookedThrough
 from state.stores.disk.workspace import Workspace
-from state.stores.history.note_pieces import Newest
+from state.stores.history.inbox import Newest
 from state.stores.history.notes import look
 from state.text.words import counted
 from state.zone import local

@@ -46,10 +46,10 @@ from state.signals.hormones import Hormones, asks_for_hormones, is_hormone_event
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.duplicates import HiddenDuplicates
+from state.stores.crystals.line_wordings import Lines, former_wordings, lines_of
 from state.stores.crystals.nearest import ChromaIndex
 from state.stores.crystals.neighbours import Row, Surroundings, read_rows, surroundings
 from state.stores.crystals.supersessions import Supersessions
-from state.stores.crystals.wordings import Lines, former_wordings, lines_of
 from state.stores.database.connection import memory_database, optional_text
 from state.stores.vectors.embedder import Embedder
 from state.text.words import normalise

@@ -28,14 +28,17 @@ from state.stores.history.inbox import (
     HEAD,
     Entry,
     Log,
+    Mark,
+    Newest,
     NoteInbox,
+    Pending,
+    Piece,
     digest_before,
     digest_of,
     displaced_at,
     has_grown,
     open_log,
 )
-from state.stores.history.note_pieces import Mark, Newest, Pending, Piece
 
 # Callers that only look at files, before there is a database, do not load SQLite.
 if TYPE_CHECKING:
