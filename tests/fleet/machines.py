@@ -252,7 +252,7 @@ class Fleet:
         tokens = [self.tables.token(tenant) for tenant in every]
         for number in range(workspaces):
             place = self.tables.place(every[number % tenants], f"agent-{number}")
-            known = Known(place.id, place.tenant, place.tenant_name, place.name, tokens[number % tenants])
+            known = Known(place.id, place.tenant, place.tenant_name, place.name, token=tokens[number % tenants])
             self.known.append(known)
 
     def start(self) -> None:
