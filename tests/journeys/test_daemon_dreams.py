@@ -159,7 +159,7 @@ def test_status_tells_the_truth_while_a_dream_runs_and_afterwards(home: Home) ->
 
     def when_told(request: dict[str, Any], number: int) -> Reply:
         assert answered.wait(300)
-        return Reply(good(request, number), usage=(100_000, 10_000))
+        return Reply(good(request, number), usage=(4_000, 400))
 
     workspace = home.workspace()
     noted(workspace, repairs(5))
@@ -178,7 +178,7 @@ def test_status_tells_the_truth_while_a_dream_runs_and_afterwards(home: Home) ->
             daemon.until(lambda: daemon.events("dream_committed"))
             inside = json.loads(home.dreamd("status", "-w", workspace.root, "--json").out)
             dream, spending = inside["last_dream"], inside["spending"]
-            assert dream["tokens"] == spending["tokens"] == 110_000
+            assert dream["tokens"] == spending["tokens"] == 4_400
             assert dream["usd"] == spending["usd"] > 0
             assert (inside["version"], inside["service"]["dreaming"]) == (1, "")
             outside = json.loads(home.dreamd("status", "--json").out)
