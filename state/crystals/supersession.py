@@ -43,8 +43,8 @@ def no_longer_said(note: str, old: str, new: str) -> bool:
 
     It counts words of the note that the line had: the new wording gives another number in place of one of them, keeps
     fewer than half, or brings hardly more than it drops. A wording that adds to the line, or joins it with others,
-    does none of this: its note holds. Of 28 notes behind lines that were revised in two lives, 13 held; this marks
-    none of those, and 9 of the other 15.
+    does none of this: its note holds. Of 28 notes behind lines that were revised in two lives, about 13 held; this
+    marks one of those, and 9 of the others.
     """
     said = content_terms(note) & content_terms(old)
     dropped, added = said - content_terms(new), content_terms(new) - content_terms(old)

@@ -57,7 +57,7 @@ class Written(NamedTuple):
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What to tell whoever wrote the note."""
+        """Return what to tell whoever wrote the note."""
         return (f"what the owner has forgotten was left out of the note; {_LIFT}",) if self.forgotten else ()
 
 
