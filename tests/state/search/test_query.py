@@ -102,13 +102,15 @@ def test_any_text_names_a_day_of_the_next_year_or_none(text: str) -> None:
             "When did replica fail, according to Tom?",
         ),
         ("Mira?", ["Mira"], ("mira",), "Mira?"),
+        ("Did Mira or Tom drain it?", ["Mira", "Tom"], ("drain",), "Did or drain it?"),
         ("a\ud83d broken pipe", [], ("broken", "pipe"), "a? broken pipe"),
     ],
-    ids=["names are in neither", "a name alone is asked for", "half a character"],
+    ids=["names are in neither", "a name alone is asked for", "two names", "half a character"],
 )
 def test_a_question_has_words_and_a_topic(text: str, speakers: list[str], words: tuple[str, ...], topic: str) -> None:
     question = read_question(text, speakers, NOW)
     assert (question.words, question.topic, question.names) == (words, topic, frozenset(speakers))
+    assert read_question(f"{text} It was in May", speakers, NOW).periods == (Period(None, 5),)
 
 
 @given(st.text() | st.just(" ".join(f"word{number}" for number in range(5_000))))

@@ -34,6 +34,12 @@ def test_the_value_that_is_wanted_stands_directly_before_the_other(wanted: str) 
     first, second = (OLD, NEW) if wanted in ("past", "(2026, 3, 5)") else (NEW, OLD)
     assert found([second, CAT, first], WANTED[wanted]) == [first, second, CAT]
     assert found([first, CAT, second], WANTED[wanted]) == [first, CAT, second]
+    assert found([second, first], WANTED[wanted]) == [first, second]
+
+
+def test_of_two_values_that_replace_the_same_one_the_later_stands_first() -> None:
+    old, new, newest = (Crystal(str(days), Origin.SCRATCH, NOW - timedelta(days=days)) for days in (9, 5, 1))
+    assert in_order([old, new, newest], [(old, new), (old, newest)], Wanted()) == [newest, new, old]
 
 
 @given(st.lists(st.integers(0, 30), max_size=8, unique=True), st.sampled_from(sorted(WANTED)))
