@@ -23,8 +23,10 @@ from state.crystals.crystal import (
     accessed,
     crystal_digest,
     fades_at,
+    id_in,
     lifecycle,
     mix_kinds,
+    new_id,
     strength,
 )
 from state.trust import Trust, least_trust
@@ -134,6 +136,33 @@ def test_an_access_makes_it_fade_later_and_brings_it_back(crystal: Crystal, age:
         assert used.lifecycle is Lifecycle.ACTIVATED
 
 
+@pytest.mark.parametrize(
+    ("stored", "accesses", "now", "used"),
+    [
+        (Lifecycle.GENERATED, 0, Lifecycle.GENERATED, Lifecycle.ACTIVATED),
+        (Lifecycle.GENERATED, 1, Lifecycle.ACTIVATED, Lifecycle.ACTIVATED),
+        (Lifecycle.ACTIVATED, SETTLED_ACCESSES - 2, Lifecycle.ACTIVATED, Lifecycle.ACTIVATED),
+        (Lifecycle.ACTIVATED, SETTLED_ACCESSES - 1, Lifecycle.ACTIVATED, Lifecycle.CONSOLIDATED),
+        (Lifecycle.CONSOLIDATED, 0, Lifecycle.CONSOLIDATED, Lifecycle.CONSOLIDATED),
+        (Lifecycle.ARCHIVED, 9, Lifecycle.ACTIVATED, Lifecycle.ACTIVATED),
+        (Lifecycle.FROZEN, 0, Lifecycle.FROZEN, Lifecycle.FROZEN),
+    ],
+)
+def test_what_is_used_settles(stored: Lifecycle, accesses: int, now: Lifecycle, used: Lifecycle) -> None:
+    crystal = replace(FRESH, lifecycle=stored, accesses=accesses)
+    assert lifecycle(crystal, later(1)) is now
+    after = accessed(crystal, later(1))
+    assert after == replace(crystal, lifecycle=used, accesses=accesses + 1, last_accessed_at=later(1))
+    assert accessed(after, NOW).last_accessed_at == later(1)
+
+
+def test_an_id_has_32_digits_and_is_the_same_for_what_a_dream_makes_again() -> None:
+    ids = [FRESH.id, new_id(), id_in("dream", "L1", "2"), id_in("dream", "L12"), id_in("", "dream", "L12")]
+    assert len(set(ids)) == len(ids)
+    assert all(len(one) == 32 and int(one, 16) >= 0 for one in ids)
+    assert id_in("dream", "L12") == ids[3]
+
+
 @given(st.lists(st.sampled_from(Trust), max_size=6))
 def test_trust_is_the_least_of_the_lineage(trusts: list[Trust]) -> None:
     least = least_trust(trusts)
@@ -152,6 +181,12 @@ def test_beside_a_hundred_important_episodes_goals_facts_and_relationships_still
     assert {kind: sum(one.kind is kind for one in mixed) for kind in (*rare, Kind.EPISODE)} == {
         **dict.fromkeys(rare, 3), Kind.EPISODE: 41,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("limit", "goals"), [(1, 0), (3, 1), (12, 3), (16, 4)])
+def test_half_of_the_places_are_divided_among_the_kinds(limit: int, goals: int) -> None:
+    mixed = mix_kinds([*_many(Kind.EPISODE, 20, 0.9), *_many(Kind.GOAL, 5, 0.3)], limit)
+    assert sum(one.kind is Kind.GOAL for one in mixed) == goals
 
 
 @given(st.lists(crystals, max_size=120), st.integers(0, 60))

@@ -41,8 +41,9 @@ def test_only_equal_texts_of_one_speaker_that_were_said_are_one_memory(
         (replace(A, trust=Trust.OWNER, importance=0.1), replace(B, importance=0.9)),
         (replace(A, importance=0.5), replace(B, importance=0.3)),
         (replace(A, created_at=AT - DAY), replace(B, created_at=AT + DAY)),
+        (replace(A, id="0" * 31 + "a"), replace(B, id="0" * 31 + "b")),
     ],
-    ids=["trust", "importance", "age"],
+    ids=["trust", "importance", "age", "id"],
 )
 def test_the_more_trusted_then_the_more_important_then_the_elder_stands_for_both(
     stays: Crystal, leaves: Crystal
@@ -58,6 +59,32 @@ def test_a_survivor_of_equals_names_its_parent_and_takes_over_what_was_made_of_i
     assert with_duplicate(stays, twin) == replace(
         stays, importance=0.9, accesses=5, last_accessed_at=AT + DAY, parents=("p", twin.id)
     )
+    again = replace(stays, parents=(twin.id,))
+    assert with_duplicate(again, twin).parents == (twin.id,)
+
+
+@pytest.mark.parametrize(
+    ("used", "twin_used", "said", "later"),
+    [
+        (None, None, AT - DAY, None),
+        (None, None, AT, None),
+        (None, None, AT + DAY, AT + DAY),
+        (AT + 2 * DAY, None, AT + DAY, AT + 2 * DAY),
+        (AT, AT + 3 * DAY, AT + DAY, AT + 3 * DAY),
+    ],
+)
+def test_a_survivor_is_as_fresh_as_the_later_of_both(
+    used: datetime | None, twin_used: datetime | None, said: datetime, later: datetime | None
+) -> None:
+    twin = replace(B, created_at=said, last_accessed_at=twin_used)
+    assert with_duplicate(replace(A, last_accessed_at=used), twin).last_accessed_at == later
+
+
+def test_an_agent_s_echo_lends_its_weight_to_the_owners_word_and_is_no_parent_of_it() -> None:
+    word, echo = replace(A, trust=Trust.OWNER, importance=0.4), replace(B, importance=0.9, accesses=2)
+    assert with_duplicate(word, echo) == replace(word, importance=0.9, accesses=2)
+    tools = replace(A, trust=Trust.TOOL), replace(B, trust=Trust.TOOL, importance=0.9)
+    assert with_duplicate(*tools) == replace(tools[0], importance=0.9, parents=(tools[1].id,))
 
 
 @pytest.mark.parametrize("trust", [Trust.TOOL, Trust.WEB])
