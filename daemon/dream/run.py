@@ -375,8 +375,8 @@ def _conclude(store: Store, begun: _Begun, snapshot: Snapshot, ended: Ended) -> 
             "MEMORY.md stands as it was and every note is pending. 'dreamd status' shows the figures",
         )
     if mode is not Mode.DRY:
+        store.crystals.forgotten.count(sum(one.figures == FORGOTTEN for one in ended.refused))
         forgotten = store.crystals.forgotten.withheld_lately()
-        forgotten += sum(one.figures == FORGOTTEN for one in ended.refused)
         detail = ended.why or ("it changed nothing" if record.changes_nothing else "")
         if forgotten:
             detail = f"{counted(forgotten, 'text')} withheld: forgotten"

@@ -66,8 +66,8 @@ FRAME = Page("frame", "Frame", _frame)
 
 # ------------------------------------------------------------------------------------------------ review
 
-# So many changes that applied at once; what waits is always shown, all of it.
-_APPLIED = 10
+# So many changes at once. What waits comes first; as these are decided, further ones take their place.
+_WAITING, _APPLIED = 80, 10
 Chosen = Annotated[Numbers, Field(min_length=1)]
 
 
@@ -78,10 +78,15 @@ def _review(ask: Ask, number: Start = 0) -> Beside:
     applied = [one for one in every if one.decision is Decision.APPLIED]
     first = next((place for place, one in enumerate(applied) if one.number >= number), 0)
     kinds = [
-        ("To approve", _sections(waiting), ("Approve", "approve"), ("Reject", "decline")),
+        ("To approve", _sections(waiting[:_WAITING]), ("Approve", "approve"), ("Reject", "decline")),
         ("Applied", _sections(applied[first : first + _APPLIED]), ("Accept", "accept"), ("Undo", "undo")),
     ]
-    return {"earlier": first, "later": applied[first + _APPLIED :], "kinds": kinds}
+    return {
+        "kinds": kinds,
+        "wait": max(0, len(waiting) - _WAITING),
+        "earlier": first,
+        "later": applied[first + _APPLIED :],
+    }
 
 
 def _sections(every: Sequence[ChangeToReview]) -> list[tuple[str, list[ChangeToReview]]]:

@@ -16,7 +16,7 @@ _HEAD_CHARACTERS = 80
 # A shorter piece is no sentence: a number, an abbreviation.
 _LEAST_CHARACTERS = 20
 _FENCE = re.compile(r"\s*(?:```|~~~)")
-_HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.+?)[\s#]*")
+_HEADING = re.compile(r"\s{0,3}#{1,6}\s(.*[^\s#])[\s#]*")
 # The number of a numbered item stays with its text.
 _BULLET = re.compile(r"(\s*)(?:[-*+–]\s+|[•‣・]\s*|(?=\d{1,3}[.)]\s))(?=\S)")
 _TABLE_RULE = re.compile(r"[\s|:+-]+")
@@ -111,5 +111,5 @@ def _joined(kind: _Kind, rows: list[str]) -> _Block:
     if kind is _Kind.CODE:
         return _Block(kind, "\n".join(rows))
     if kind is _Kind.HEADING and (title := _HEADING.fullmatch(rows[0])):
-        return _Block(kind, title[1])
+        return _Block(kind, title[1].strip())
     return _Block(kind, " ".join(" ".join(rows).split()))
