@@ -4,7 +4,10 @@
 
 Each conversation is a workspace of its own, each turn a crystal with its speaker and date, each note one without;
 each question a search on the day after the last session. recall@k is the share of a question's evidence among the
-first k hits, averaged over the questions. Below each table stands how often something good is said to be found: where
+first k hits, nDCG@10 weighs it by its places, MRR is the reciprocal of the first place of evidence, `first` how often
+that is the first one: each averaged over the questions. An arm (words alone, vectors alone) or a peer wins where its
+mean is higher by more than chance explains (a paired bootstrap over the questions); one win of an arm, and the
+command fails. Below each table stands how often something good is said to be found: where
 it was, where only another conversation answers, and where the question merely sounds as if; what an agent gets; and
 for how many of two questions that are asked as one both find evidence among the first eight. Measured are the corpora
 of tests/state/search/corpora, on whose first half the weights are fitted too (see `benchmarks.fit_search`); LoCoMo's
@@ -14,6 +17,7 @@ part of this project, and are looked for in ../shared/data beside the repository
 
 import argparse
 import json
+import math
 import os
 import re
 import tempfile
@@ -22,7 +26,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from daemon.ingest.formats.prose import trust_of
 from daemon.workspace.vector_index import Index
@@ -46,6 +52,7 @@ FOREIGN = 40
 # So many pairs of its questions are asked as one, joined in these ways.
 JOINED = 24
 JOINTS = ("{}? {}", "{}, {}", "{} and {}")
+_DRAWS = 2_000
 
 Search = Callable[[str], list[str]]  # a question -> ids of crystals, best first
 
@@ -205,15 +212,28 @@ def _searching(workspace: Workspace, searcher: Searcher) -> Search:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """What one question gave."""
+class Score(NamedTuple):
+    """What one question gave, each in [0, 1]."""
 
-    conversation: str
-    category: int
     recall_5: float
     recall_10: float
+    ndcg: float
     reciprocal: float
+    first: float
+    category: int
+
+
+FIGURES = {"recall@5": 0, "recall@10": 1, "nDCG@10": 2, "MRR": 3, "first": 4}
+
+
+def score(found: Sequence[str], evidence: Sequence[str], category: int = 0) -> Score:
+    """Compare the first ten of what was found with the evidence."""
+    places = [place for place, id_ in enumerate(found[:FIRST]) if id_ in evidence]
+    five = sum(place < 5 for place in places) / len(evidence)
+    best = sum(1 / math.log2(2 + place) for place in range(min(FIRST, len(evidence))))
+    ndcg = sum(1 / math.log2(2 + place) for place in places) / best
+    reciprocal = 1 / (1 + places[0]) if places else 0.0
+    return Score(five, len(places) / len(evidence), ndcg, reciprocal, float(reciprocal == 1), category)
 
 
 def measure(workspaces: Sequence[Workspace], system: Callable[[Workspace], Search]) -> list[Score]:
@@ -221,13 +241,8 @@ def measure(workspaces: Sequence[Workspace], system: Callable[[Workspace], Searc
     scores = []
     for workspace in workspaces:
         search = system(workspace)
-        for asked in workspace.conversation.questions:
-            found = search(asked.text)
-            places = [found.index(id_) for id_ in asked.evidence if id_ in found]
-            five = sum(place < 5 for place in places) / len(asked.evidence)
-            reciprocal = 1 / (1 + min(places)) if places else 0.0
-            ten = len(places) / len(asked.evidence)
-            scores.append(Score(workspace.conversation.name, asked.category, five, ten, reciprocal))
+        asked = workspace.conversation.questions
+        scores += [score(search(one.text), one.evidence, one.category) for one in asked]
     return scores
 
 
@@ -237,38 +252,49 @@ def _mean(values: Sequence[float]) -> float:
 
 def _line(name: str, scores: Sequence[Score]) -> str:
     figures = (
-        _mean([score.recall_5 for score in scores]),
-        _mean([score.recall_10 for score in scores]),
-        _mean([float(score.recall_10 > 0) for score in scores]),
-        _mean([score.reciprocal for score in scores]),
-        *(_mean([score.recall_10 for score in scores if score.category == category]) for category in CATEGORIES),
+        *(_mean([one[place] for one in scores]) for place in FIGURES.values()),
+        *(_mean([one.recall_10 for one in scores if one.category == category]) for category in CATEGORIES),
     )
     return f"| {name:32} |" + "".join(f" {figure:.3f} |" for figure in figures)
 
 
+def better(ours: Sequence[Score], theirs: Sequence[Score]) -> dict[str, tuple[float, float, float]]:
+    """Return by how much each figure is better, and its 95 % interval by a paired bootstrap over the questions."""
+    differences = np.array(ours)[:, : len(FIGURES)] - np.array(theirs)[:, : len(FIGURES)]
+    chosen = np.random.default_rng(1).integers(len(ours), size=(_DRAWS, len(ours)))
+    low, high = np.percentile(differences[chosen].mean(axis=1), [2.5, 97.5], axis=0)
+    mean = differences.mean(axis=0)
+    return {name: (float(mean[at]), float(low[at]), float(high[at])) for name, at in FIGURES.items()}
+
+
+ARMS = ("words alone (BM25)", "vectors alone")
+SEARCH = "memory_search"
 Systems = Mapping[str, Callable[[Workspace], Search]]
 SYSTEMS: Systems = {
-    "words alone (BM25)": bm25,
-    "vectors alone (MiniLM)": dense,
+    ARMS[0]: bm25,
+    ARMS[1]: dense,
     "memory_search, no model": lexical_only,
-    "memory_search": hybrid,
+    SEARCH: hybrid,
 }
 
 
-def report(
-    corpus: str, workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[str]], systems: Systems = SYSTEMS
-) -> Iterator[str]:
-    """Yield the table of one corpus, line by line. `foreign`: by conversation, questions that another one answers."""
-    asked = sum(len(workspace.conversation.questions) for workspace in workspaces)
-    names = ("recall@5", "recall@10", "hit@10", "MRR", *CATEGORIES.values())
-    yield f"| {f'{corpus}, {asked} questions':32} | " + " | ".join(names) + " |"
+def table(corpus: str, found: Mapping[str, Sequence[Score]]) -> Iterator[str]:
+    """Yield the table of one corpus, line by line, and who wins against memory_search."""
+    names = (*FIGURES, *CATEGORIES.values())
+    yield f"| {f'{corpus}, {len(found[SEARCH])} questions':32} | " + " | ".join(names) + " |"
     yield "|---" * (len(names) + 1) + "|"
-    for name, system in systems.items():
-        yield _line(name, measure(workspaces, system))
-    yield _said_good(workspaces, foreign)
-    yield _returned(workspaces, foreign)
-    yield _joined(workspaces)
-    yield ""
+    for name, scores in found.items():
+        yield _line(name, scores)
+    yield from (f"WINS: {name}, {told}" for name in found for told in wins(found[name], found[SEARCH]))
+
+
+def wins(theirs: Sequence[Score], ours: Sequence[Score]) -> list[str]:
+    """Return the figures by which another system is better than memory_search, beyond chance."""
+    return [
+        f"{figure} {mean:+.3f} ({low:+.3f}..{high:+.3f})"
+        for figure, (mean, low, high) in better(theirs, ours).items()
+        if low > 0
+    ]
 
 
 def _said_good(workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[str]]) -> str:
@@ -380,13 +406,19 @@ def main() -> None:
         from benchmarks.peers import PEERS
 
         systems |= PEERS
+    beaten = list[str]()
     with model() as embedder:
         known = corpora(arguments.data)
         foreign = foreign_questions(known)
         for corpus, conversations in known.items():
             with workspaces_of(conversations, embedder) as workspaces:
-                for line in report(corpus, workspaces, foreign[corpus], systems):
-                    print(line, flush=True)
+                found = {name: measure(workspaces, system) for name, system in systems.items()}
+                print(*table(corpus, found), sep="\n", flush=True)
+                print(_said_good(workspaces, foreign[corpus]), _returned(workspaces, foreign[corpus]), sep="\n")
+                print(_joined(workspaces), flush=True)
+                beaten += [f"{corpus}: {arm}, {one}" for arm in ARMS for one in wins(found[arm], found[SEARCH])]
+    if beaten:
+        raise SystemExit("\n".join(("an arm wins:", *beaten)))
 
 
 if __name__ == "__main__":

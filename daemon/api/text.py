@@ -39,7 +39,14 @@ if TYPE_CHECKING:
 MOST_FOUND = 32_000
 _MOST_EVIDENCE, _MOST_QUOTED = 10, 1_000
 _MOST_FORGOTTEN = 160
+_MOST_BENEATH = 160
 _BAR = 20
+
+
+def _short(text: str) -> str:
+    """Return the beginning of a text in one row."""
+    row = one_row(text[: 2 * _MOST_BENEATH])
+    return row if len(row) <= _MOST_BENEATH else f"{row[: _MOST_BENEATH - 1]}…"
 
 
 def _cut(text: str) -> str:
@@ -76,19 +83,17 @@ def superseded_text(reply: "Superseded") -> str:
 
 def search_text(reply: "SearchReply") -> str:
     """Show the results, best first, as far as they fit into one answer."""
-    verb, those = ("is", "it") if reply.unlikely == 1 else ("are", "them")
-    unlikely = (
-        f"{reply.unlikely} more {verb} near and unlikely; all: true (--all) shows {those}" if reply.unlikely else ""
-    )
-    if not (reply.hits or reply.archived):
-        nothing = "Nothing that is likely to answer was found" if unlikely else "Nothing was found"
-        return "\n".join(
-            [f"{nothing}. 'dreamd why-not TEXT' says why a thing is missing.", *filter(None, [unlikely])]
-        )
+    left = [f"{reply.unlikely} near and unlikely"] if reply.unlikely else []
+    left += [f"{reply.over} superseded or answered"] if reply.over else []
+    more = [f"Left out: {' and '.join(left)}; all: true (--all) shows them"] if left else []
+    if not (reply.hits or reply.archived or reply.questions):
+        nothing = "Nothing that is likely to answer was found" if left else "Nothing was found"
+        return "\n".join([f"{nothing}. 'dreamd why-not TEXT' says why a thing is missing.", *more])
     head = ABOUT
     head += "" if reply.good else " Nothing answers this well; what follows is the nearest."
     head += "" if "dense" in reply.arms else " It was searched by words only."
     found = [_hit_rows(number, hit) for number, hit in enumerate(reply.hits, 1)]
+    found += [_asking_rows(one) for one in reply.questions]
     found += [_archived_rows(one) for one in reply.archived]
     rows, room, left_out = [head], MOST_FOUND, 0
     for place, one in enumerate("\n".join(each) for each in found):
@@ -100,9 +105,7 @@ def search_text(reply: "SearchReply") -> str:
     if left_out:
         what = f"{counted(left_out, 'other result')} did not fit"
         rows.append(f"{what} into one answer: ask with words of what you miss, and a lower limit")
-    if unlikely:
-        rows.append(unlikely)
-    return "\n".join(rows)
+    return "\n".join((*rows, *more))
 
 
 def how_likely(chance: float) -> str:
@@ -116,10 +119,17 @@ def _archived_rows(one: "Archived") -> Iterator[str]:
     yield f"   {listed(f'left session {one.session}', f'trust {one.trust}', f'{age} old', f'id {one.id}')}"
 
 
+def _asking_rows(one: "SearchHit") -> Iterator[str]:
+    yield from quoted("? ", one.text)
+    yield f"   {listed('open question', f'{duration(one.age_days * 86_400)} old', f'crystal {one.id[:12]}')}"
+
+
 def _hit_rows(number: int, hit: "SearchHit") -> Iterator[str]:
     yield from quoted(f"{number}.", hit.text)
     if hit.superseded_at is not None:
         yield f"   superseded {hit.superseded_at:%Y-%m-%d} by: {one_row(hit.superseded_by)}"
+    if hit.later:
+        yield f'   later: "{_short(hit.later.text)}", {hit.later.at:%-d %b %Y}'
     for former in hit.formerly:
         what = "draft" if former.is_draft else "formerly"
         yield f"   {what}, {former.at:%Y-%m-%d}: {one_row(former.text)}"

@@ -132,9 +132,11 @@ class Hit:
     """One result of a search. `age_days` counts from the crystal's creation.
 
     `score`, in [0, 1], is the share of results like it, or like one ranked after it, that answer a query.
-    `superseded_by` is the crystal with the current value for the same subject. `line` is the id of the line of
-    MEMORY.md that says it ("": none), `former` has what the line said before, the latest first. `signals` is None for
-    a current value that no index found but the search added. `match` is the relevance, reduced for a duplicate.
+    `superseded_by` is the crystal with the current value for the same subject, `later` a near text that was said
+    after it. `line` is the id of the line of MEMORY.md that says it ("": none), `former` has what the line said
+    before, and values that it supersedes, the latest first. `signals` is None for a current value that no index found
+    but the search added. `match` is the relevance, reduced for a duplicate. `asks`: it is a note that only asks, or
+    an open question of MEMORY.md.
     """
 
     crystal: Crystal
@@ -145,6 +147,8 @@ class Hit:
     match: float = 0.0
     line: str = ""
     former: tuple[Former, ...] = ()
+    later: Crystal | None = None
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,8 @@ class Findings:
 
     `good` is false if nothing is close enough to answer the query well, which makes it a candidate curiosity gap.
     `arms` names the indexes: "lexical", "dense" with an embedder. `usual` is the cosine of `unrelated` texts; None
-    without an embedder. `unlikely` counts the results left out as unlikely.
+    without an embedder. `questions` are results that only ask, `unlikely` counts the results left out as unlikely,
+    `over` those that were superseded or answered.
     """
 
     hits: tuple[Hit, ...]
@@ -161,6 +166,8 @@ class Findings:
     arms: tuple[str, ...]
     usual: float | None = None
     unlikely: int = 0
+    questions: tuple[Hit, ...] = ()
+    over: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,13 +47,23 @@ class FormerWording:
 
 
 @dataclass(frozen=True, slots=True)
+class Later:
+    """A text that is near to a result, and was said after it."""
+
+    text: str
+    at: datetime
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class SearchHit:
     """One result. `score`: how likely it answers the query, as the share of similar results that do, in [0, 1].
 
     `provenance` is file:lines@hash, empty if it came from no file.
 
     `superseded_by` is the text of a newer result that gives the same subject another value, said at `superseded_at`.
-    `line`: the id of the line of MEMORY.md that says it; `formerly`: what the line said before, the latest first.
+    `line`: the id of the line of MEMORY.md that says it; `formerly`: what the line said before, or a value that this
+    result supersedes, the latest first. `later`: what is near to it and was said after it.
     `signals`: the reasons for its rank, if requested.
     """
 
@@ -74,6 +84,7 @@ class SearchHit:
     superseded_at: datetime | None = None
     line: str = ""
     formerly: tuple[FormerWording, ...] = ()
+    later: Later | None = None
     signals: SearchSignals | None = None
 
 
@@ -95,8 +106,9 @@ class SearchReply:
     """The results of a search, best first.
 
     `good`: something answers the query well. `arms`: "lexical", and "dense" if meaning was compared too. `unlikely`:
-    how many similar results were left out as unlikely to answer. `archived`: results from the sessions' archive, if
-    requested.
+    how many similar results were left out as unlikely to answer; `over`: how many because another one holds now, or
+    because they only asked what was answered. `questions`: what only asks the same. `archived`: results from the
+    sessions' archive, if requested.
     """
 
     query: str
@@ -105,6 +117,8 @@ class SearchReply:
     hits: tuple[SearchHit, ...]
     archived: tuple[Archived, ...] = ()
     unlikely: int = 0
+    questions: tuple[SearchHit, ...] = ()
+    over: int = 0
 
 
 @operation("memory_search", reads=True, agents="memory", text=search_text)
@@ -120,7 +134,7 @@ def memory_search(
     until: Annotated[Moment | None, Arg("Only before then")] = None,
     as_of: Annotated[Moment | None, Arg("As known then")] = None,
     trust: Annotated[Trust | None, Arg("At least")] = None,
-    all: Annotated[bool, Arg("Also the unlikely")] = False,
+    all: Annotated[bool, Arg("Also what is unlikely, superseded or answered")] = False,
     archived: Annotated[bool, Arg("Also what left sessions and was not kept")] = False,
     explain: Annotated[bool, Arg("With the reasons why each result stands where it does", owner=True)] = False,
     look: Annotated[bool, Arg("Record nothing: a person looks, no agent uses what is found", owner=True)] = False,
@@ -139,7 +153,8 @@ def memory_search(
         left = _archived(store, query, limit, filters, findings) if archived else ()
         redacted = store.config.redaction.of
         hits = tuple(_recalled(hit, why, redacted) for hit, why in zip_longest(findings.hits, reasons))
-        return SearchReply(query, findings.good, findings.arms, hits, left, findings.unlikely)
+        asking = tuple(_recalled(hit, None, redacted) for hit in findings.questions)
+        return SearchReply(query, findings.good, findings.arms, hits, left, findings.unlikely, asking, findings.over)
 
     # While another process holds the workspace it is only read: a note of this minute may be missed then.
     try:
@@ -234,6 +249,7 @@ def _recalled(hit: Hit, signals: SearchSignals | None, redacted: Callable[[str],
         superseded_at=hit.superseded_by.created_at if hit.superseded_by else None,
         line=hit.line,
         formerly=tuple(FormerWording(redacted(one.text), one.at, one.is_draft) for one in hit.former),
+        later=Later(hit.later.text, hit.later.created_at, hit.later.id) if hit.later else None,
         signals=signals,
     )
 

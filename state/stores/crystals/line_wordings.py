@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from state.document.operations import Why
 from state.document.sections import SectionName
 from state.search.ranking import Former
 from state.stores.database.connection import from_text, optional_text
+from state.text.words import only_asks
 
 # At most this many former wordings of a line are told.
 MOST_FORMER = 3
@@ -25,6 +27,15 @@ SELECT DISTINCT start, of, id, crystal, died_in IS NULL AS stands,
     EXISTS (SELECT 1 FROM evidence e WHERE e.line = ahead.id AND e.crystal = start) AS rests
 FROM ahead JOIN lines USING (id) WHERE crystal <> '' AND section <> :pointers
 ORDER BY stands, CAST(substr(id, 2) AS INTEGER)
+"""
+# The given crystals that word an open question, and those that worded or raised one that was answered; its `text` is
+# "?" if the crystal worded it, as then it says nothing else.
+_QUESTIONS = """
+WITH given(crystal) AS (SELECT value FROM json_each(:given))
+SELECT given.crystal, '?' AS text, died_in IS NULL AS stands FROM given JOIN lines USING (crystal)
+WHERE section = :gaps AND born_at < :until AND (died_in IS NULL OR fate = :answered)
+UNION SELECT given.crystal, crystals.text, 0 FROM given JOIN evidence USING (crystal) JOIN lines ON lines.id = line
+    JOIN crystals ON crystals.id = given.crystal WHERE section = :gaps AND born_at < :until AND fate = :answered
 """
 _BACK = """
 WITH RECURSIVE back(id) AS (
@@ -48,11 +59,14 @@ class Lines:
     """What some crystals are to the lines of MEMORY.md, by the crystal's id.
 
     `latest` has the latest wording of the line that a crystal worded, `instead` that of a line whose former wording
-    rested on the crystal, if the line does not rest on it any more and no other standing line does.
+    rested on the crystal, if the line does not rest on it any more and no other standing line does. `open` crystals
+    word a question that stands there, `answered` ones only asked what was answered.
     """
 
     latest: Mapping[str, Place]
     instead: Mapping[str, Place]
+    open: frozenset[str] = frozenset()
+    answered: frozenset[str] = frozenset()
 
 
 def lines_of(connection: sqlite3.Connection, crystals: Iterable[str], until: datetime | None = None) -> Lines:
@@ -61,8 +75,13 @@ def lines_of(connection: sqlite3.Connection, crystals: Iterable[str], until: dat
         "given": json.dumps(list(crystals)),
         "until": optional_text(until) or "~",  # "~" sorts after every timestamp
         "pointers": SectionName.POINTERS.value,
+        "gaps": SectionName.GAPS.value,
+        "answered": Why.ANSWERED.value,
     }
     latest, instead, held = dict[str, Place](), dict[str, Place](), set[str]()
+    questions = connection.execute(_QUESTIONS, values).fetchall()
+    open_ = frozenset(row["crystal"] for row in questions if row["stands"])
+    answered = frozenset(row["crystal"] for row in questions if not row["stands"] and only_asks(row["text"]))
     for row in connection.execute(_AHEAD, values):
         place = Place(row["crystal"], row["id"], bool(row["stands"]))
         if row["of"] == "wording":
@@ -71,7 +90,8 @@ def lines_of(connection: sqlite3.Connection, crystals: Iterable[str], until: dat
             instead[row["start"]] = place
         elif row["stands"]:
             held.add(row["start"])
-    return Lines(latest, {start: place for start, place in instead.items() if start not in held})
+    instead = {start: place for start, place in instead.items() if start not in held}
+    return Lines(latest, instead, open_, answered - open_)
 
 
 def former_wordings(connection: sqlite3.Connection, line: str) -> tuple[Former, ...]:

@@ -44,15 +44,15 @@ from state.search.ranking import (
 from state.search.updates import Wanted, in_order, wanted_by
 from state.signals.hormones import Hormones, asks_for_hormones, is_hormone_event
 from state.stores.crystals import full_text
+from state.stores.crystals.beneath import told_beneath
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.duplicates import HiddenDuplicates
-from state.stores.crystals.line_wordings import Lines, former_wordings, lines_of
+from state.stores.crystals.line_wordings import Lines, lines_of
 from state.stores.crystals.nearest import ChromaIndex
 from state.stores.crystals.neighbours import Row, Surroundings, read_rows, surroundings
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import memory_database, optional_text
 from state.stores.vectors.embedder import Embedder
-from state.text.words import normalise
 from state.trust import AGENT_NAMES, Trust
 from state.zone import local
 
@@ -63,11 +63,12 @@ if TYPE_CHECKING:
 # Texts read per search: more than are shown, because duplicates are hidden and near ties are decided by the text.
 SHORTLIST = 40
 EVERYTHING = Filters()
-# Among the first LOOKED_AT results, a later text is moved directly above an earlier one if their cosine is at least
-# NEAR and the lower of their scores is at least NEARLY times the higher.
+# Among the first LOOKED_AT results, a later note is moved directly above an earlier one if their cosine is at least
+# NEAR and the lower of their scores is at least NEARLY times the higher. Turns of conversations keep their order:
+# everything in them is near everything, and moving them harmed eight first places for each that it mended.
 LOOKED_AT = 16
 NEAR = 0.6
-NEARLY = 0.6
+NEARLY = 0.8
 # The parts of a question speak of two things if their cosine is below this.
 APART = 0.2
 _LISTED = "IN (SELECT value FROM json_each(?))"
@@ -145,13 +146,14 @@ class _Answers(NamedTuple):
     """The results of one question, best first, each with its probability of being an answer.
 
     `usual` is the cosine of unrelated texts, None without an embedder; `closest` is the best `score`; for `few`, see
-    `Looked`.
+    `Looked`; `over` counts results that were superseded or answered, and left out.
     """
 
     hits: list[Hit]
     usual: float | None
     closest: float
     few: bool
+    over: int
 
 
 class Searcher:
@@ -194,14 +196,15 @@ class Searcher:
     ) -> Findings:
         """Return at most `limit` crystals that are likely to answer the query; any string is a valid query.
 
-        `everything` includes unlikely ones too. If the query has two parts, the answers to each part are included.
+        `everything` includes unlikely, superseded and answered ones too, and questions in their place; otherwise
+        what only asks is apart. If the query has two parts, the answers to each part are included.
 
-        With `by_value`, a text that holds now, or was said later about the same subject, comes before an older one,
+        With `by_value`, a note that holds now, or was said later about the same subject, comes before an older one,
         and what holds is added even if the query's words do not find it, unless the query is a text's own words.
         With `by_value`, hormone events are found only by queries that name hormones.
         """
         whole, *parts = (
-            self._answers(one, now, limit, filters, hormones, by_value=by_value)
+            self._answers(one, now, limit, filters, hormones, by_value=by_value, everything=everything)
             for one in (query, *self._parts(query))
         )
         hits = with_parts(whole.hits, [part.hits for part in parts], limit)
@@ -213,10 +216,23 @@ class Searcher:
         is_answered = whole.few or whole.closest >= ANSWERED[by_meaning]
         count = len(hits) if everything else _likely(hits, is_answered=is_answered, few=whole.few)
         arms = ("lexical", "dense") if by_meaning else ("lexical",)
-        return Findings(tuple(hits[:count]), whole.closest >= GOOD, arms, whole.usual, len(hits) - count)
+        shown, asking = hits[:count], list[Hit]()
+        if by_value and not everything:
+            asking = [hit for hit in shown if hit.asks]
+            shown = [hit for hit in shown if not hit.asks]
+        good = whole.closest >= GOOD
+        return Findings(tuple(shown), good, arms, whole.usual, len(hits) - count, tuple(asking), whole.over)
 
     def _answers(
-        self, query: str, now: datetime, limit: int, filters: Filters, hormones: Hormones | None, *, by_value: bool
+        self,
+        query: str,
+        now: datetime,
+        limit: int,
+        filters: Filters,
+        hormones: Hormones | None,
+        *,
+        by_value: bool,
+        everything: bool,
     ) -> "_Answers":
         """Return the answers to a question or to one part of it."""
         asked = self._asked(query, now)
@@ -233,19 +249,28 @@ class Searcher:
         keys = self._crystals.keys(found)
         arrived = sorted(found.values(), key=lambda one: keys.get(one[0].id, 0))
         ranked = order(((crystal, match) for crystal, _, match in arrived), now, hormones)
-        best, current = [crystal for crystal, _ in ranked], dict[str, Crystal]()
+        best, current, over, answered = [one for one, _ in ranked], dict[str, Crystal](), frozenset[str](), 0
         if by_value and not (ranked and asked_word_for_word(query, best[0].text)):
-            # Only values known to hold are added; nothing else may push a result out.
             wanted = wanted_by(query, asked.question.periods, self._zone)
+            if not everything:
+                answered, ranked = len(ranked), [one for one in ranked if one[0].id not in lines.answered]
+                answered -= len(ranked)
+            # Only values known to hold are added; nothing else may push a result out.
             best, current = self._by_value(ranked[:limit], lines, wanted, filters)
+            over = frozenset() if everything else _over(best, current, wanted)
+        closest = max((score(found[one.id][1], usual) for one in best[:limit] if one.id in found), default=0.0)
+        gone = defaultdict[str, list[Crystal]](list)
+        for one in best:
+            if one.id in over:
+                gone[current[one.id].id].append(one)
         hits: list[Hit] = []
-        for crystal in best[:limit]:
+        for crystal in [one for one in best if one.id not in over][:limit]:
             known, match = found[crystal.id][1:] if crystal.id in found else (None, 0.0)
             chance = looked.chance(match, known, by_meaning=usual is not None) if known else 0.0
             hits.append(Hit(crystal, chance, age_days(crystal, now), current.get(crystal.id), known, match))
-        hits = self._with_wordings(hits, lines)
-        closest = max((score(hit.signals, usual) for hit in hits if hit.signals), default=0.0)
-        return _Answers(hits, usual, closest, looked.few)
+        if by_value:
+            hits = told_beneath(self._crystals, hits, lines, gone, crystals, filters.until)
+        return _Answers(hits, usual, closest, looked.few, len(over) + answered)
 
     def candidates(self, query: str, now: datetime) -> list[tuple[Crystal, Signals]]:
         """Return the candidates of a search with their signals; duplicates are not hidden."""
@@ -365,20 +390,6 @@ class Searcher:
                 known[now] = (known[now][0], *found[id_][1:])
         return {id_: one for id_, one in known.items() if id_ not in former}
 
-    def _with_wordings(self, hits: Sequence[Hit], lines: Lines) -> list[Hit]:
-        """Return the hits, each with the line of MEMORY.md that says it, and what that line said before."""
-        places = {place.crystal: place for place in lines.latest.values()}
-        shown = {normalise(hit.crystal.text) for hit in hits}
-
-        def told(hit: Hit) -> Hit:
-            if (place := places.get(hit.crystal.id)) is None:
-                return hit
-            former = former_wordings(self._connection, place.line)
-            former = tuple(one for one in former if normalise(one.text) not in shown)
-            return replace(hit, line=place.line if place.stands else "", former=former)
-
-        return [told(hit) for hit in hits]
-
     def _by_value(
         self, ranked: Sequence[tuple[Crystal, float]], lines: Lines, wanted: Wanted, filters: Filters
     ) -> tuple[list[Crystal], dict[str, Crystal]]:
@@ -417,8 +428,9 @@ class Searcher:
     def _near(
         self, shown: Mapping[int, Crystal], scores: Mapping[str, float], until: datetime | None
     ) -> Iterator[tuple[int, int]]:
-        """Yield pairs of results that are close and score nearly alike, the earlier said first."""
-        cosines = self._crystals.vectors.between(list(shown)[:LOOKED_AT])
+        """Yield pairs of notes that are close and score nearly alike, the earlier said first."""
+        notes = [key for key, one in list(shown.items())[:LOOKED_AT] if one.origin is not Origin.SESSION]
+        cosines = self._crystals.vectors.between(notes)
         said = self._crystals.said_last({key for pair in cosines for key in pair}, until)
         for older, newer in combinations(sorted(said, key=lambda key: (said[key], key)), 2):
             worse, better = sorted((scores[shown[older].id], scores[shown[newer].id]))
@@ -437,6 +449,16 @@ def _likely(hits: Sequence[Hit], *, is_answered: bool, few: bool) -> int:
         if (is_answered and hit.score >= LIKELY) or (hit.signals and hit.signals.near >= HELD)
     )
     return max(likely, default=min(len(hits), int(few)))
+
+
+def _over(best: Sequence[Crystal], current: Mapping[str, Crystal], wanted: Wanted) -> frozenset[str]:
+    """Return the results that another one supersedes, unless the question is about what held before."""
+    there = {one.id for one in best}
+    return frozenset(
+        one.id
+        for one in best
+        if (now := current.get(one.id)) is not None and now.id in there and wanted.is_newer(one, now)
+    )
 
 
 def _found_beside(beside: Beside, asked: _Asked) -> _Found:

@@ -38,7 +38,7 @@ def noted(store: Store, text: str, days_ago: float = 0) -> None:
 
 
 def found(store: Store, query: str, **filters: object) -> list[tuple[str, str]]:
-    hits = recall(store, query, 8, Filters(**filters)).hits  # type: ignore[arg-type]
+    hits = recall(store, query, 8, Filters(**filters), everything=True).hits  # type: ignore[arg-type]
     return [(hit.crystal.text, hit.superseded_by.text if hit.superseded_by else "") for hit in hits]
 
 

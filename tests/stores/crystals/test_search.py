@@ -82,6 +82,51 @@ def test_a_later_text_about_the_same_comes_first_if_it_answers_nearly_as_well(
     assert _texts(found) == ([later, earlier] if is_first else [earlier, later])
 
 
+TURNS = [
+    {
+        "origin": Origin.SESSION,
+        "session": session,
+        "position": at,
+        "speaker": "Ada",
+        "created_at": NOW - timedelta(days),
+    }
+    for at, (session, days) in enumerate((("monday", 9), ("friday", 2)))
+]
+
+
+def test_turns_keep_the_order_of_relevance_and_what_came_later_is_told_beneath(crystals: Crystals) -> None:
+    earlier, later = f"{CLUSTER}, gate north", CLUSTER
+    crystals.upsert([_note(earlier, **TURNS[0]), _note(later, **TURNS[1])])
+    hits = _searcher(crystals).search("the canary cluster at the gate", NOW, everything=True).hits
+    assert [(hit.crystal.text, hit.later and hit.later.text) for hit in hits] == [(earlier, later), (later, None)]
+
+
+@pytest.mark.parametrize(
+    ("later", "said"),
+    [
+        (f"{CLUSTER}, gate north?", {}),
+        (f"{CLUSTER}, gate south", {"session": "monday"}),
+        ("quartz of the window", {}),
+        (f"{CLUSTER}, gate south", {"created_at": NOW - timedelta(days=10)}),
+    ],
+    ids=["only asks", "of the same session", "about something else", "earlier"],
+)
+def test_beneath_a_result_stands_only_what_tells_of_it_at_another_time(
+    crystals: Crystals, later: str, said: dict[str, object]
+) -> None:
+    crystals.upsert([_note(f"{CLUSTER}, gate north", **TURNS[0]), _note(later, **TURNS[1] | said)])
+    hits = _searcher(crystals).search("canary cluster quartz gate north", NOW, everything=True).hits
+    assert [hit.later for hit in hits if hit.crystal.text.endswith("north")] == [None]
+
+
+def test_what_only_asks_stands_apart_from_what_tells(crystals: Crystals) -> None:
+    asking, both = "Does the canary guard the gate?", "The canary guards the gate. Does the gate need two?"
+    crystals.upsert([_note(asking), _note(both)])
+    found = _searcher(crystals).search("canary gate", NOW)
+    assert (_texts(found), [hit.crystal.text for hit in found.questions]) == ([both], [asking])
+    assert {*_texts(_searcher(crystals).search("canary gate", NOW, everything=True))} == {both, asking}
+
+
 HOSTILE = ["", " ", "?", '"', "' OR 1=1 --", "NEAR(a b)", "text:x", "a AND", "*", "\0", "a\ud83db", "the", "-", "😀"]
 
 
@@ -121,10 +166,11 @@ def test_what_was_asked_before_stands_behind_its_answer(crystals: Crystals) -> N
     asked = "Tell me: which replica has the canary?"
     crystals.upsert(_note(asked, session=f"s{n}", position=0, speaker="user") for n in range(3))
     for searcher in (_searcher(crystals), Searcher(crystals)):
-        assert _texts(searcher.search("which replica has the canary?", NOW)) == [asked]  # nothing answers it yet
+        found = searcher.search("which replica has the canary?", NOW)  # nothing answers it yet
+        assert ([hit.crystal.text for hit in found.questions], found.hits) == ([asked], ())
     crystals.upsert([_note("The canary is on the blue replica")])
     for searcher in (_searcher(crystals), Searcher(crystals)):
-        found = searcher.search("which replica has the canary?", NOW)
+        found = searcher.search("which replica has the canary?", NOW, everything=True)
         assert _texts(found) == ["The canary is on the blue replica", asked]
 
 

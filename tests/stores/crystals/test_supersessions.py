@@ -78,7 +78,7 @@ def search(crystals: Crystals, query: str, **filters: object) -> list[tuple[str,
     embedder = BagOfWords()
     crystals.vectors.embed_pending(embedder)
     wanted = Filters(**filters)  # type: ignore[arg-type]
-    hits = Searcher(crystals, embedder).search(query, NOW, limit=3, filters=wanted).hits
+    hits = Searcher(crystals, embedder).search(query, NOW, limit=3, filters=wanted, everything=True).hits
     return [(hit.crystal.text, hit.superseded_by.text if hit.superseded_by else "") for hit in hits]
 
 
