@@ -32,7 +32,8 @@ import numpy as np
 
 from daemon.ingest.formats.prose import trust_of
 from daemon.workspace.vector_index import Index
-from state.crystals.crystal import Crystal, Kind, Origin
+from state.crystals.crystal import Crystal, Origin
+from state.crystals.salience import salience
 from state.search.query import content_words
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
@@ -142,12 +143,13 @@ def _turn(turn: dict[str, str], at: datetime, session: int, position: int) -> Cr
     if not turn["speaker"]:
         return Crystal(turn["text"], Origin.SCRATCH, at)
     photo = f" [photo: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
+    trust = trust_of(turn["speaker"])
     return Crystal(
         text=turn["text"] + photo,
         origin=Origin.SESSION,
         created_at=at,
-        kind=Kind.EPISODE,
-        trust=trust_of(turn["speaker"]),
+        kind=salience(turn["text"], trust).kind,
+        trust=trust,
         context=f"{turn['speaker']}, {at.day} {at:%B %Y}",
         speaker=turn["speaker"],
         session=f"session {session}",

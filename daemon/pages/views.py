@@ -239,6 +239,7 @@ _SIGNALS: Mapping[str, tuple[str, str]] = {
     "session": ("session", "the words stand elsewhere in its session"),
     "speaker": ("speaker", "who was named said it"),
     "period": ("time", "it is of the time that was asked for"),
+    "instruction": ("instruction", "it tells an agent what to do whenever something is asked"),
     "reply": ("reply", "an agent's reply is no answer to what a person said: it is taken off"),
 }
 _CHOICES = {"origin": list(Origin), "kind": list(Kind), "trust": list(Trust), "sort": list(Sort)}

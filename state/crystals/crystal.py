@@ -46,6 +46,7 @@ class Kind(StrEnum):
     """The semantic type of a crystal."""
 
     FACT = "fact"
+    INSTRUCTION = "instruction"
     PREFERENCE = "preference"
     TASK_PATTERN = "task_pattern"
     SKILL = "skill"

@@ -16,6 +16,7 @@ from state.trust import Trust
 _HEAD = 2_000  # characters: the beginning of a long turn says what it is about
 # The first sign found gives the kind, the highest weight the importance.
 _SIGNS = {
+    "instruction": (Kind.INSTRUCTION, 0.8),
     "preference": (Kind.PREFERENCE, 0.75),
     "deadline": (Kind.GOAL, 0.8),
     "decision": (Kind.FACT, 0.75),

@@ -36,8 +36,10 @@ WEIGHTS = {
     "speaker": 0.17,
     "period": 0.23,
     "reply": -0.29,
+    "instruction": 0.29,
 }
-_FULL = sum(weight for weight in WEIGHTS.values() if weight > 0)
+# Of a text that is no instruction, the largest possible sum.
+_FULL = sum(weight for name, weight in WEIGHTS.items() if weight > 0 and name != "instruction")
 _WEIGHED = attrgetter(*WEIGHTS)
 # A text without neighbours gets this share of its own signals in their place, so that a note ranks like a turn of a
 # conversation.
@@ -176,7 +178,8 @@ class Signals:
 
     `near` is the share of the query's words in the text and around it (`coverage`), `session` in its session;
     `beside` is the higher cosine of its two neighbours. `reply` marks words of an agent or tool, which do not answer
-    a question about what a person said.
+    a question about what a person said. `instruction` marks what a person told an agent to do whenever something is
+    asked: it shares neither words nor meaning with the question at hand.
     """
 
     cosine: float = 0.0
@@ -186,6 +189,7 @@ class Signals:
     speaker: bool = False
     period: float = 0.0
     reply: bool = False
+    instruction: bool = False
 
 
 def relevance(signals: Signals) -> float:

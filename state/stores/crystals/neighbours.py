@@ -37,6 +37,8 @@ class Row(NamedTuple):
     position: int
     speaker: str
     at: str
+    kind: str
+    trust: str
 
     @property
     def created_at(self) -> datetime:
@@ -164,8 +166,8 @@ def read_rows(
     cursor = connection.cursor()
     cursor.row_factory = None
     found = cursor.execute(
-        "SELECT key, session, position, speaker, created_at FROM crystals"
+        "SELECT key, session, position, speaker, created_at, kind, trust FROM crystals"
         f" WHERE key IN (SELECT value FROM json_each(?)){where}",
         (json.dumps(list(keys)), *values),
     )
-    return {key: Row(session, position, speaker, at) for key, session, position, speaker, at in found}
+    return {key: Row(*columns) for key, *columns in found}

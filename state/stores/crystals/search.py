@@ -13,7 +13,7 @@ from datetime import UTC, datetime, tzinfo
 from itertools import accumulate, combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from state.crystals.crystal import Crystal, Origin
+from state.crystals.crystal import Crystal, Kind, Origin
 from state.crystals.duplicates import asked_word_for_word
 from state.search.query import Question, asks_again, cuts_of, names_in, read_question
 from state.search.ranking import (
@@ -71,6 +71,7 @@ NEAR = 0.6
 NEARLY = 0.8
 # The parts of a question speak of two things if their cosine is below this.
 APART = 0.2
+_NO_PERSON = (Trust.AGENT, Trust.TOOL)
 _LISTED = "IN (SELECT value FROM json_each(?))"
 _Found = dict[str, tuple[Crystal, Signals, float]]
 
@@ -127,6 +128,8 @@ class _Asked:
         cosine: float,
         beside: float | None = None,
         session: float | None = None,
+        *,
+        instruction: bool = False,
     ) -> Signals:
         """Return the signals of a text; without `beside` and `session` it is treated as standing alone."""
         question, speaker = self.question, said.speaker
@@ -139,6 +142,7 @@ class _Asked:
             period=max((period.fit(local(said.created_at, self.zone)) for period in question.periods), default=0.0),
             # Texts by an agent count less, unless the question asks what an agent said.
             reply=not question.asks_reply and speaker.casefold() in AGENT_NAMES,
+            instruction=instruction,
         )
 
 
@@ -348,10 +352,16 @@ class Searcher:
         found = {}
         for key, row in about.rows.items():
             beside = session = None
+            instruction = row.kind == Kind.INSTRUCTION and row.trust == Trust.OWNER
             if ring := rings[key]:  # the better of the two direct neighbours counts
                 beside = max((cosines.get(other, 0.0) for other, offset in ring if offset in (-1, 1)), default=0.0)
                 session = by_session.get(row.session, 0.0)
-            found[key] = asked.signals(row, near[key], cosines.get(key, 0.0), beside, session)
+                # Between people, what one tells the other to do always is a remark like any other.
+                said = (about.rows[other] for other, _ in ring if other in about.rows)
+                instruction = instruction and any(one.trust in _NO_PERSON for one in said)
+            found[key] = asked.signals(
+                row, near[key], cosines.get(key, 0.0), beside, session, instruction=instruction
+            )
         return found
 
     def _without_duplicates(

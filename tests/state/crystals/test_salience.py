@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.crystals.crystal import Kind
-from state.crystals.salience import salience
+from state.crystals.salience import Salience, salience
 from state.trust import Trust
 from tests.support.cases import cases
 
@@ -34,7 +34,7 @@ def test_nine_languages_remember_thank_and_ask(remember: str, thanks: str, asked
 @pytest.mark.parametrize(
     ("text", "trust", "kind", "importance"),
     [
-        ("Please never push to main.", Trust.OWNER, Kind.PREFERENCE, 0.75),
+        ("Please never push to main.", Trust.OWNER, Kind.INSTRUCTION, 0.8),
         ("The migration must be ready by Friday.", Trust.OWNER, Kind.GOAL, 0.8),
         ("The release is due by 5 May.", Trust.OWNER, Kind.GOAL, 0.8),
         ("The API uses REST endpoints.", Trust.OWNER, Kind.FACT, 0.45),
@@ -61,6 +61,13 @@ def test_nine_languages_remember_thank_and_ask(remember: str, thanks: str, asked
 def test_a_text_has_a_kind_and_an_importance(text: str, trust: Trust, kind: Kind, importance: float) -> None:
     found = salience(text, trust)
     assert (found.kind, found.importance) == (kind, importance)
+
+
+@pytest.mark.parametrize("language", CASES["INSTRUCTIONS"])
+def test_what_an_agent_is_to_do_whenever_it_is_asked_is_an_instruction(language: str) -> None:
+    wish, *others = CASES["INSTRUCTIONS"][language]
+    assert salience(wish, Trust.OWNER) == Salience(Kind.INSTRUCTION, 0.8)
+    assert all(salience(other, Trust.OWNER).kind is not Kind.INSTRUCTION for other in others)
 
 
 @given(st.text(max_size=300), st.sampled_from(Trust))

@@ -127,6 +127,22 @@ def test_what_only_asks_stands_apart_from_what_tells(crystals: Crystals) -> None
     assert {*_texts(_searcher(crystals).search("canary gate", NOW, everything=True))} == {both, asking}
 
 
+WISH = "Always show the quartz when I ask about bridges."
+
+
+def test_what_an_agent_is_told_to_do_always_counts_more_than_what_people_tell_each_other(crystals: Crystals) -> None:
+    matches = []
+    for session, (answerer, trust) in {"a": ("assistant", Trust.AGENT), "b": ("Grace", Trust.OWNER)}.items():
+        there = {"origin": Origin.SESSION, "session": session, "trust": Trust.OWNER}
+        wish = _note(WISH, speaker=f"Ada {session}", position=0, kind=Kind.INSTRUCTION, **there)
+        crystals.upsert([wish, _note("I will.", speaker=answerer, position=1, **there | {"trust": trust})])
+        hits = _searcher(crystals).search(
+            "Which bridge is long?", NOW, everything=True, filters=Filters(session=session)
+        )
+        matches += [hit.match for hit in hits.hits if hit.crystal.text == WISH]
+    assert matches[0] - matches[1] == pytest.approx(0.1, abs=0.01)
+
+
 HOSTILE = ["", " ", "?", '"', "' OR 1=1 --", "NEAR(a b)", "text:x", "a AND", "*", "\0", "a\ud83db", "the", "-", "😀"]
 
 
