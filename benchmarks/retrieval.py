@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daemon.ingest.formats.prose import trust_of
 from daemon.workspace.vector_index import Index
@@ -54,6 +55,8 @@ FOREIGN = 40
 JOINED = 24
 JOINTS = ("{}? {}", "{}, {}", "{} and {}")
 _DRAWS = 2_000
+_BINS = 10
+Array = NDArray[np.float64]
 
 Search = Callable[[str], list[str]]  # a question -> ids of crystals, best first
 
@@ -322,6 +325,7 @@ def _said_good(workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[s
 def _returned(workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[str]]) -> str:
     """Tell what memory_search returns to an agent, and for how many of another's questions it returns anything."""
     kept, whole, counts, answers, elsewhere = 0, 0, 0, 0, list[bool]()
+    scores, right = list[float](), list[bool]()
     for workspace in workspaces:
         conversation = workspace.conversation
         searcher = Searcher(workspace.crystals, workspace.embedder, workspace.index)
@@ -333,6 +337,8 @@ def _returned(workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[st
             counts += 1
             kept += sum(is_evidence[:returned])
             whole += sum(is_evidence)
+            scores += [hit.score for hit in every]
+            right += is_evidence
         elsewhere += [bool(searcher.search(one, conversation.now).hits) for one in foreign[conversation.name]]
     said = (
         f"returned: {answers / counts:.1f} results, {kept / max(1, answers):.2f} of them evidence, {kept / whole:.2f}"
@@ -340,7 +346,14 @@ def _returned(workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[st
     something = (
         f", anything for {_mean([float(one) for one in elsewhere]):.2f} of another's questions" if elsewhere else ""
     )
-    return f"{said} of the evidence among the first eight{something}"
+    off = off_by(np.array(scores), np.array(right))
+    return f"{said} of the evidence among the first eight{something}; the score is off by {off:.3f}"
+
+
+def off_by(scores: Array, right: NDArray[np.bool_]) -> float:
+    """Return how far scores are from the share of such results that answer, the mean of ten bins of one size."""
+    bins = np.array_split(np.argsort(scores, kind="stable"), _BINS)
+    return float(np.mean([abs(scores[one].mean() - right[one].mean()) for one in bins if len(one)]))
 
 
 def _joined(workspaces: Sequence[Workspace]) -> str:

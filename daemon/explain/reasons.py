@@ -81,7 +81,8 @@ def signals_of(store: Store, findings: Findings, now: datetime, until: datetime 
 
 
 def _boosts(hit: Hit, hormones: Hormones, now: datetime) -> tuple[Boost, ...]:
-    match = relevance(hit.signals) if hit.signals else 0.0
+    # Of an instruction, what its bonus may add is bounded by the best other result.
+    match = relevance(hit.signals) if hit.signals and not hit.signals.instruction else 0.0
     factors = {
         "hormones": lift(hit.crystal, hormones, now),
         "faded": fading(hit.crystal, now),

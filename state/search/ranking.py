@@ -10,7 +10,7 @@ signals for dates, identifiers and quoted words, and windows of a long text.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter, itemgetter, mul
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ WEIGHTS = {
     "speaker": 0.17,
     "period": 0.23,
     "reply": -0.29,
-    "instruction": 0.29,
+    "instruction": 0.15,
 }
 # Of a text that is no instruction, the largest possible sum.
 _FULL = sum(weight for name, weight in WEIGHTS.items() if weight > 0 and name != "instruction")
@@ -87,6 +87,8 @@ RECENCY_BOOST = 0.3
 # Share of the boosts that may change the order: matches that differ by more than about a tenth keep theirs.
 TIE_SHARE = 0.3
 
+# An instruction that is no better than the best other candidate comes to at most this share of its relevance.
+BELOW = 0.99
 # Factor on the match of an archived crystal.
 FADED = 0.95
 _DAY_SECONDS = 86_400.0
@@ -196,6 +198,16 @@ def relevance(signals: Signals) -> float:
     """Return how well a candidate matches, in [0, 1]: its weighted sum of signals as a share of the maximum."""
     total: float = sum(map(mul, WEIGHTS.values(), _WEIGHED(signals)))
     return min(1.0, max(0.0, total / _FULL))
+
+
+def matches_of(candidates: Mapping[int, Signals]) -> dict[int, float]:
+    """Return the relevance of each candidate; no instruction takes the first place by being one."""
+    plain = {key: relevance(replace(one, instruction=False)) for key, one in candidates.items()}
+    best = max(plain.values(), default=0.0)
+    return {
+        key: max(plain[key], min(relevance(one), BELOW * best)) if one.instruction else plain[key]
+        for key, one in candidates.items()
+    }
 
 
 def contributions(signals: Signals) -> tuple[tuple[str, float, float], ...]:

@@ -32,6 +32,7 @@ from state.search.ranking import (
     Signals,
     age_days,
     coverage,
+    matches_of,
     nearby_weight,
     order,
     relevance,
@@ -240,8 +241,8 @@ class Searcher:
     ) -> "_Answers":
         """Return the answers to a question or to one part of it."""
         asked = self._asked(query, now)
-        crystals, signals, usual, looked = self._read(asked, limit, filters)
-        shown = self._without_duplicates(query, crystals, {key: relevance(one) for key, one in signals.items()})
+        crystals, signals, matches, usual, looked = self._read(asked, limit, filters)
+        shown = self._without_duplicates(query, crystals, matches)
         found = {crystals[key].id: (crystals[key], signals[key], match) for key, match in shown.items()}
         if self._beside is not None:
             found = _found_beside(self._beside, asked) | found
@@ -327,8 +328,8 @@ class Searcher:
 
     def _read(
         self, asked: _Asked, limit: int, filters: Filters
-    ) -> tuple[Mapping[int, Crystal], dict[int, Signals], float | None, Looked]:
-        """Return the best matches by row, their signals, the cosine of unrelated texts, and the looked-at scores."""
+    ) -> tuple[Mapping[int, Crystal], dict[int, Signals], dict[int, float], float | None, Looked]:
+        """Return the best results by row, their signals and matches, the cosine of unrelated texts, what was seen."""
         wanted, vector, usual = max(CANDIDATES, limit), asked.vector, None
         allowed = condition(filters)
         found = set(full_text.nearest(self._connection, asked.sought, wanted, *allowed))
@@ -337,10 +338,11 @@ class Searcher:
         signals = self._signals(asked, surroundings(self._connection, found, *allowed))
         if vector is not None:
             usual = unrelated(known.cosine for known in signals.values())
-        matches = {key: relevance(one) for key, one in signals.items()}
+        matches = matches_of(signals)
         shortlist = sorted(matches, key=lambda key: -matches[key])[: max(SHORTLIST, 4 * limit)]
         crystals = self._crystals.by_keys(shortlist)
-        return crystals, {key: signals[key] for key in crystals}, usual, Looked.at(matches.values())
+        best = {key: matches[key] for key in crystals}
+        return crystals, {key: signals[key] for key in crystals}, best, usual, Looked.at(matches.values())
 
     def _signals(self, asked: _Asked, about: Surroundings) -> dict[int, Signals]:
         """Return the signals of each candidate, computed without its text."""

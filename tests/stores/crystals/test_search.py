@@ -135,12 +135,14 @@ def test_what_an_agent_is_told_to_do_always_counts_more_than_what_people_tell_ea
     for session, (answerer, trust) in {"a": ("assistant", Trust.AGENT), "b": ("Grace", Trust.OWNER)}.items():
         there = {"origin": Origin.SESSION, "session": session, "trust": Trust.OWNER}
         wish = _note(WISH, speaker=f"Ada {session}", position=0, kind=Kind.INSTRUCTION, **there)
-        crystals.upsert([wish, _note("I will.", speaker=answerer, position=1, **there | {"trust": trust})])
+        reply = _note("I will.", speaker=answerer, position=1, **there | {"trust": trust})
+        crystals.upsert([wish, reply, _note(f"The bridge is long, {session}", position=9, **there)])
         hits = _searcher(crystals).search(
             "Which bridge is long?", NOW, everything=True, filters=Filters(session=session)
         )
         matches += [hit.match for hit in hits.hits if hit.crystal.text == WISH]
-    assert matches[0] - matches[1] == pytest.approx(0.1, abs=0.01)
+        assert hits.hits[0].crystal.text != WISH
+    assert matches[0] - matches[1] == pytest.approx(0.05, abs=0.01)
 
 
 HOSTILE = ["", " ", "?", '"', "' OR 1=1 --", "NEAR(a b)", "text:x", "a AND", "*", "\0", "a\ud83db", "the", "-", "😀"]
