@@ -46,12 +46,14 @@ Array = NDArray[np.float64]
 class Case:
     """A question: the signals of its candidates (n, signals), which of them are evidence, and what each arm found.
 
-    The candidates stand in the order of the search; `missing` is how much of the evidence is no candidate.
+    The candidates stand in the order of the search; `missing` is how much of the evidence is no candidate, `texts`
+    how many texts the conversation has.
     """
 
     signals: Array
     evidence: NDArray[np.bool_]
     missing: int
+    texts: int
     words: float = 0.0
     vectors: float = 0.0
 
@@ -93,7 +95,8 @@ def _case(searcher: Searcher, workspace: Workspace, asked: Asked, words: float =
         [[float(getattr(signals, name)) for name in NAMES] for _, signals in known] or [[0.0] * len(NAMES)]
     )
     evidence = np.array([crystal.id in asked.evidence for crystal, _ in known] or [False])
-    return Case(matrix, evidence, len(asked.evidence) - int(evidence.sum()), words, vectors)
+    texts = len(workspace.conversation.crystals)
+    return Case(matrix, evidence, len(asked.evidence) - int(evidence.sum()), texts, words, vectors)
 
 
 def _share(found: Sequence[str], asked: Asked) -> float:
@@ -188,7 +191,7 @@ def as_scores(known: Mapping[str, Corpus], near: float, *, by_meaning: bool) -> 
 def as_chance(known: Mapping[str, Corpus], weights: Array, columns: Sequence[int], *, by_meaning: bool) -> Array:
     """Fit CHANCE: a logistic regression of whether a result is evidence, on what `Looked.chance` looks at.
 
-    Each corpus counts alike, what is asked of another conversation a third as much.
+    Each corpus counts alike, what is asked of another conversation a tenth as much.
     """
     rows, hits, counted = list[list[float]](), list[bool](), list[float]()
     said = NAMES.index("cosine" if by_meaning else "near")
@@ -196,14 +199,14 @@ def as_chance(known: Mapping[str, Corpus], weights: Array, columns: Sequence[int
     for corpus in known.values():
         asked = corpus.cases if by_meaning else corpus.cases_by_words
         foreign = corpus.foreign if by_meaning else corpus.foreign_by_words
-        for cases, counts in ((asked, 1.0), (foreign, 0.35)):
+        for cases, counts in ((asked, 1.0), (foreign, 0.1)):
             for case in cases:
                 matches = np.clip(case.signals[:, columns] @ weights / full, 0.0, 1.0)
-                looked, first = Looked.at(matches.tolist()), np.argsort(-matches)[:_SHOWN]
+                looked, first = Looked.at(matches.tolist(), case.texts), np.argsort(-matches)[:_SHOWN]
                 for place in first:
                     match = float(matches[place])
                     out = (match - looked.mean) / looked.deviation if by_meaning else 0.0
-                    rows.append([1.0, out, looked.best - match, float(case.signals[place, said])])
+                    rows.append([1.0, out, looked.best - match, float(case.signals[place, said]), looked.size])
                     hits.append(bool(case.evidence[place]))
                     counted.append(counts / len(cases))
     x, y, each = np.array(rows), np.array(hits, float), np.array(counted)
@@ -213,7 +216,7 @@ def as_chance(known: Mapping[str, Corpus], weights: Array, columns: Sequence[int
         slope = x.T @ (each * (1.0 / (1.0 + np.exp(-raised)) - y))
         return float((each * (np.logaddexp(0.0, raised) - y * raised)).sum()), slope
 
-    return np.asarray(minimize(loss, np.zeros(4), jac=True, method="L-BFGS-B").x)
+    return np.asarray(minimize(loss, np.zeros(5), jac=True, method="L-BFGS-B").x)
 
 
 def _closeness(case: Case, near: float, *, by_meaning: bool) -> float:
@@ -255,7 +258,7 @@ def main() -> None:
     for by_meaning in (True, False):
         steep, middle = as_scores(known, float(weights[columns.index(NAMES.index("near"))]), by_meaning=by_meaning)
         print(f"by_meaning={by_meaning}: STEEP {steep:.2f}, MIDDLE {middle:.2f}")
-        names = ("start", "out", "behind", "said")
+        names = ("start", "out", "behind", "said", "size")
         chance = as_chance(known, weights, columns, by_meaning=by_meaning)
         print("  CHANCE", {name: round(float(one), 2) for name, one in zip(names, chance, strict=True)})
 

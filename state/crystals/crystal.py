@@ -57,6 +57,10 @@ class Kind(StrEnum):
     GENERAL = "general"
 
 
+# What may come back often enough to be a skill.
+TASKS = (Kind.TASK_PATTERN, Kind.INSTRUCTION)
+
+
 class Lifecycle(StrEnum):
     """How settled a crystal is. `frozen` never fades; `archived` is ranked last, but still found."""
 

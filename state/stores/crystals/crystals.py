@@ -15,8 +15,8 @@ from typing import Any
 
 from state.crystals.crystal import (
     DREAMT,
+    TASKS,
     Crystal,
-    Kind,
     Lifecycle,
     Origin,
     Source,
@@ -185,7 +185,7 @@ class Crystals:
         at = {"session": crystal.session, "position": crystal.position, "at": crystal.created_at}
         how = "INSERT OR IGNORE"
         occurred = OccurrenceRow.table.add(self.connection, crystal.source, how, crystal=key, **at)
-        if occurred.rowcount and crystal.kind is Kind.TASK_PATTERN:
+        if occurred.rowcount and crystal.kind in TASKS:
             skills.expect_more(self.connection)
 
     def remove(self, ids: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from state.crystals.crystal import Kind, Lifecycle, Origin
+from state.crystals.crystal import TASKS, Lifecycle, Origin
 from state.crystals.duplicates import canonical, same_memory, with_duplicate
 from state.stores.crystals import skills
 from state.stores.crystals.crystals import Crystals
@@ -39,8 +39,8 @@ class HiddenDuplicates:
         """Mark these rows as compared. Tasks among them may form new skills. In the caller's transaction."""
         listed = json.dumps(list(keys))
         self._connection.execute(f"DELETE FROM to_compare WHERE crystal {_LISTED}", (listed,))
-        query = f"SELECT 1 FROM crystals WHERE key {_LISTED} AND kind = ? LIMIT 1"
-        if self._connection.execute(query, (listed, Kind.TASK_PATTERN.value)).fetchone():
+        query = f"SELECT 1 FROM crystals WHERE key {_LISTED} AND kind IN (?, ?) LIMIT 1"
+        if self._connection.execute(query, (listed, *TASKS)).fetchone():
             skills.expect_more(self._connection)
 
     def survivors(self, keys: Iterable[int]) -> dict[int, int]:

@@ -21,6 +21,7 @@ from state.search.ranking import (
     ANSWERED,
     CANDIDATES,
     CONTEXT_WEIGHTS,
+    CUT,
     FADED,
     GOOD,
     HELD,
@@ -102,7 +103,7 @@ class _Asked:
     """A question with its searched words, the weight of each word, and its vector.
 
     `shares` holds the weights of the searched words, then those of words that occur nowhere. `scale` is the slope and
-    shift of the embedder's calibration, `zone` the owner's.
+    shift of the embedder's calibration, `zone` the owner's. `texts` counts what is searched.
     """
 
     question: Question
@@ -111,6 +112,7 @@ class _Asked:
     vector: "NDArray[np.float32] | None"
     scale: tuple[float, float]
     zone: tzinfo
+    texts: int
 
     def cosines(self, crystals: Crystals, near: dict[int, float]) -> dict[int, float]:
         """Return the calibrated cosines of the rows of `near` to the question.
@@ -128,17 +130,17 @@ class _Asked:
         near: float,
         cosine: float,
         beside: float | None = None,
-        session: float | None = None,
+        session: float = 0.0,
         *,
         instruction: bool = False,
     ) -> Signals:
-        """Return the signals of a text; without `beside` and `session` it is treated as standing alone."""
+        """Return the signals of a text; without `beside` it is treated as standing alone."""
         question, speaker = self.question, said.speaker
         return Signals(
             cosine=cosine,
             near=near,
             beside=ALONE * cosine if beside is None else beside,
-            session=ALONE * near if session is None else session,
+            session=session,
             speaker=bool(question.names) and speaker.partition(" ")[0] in question.names,
             period=max((period.fit(local(said.created_at, self.zone)) for period in question.periods), default=0.0),
             # Texts by an agent count less, unless the question asks what an agent said.
@@ -218,7 +220,7 @@ class Searcher:
         hits = [replace(hit, score=chance) for hit, chance in zip(hits, reversed(chances), strict=True)]
         # The whole question decides whether there is an answer: the few words of a part are close to many texts.
         by_meaning = whole.usual is not None
-        is_answered = whole.few or whole.closest >= ANSWERED[by_meaning]
+        is_answered = whole.closest >= ANSWERED[by_meaning]
         count = len(hits) if everything else _likely(hits, is_answered=is_answered, few=whole.few)
         arms = ("lexical", "dense") if by_meaning else ("lexical",)
         shown, asking = hits[:count], list[Hit]()
@@ -324,7 +326,7 @@ class Searcher:
         sought = full_text.within_budget(counts)
         every = [counts[word] for word in sought] + [0 for count in counts.values() if not count]
         total = self._crystals.newest() + (len(self._beside.keys) if self._beside else 0)
-        return _Asked(question, sought, shares(every, total), vector, scale, self._zone)
+        return _Asked(question, sought, shares(every, total), vector, scale, self._zone, total)
 
     def _read(
         self, asked: _Asked, limit: int, filters: Filters
@@ -342,7 +344,8 @@ class Searcher:
         shortlist = sorted(matches, key=lambda key: -matches[key])[: max(SHORTLIST, 4 * limit)]
         crystals = self._crystals.by_keys(shortlist)
         best = {key: matches[key] for key in crystals}
-        return crystals, {key: signals[key] for key in crystals}, best, usual, Looked.at(matches.values())
+        looked = Looked.at(matches.values(), asked.texts)
+        return crystals, {key: signals[key] for key in crystals}, best, usual, looked
 
     def _signals(self, asked: _Asked, about: Surroundings) -> dict[int, Signals]:
         """Return the signals of each candidate, computed without its text."""
@@ -353,7 +356,7 @@ class Searcher:
         cosines = asked.cosines(self._crystals, near)
         found = {}
         for key, row in about.rows.items():
-            beside = session = None
+            beside, session = None, 0.0
             instruction = row.kind == Kind.INSTRUCTION and row.trust == Trust.OWNER
             if ring := rings[key]:  # the better of the two direct neighbours counts
                 beside = max((cosines.get(other, 0.0) for other, offset in ring if offset in (-1, 1)), default=0.0)
@@ -451,14 +454,15 @@ class Searcher:
 
 
 def _likely(hits: Sequence[Hit], *, is_answered: bool, few: bool) -> int:
-    """Return how many results to show: up to the last one that is likely or holds the words of the query.
+    """Return how many results to show: up to the last one that is likely, also beside the best, or holds the words.
 
     With few candidates, show at least the best, because too little is known to withhold it.
     """
+    least = max(LIKELY, CUT * hits[0].score) if hits else LIKELY
     likely = (
         place
         for place, hit in enumerate(hits, 1)
-        if (is_answered and hit.score >= LIKELY) or (hit.signals and hit.signals.near >= HELD)
+        if (is_answered and hit.score >= least) or (hit.signals and hit.signals.near >= HELD)
     )
     return max(likely, default=min(len(hits), int(few)))
 

@@ -7,7 +7,7 @@ occurrences. Searches do not count, nor do copies, which have the task at the sa
 import sqlite3
 from typing import TYPE_CHECKING
 
-from state.crystals.crystal import Kind
+from state.crystals.crystal import TASKS
 from state.signals.skills import MAX_PATTERNS, EmergingSkill, TaskPattern, emerging
 from state.stores.database.connection import from_text, transaction
 from state.stores.database.meta import Meta
@@ -69,9 +69,9 @@ class Skills:
         """Return the latest tasks, one per time. A task without a session (a note) has its day as session."""
         rows = self._connection.execute(
             "SELECT c.key, c.text, min(o.session) AS session, o.at FROM crystals c JOIN occurrences o"
-            " ON o.crystal = c.key WHERE c.kind = ? AND c.trust IN (?, ?) GROUP BY c.key, o.at"
+            " ON o.crystal = c.key WHERE c.kind IN (?, ?) AND c.trust IN (?, ?) GROUP BY c.key, o.at"
             " ORDER BY c.key DESC LIMIT ?",
-            (Kind.TASK_PATTERN.value, Trust.AGENT.value, Trust.OWNER.value, MAX_PATTERNS),
+            (*TASKS, Trust.AGENT.value, Trust.OWNER.value, MAX_PATTERNS),
         ).fetchall()
         keys, found = self._vectors.read({int(row["key"]) for row in rows})
         vectors = {} if found is None else dict(zip(keys, found, strict=True))

@@ -50,7 +50,7 @@ def test_no_words_supersede_and_the_later_of_two_near_texts_stands_first(store: 
     dream_now(store, Reason.MANUAL, Mode.AUTO)
     assert found(store, question) == [(NEW, ""), (OLD, "")]
     assert [text for text, _ in found(store, "On which port did the staging database listen before?")] == [OLD, NEW]
-    noted(store, OLD)
+    noted(store, OLD, -2 / 86_400)  # two seconds later, as notes are dated in whole ones
     dream_now(store, Reason.MANUAL, Mode.AUTO)
     assert found(store, question) == [(OLD, ""), (NEW, "")]  # it was said once more
     assert [text for text, _ in found(store, question, until=utc_now() - timedelta(days=1))] == [OLD]

@@ -87,7 +87,7 @@ def called_wrong(store: Store, text: str = "") -> None:
 
 
 def found(store: Store) -> list[tuple[str, str]]:
-    hits = recall(store, "Where does Mirela live?", 8).hits
+    hits = recall(store, "Where does Mirela live?", 8, everything=True).hits
     return [(hit.crystal.text, hit.superseded_by.text if hit.superseded_by else "") for hit in hits]
 
 

@@ -62,7 +62,8 @@ FULL = {
     "dream?version=1": [f"+- {TEA}", "The guards refused nothing.", "gather"],
     "search": ["Everything that is remembered", "superseded", CAT.text, "Ada"],
     "search?sort=importance&speaker=Ada": [CAT.text, "In all of it"],
-    "search?query=cache+holds": [NEW.text, "holds now", "Why here", "neighbours"],
+    "search?query=cache+holds": [NEW.text, "formerly", "superseded or answered", "Why here", "neighbours"],
+    "search?query=cache+holds&all=true": [NEW.text, "holds now", "Why here"],
     "search?query=cache&as_of=2001-01-01": ["The filters leave too little"],
     f"crystal?id={CAT.id[:12]}": [
         "said by Ada",

@@ -144,8 +144,8 @@ def test_the_chance_falls_with_the_distance_from_the_best_and_few_texts_are_told
     said: float,
     by_meaning: bool,  # noqa: FBT001
 ) -> None:
-    looked = Looked.at(matches)
-    assert (looked.best, looked.few) == (max(matches, default=0.0), len(matches) < 20)
+    looked = Looked.at(matches, 100)
+    assert (looked.best, looked.few) == (max(matches, default=0.0), len(matches) < 10)
     assert looked.deviation > 0
     signals = Signals(cosine=said, near=said)
     one, better = (looked.chance(m, signals, by_meaning=by_meaning) for m in (match / 2, match))
@@ -154,19 +154,26 @@ def test_the_chance_falls_with_the_distance_from_the_best_and_few_texts_are_told
 
 
 def _background(matches: list[float]) -> tuple[float, float]:
-    looked = Looked.at(matches)
+    looked = Looked.at(matches, 100)
     return looked.mean, looked.deviation
 
 
+def test_of_a_larger_store_a_smaller_share_of_the_results_answers_within_bounds() -> None:
+    sizes = [Looked.at([0.5], texts).size for texts in (0, 10, 100, 1_000, 10**6)]
+    assert sizes == [1, 1, 2, 3, 3]
+    chances = [Looked.at([0.5], texts).chance(0.5, Signals(0.5, 0.5), by_meaning=True) for texts in (10, 100, 1_000)]
+    assert chances == sorted(chances, reverse=True)
+
+
 def test_the_best_few_are_no_background_and_a_handful_is_padded() -> None:
-    assert Looked.at([0.9] * 8) == Looked.at([0.9, *[0.1] * 7])
+    assert Looked.at([0.9] * 8, 100) == Looked.at([0.9, *[0.1] * 7], 100)
     assert _background([0.9] * 8) == pytest.approx((0.25, 0.06))
     assert _background([0.9] * 8 + [0.25] * 8) == pytest.approx((0.25, 0.06 / math.sqrt(2)))
     assert _background([*[0.9] * 8, *[0.4] * 67, *[0.0] * 900])[0] == pytest.approx((67 * 0.4 + 8 * 0.25) / 75)
-    calm, meant = Looked(0.5, 0.2, 0.1, few=False), Signals(cosine=0.6, near=0.2)
+    calm, meant = Looked(0.5, 0.2, 0.1, few=False, size=2.0), Signals(cosine=0.6, near=0.2)
     for by_meaning, total in (
-        (True, -3.11 + 0.396 * 2 - 7.18 * 0.1 + 1.51 * 0.6),
-        (False, -2.07 - 0.722 + 2.63 * 0.2),
+        (True, 0.258 + 0.508 * 2 - 11.0 * 0.1 + 0.433 * 0.6 - 1.35 * 2),
+        (False, 0.315 - 0.646 + 2.65 * 0.2 - 1.12 * 2),
     ):
         assert calm.chance(0.4, meant, by_meaning=by_meaning) == pytest.approx(1 / (1 + math.exp(-total)))
 
@@ -207,7 +214,7 @@ def test_age_counts_in_days_and_hormones_lift_what_matters_and_what_is_fresh() -
 def test_where_everything_looks_alike_a_text_must_be_closer() -> None:
     foreign = unrelated([0.62, 0.61, 0.6, 0.6, 0.6, *[0.57] * 20])
     assert foreign == pytest.approx(0.57)
-    assert score(Signals(cosine=0.62, near=0.1), usual=foreign) < GOOD <= score(Signals(cosine=0.62, near=0.1), 0.2)
+    assert score(Signals(cosine=0.55, near=0.1), usual=foreign) < GOOD <= score(Signals(cosine=0.55, near=0.1), 0.2)
     assert unrelated([0.9]) == unrelated([]) == pytest.approx(0.2)
 
 
