@@ -31,6 +31,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip sync --quiet --require-hashes --compile-bytecode requirements.lock
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q daemon graphs prompts state
+	@$(BIN)/python -m tests.support.embedding
 	@touch $@
 
 # Agents for the tests, from npm. No script of theirs is run; without npm, or without a registry, their tests are skipped.

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import Phase, settings
 
 from daemon.config import beside
-from tests.support import forked, heavy
+from tests.support import embedding, forked, heavy
 from tests.support.fleet_tables import fleet_url  # noqa: F401 - a fixture
 from tests.support.folders import PLACE
 from tests.support.long_variants import ALL_EXAMPLES, IS_LONG
@@ -44,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     heavy.share()
     beside.start = forked.Forked
     if not hasattr(config, "workerinput"):
+        embedding.ensure()
         config.stash[_FORKING] = forked.begin()
 
 

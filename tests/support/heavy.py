@@ -1,6 +1,6 @@
 """What loads slowly: modules that `dreamd` imports late, and the real embedding model, opened once per process.
 
-Commands in this process, and those forked from it, find both loaded. Without the installed package, or with another
+Commands in this process, and those forked from it, find both loaded. Without an installed model, or with another
 model folder, the model is opened as usual; `open_embedder` has tests of its own.
 """
 
@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from daemon.workspace import vector_index
-from state.stores.vectors.embedder import Embedder, Unavailable, installed_sources, open_embedder
+from state.stores.vectors.embedder import Embedder, Unavailable, is_there, open_embedder
 
 _MODULES = (
     "daemon.cli.archive daemon.cli.bootstrap daemon.cli.dream daemon.cli.ingest daemon.cli.mcp daemon.cli.note"
@@ -45,7 +45,7 @@ def load(cache: Path) -> None:
         litellm.completion("openai/gpt-4o-mini", messages, api_base="http://127.0.0.1:9", api_key="k", timeout=2)
 
 
-_open: dict[tuple[Path, Path], Embedder] = {}
+_open: dict[Path, Embedder] = {}
 
 
 def share() -> None:
@@ -55,12 +55,11 @@ def share() -> None:
 
 def opened(folder: Path, *, model: Path | None = None) -> Embedder | Unavailable:
     """Return the model of this folder, computing on one thread because a forked process has no others."""
-    package = installed_sources().package
-    if package is None or model is not None:
+    if model is not None or not is_there():
         return open_embedder(folder, model=model)
-    if (folder, package) not in _open:
+    if folder not in _open:
         found = open_embedder(folder, threads=1)
         if isinstance(found, Unavailable):
             return found
-        _open[folder, package] = found
-    return _open[folder, package]
+        _open[folder] = found
+    return _open[folder]

