@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from state.stores.vectors.calibration import Calibration
+from state.stores.vectors.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,8 +69,6 @@ class OnnxModel:
         Raise what onnxruntime and tokenizers raise (ValueError, RuntimeError, OSError among others) if the files are
         not a model and its tokenizer, or ValueError if the pooling is not by mean.
         """
-        from tokenizers import Tokenizer
-
         graph, *_ = model_files(folder)
         pooling = _settings(folder / _POOLING)
         if pooling and not pooling.get("pooling_mode_mean_tokens", False):
@@ -79,10 +78,8 @@ class OnnxModel:
         self.name = name
         self.calibration = Calibration()
         self._session = open_session(str(graph), threads)
-        self._tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
-        self._tokenizer.no_padding()
         most = int(_settings(folder / _LENGTH).get("max_seq_length") or _USUAL_TOKENS)
-        self._tokenizer.enable_truncation(max_length=min(most, _MOST_TOKENS))
+        self._tokenize = load_tokenizer(folder / _TOKENIZER, min(most, _MOST_TOKENS))
         self._inputs = frozenset(one.name for one in self._session.get_inputs())
         self._output = self._session.get_outputs()[0].name
         self.width = int(self._run([[0]]).shape[1])
@@ -98,7 +95,7 @@ class OnnxModel:
         prompt = self._prompts[int(questions)]
         # A lone surrogate has no UTF-8 form, which the tokenizer requires.
         clean = [(prompt + text).encode("utf-8", "replace").decode() for text in texts]
-        tokens: list[list[int]] = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(clean)]
+        tokens = self._tokenize(clean)
         vectors = np.empty((len(texts), self.width), dtype=np.float32)
         for rows in _batches([len(ids) for ids in tokens]):
             vectors[rows] = self._run([tokens[row] for row in rows])
