@@ -1,1 +1,1 @@
-"""Models: asks a language model, through litellm or through an installed agent's program."""
+"""Models: asks a language model, through litellm or an agent's program; installs the embedding model."""
