@@ -174,7 +174,7 @@ def _embeddings(store: Store) -> Iterator[Finding]:
         what = f"{embedder.name}; {waiting:,} crystals wait for a vector"
         yield warning("embeddings", what, "the next dream embeds them")
     else:
-        yield fine("embeddings", f"{embedder.name}, its digest as pinned; no crystal waits")
+        yield fine("embeddings", f"{embedder.name}; no crystal waits")
 
 
 def _word_index(store: Store) -> Iterator[Finding]:
