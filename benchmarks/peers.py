@@ -2,8 +2,8 @@
 
     uv pip install --group peers      and then: python -m benchmarks.retrieval --peers
 
-Each gets the same texts and questions, and for meaning the same weights (MiniLM, which ChromaDB and many others use
-unless told otherwise). Mem0 stores the texts as they are (`infer=False`); LangMem's tool searches LangGraph's store.
+Each gets the same texts and questions, and for meaning the same embedding model. Mem0 stores the texts as they are
+(`infer=False`); LangMem's tool searches LangGraph's store.
 """
 
 import os

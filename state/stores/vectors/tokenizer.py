@@ -8,7 +8,6 @@ Kudo 2018, arXiv 1804.10959).
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,7 @@ class Unigram:
         empty = {**model, "unk_id": 0, "vocab": model["vocab"][:1]}
         self._rest: Any = Tokenizer.from_str(json.dumps({**settings, "model": empty}))
         self._first, self._last = self._rest.encode("").ids
-        self._pieces = lru_cache(_WORDS)(self._best)
+        self._known: dict[str, list[int]] = {}
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of the pieces of each text, at most as many as the model takes."""
@@ -71,28 +70,34 @@ class Unigram:
         words = self._rest.pre_tokenizer.pre_tokenize_str(self._rest.normalizer.normalize_str(text))
         return [one for word, _ in words for one in self._pieces(word)]
 
-    def _best(self, word: str) -> tuple[int, ...]:
-        length, known = len(word), self._places
+    def _pieces(self, word: str) -> list[int]:
+        # No lru_cache: it would keep this object, which is large, from being freed when the model is unloaded.
+        found = self._known.get(word)
+        if found is None:
+            if len(self._known) >= _WORDS:
+                self._known = {}
+            found = self._known[word] = list(self._best(word))
+        return found
+
+    def _best(self, word: str) -> Iterator[int]:
+        """Yield the pieces with the highest sum of scores."""
+        length = len(word)
         # By the end of each piece: the best score up to there, where its last piece begins, and which it is.
         best = [(0.0, 0, 0), *[(float("-inf"), 0, 0)] * length]
         for start in range(length):
             so_far = best[start][0]
             for end in range(start + 1, min(start + self._longest, length) + 1):
-                place = known.get(word[start:end])
+                place = self._places.get(word[start:end])
                 if place is not None and so_far + self._scores[place] > best[end][0]:
                     best[end] = (so_far + self._scores[place], start, place)
-            if word[start] not in known and so_far + self._worst > best[start + 1][0]:
+            if word[start] not in self._places and so_far + self._worst > best[start + 1][0]:
                 best[start + 1] = (so_far + self._worst, start, self._unknown)
-        return tuple(self._walk(best))
-
-    def _walk(self, best: list[tuple[float, int, int]]) -> Iterator[int]:
-        """Yield the pieces of the best path; what is unknown in a row is one."""
         end, path = len(best) - 1, list[int]()
         while end:
             _, end, place = best[end]
             path.append(place)
         before = None
-        for place in reversed(path):
+        for place in reversed(path):  # what is unknown in a row is one
             if place != self._unknown or before != place:
                 yield place
             before = place
