@@ -69,8 +69,8 @@ EVERYTHING = Filters()
 # NEAR and the lower of their scores is at least NEARLY times the higher. Turns of conversations keep their order:
 # everything in them is near everything, and moving them harmed eight first places for each that it mended.
 LOOKED_AT = 16
-NEAR = 0.6
-NEARLY = 0.8
+NEAR = 0.67
+NEARLY = 0.6
 # The parts of a question speak of two things if their cosine is below this.
 APART = 0.2
 _NO_PERSON = (Trust.AGENT, Trust.TOOL)
