@@ -39,7 +39,6 @@ from state.search.query import content_words
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Searcher
-from state.stores.crystals.vectors import NAME
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import contained, init_workspace
 from state.stores.vectors.chroma import VectorIndex
@@ -165,7 +164,7 @@ def opened(conversation: Conversation, embedder: Embedder, folder: Path) -> Iter
     """Open the conversation in a database with words and vectors, and in ChromaDB."""
     stored = init_workspace(contained(folder))
     connection = open_database(stored.database)
-    crystals = Crystals(connection, stored.index / NAME)
+    crystals = Crystals(connection)
     crystals.upsert(conversation.crystals)
     crystals.vectors.embed_pending(embedder, len(conversation.crystals))
     indexing = Index(stored, lambda: None, background=True)
@@ -176,7 +175,6 @@ def opened(conversation: Conversation, embedder: Embedder, folder: Path) -> Iter
         yield Workspace(conversation, crystals, embedder, index)
     finally:
         indexing.close()
-        crystals.vectors.close()
         connection.close()
 
 

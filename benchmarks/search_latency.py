@@ -2,7 +2,7 @@
 
     python -m benchmarks.search_latency [--sizes 1000 10000 100000] [--stores FOLDER]
 
-Synthetic texts and vectors (`benchmarks.workload`) in SQLite with FTS5, in vectors.db and in ChromaDB; each
+Synthetic texts and vectors (`benchmarks.workload`) in SQLite with FTS5, and in ChromaDB; each
 query asks in words of one of the texts. A folder given with --stores keeps the stores for the next time (100,000
 crystals take some minutes to index).
 """
@@ -18,44 +18,21 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from statistics import quantiles
-from typing import TYPE_CHECKING
 
-from benchmarks.workload import BEGINNING, Workload
+from benchmarks.workload import BEGINNING, Prepared, Workload
 from daemon.workspace.vector_index import Index
 from state.search.query import content_words
 from state.search.ranking import CANDIDATES, Filters, Findings
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Searcher
-from state.stores.crystals.vectors import NAME
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import contained, init_workspace
-from state.stores.vectors.calibration import Calibration
 from state.stores.vectors.chroma import VectorIndex
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 QUERIES = 200
 SEED = 7
 _BATCH = 2_000
-
-
-class Prepared:
-    """An embedder that knows the vectors beforehand."""
-
-    name = "prepared"
-    width = 384
-    calibration = Calibration()
-
-    def __init__(self) -> None:
-        self.vectors: dict[str, NDArray[np.float32]] = {}
-
-    def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":  # noqa: ARG002
-        import numpy as np
-
-        return np.stack([self.vectors[text] for text in texts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +51,7 @@ def filled(folder: Path, size: int) -> Iterator[Filled]:
     folder.mkdir(parents=True, exist_ok=True)
     workspace = init_workspace(contained(folder))
     connection = open_database(workspace.database)
-    crystals, embedder, workload = Crystals(connection, workspace.index / NAME), Prepared(), Workload(SEED)
+    crystals, embedder, workload = Crystals(connection), Prepared(), Workload(SEED)
     for start in range(crystals.count(), size, _BATCH):
         batch = list(workload.crystals(start, min(_BATCH, size - start)))
         vectors = workload.vectors(start, [theme for _, theme in batch])
@@ -89,7 +66,6 @@ def filled(folder: Path, size: int) -> Iterator[Filled]:
         yield Filled(crystals, index, embedder, _queries(workload, embedder, size))
     finally:
         indexing.close()
-        crystals.vectors.close()
         connection.close()
 
 

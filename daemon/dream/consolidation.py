@@ -15,7 +15,7 @@ from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import Absorbed, absorb_configured
 from daemon.sessions import hand_over, maintain
 from daemon.workspace.retention import sweep
-from daemon.workspace.searching import chroma_of, embed_waiting
+from daemon.workspace.searching import chroma_of, embed_waiting, tell
 from daemon.workspace.stores import Store
 from state.errors import ConfigError
 from state.stores.crystals.crystals import Crystals
@@ -68,8 +68,8 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     notes = absorb_notes(store, now, None, stop)
     kept = maintain(store, now)
     working = kept.promoted + hand_over(store, now)
-    store.crystals.vectors.settle()
-    vectors = embed_waiting(store, stop) if store.crystals.vectors.wait() else 0
+    vectors = embed_waiting(store, stop) if store.crystals.vectors.waiting()[0] else 0
+    tell(store, stop)
     compared, merged = merge_duplicates(store, stop)
     archived, frozen = _age(store.memory, store.crystals, now, stop)
     skills = None if stop() else Skills(store.connection, store.crystals.vectors).refresh()

@@ -35,6 +35,7 @@ from daemon.models import headless
 from daemon.models.errors import discreet
 from daemon.observability import logs
 from daemon.observability.failures import failure
+from daemon.workspace.searching import tell
 from daemon.workspace.stores import Store, follow_clock, open_owned, utc_now
 from daemon.workspace.vector_index import Embedding, Index
 from state import errors
@@ -165,8 +166,7 @@ class _Dreaming:
                 log.error("dream_process_failed", frames=str(end.error))
             raise end.error from end.cause
         assert end.outcome is not None
-        if self._store.crystals.vectors.waiting()[1]:
-            self._store.index.tell(self._store.crystals)
+        tell(self._store)
         return end.outcome
 
     def _hear(self, process: Process, wire: Connection) -> End:

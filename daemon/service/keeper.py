@@ -34,7 +34,6 @@ from state.dream import Reason
 from state.errors import BusyError, DreamdError, FencedError, NotKeptError
 from state.scratch import HEADER
 from state.stores.crystals.hormones import Feelings
-from state.stores.crystals.nearest import SCANNED_UP_TO
 from state.stores.database.connection import from_text, to_text, transaction
 from state.stores.database.copies import DAY, is_copy_due
 from state.stores.database.meta import Meta
@@ -107,7 +106,6 @@ class Keeper:
         self._idle = threading.Condition()  # guards what follows; notified when a use ends
         self._users = 0
         self._used = 0.0
-        self._is_small = True  # small enough to search without ChromaDB
 
     def status(
         self, pid: int, since: datetime, upcoming: str, at: datetime | None = None, others: Sequence[Problem] = ()
@@ -229,10 +227,7 @@ class Keeper:
                 # Errors here have been raised to the user of the stores already.
                 with suppress(sqlite3.Error, DreamdError):
                     if self.written != written:  # new crystals, such as promoted items, need a pass
-                        now, vectors = store.crystals.newest(), store.crystals.vectors
-                        self._is_small = now <= SCANNED_UP_TO
-                        is_behind = bool(vectors.model()) and vectors.are_few()  # a pass rebuilds a lost index
-                        self.changed |= now > newest or is_behind
+                        self.changed |= store.crystals.newest() > newest
 
     @contextmanager
     def exclusive(self, *, wait: bool = True) -> Iterator[Store]:
@@ -266,9 +261,9 @@ class Keeper:
             return self._idle.wait_for(lambda: not self._users, seconds)
 
     def close_idle(self) -> None:
-        """Close ChromaDB if it has not been used for a while; in a small store, as soon as it is up to date."""
+        """Close ChromaDB if it has not been used for a while."""
         with self._idle:
-            is_idle = time.monotonic() - self._used >= (0.0 if self._is_small else IDLE_SECONDS)
+            is_idle = time.monotonic() - self._used >= IDLE_SECONDS
             if self._index is not None and is_idle and not self._users:
                 self._index.rest()
 

@@ -29,6 +29,7 @@ from daemon.service.keeper import Facts, Keeper, is_copy_wanted, read_facts
 from daemon.service.schedule import Action, Decision, Thresholds, due, phase
 from daemon.sessions import next_due
 from daemon.workspace.scan import Change, Watched
+from daemon.workspace.searching import embed_new
 from daemon.workspace.status import Problem
 from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
@@ -434,6 +435,7 @@ class ManagedWorkspace:
                 self._maintain(keeper, store, now)
                 if Change.SCRATCH in changes:
                     absorb_notes(store, utc_now())
+                embed_new(store)
                 facts = read_facts(store, keeper, self.shared.awake_since, phase(str(self.root)), now)
                 now = utc_now()  # so that notes appended during the read are not in the future
                 decision = due(now, facts.history, facts.pending, Thresholds.of(self.shared.config()))

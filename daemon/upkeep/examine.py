@@ -190,7 +190,7 @@ def _vector_index(store: Store) -> Iterator[Finding]:
     if not (count := vectors.vector_count()):
         yield fine("vector index", "no vectors yet")
         return
-    chroma = f", {vectors.waiting()[1]:,} of them not told to ChromaDB yet" if state.clean else ""
+    chroma = f", {vectors.waiting()[1]:,} of them not told to ChromaDB yet" if state.stamp else ""
     yield fine("vector index", f"{counted(count, 'vector')} of {counted(store.crystals.count(), 'crystal')}{chroma}")
 
 

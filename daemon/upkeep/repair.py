@@ -31,7 +31,6 @@ from state.dream import FOUND
 from state.errors import DocumentError, DreamdError
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.vectors import NAME
 from state.stores.database.connection import SIDES, open_database, open_unmigrated, transaction
 from state.stores.database.copies import (
     broken_page,
@@ -123,15 +122,10 @@ def repair(
             if full_text.is_torn(store.connection, words):
                 again = partial(full_text.rebuild, store.connection, words)
                 mend(_Job("word index", f"{what} is torn", "it is built anew", again))
-        if work.is_index_empty and embedder_of(store) is not None:
-            store.crystals.vectors.settle()
-            if waiting := store.crystals.vectors.waiting()[0]:
-                wrong = f"{waiting:,} crystals have no vector"
-                mend(
-                    _Job(
-                        "embeddings", wrong, "they are embedded anew", lambda: (f"{embed_waiting(store):,} vectors",)
-                    )
-                )
+        waiting = store.crystals.vectors.waiting()[0] if work.is_rebuilt else 0
+        if waiting and embedder_of(store) is not None:
+            wrong, embed = f"{waiting:,} crystals have no vector", lambda: (f"{embed_waiting(store):,} vectors",)
+            mend(_Job("embeddings", wrong, "they are embedded", embed))
         store.notices.clear()
         left += [
             one
@@ -200,7 +194,6 @@ class _Work:
     disk: Disk
     last: int = 0
     is_rebuilt: bool = False
-    is_index_empty: bool = False
     aside: str = ""
     kept: list[str] = field(default_factory=list)
 
@@ -272,17 +265,10 @@ class _Work:
             yield _Job("permissions", wrong, deed, partial(_set_mode, path, mode))
 
     def _derived(self) -> Iterator[_Job]:
-        """Find damaged checkpoints, which cost at most one answer that is paid for again, and a torn vectors.db."""
-        for about, path, deed in (
-            ("checkpoints", self.workspace.checkpoints / "dreams.db", "they go; an interrupted dream begins anew"),
-            ("vector index", self.workspace.index / NAME, "the folder is emptied, and built anew from state.db"),
-        ):
-            if not path.is_symlink() and not path.parent.is_symlink() and (wrong := _wrong_with_database(path)):
-                yield _Job(about, f"{path}: {wrong}", deed, partial(self._empty, path.parent))
-
-    def _empty(self, folder: Path) -> None:
-        self.is_index_empty |= folder == self.workspace.index
-        empty_folder(self.disk, folder)
+        """Find damaged checkpoints, which cost at most one answer that is paid for again."""
+        path, deed = self.workspace.checkpoints / "dreams.db", "they go; an interrupted dream begins anew"
+        if not path.is_symlink() and not path.parent.is_symlink() and (wrong := _wrong_with_database(path)):
+            yield _Job("checkpoints", f"{path}: {wrong}", deed, partial(empty_folder, self.disk, path.parent))
 
     # state.db: the last sound copy replaces a damaged one; newer content comes from the files.
 
@@ -325,9 +311,9 @@ class _Work:
             if os.path.lexists(old := path.with_name(path.name + side)):
                 self._put_aside(old)
         if self.workspace.index.is_dir() and not self.workspace.index.is_symlink():
-            self._empty(self.workspace.index)  # the vector index belongs to the old state.db
+            empty_folder(self.disk, self.workspace.index)  # the vector index belongs to the old state.db
         disk.rename(new, path)
-        self.is_rebuilt = self.is_index_empty = True
+        self.is_rebuilt = True
         if copy is None:
             return (f"{_LOST}; transcripts that sources.transcripts does not name are to be ingested again",)
         return (f"{_LOST} since {clock_time(copied_at(copy), self.config.zone)}",)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from daemon.workspace.stores import Store
-from state.stores.crystals.nearest import SCANNED_UP_TO
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.vectors.chroma import VectorIndex
 from state.stores.vectors.embedder import Embedder, Unavailable
@@ -28,10 +27,8 @@ def searcher_of(store: Store, beside: Beside | None = None) -> Searcher:
 
 
 def chroma_of(store: Store) -> VectorIndex | None:
-    """Return ChromaDB if the store is too large to scan its vectors; if it is not open yet, start opening it."""
-    crystals = store.crystals
-    is_large = crystals.newest() > SCANNED_UP_TO and crystals.vectors.may_write
-    return store.index.ready(crystals) if is_large else None
+    """Return ChromaDB in a process that stays; if it is not open yet, start opening it."""
+    return store.index.ready(store.crystals) if store.crystals.vectors.may_write else None
 
 
 def embed_waiting(store: Store, stop: Callable[[], bool] = lambda: False) -> int:
@@ -40,6 +37,19 @@ def embed_waiting(store: Store, stop: Callable[[], bool] = lambda: False) -> int
     if embedder := embedder_of(store):
         while not stop() and (count := vectors.embed_pending(embedder, BATCH)):
             done += count
-    if done and not stop():
-        store.index.tell(store.crystals, stop)
+    tell(store, stop)
     return done
+
+
+def embed_new(store: Store) -> None:
+    """Embed what came in by a few, such as notes, and update ChromaDB; more than a batch waits for a pass."""
+    if 0 < store.crystals.vectors.waiting()[0] <= BATCH:
+        embed_waiting(store)
+    else:
+        tell(store)
+
+
+def tell(store: Store, stop: Callable[[], bool] = lambda: False) -> None:
+    """Tell ChromaDB what was embedded, changed or deleted, whoever did that."""
+    if store.crystals.vectors.waiting()[1] and not stop():
+        store.index.tell(store.crystals, stop)

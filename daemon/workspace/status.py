@@ -44,6 +44,8 @@ LONGEST_WAIT = timedelta(hours=24)
 TORN = "git left a conflict in MEMORY.md: the version before it is used, and nothing is written into the file"
 RESOLVE = "edit MEMORY.md until its markers (<<<<<<<, =======, >>>>>>>) are gone"
 _WITH_CHANGES = 6  # the first schema with staged changes
+_WITH_VECTORS = 24  # the first schema whose crystals have vectors
+_UNEMBEDDED = "SELECT count(*) FROM crystals WHERE vector IS NULL"
 _NO_HELP = 3
 MOST_UNREAD = 20
 # The latest dreams in which a model answered: its name, and whether it is the author of the result.
@@ -282,7 +284,7 @@ def _facts(connection: sqlite3.Connection, workspace: Workspace, now: datetime, 
         version=lineage.standing()[0],
         last_dream=last,
         crystals=lifecycles(connection),
-        waiting_embeddings=connection.execute("SELECT count(*) FROM to_embed").fetchone()[0],
+        waiting_embeddings=connection.execute(_UNEMBEDDED).fetchone()[0] if schema >= _WITH_VECTORS else 0,
         changes=Changes(connection).counts() if schema >= _WITH_CHANGES else OpenChanges(),
         spent=ledger.spent(since=day_start(now)),
         rejections=tuple(ledger.rejections(run.id)) if run else (),

@@ -104,8 +104,7 @@ class Store:
         return texts_behind(self.connection, Block(line, content=True).text)
 
     def close(self) -> None:
-        """Close the databases. The index is closed by whoever opened it, because stores may share it."""
-        self.crystals.vectors.close()
+        """Close the database. The index is closed by whoever opened it, because stores may share it."""
         self.connection.close()
 
 
@@ -158,7 +157,7 @@ def _opened(
     workspace, disk = index.workspace, index.workspace.disk()
     opens = open_database if owned or may_write(workspace.database) else open_reading
     connection = opens(workspace.database)
-    crystals = Crystals(connection, index.vectors)
+    crystals = Crystals(connection)
     crystals.vectors.may_write = owned
     index.prepare(crystals)
     redaction = config.redaction

@@ -5,24 +5,25 @@ A process opens a ChromaDB folder only once, because two clients of one folder l
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Self
 
-from state.errors import StoppedError, StorageError
+from state.errors import StorageError
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.nearest import LATEST
-from state.stores.crystals.vectors import NAME, CrystalVectors, index_state, put_index_state
-from state.stores.database.connection import open_database, to_text, transaction
+from state.stores.crystals.vectors import IndexState, index_state, put_index_state
+from state.stores.database.connection import open_database, transaction
 from state.stores.disk.workspace import Workspace
-from state.stores.vectors.chroma import VectorIndex, drop_builds, has_build, new_build, sync
+from state.stores.vectors.chroma import BATCH, VectorIndex, clear, has_build, new_build, sync
 from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder
 
 _RETRY_SECONDS = 60.0
 # How long closing an index waits for its builder, which finishes a batch within a second or two.
 _GIVING_UP_SECONDS = 10.0
+# So many records are looked for when ChromaDB is opened; each is found by its own vector, with at least this cosine.
+_SAMPLED, _FOUND = 30, 0.99
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
@@ -75,11 +76,11 @@ class Embedding:
 
 
 class Index:
-    """The index of one workspace: vectors.db, and in the daemon (`background`) ChromaDB, in a folder of its own.
+    """ChromaDB for one workspace: open in a process that stays (`background`), in a folder of its own.
 
     `check` raises if this process no longer owns the workspace. ChromaDB is opened and built in a thread, and
-    searches do without it until then. Only one process writes to the folder, and state.db records whether ChromaDB's
-    files are intact. `beside`: another process has ChromaDB open, or is building it.
+    searches do without it until then. Only one process writes to the folder, and state.db records whether its files
+    are intact, and which crystals it has yet to learn of. `beside`: another process has ChromaDB open, or builds it.
     """
 
     def __init__(
@@ -103,15 +104,13 @@ class Index:
         self._writing = Lock()
         self._builder: Thread | None = None
         self._is_given_up = False  # it was closed, or will be dropped
-        self.vectors = workspace.index / NAME
 
     def prepare(self, crystals: Crystals) -> None:
-        """Limit vector scans to the latest crystals if ChromaDB is in use; delete files of earlier versions."""
-        crystals.vectors.nearest.latest = LATEST if self._background else None
+        """Delete the folders of earlier builds."""
         with self._opening:
             is_mine = crystals.vectors.may_write and not self._beside
             if is_mine and self._index is None and not self._is_building():
-                drop_builds(self.workspace.index, keep=index_state(crystals.connection).build)
+                clear(self.workspace.index, keep=index_state(crystals.connection).build)
 
     def ready(self, crystals: Crystals) -> VectorIndex | None:
         """Return ChromaDB if it is open; else open or build it in the background, for later calls."""
@@ -128,7 +127,7 @@ class Index:
         return self._builder is not None and self._builder.is_alive()
 
     def tell(self, crystals: Crystals, stop: Callable[[], bool] = lambda: False) -> None:
-        """Add new vectors to ChromaDB, in the background unless it is open.
+        """Bring ChromaDB up to date, in the background unless it is open; between batches `stop` is asked.
 
         Must not run in a transaction on state.db. If ChromaDB fails, report it and build it anew.
         """
@@ -147,18 +146,17 @@ class Index:
         return self._index
 
     def drop(self, crystals: Crystals) -> None:
-        """Erase everything that state.db no longer holds.
+        """Delete ChromaDB's folder, because its own deletes leave texts behind; it is rebuilt on demand.
 
-        Delete ChromaDB's folder, because its own deletes leave texts behind, and overwrite the rows of vectors.db
-        that have no crystal. Both are rebuilt on demand. Must not run in a transaction on state.db.
+        Must not run in a transaction on state.db.
         """
         was_given_up, self._is_given_up = self._is_given_up, True
         try:
             self.wait()
             with self._opening:
                 self._release()
-                crystals.vectors.drop()
-                drop_builds(self.workspace.index)
+                crystals.vectors.index_anew()
+                clear(self.workspace.index)
         finally:
             self._is_given_up = was_given_up
 
@@ -168,7 +166,7 @@ class Index:
             self._release()
 
     def close(self) -> None:
-        """Release the files and abandon a build in progress; the next opening restarts it.
+        """Release the files. A build in progress ends with its current batch; the next opening continues it.
 
         Wait for the builder to stop, because another process may write to the folder as soon as this returns.
         """
@@ -195,90 +193,74 @@ class Index:
     def _build(self) -> None:
         try:
             with closing(open_database(self.workspace.database)) as connection:
-                crystals = Crystals(connection, self.vectors)
-                with closing(crystals.vectors):
-                    index = self._opened(crystals)
-                    try:
-                        self._tell(index, crystals, lambda: False)
-                    except BaseException:
+                crystals = Crystals(connection)
+                index = self._opened(crystals)
+                try:
+                    self._tell(index, crystals, lambda: self._is_given_up)
+                except BaseException:
+                    index.close()
+                    raise
+                with self._opening:
+                    if self._is_given_up:
                         index.close()
-                        raise
-        except StoppedError:
-            pass
+                        return
+                    self._index = index
+                self.tell(crystals)  # what was embedded before others saw that it is open
         except Exception as error:  # noqa: BLE001 - searches work without the index, and the next call tries again
             self._report(error)
-        else:
-            with self._opening:
-                if self._is_given_up:
-                    index.close()
-                else:
-                    self._index = index
 
     def _opened(self, crystals: Crystals) -> VectorIndex:
         """Return ChromaDB as it was left if it is intact, else an empty one that is filled anew."""
-        folder, vectors, state = self.workspace.index, crystals.vectors, index_state(crystals.connection)
-        if state.clean and has_build(folder, state.build):
+        folder, state = self.workspace.index, index_state(crystals.connection)
+        if has_build(folder, *state):
             with suppress(StorageError), self._changing(crystals, folder / state.build):
                 index = VectorIndex(folder / state.build)
-                if _is_whole(index, vectors):
+                if _is_whole(index, crystals):
                     return index
                 index.close()
-        vectors.settle()
+        self.check()
         build = new_build(folder)
-        with transaction(crystals.connection) as connection:
-            put_index_state(connection, index_state(connection)._replace(build=build.name, clean=False))
+        crystals.vectors.index_anew(build.name)
         with self._changing(crystals, build):
-            vectors.index_anew()
             return VectorIndex(build)
 
     def _tell(self, index: VectorIndex, crystals: Crystals, stop: Callable[[], bool]) -> None:
         with self._writing:
-            while not stop():
-                keys, vectors = crystals.vectors.unindexed()
-                if vectors is None:
-                    return
-                there = crystals.by_keys(keys)
-                rows = [row for row, key in enumerate(keys) if key in there]
-                known = [there[keys[row]] for row in rows]
-                about = [
-                    {
-                        "origin": one.origin.value,
-                        "kind": one.kind.value,
-                        "speaker": one.speaker,
-                        "session": one.session,
-                        "created_at": to_text(one.created_at),
-                    }
-                    for one in known
-                ]
-                with self._changing(crystals, index.build):
-                    index.add([one.id for one in known], vectors[rows], [one.text for one in known], about)
-                crystals.vectors.indexed(keys, [key for key in keys if key not in there])
+            while (changes := crystals.vectors.unindexed(BATCH))[0]:
+                ids, records = changes
+                with self._changing(crystals, index.build, ids):
+                    index.update(list(dict.fromkeys(ids.values())), records)
+                if stop():
+                    break
 
     @contextmanager
-    def _changing(self, crystals: Crystals, build: Path) -> Iterator[None]:
-        """Mark these files as possibly torn in state.db during the context, and permanently if it fails."""
-        if self._is_given_up:
-            raise StoppedError("the index was closed while it was built", "who opens it next builds it")
+    def _changing(self, crystals: Crystals, build: Path, changes: Iterable[int] = ()) -> Iterator[None]:
+        """Mark these files as possibly torn in state.db during the context, and permanently if it fails.
+
+        Afterwards ChromaDB knows these changes.
+        """
         self.check()
-        self._mark(crystals, build.name, clean=False)
+        self._mark(crystals, IndexState(build.name))
         yield
-        sync(build)
+        stamp = sync(build)
         # A displaced owner must not mark the files of the new one.
         self.check()
-        self._mark(crystals, build.name, clean=True)
+        self._mark(crystals, IndexState(build.name, stamp), changes)
 
-    def _mark(self, crystals: Crystals, build: str, *, clean: bool) -> None:
+    def _mark(self, crystals: Crystals, state: IndexState, changes: Iterable[int] = ()) -> None:
         with transaction(crystals.connection) as connection:
-            state = index_state(connection)
-            if state.build != build:
-                raise StorageError(f"{build}: it is of other vectors than those of now", "it is built anew")
-            put_index_state(connection, state._replace(clean=clean))
+            if index_state(connection).build != state.build:
+                raise StorageError(f"{state.build}: it is of other vectors than those of now", "it is built anew")
+            put_index_state(connection, state)
+            crystals.vectors.indexed(changes)
 
 
-def _is_whole(index: VectorIndex, vectors: CrystalVectors) -> bool:
-    """Tell whether the index has every record; query one as well, so that a damaged file shows now."""
-    count, wanted, (_, waiting) = index.count(), vectors.vector_count(), vectors.waiting()
-    _, sample = vectors.read([vectors.newest()])
-    if sample is not None:
-        index.nearest(sample[0], 1)
-    return wanted - waiting <= count <= wanted
+def _is_whole(index: VectorIndex, crystals: Crystals) -> bool:
+    """Tell whether the index has every record, and a sample of them is found, so that a damaged file shows now."""
+    late, newest = crystals.vectors.waiting()[1], crystals.newest()
+    told = "SELECT key FROM crystals WHERE key % ? = 0 AND id NOT IN (SELECT id FROM to_index)"
+    rows = crystals.connection.execute(told, (newest // _SAMPLED + 1,))
+    _, sample = crystals.vectors.read(row["key"] for row in rows.fetchall())
+    found = [index.nearest(vector, 1) for vector in sample] if sample is not None else []
+    is_found = all(near and near[0][1] > _FOUND for near in found)
+    return is_found and abs(index.count() - crystals.vectors.vector_count()) <= late

@@ -90,7 +90,7 @@ def _world(store: Store) -> dict[str, list[Row]]:
         "gaps": rows("SELECT folded, cause, times FROM gaps"),
         "skills": rows("SELECT pattern, occurrences, sessions, round(confidence, 4) FROM skills"),
         "feelings": rows("SELECT event, count(*) FROM feelings GROUP BY event"),
-        "waiting": rows("SELECT * FROM to_embed UNION ALL SELECT * FROM to_compare"),
+        "waiting": rows("SELECT key FROM crystals WHERE vector IS NULL UNION ALL SELECT * FROM to_compare"),
         "files": rows("SELECT file FROM watermarks"),
     }
 

@@ -23,7 +23,7 @@ from tests.support.long_variants import variants
 from tests.support.stepping import EVERY_STATEMENT, killed
 from tests.support.working import AT, HOUR, add, everything, working, written
 
-WRITTEN = "sessions items item_events forgotten meta crystals occurrences to_embed to_compare".split()
+WRITTEN = "sessions items item_events forgotten meta crystals occurrences to_compare".split()
 POLICIES: dict[str, dict[str, object]] = {
     "ttl": {},
     "budget": {"soft_limit": 6, "hard_limit": 9, "batch_size": 3},

@@ -41,16 +41,15 @@ class ListIndex:
         self.failed = False
 
     def tell(self, crystals: Crystals, limit: int = 1_000) -> int:
-        """Take at most `limit` vectors that await indexing; return how many it took."""
+        """Take at most `limit` changes; return how many it took."""
         if not self.vectors:  # like a newly built ChromaDB index
             crystals.vectors.index_anew()
-        keys, vectors = crystals.vectors.unindexed(limit)
-        if vectors is not None:
-            there = crystals.by_keys(keys)
-            told = [(key, vector) for key, vector in zip(keys, vectors, strict=True) if key in there]
-            self.vectors.update((there[key].id, vector) for key, vector in told)
-            crystals.vectors.indexed(keys, [])
-        return len(keys)
+        changes, records = crystals.vectors.unindexed(limit)
+        for id_ in changes.values():
+            self.vectors.pop(id_, None)
+        self.vectors.update((one.id, one.vector) for one in records)
+        crystals.vectors.indexed(changes)
+        return len(changes)
 
     def nearest(self, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
         scored = [(id_, float(known @ vector)) for id_, known in self.vectors.items()]

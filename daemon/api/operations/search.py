@@ -16,7 +16,7 @@ from daemon.explain.why_not import Answer, why_not
 from daemon.ingest.notes import absorb_notes
 from daemon.sessions import left_behind
 from daemon.sessions.crystals import trust_of
-from daemon.workspace.searching import BATCH, embedder_of, searcher_of
+from daemon.workspace.searching import BATCH, embedder_of, searcher_of, tell
 from daemon.workspace.session_start import session as session_start
 from daemon.workspace.stores import Store, utc_now
 from state.agents import agent_called
@@ -185,9 +185,9 @@ def recall(
     now, vectors = utc_now(), store.crystals.vectors
     absorb_notes(store, now)
     if (embedder := embedder_of(store)) is not None:
-        # After a large ingestion or a lost index, embed only the newest; words find the rest for now.
-        vectors.settle()
+        # After a large ingestion, embed only the newest; words find the rest for now.
         vectors.embed_pending(embedder, _NEWEST if vectors.waiting()[0] > BATCH else BATCH)
+        tell(store)
     findings = search(store, query, limit, filters, everything=everything)
     if agent is None:
         return findings

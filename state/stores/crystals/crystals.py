@@ -1,7 +1,7 @@
 """Crystals: the canonical rows of state.db. Each text is stored once, with every place where it occurred.
 
-A crystal, its full-text entry and its place in the embedding queue are written in one transaction; its vector
-follows later (see `vectors`). Writing a crystal again adds at most an occurrence.
+A crystal and its full-text entry are written in one transaction; its vector follows later (see `vectors`). Writing a
+crystal again adds at most an occurrence.
 """
 
 import json
@@ -10,7 +10,6 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from state.crystals.crystal import (
@@ -50,6 +49,8 @@ BACKLOG_IMPORTANCE = 0.5
 _MOST_COUNTED = 1_000
 # Key in `meta`: the highest crystal row that existed when the last dream read its input.
 _SEEN_UPTO = "seen_upto"
+# Vectors are read apart: they are longer than the rest of a row.
+COLUMNS = ", ".join(name for name in CrystalRow.table.columns if name != "vector")
 _LISTED = "IN (SELECT value FROM json_each(?))"
 _ID = re.compile("[0-9a-f]{8,64}")
 # A look-up by words reads at most this many of the shortest matching texts.
@@ -68,14 +69,11 @@ class Occurrence:
 
 
 class Crystals:
-    """The crystals of one workspace, over its open database.
+    """The crystals of one workspace, over its open database."""
 
-    `vectors` is the path of vectors.db; None keeps the embeddings in memory.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, vectors: Path | None = None) -> None:
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
-        self.vectors = CrystalVectors(connection, vectors)
+        self.vectors = CrystalVectors(connection)
         self.forgotten = TombstoneStore(connection)
 
     # ------------------------------------------------------------ writing
@@ -117,7 +115,7 @@ class Crystals:
         return crystal, self._row(crystal.digest)
 
     def _row(self, digest: str) -> sqlite3.Row | None:
-        query = "SELECT * FROM crystals WHERE digest = ?"
+        query = f"SELECT {COLUMNS} FROM crystals WHERE digest = ?"
         row: sqlite3.Row | None = self.connection.execute(query, (digest,)).fetchone()
         return row
 
@@ -129,8 +127,7 @@ class Crystals:
             added = CrystalRow.table.add(self.connection, crystal, **more, id=new_id())
         key = int(added.lastrowid or 0)
         full_text.add(self.connection, key)
-        for queue in ("to_embed", "to_compare"):
-            self.connection.execute(f"INSERT INTO {queue} (crystal) VALUES (?)", (key,))
+        self.connection.execute("INSERT INTO to_compare (crystal) VALUES (?)", (key,))
         return key
 
     def _join(self, crystal: Crystal, row: sqlite3.Row) -> None:
@@ -173,13 +170,12 @@ class Crystals:
 
     def _date_back(self, key: int, known: Crystal, first: Crystal) -> None:
         """Give a crystal the time, place and context of its first occurrence, which is written later."""
-        place = {"session": first.session, "position": first.position, "context": first.context}
+        place = {"session": first.session, "position": first.position, "context": first.context, "vector": None}
         earlier = replace(known, created_at=first.created_at, context=first.context)
         computed = {"pairs": full_text.pairs(earlier.indexed_text), "fades_at": fades_at(earlier)}
         full_text.remove(self.connection, key)
         CrystalRow.table.change(self.connection, "key = ?", key, created_at=first.created_at, **place, **computed)
         full_text.add(self.connection, key)
-        self.connection.execute("INSERT OR IGNORE INTO to_embed (crystal) VALUES (?)", (key,))
 
     def _occur(self, key: int, crystal: Crystal) -> None:
         at = {"session": crystal.session, "position": crystal.position, "at": crystal.created_at}
@@ -406,7 +402,9 @@ class Crystals:
         return self._built(self._rows(condition, *values))
 
     def _rows(self, condition: str, *values: object) -> list[sqlite3.Row]:
-        return self.connection.execute(f"SELECT * FROM crystals WHERE {condition} ORDER BY key", values).fetchall()
+        return self.connection.execute(
+            f"SELECT {COLUMNS} FROM crystals WHERE {condition} ORDER BY key", values
+        ).fetchall()
 
     def _built(self, rows: Sequence[sqlite3.Row]) -> list[Crystal]:
         query = f"SELECT * FROM occurrences WHERE crystal {_LISTED} AND file <> '' ORDER BY at DESC"

@@ -29,7 +29,7 @@ class HiddenDuplicates:
     def waiting(self, limit: int) -> list[int]:
         """Return the rows that have a vector but were not compared with their nearest ones yet, latest first."""
         rows = self._connection.execute(
-            "SELECT crystal FROM to_compare WHERE crystal NOT IN (SELECT crystal FROM to_embed)"
+            "SELECT crystal FROM to_compare WHERE crystal NOT IN (SELECT key FROM crystals WHERE vector IS NULL)"
             " ORDER BY crystal DESC LIMIT ?",
             (limit,),
         )

@@ -16,6 +16,7 @@ from state.crystals.crystal import Lifecycle
 from state.errors import UsageError
 from state.search.ranking import Filters
 from state.stores.crystals import full_text
+from state.stores.crystals.crystals import COLUMNS
 from state.stores.crystals.search import EVERYTHING, condition
 from state.stores.database.connection import optional_moment, to_text
 from state.stores.database.tables import CrystalRow
@@ -151,14 +152,14 @@ class CrystalList:
 
     def has_vector(self, key: int) -> bool:
         """Return whether it can be found by meaning, too."""
-        return not self._keys("key IN (SELECT crystal FROM to_embed WHERE crystal = ?)", key)
+        return not self._keys("key = ? AND vector IS NULL", key)
 
     def _keys(self, which: str, value: object) -> list[int]:
         found = self._connection.execute(f"SELECT key FROM crystals WHERE {which} ORDER BY key", (value,))
         return [int(row[0]) for row in found]
 
     def _listed(self, value: str, rest: str, values: tuple[object, ...]) -> list[ListedCrystal]:
-        statement = f"SELECT *, {value} AS sorted, {_STAGE} AS stage FROM crystals WHERE {rest}"
+        statement = f"SELECT {COLUMNS}, {value} AS sorted, {_STAGE} AS stage FROM crystals WHERE {rest}"
         return [
             CrystalRow.table.value(
                 ListedCrystal,

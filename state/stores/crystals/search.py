@@ -93,8 +93,7 @@ class Beside:
             self.crystals.vectors.embed_pending(embedder, len(self.keys))
 
     def close(self) -> None:
-        """Close the in-memory databases."""
-        self.crystals.vectors.close()
+        """Close the in-memory database."""
         self.connection.close()
 
 

@@ -57,10 +57,8 @@ _NEWS = (
     (12, f"""UPDATE crystals SET merged_into = NULL, lifecycle = 'activated', dreamt_in = nullif(dreamt_in, 0)
         WHERE key IN (SELECT hidden.key {_UNLIKE})"""),
     (12, "DELETE FROM gaps WHERE cause = 'contradiction'"),
-    # Crystals without a vector are compared once they have one.
-    (13, "INSERT OR IGNORE INTO to_compare SELECT crystal FROM to_embed"),
-    # Vectors used to be in state.db; they are computed again.
-    (13, "INSERT OR IGNORE INTO to_embed SELECT key FROM crystals"),
+    # Crystals without a vector are compared once they have one; all vectors are computed again.
+    (13, "INSERT OR IGNORE INTO to_compare SELECT key FROM crystals"),
     (15, "DELETE FROM meta WHERE name IN ('vector_file', 'notes_read')"),
     (17, """UPDATE meta SET value = json_remove(json_set(value, '$.crystals',
         json((SELECT json_group_array(key) FROM json_each(meta.value, '$.renamed')))), '$.renamed')
@@ -70,6 +68,8 @@ _NEWS = (
     # What used to be kept of a line when it left is the line's wording from its birth on.
     (23, f"""UPDATE crystals SET origin = 'line', digest = iif(digest GLOB '{REST}*', digest, line_digest(text))
         WHERE origin = 'evicted'"""),
+    # No crystal has a vector in its row yet, so ChromaDB begins anew.
+    (24, "DELETE FROM index_state"),
 )  # fmt: skip
 
 
@@ -144,9 +144,10 @@ def _fill(connection: sqlite3.Connection, name: str) -> None:
         for column in TABLES[name].columns
     }
     taken = {column: value for column, value in values.items() if value}
-    connection.execute(
-        f'INSERT INTO {name} ({", ".join(taken)}) SELECT {", ".join(taken.values())} FROM "{_OLD}{name}"'
-    )
+    if taken:
+        connection.execute(
+            f'INSERT INTO {name} ({", ".join(taken)}) SELECT {", ".join(taken.values())} FROM "{_OLD}{name}"'
+        )
 
 
 def _faded_at(

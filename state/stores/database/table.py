@@ -15,6 +15,7 @@ Values of other classes can be read and written too, by their field names.
 import json
 import math
 import re
+import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -100,7 +101,7 @@ class Column:
         try:
             value = unpacked(value) if self.is_packed else value
             return value is None or self.rule is None or bool(self.rule(value))
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError, DreamdError):
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError, struct.error, DreamdError):
             return False
 
 

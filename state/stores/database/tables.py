@@ -4,7 +4,9 @@ A row class is a dataclass if callers read whole rows; otherwise they read value
 """
 
 import json
+import math
 import re
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -40,6 +42,7 @@ from state.trust import Trust
 AGREEMENTS = 10_000
 # Prefix of a digest that matches no text, for what a forgetting left of a crystal if another has the same text.
 REST = "rest-"
+_ROUNDED = 0.01  # how much float16 may change the length of a vector
 _UNDREAMT = "WHERE state = 'archived' AND dreamt_in IS NULL AND promoted_to_id IS NULL"
 _CRYSTAL = Sql("REFERENCES crystals (key) ON DELETE CASCADE")
 
@@ -50,6 +53,11 @@ def _one_of(members: Iterable[str]) -> Rule:
 
 def _is_dream(text: str) -> bool:
     return decode_record(text, "record") is not None
+
+
+def _is_vector(vector: bytes) -> bool:
+    """Return whether this is a vector of length one, in float16."""
+    return abs(math.hypot(*struct.unpack(f"<{len(vector) // 2}e", vector)) - 1) < _ROUNDED
 
 
 def _json(kind: type[dict[str, object]] | type[list[object]]) -> Rule:
@@ -161,6 +169,7 @@ class CrystalRow(Declared, table="crystals", indexes=(
     # A covering index for all filters, so that no row is read just to test it.
     "crystals_by_time (created_at, origin, kind, trust, speaker)",
     "UNIQUE crystals_by_digest (digest)",
+    "crystals_to_embed (key) WHERE vector IS NULL",
 )):  # fmt: skip
     """Crystals. `key` is the row number that FTS5 and the queues use; `id` is random."""
 
@@ -188,6 +197,9 @@ class CrystalRow(Declared, table="crystals", indexes=(
     heard: Annotated[Code, _one_of(["", Trust.TOOL, Trust.WEB])] = ""
     # Identifies the same crystal when it is met again (see REST).
     digest: Code = ""
+    # Its embedding in float16, little-endian; None: it waits to be embedded. Last, so that other columns are read
+    # without it.
+    vector: Annotated[bytes | None, _is_vector] = None
 
 
 class OccurrenceRow(
@@ -204,12 +216,6 @@ class OccurrenceRow(
     first_line: int = 0
     last_line: int = 0
     digest: Code = ""
-
-
-class _ToEmbed(Declared, table="to_embed"):
-    """Queue of crystals without a vector."""
-
-    crystal: Annotated[int, PRIMARY, _CRYSTAL]
 
 
 class _ToCompare(Declared, table="to_compare"):
@@ -243,18 +249,19 @@ class SkillRow(Declared, table="skills"):
     sessions: int
 
 
-class IndexStateRow(Declared, table="index_state"):
-    """Which files hold what was computed from the crystals.
+class _ToIndex(Declared, table="to_index"):
+    """Crystals that ChromaDB may hold differently: new, changed and deleted ones. Triggers add a row per change."""
 
-    `vectors` is the token of the right vectors.db ("": none yet), `written` its write count. `build` is the folder of
-    ChromaDB beside it ("": none); its files may be torn unless they are `clean`.
-    """
+    key: Key = 0
+    id: Code
+
+
+class IndexStateRow(Declared, table="index_state"):
+    """Which folder is ChromaDB's (`build`; "": none). Its files may be torn unless they bear this `stamp`."""
 
     one: One = 1
-    vectors: Code
-    written: int
-    build: Code
-    clean: bool
+    build: Code = ""
+    stamp: Code = ""
 
 
 class WatermarkRow(Declared, table="watermarks"):

@@ -253,10 +253,9 @@ def _crystal(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, n
     # A digest of the old note would confirm a guess of it; if the note is filed again, it gets a new digest.
     connection.execute("UPDATE notes SET digest = hex(randomblob(32)) WHERE crystal = ?", place)
     connection.execute("DELETE FROM supersessions WHERE ?1 IN (older, newer)", place)
-    for queue in ("to_embed", "to_compare"):
-        connection.execute(f"INSERT OR IGNORE INTO {queue} (crystal) VALUES (?)", place)
+    connection.execute("INSERT OR IGNORE INTO to_compare (crystal) VALUES (?)", place)
     said = f"{left['context']}: {left['text']}" if left["context"] else left["text"]
-    return {"digest": digest, "pairs": full_text.pairs(said)}
+    return {"digest": digest, "pairs": full_text.pairs(said), "vector": None}
 
 
 def _line(connection: sqlite3.Connection, place: tuple[Any, ...], _: Row, new: Row, __: datetime) -> Row:

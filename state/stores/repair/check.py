@@ -73,6 +73,8 @@ def _faults_of_rows(connection: sqlite3.Connection) -> Iterator[str]:
     orphans = Counter(str(row[0]) for row in connection.execute("PRAGMA foreign_key_check"))
     for child, count in orphans.items():
         yield f"{count} rows of {child} lead to rows that are not there"
+    if connection.execute("SELECT min(length(vector)) <> max(length(vector)) FROM crystals").fetchone()[0]:
+        yield "its vectors are of several widths"
     for name, layout in layouts_of(connection).items():
         rows = (dict(row) for row in connection.execute(f'SELECT * FROM "{name}"'))
         wrong = sum(not _is_sound(layout, row) for row in rows)

@@ -1,9 +1,10 @@
 """VectorIndex: a workspace's crystals in ChromaDB, with their texts, to find those nearest to a vector.
 
 It is only a cache, and its files do not survive every kill. So a writer first records in state.db that it writes, and
-afterwards that the files are whole (`index_state`). On any doubt the folder is deleted unopened and rebuilt. A torn
-index may kill the process that opens it, so opening counts as writing, and kills a process at most once. Each build
-has a folder of its own, because ChromaDB keeps an opened path for the life of the process.
+afterwards that the files are whole: state.db and the folder then bear the same stamp (`index_state`). On any doubt
+the folder is deleted unopened and rebuilt. A torn index may kill the process that opens it, so opening counts as
+writing, and kills a process at most once. Each build has a folder of its own, because ChromaDB keeps an opened path
+for the life of the process.
 """
 
 import os
@@ -14,7 +15,9 @@ import struct
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from state.errors import StorageError
@@ -29,14 +32,25 @@ if TYPE_CHECKING:
 # search; with these values 99.7 %, for 1.7 times the time to insert.
 HNSW = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200, "ef_search": 200}
 BATCH = 1000  # ChromaDB takes at most 5,461 records at once
-_COLLECTION = "crystals"
+COLLECTION = "crystals"
 _PREFIX = "chroma-"
+_STAMP = "stamp"
 _BUILD = re.compile(rf"{_PREFIX}\w+", re.ASCII)
 # hnswlib's header.bin: version, offset of level 0, capacity in records, number of records, bytes per record.
 _HEADER = struct.Struct("<iQQQQ")
 _GRAPH_VERSION = 1
 _LENGTH_BYTES = 4
 _BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What ChromaDB holds of a crystal; the vector is normalised."""
+
+    id: str
+    vector: "NDArray[np.float32]"
+    text: str
+    metadata: Mapping[str, str]
 
 
 class VectorIndex:
@@ -52,29 +66,22 @@ class VectorIndex:
         with self._watched():
             self._client = _client(build)
             self._collection = self._client.get_or_create_collection(
-                _COLLECTION, embedding_function=None, configuration={"hnsw": HNSW}
+                COLLECTION, embedding_function=None, configuration={"hnsw": HNSW}
             )
 
-    def add(
-        self,
-        ids: Sequence[str],
-        vectors: "NDArray[np.float32]",
-        texts: Sequence[str],
-        metadata: Sequence[Mapping[str, str]],
-    ) -> None:
-        """Add these records, with normalised vectors (n, width); existing ones stay as they are."""
-        for first in range(0, len(ids), BATCH):
-            with self._watched():
-                # Existing records are skipped: ChromaDB takes 12 to 70 ms to change one in its graph.
-                known = set(self._collection.get(ids=list(ids[first : first + BATCH]), include=[])["ids"])
-                new = [row for row in range(first, min(first + BATCH, len(ids))) if ids[row] not in known]
-                if new:
-                    self._collection.add(
-                        ids=[ids[row] for row in new],
-                        embeddings=vectors[new],
-                        documents=[texts[row] for row in new],
-                        metadatas=[dict(metadata[row]) for row in new],
-                    )
+    def update(self, ids: Sequence[str], records: Sequence[Record]) -> None:
+        """Hold these records, and nothing else under these ids; at most BATCH of them."""
+        with self._watched():
+            # Deleted and added again, because ChromaDB takes 12 to 70 ms to change a record in its graph.
+            if known := self._collection.get(ids=list(ids), include=[])["ids"]:
+                self._collection.delete(ids=known)
+            if records:
+                self._collection.add(
+                    ids=[one.id for one in records],
+                    embeddings=[one.vector for one in records],
+                    documents=[one.text for one in records],
+                    metadatas=[dict(one.metadata) for one in records],
+                )
 
     def nearest(self, vector: "NDArray[np.float32]", k: int) -> list[tuple[str, float]]:
         """Return (crystal id, cosine) of up to k records, best first."""
@@ -101,7 +108,7 @@ class VectorIndex:
         try:
             yield
         except Exception as error:
-            self.failed = True
+            self.failed = not self._closed
             if self._closed:  # by another thread: the files are whole, and may belong to another process by now
                 raise StorageError(f"{self.build}: it was closed meanwhile", "try again") from error
             raise StorageError(f"{self.build}: {' '.join(str(error).split())}", "it is built anew") from error
@@ -127,34 +134,43 @@ def _client(folder: Path) -> Any:  # noqa: ANN401 - ChromaDB's own annotation la
 
 
 def new_build(folder: Path) -> Path:
-    """Create an empty folder for a build, deleting all earlier builds. Raise StorageError."""
-    drop_builds(folder)
+    """Create an empty folder for a build, deleting everything else there. Raise StorageError."""
+    clear(folder)
     with storage_errors(folder):
         return Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder))
 
 
-def drop_builds(folder: Path, keep: str = "") -> None:
-    """Delete every build except this one. Raise StorageError."""
+def clear(folder: Path, keep: str = "") -> None:
+    """Delete every file and folder there except this build. Raise StorageError."""
     with storage_errors(folder):
         for entry in folder.iterdir() if folder.is_dir() else ():
-            if entry.name.startswith(_PREFIX) and entry.name != keep:
-                delete(entry)
+            if entry.is_dir() and not entry.is_symlink():
+                if entry.name != keep:
+                    shutil.rmtree(entry)
+            else:
+                entry.unlink()
 
 
-def has_build(folder: Path, build: str) -> bool:
-    """Return whether a build of this name exists and holds only regular files and folders."""
+def has_build(folder: Path, build: str, stamp: str) -> bool:
+    """Return whether a build bears this name and stamp, and holds only regular files and folders."""
     path = folder / build
-    if not _BUILD.fullmatch(build) or path.is_symlink() or not path.is_dir():
+    if not stamp or not _BUILD.fullmatch(build) or path.is_symlink() or not path.is_dir():
         return False
     with storage_errors(path):
         modes = [entry.lstat().st_mode for entry in below(path)]
-    return all(stat.S_ISREG(mode) or stat.S_ISDIR(mode) for mode in modes)
+        is_ours = all(stat.S_ISREG(mode) or stat.S_ISDIR(mode) for mode in modes)
+        return is_ours and (path / _STAMP).is_file() and (path / _STAMP).read_bytes() == stamp.encode()
 
 
-def sync(build: Path) -> None:
-    """Make these files, which nobody is writing, durable and private, with their unused space zeroed."""
+def sync(build: Path) -> str:
+    """Make these files, which nobody is writing, durable and private, with their unused space zeroed.
+
+    Return the new stamp that they bear.
+    """
+    stamp = token_hex(16)
     with storage_errors(build):
         blank_rest(build)
+        (build / _STAMP).write_text(stamp)
         for path in (*below(build), build):
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
@@ -163,14 +179,7 @@ def sync(build: Path) -> None:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-
-
-def delete(path: Path) -> None:
-    """Delete a folder with its content, or a file or link. Raise OSError."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+    return stamp
 
 
 def blank_rest(build: Path) -> int:

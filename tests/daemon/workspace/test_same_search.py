@@ -1,4 +1,4 @@
-"""A one-shot command, which reads vectors.db, and the daemon, which asks ChromaDB, find the same for a query."""
+"""A one-shot command, which compares all vectors, and the daemon, which asks ChromaDB, find the same for a query."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -60,15 +60,13 @@ def daemons(workspace: Workspace) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Store]]:
-    """The stores of a command, and of the daemon, which asks as it does in a workspace of many thousands."""
+    """The stores of a command, and of the daemon, which asks even if few crystals pass a filter."""
     workspace = init_workspace(contained(tmp_path_factory.mktemp("kept") / "agent"))
     with open_exclusive(workspace, Config(), "test", embedding=EMBEDDING) as store:
         store.crystals.upsert(map(said, range(720)))
         embed_waiting(store)
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("state.stores.crystals.nearest", "daemon.workspace.searching"):
-            patch.setattr(f"{module}.SCANNED_UP_TO", 0)
-        patch.setattr("state.stores.crystals.nearest._RARE", 0)
+        patch.setattr("state.stores.crystals.nearest._FEW", 0)
         with daemons(workspace) as daemon, open_readonly(workspace, Config(), EMBEDDING) as command:
             yield command, daemon
 

@@ -9,34 +9,41 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
+from zlib import crc32
 
+import chromadb
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from daemon.api.operations.search import recall
-from daemon.config.settings import Config
-from daemon.dream.consolidation import consolidate
-from daemon.service.keeper import Keeper
-from daemon.workspace.searching import embed_waiting
-from daemon.workspace.stores import open_exclusive, utc_now
-from daemon.workspace.vector_index import Embedding, Index
+from daemon.workspace.stores import utc_now
+from daemon.workspace.vector_index import Index
 from state.crystals.crystal import Crystal, Origin
 from state.errors import FencedError
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.nearest import LATEST
 from state.stores.crystals.vectors import index_state, put_index_state
-from state.stores.database.connection import open_database
+from state.stores.database.connection import open_database, to_text
 from state.stores.disk.workspace import Workspace, contained, init_workspace
-from tests.stores.crystals.test_nearest import _a_link, _emptied, _gone, _half, _noise
+from state.stores.vectors.chroma import COLLECTION
 from tests.support.in_memory import BagOfWords
 
 WIDTH = 16
 
 COUNT = 1_200
 
-EMBEDDER = BagOfWords(width=WIDTH)
+
+class Drawn(BagOfWords):
+    """Gives each text a vector of its own."""
+
+    def _direction(self, text: str) -> NDArray[np.float32]:
+        drawn = np.random.default_rng(crc32(text.encode())).standard_normal(self.width)
+        return np.asarray(drawn / np.linalg.norm(drawn), dtype=np.float32)
+
+
+EMBEDDER = Drawn(width=WIDTH)
 
 CONTEXT = multiprocessing.get_context("spawn")
 
@@ -44,20 +51,14 @@ CONTEXT = multiprocessing.get_context("spawn")
 @contextmanager
 def opened(workspace: Workspace) -> Iterator[Crystals]:
     with closing(open_database(workspace.database)) as connection:
-        crystals = Crystals(connection, workspace.index / "vectors.db")
-        with closing(crystals.vectors):
-            yield crystals
+        yield Crystals(connection)
 
 
 def fill(crystals: Crystals, first: int, end: int) -> None:
     """Crystals with vectors that differ from each other."""
     notes = [Crystal(f"House {number} was repaired", Origin.SCRATCH, utc_now()) for number in range(first, end)]
     crystals.upsert(notes)
-    crystals.vectors.use_model(EMBEDDER.name)
-    keys = crystals.keys(one.id for one in notes)
-    drawn = np.stack([np.random.default_rng(keys[one.id]).standard_normal(WIDTH) for one in notes])
-    vectors = (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
-    crystals.vectors.keep([(keys[one.id], one.digest) for one in notes], EMBEDDER.name, vectors)
+    crystals.vectors.embed_pending(EMBEDDER, len(notes))
 
 
 @pytest.fixture
@@ -88,11 +89,10 @@ def test_it_holds_each_crystal_and_is_opened_as_it_was_left(workspace: Workspace
     with opened(workspace) as crystals:
         first = Index(workspace, lambda: None, background=True, failed=failures.append)
         first.prepare(crystals)
-        assert crystals.vectors.nearest.latest == LATEST
         assert first.ready(crystals) is None  # it is opened meanwhile
         assert held(first, crystals) == 300
         build = index_state(crystals.connection)
-        assert build.clean
+        assert build.stamp
         assert [one for one in workspace.index.rglob("*") if one.stat().st_mode & 0o077] == []
         fill(crystals, 300, 400)
         assert held(first, crystals) == 400
@@ -112,12 +112,47 @@ def test_it_holds_each_crystal_and_is_opened_as_it_was_left(workspace: Workspace
     assert failures == []
 
 
+def test_chromadbs_own_client_finds_every_crystal_as_it_is_and_nothing_else(workspace: Workspace) -> None:
+    with opened(workspace) as crystals, closing(Index(workspace, lambda: None, background=True)) as index:
+        index.tell(crystals)
+        index.wait()
+        ids = [one.id for one in crystals.by_keys(range(1, 301)).values()]
+        crystals.remove(ids[:3])
+        fill(crystals, 300, 310)
+        earlier = Crystal("House 9 was repaired", Origin.SCRATCH, utc_now() - timedelta(days=9), context="Mon")
+        crystals.upsert([earlier])
+        crystals.connection.execute("UPDATE crystals SET speaker = 'Mira', text = 'House' WHERE key = 20")
+        crystals.vectors.embed_pending(EMBEDDER)
+        index.tell(crystals)
+        assert crystals.vectors.waiting() == (0, 0)
+        known = {one.id: one for one in crystals.by_keys(range(400)).values()}
+        _, vectors = crystals.vectors.read(crystals.keys(known).values())
+    assert vectors is not None
+    (build,) = workspace.index.iterdir()
+    client = chromadb.PersistentClient(path=build)
+    told = client.get_collection(COLLECTION).get(include=["documents", "metadatas", "embeddings"])
+    assert dict(zip(told["ids"], told["documents"] or (), strict=True)) == {
+        id_: one.text for id_, one in known.items()
+    }
+    assert dict(zip(told["ids"], told["metadatas"] or (), strict=True)) == {
+        id_: {
+            "origin": one.origin.value,
+            "kind": one.kind.value,
+            "speaker": one.speaker,
+            "session": one.session,
+            "created_at": to_text(one.created_at),
+        }
+        for id_, one in known.items()
+    }
+    order = {id_: place for place, id_ in enumerate(known)}
+    assert np.allclose(np.asarray(told["embeddings"]), vectors[[order[id_] for id_ in told["ids"]]], atol=1e-6)
+
+
 def test_one_that_is_not_the_daemons_opens_none(workspace: Workspace) -> None:
     with opened(workspace) as crystals, closing(Index(workspace, lambda: None)) as index:
         index.prepare(crystals)
         index.tell(crystals)
         assert index.wait() is None
-        assert crystals.vectors.nearest.latest is None
         assert [path.name for path in workspace.index.iterdir() if path.is_dir()] == []
 
 
@@ -152,7 +187,7 @@ def test_who_owns_the_workspace_no_longer_writes_nothing_and_leaves_the_mark_alo
         is_fenced = True
         with pytest.raises(FencedError):
             old.tell(crystals)
-        assert index_state(crystals.connection)[2:] == before[2:]
+        assert index_state(crystals.connection) == before
         assert crystals.vectors.waiting() == (0, 10)
 
 
@@ -167,18 +202,12 @@ def test_a_drop_leaves_nothing_of_what_is_gone(workspace: Workspace, *, backgrou
             daemons.close()
         index = daemons if background else Index(workspace, lambda: None)
         (text,) = (one.text for one in crystals.by_keys([7]).values())
-        vector = crystals.vectors.read([7])[1]
-        assert vector is not None
         inside = [path for path in workspace.index.rglob("*") if path.is_file()]
         assert any(text.encode() in path.read_bytes() for path in inside)
         crystals.remove([one.id for one in crystals.by_keys([7]).values()])
         index.drop(crystals)
-        inside = [path for path in workspace.index.rglob("*") if path.is_file()]
-        assert {path.name.partition("-")[0] for path in inside} == {"vectors.db"}
-        assert not any(text.encode() in path.read_bytes() for path in inside)
-        assert not any(vector.tobytes() in path.read_bytes() for path in inside)
-        assert crystals.vectors.waiting()[0] == 0  # the others are not embedded anew
-        assert crystals.vectors.vector_count() == 299
+        assert list(workspace.index.iterdir()) == []
+        assert crystals.vectors.waiting() == (0, 299)  # the others are not embedded anew
         index.close()
         with closing(Index(workspace, lambda: None, background=True)) as again:
             assert held(again, crystals) == 299
@@ -189,41 +218,10 @@ def test_what_nobody_means_is_deleted(workspace: Workspace) -> None:
     with opened(workspace) as crystals:
         for name in ("chroma-left", "chroma-meant"):
             (workspace.index / name).mkdir()
+        (workspace.index / "vectors.db").write_bytes(b"of an earlier version")
         put_index_state(crystals.connection, index_state(crystals.connection)._replace(build="chroma-meant"))
         Index(workspace, lambda: None).prepare(crystals)
-        assert not (workspace.index / "chroma-left").exists()
-        assert (workspace.index / "chroma-meant").exists()
-
-
-# --- a lost index
-@pytest.mark.full
-def test_a_daemon_that_lost_its_index_answers_by_words_and_makes_it_anew_in_the_background(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    workspace, embedding = init_workspace(contained(tmp_path / "agent")), Embedding.given(BagOfWords(width=WIDTH))
-    with open_exclusive(workspace, Config(), "test", embedding=embedding) as store:
-        store.crystals.upsert(Crystal(f"House {n} was repaired", Origin.SCRATCH, utc_now()) for n in range(900))
-        embed_waiting(store)
-    shutil.rmtree(workspace.index)
-    keeper = Keeper(workspace, "agent", Config, embedding)
-    try:
-        keeper.acquire()
-        keeper.changed = False
-        with keeper.store() as store:
-            found = recall(store, "House 77", agent=None)
-            assert found.hits[0].crystal.text == "House 77 was repaired"
-            assert found.arms == ("lexical",)
-        assert keeper.changed  # so that a pass is due
-        with keeper.exclusive() as store:
-            assert consolidate(store, utc_now(), lambda: False).vectors > 800
-            index = store.index.wait()
-            assert index is not None
-            assert index.count() == 900
-        with keeper.store() as store:
-            assert recall(store, "House 77", agent=None).arms == ("lexical", "dense")
-    finally:
-        keeper.release()
-    assert "index_failed" not in "".join(capfd.readouterr())
+        assert [path.name for path in workspace.index.iterdir()] == ["chroma-meant"]
 
 
 # --- torn files
@@ -274,6 +272,27 @@ def _graph(workspace: Workspace) -> Path:
     return next(_build(workspace).rglob("data_level0.bin"))
 
 
+def _gone(path: Path) -> None:
+    path.unlink()
+
+
+def _emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _noise(path: Path) -> None:
+    path.write_bytes(np.random.default_rng(3).bytes(path.stat().st_size))
+
+
+def _half(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _a_link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
 def _fifo(path: Path) -> None:
     path.unlink()
     os.mkfifo(path)
@@ -319,9 +338,18 @@ def test_a_build_that_is_gone_lost_records_or_was_not_closed_is_built_again(kept
     lost = in_copy("lost")
     _records_lost(_build(lost) / "chroma.sqlite3")
     assert looked_at(lost) == (COUNT, True)
+    older = in_copy("older")
+    older_database = older.database.read_bytes()
+    with opened(older) as crystals:
+        fill(crystals, COUNT, COUNT + 1)
+    assert looked_at(older) == (COUNT + 1, False)
+    with opened(older) as crystals:
+        crystals.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    older.database.write_bytes(older_database)  # put back by hand
+    assert looked_at(older) == (COUNT, True)
     unclean = in_copy("unclean")
     with opened(unclean) as crystals:
-        put_index_state(crystals.connection, index_state(crystals.connection)._replace(clean=False))
+        put_index_state(crystals.connection, index_state(crystals.connection)._replace(stamp=""))
     assert looked_at(unclean) == (COUNT, True)
     others = init_workspace(contained(tmp_path / "others"))
     with opened(others) as crystals:
@@ -362,7 +390,5 @@ def test_a_kill_while_the_index_is_filled_loses_nothing(kept: Workspace, tmp_pat
         os.kill(process.pid, signal.SIGKILL)
         process.join()
     with opened(workspace) as crystals:
-        count, embedded = crystals.vectors.vector_count(), crystals.count() - crystals.vectors.waiting()[0]
-    # Of one batch state.db may not know yet that vectors.db has it.
-    assert count in (embedded, embedded + 20)
+        count = crystals.vectors.vector_count()
     assert looked_at(workspace)[0] == count

@@ -335,22 +335,24 @@ def test_a_question_leaves_two_weeks_after_it_was_asked_last_whatever_raised_it(
 # --- forgotten
 
 
-def test_what_is_removed_is_in_no_table_and_its_words_not_in_the_file(tmp_path: Path) -> None:
+def test_what_is_removed_is_in_no_table_and_neither_its_words_nor_its_vector_in_the_file(tmp_path: Path) -> None:
     connection = open_database(tmp_path / "state.db")
     connection.execute("PRAGMA secure_delete = ON")
     crystals = Crystals(connection)
-    secret = _note("the passphrase is xylophonequartz", session="s")
+    embedder, secret = BagOfWords(), _note("the passphrase is xylophonequartz", session="s")
+    vector = embedder.embed([secret.text])[0].astype("<f2").tobytes()
     crystals.upsert([secret, *(_note(f"note {number}") for number in range(300))])
-    crystals.vectors.embed_pending(BagOfWords(), 1_000)
+    crystals.vectors.embed_pending(embedder, 1_000)
     assert crystals.remove([secret.id, "0" * 32]) == [secret.id]
     assert crystals.get([secret.id]) == []
     assert crystals.sources(secret.id) == []
-    crystals.vectors.drop()
     assert crystals.vectors.vector_count() == 300
     assert not full_text.is_torn(connection)
     connection.execute("VACUUM")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    assert not any(b"xylophon" in path.read_bytes() for path in tmp_path.iterdir())
+    content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"xylophon" not in content
+    assert vector not in content
     connection.close()
 
 

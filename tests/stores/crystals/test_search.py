@@ -320,7 +320,6 @@ def kept(request: pytest.FixtureRequest) -> Iterator[Searcher]:
         if embedder is not None:
             crystals.vectors.embed_pending(embedder, 100)
         yield Searcher(crystals, embedder)
-        crystals.vectors.close()
 
 
 @given(words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=6))

@@ -9,17 +9,20 @@ import pytest
 from numpy.typing import NDArray
 
 from state.errors import StorageError
-from state.stores.vectors.chroma import VectorIndex, blank_rest, new_build, sync
+from state.stores.vectors.chroma import BATCH, Record, VectorIndex, blank_rest, has_build, new_build, sync
 
 pytestmark = pytest.mark.full
 WIDTH = 16
 
 
-def records(first: int, end: int) -> tuple[list[str], NDArray[np.float32], list[str], list[dict[str, str]]]:
-    drawn = np.stack([np.random.default_rng(number).standard_normal(WIDTH) for number in range(first, end)])
+def vector(number: int) -> NDArray[np.float32]:
+    drawn = np.random.default_rng(number).standard_normal(WIDTH)
+    return (drawn / np.linalg.norm(drawn)).astype(np.float32)
+
+
+def told(index: VectorIndex, first: int, end: int) -> None:
     names = [f"{number:04}" for number in range(first, end)]
-    vectors = (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
-    return names, vectors, [f"text {name}" for name in names], [{"origin": "session"} for _ in names]
+    index.update(names, [Record(name, vector(int(name)), f"text {name}", {"origin": "session"}) for name in names])
 
 
 @pytest.fixture
@@ -30,7 +33,7 @@ def index(tmp_path: Path) -> Iterator[VectorIndex]:
 
 
 def test_a_failure_is_told_and_the_index_of_no_use_then(index: VectorIndex) -> None:
-    index.add(*records(0, 20))
+    told(index, 0, 20)
     with pytest.raises(StorageError, match="built anew"):
         index.nearest(np.ones(WIDTH + 1, dtype=np.float32), 3)
     assert index.failed
@@ -40,10 +43,31 @@ def test_an_env_file_where_the_process_runs_changes_nothing(tmp_path: Path, monk
     (tmp_path / ".env").write_text("chroma_api_impl=chromadb.api.fastapi.FastAPI\nanonymized_telemetry=True\n")
     monkeypatch.chdir(tmp_path)
     index = VectorIndex(new_build(tmp_path))
-    index.add(*records(0, 3))
+    told(index, 0, 3)
     assert index.count() == 3
     index.close()
     index.close()
+
+
+def test_of_changed_and_deleted_records_nothing_is_found_but_what_they_are_now(index: VectorIndex) -> None:
+    told(index, 0, 300)
+    changed = [f"{number:04}" for number in range(0, 300, 3)]
+    index.update(
+        changed, [Record(name, vector(1_000 + int(name)), "changed", {"origin": "notes"}) for name in changed[::2]]
+    )
+    assert index.count() == 250
+    for number in range(300):
+        at = 1_000 + number if number % 3 == 0 else number
+        name, cosine = index.nearest(vector(at), 1)[0]
+        assert (name == f"{number:04}" and cosine > 0.999) is (number % 6 != 3)
+
+
+def test_a_build_is_known_by_its_stamp(tmp_path: Path) -> None:
+    build = new_build(tmp_path)
+    first, second = sync(build), sync(build)
+    assert [has_build(tmp_path, build.name, stamp) for stamp in (first, second, "")] == [False, True, False]
+    (build / "elsewhere").symlink_to("/etc/passwd")
+    assert not has_build(tmp_path, build.name, second)
 
 
 GARBAGE = b"the launch crew is 7731 blue; "
@@ -55,7 +79,8 @@ def test_what_stood_in_memory_does_not_stay_in_the_files(tmp_path: Path, count: 
     """When ChromaDB writes its graph is its own affair: before the first thousand, a file of nothing but room."""
     build = new_build(tmp_path)
     index = VectorIndex(build)
-    index.add(*records(0, count))
+    for first in range(0, count, BATCH):
+        told(index, first, min(first + BATCH, count))
     index.close()
     graph = next(build.rglob("data_level0.bin"))
     _, _, room, there, size = struct.unpack_from("<iQQQQ", (graph.parent / "header.bin").read_bytes())
@@ -70,7 +95,7 @@ def test_what_stood_in_memory_does_not_stay_in_the_files(tmp_path: Path, count: 
     assert blank_rest(build) == 0
     again = VectorIndex(build)
     assert again.count() == count
-    assert again.nearest(records(3, 4)[1][0], 1)[0][0] == "0003"
+    assert again.nearest(vector(3), 1)[0][0] == "0003"
     again.close()
 
 
