@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from daemon.dream.run import Mode, Outcome
     from daemon.workspace.status import ServiceStatus
     from daemon.workspace.stores import Store
-    from daemon.workspace.vector_index import Embedding
+    from daemon.workspace.vector_index import Embedding, Index
     from state.stores.disk.lock import Lock
 
 ReplyT = TypeVar("ReplyT")
@@ -91,7 +91,7 @@ class LocalAccess(WorkspaceAccess):
 
     `notices` is complete after the context, which passes each to `on_notice`. `embedding` may be shared by several
     calls. `beside`: this process's access that dreams now and holds the lock, under which only reads and short
-    changes work. `stays`: this process goes on after the call.
+    changes work. `index`: this process goes on after the call, and keeps this index.
     """
 
     workspace: Workspace = field()
@@ -101,7 +101,7 @@ class LocalAccess(WorkspaceAccess):
     embedding: "Embedding | None" = None
     wait_seconds: float = 0.0
     beside: "LocalAccess | None" = None
-    stays: bool = False
+    index: "Index | None" = None
     on_notice: Callable[[str], None] = lambda _: None
     notices: list[str] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
@@ -139,7 +139,7 @@ class LocalAccess(WorkspaceAccess):
                 self._store = self._stack.enter_context(closing(open_owned(dreaming.index, self.config)))
             else:
                 self._lock = self._stack.enter_context(acquire(self.workspace, self.command, self.wait_seconds))
-                opening = open_locked(self._lock, self.config, self.embedding)
+                opening = open_locked(self._lock, self.config, self.embedding, self.index)
                 self._store = self._stack.enter_context(opening)
         yield self._store
 
@@ -162,7 +162,7 @@ class LocalAccess(WorkspaceAccess):
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
         """Dream in this process, or with a model in a child process if this one stays."""
         with self.write() as store:
-            if self.stays and self.config.model.name is not None and self._lock is not None:
+            if self.index is not None and self.config.model.name is not None and self._lock is not None:
                 from daemon.dream.process import dream_beside
 
                 return dream_beside(store, self._lock, reason, mode, self.report)

@@ -10,11 +10,11 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from concurrent.futures import Future
-from contextlib import nullcontext
+from contextlib import closing, nullcontext, suppress
 from datetime import tzinfo
 from functools import cached_property
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daemon.api.access import LocalAccess
 from daemon.api.dispatch import dispatch
@@ -25,10 +25,14 @@ from daemon.api.operations.request import Request
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.mcp.http import Endpoint
+from daemon.observability import logs
 from daemon.observability.failures import debugging
-from daemon.workspace.vector_index import Embedding
-from state.errors import BusyError, ConfigError
+from daemon.workspace.vector_index import Embedding, Index
+from state.errors import BusyError, ConfigError, DreamdError
 from state.stores.disk.workspace import Workspace
+
+if TYPE_CHECKING:
+    from daemon.workspace.stores import Store
 
 COMMAND = "dreamd mcp"
 # Unless they dream, other processes hold the lock only briefly.
@@ -86,6 +90,8 @@ class Calls:
         self._find, self._load = find, load
         self._dreaming: LocalAccess | None = None
         self._turn, self._setting = threading.Lock(), threading.Lock()
+        self._indexes: dict[Workspace, Index] = {}
+        self._indexer: threading.Thread | None = None
 
     @cached_property
     def config(self) -> Config:
@@ -117,8 +123,10 @@ class Calls:
             if operation is working_memory_note:  # it needs no configuration and waits for no lock
                 access = LocalAccess(workspace, self.__dict__.get("config", Config()), COMMAND)
             else:
-                embedding = self._embedding
-                access = LocalAccess(workspace, self.config, COMMAND, on_step, embedding, _LOCK_SECONDS, stays=True)
+                index = self._index(workspace)
+                access = LocalAccess(
+                    workspace, self.config, COMMAND, on_step, self._embedding, _LOCK_SECONDS, index=index
+                )
             access.on_notice = on_notice
             return self._run(access, operation, request)
 
@@ -139,7 +147,45 @@ class Calls:
             dreaming = self._dreaming
             access.beside = dreaming if dreaming is not None and dreaming.workspace == access.workspace else None
             with access:
-                return operation.answer(access, request)
+                reply = operation.answer(access, request)
+                if access.beside is None and (store := access.open_store) is not None:
+                    self._keep_index(store)
+                return reply
+
+    def _index(self, workspace: Workspace) -> Index:
+        """Return the index that this process keeps open from call to call; each call holds the lock."""
+        found = self._indexes.get(workspace)
+        made = Index(workspace, lambda: None, self._embedding, failed=self._report)
+        return found or self._indexes.setdefault(workspace, made)
+
+    def _report(self, error: Exception) -> None:
+        logs.get().error("index_failed", error=error)
+
+    def _keep_index(self, store: "Store") -> None:
+        """Open ChromaDB, or tell it what it lacks, after this call and between later ones."""
+        is_behind = store.crystals.vectors.waiting()[1] or store.index.ready(store.crystals) is None
+        is_busy = self._indexer is not None and self._indexer.is_alive()
+        if is_behind and store.crystals.vectors.vector_count() and not is_busy:
+            self._indexer = threading.Thread(target=self._tell, args=[store.index], name="indexer", daemon=True)
+            self._indexer.start()
+
+    def _tell(self, index: Index) -> None:
+        """Bring ChromaDB up to date, a batch at a time, each under the lock as a call is."""
+        import chromadb.api.rust  # noqa: F401 - it takes a second, for which no call waits
+
+        from daemon.workspace.stores import open_owned
+        from state.stores.disk.lock import acquire
+
+        left = 1
+        with suppress(DreamdError):  # the workspace is in use, or the index failed: a later call tries again
+            while left:
+                with self._turn, acquire(index.workspace, COMMAND, _LOCK_SECONDS) as lock:
+                    index.check = lock.check
+                    with closing(open_owned(index, self.config)) as store:
+                        index.open(store.crystals)
+                        index.tell(store.crystals, lambda: True)
+                        is_open = index.ready(store.crystals) is not None
+                        left = store.crystals.vectors.waiting()[1] if is_open else 0
 
     def _dream(self, access: LocalAccess, operation: AnyOperation, request: Request) -> Any:  # noqa: ANN401
         with self._setting:

@@ -118,11 +118,15 @@ def open_exclusive(
 
 
 @contextmanager
-def open_locked(lock: Lock, config: Config, embedding: Embedding | None = None) -> Iterator[Store]:
-    """Open the workspace of this lock, and finish interrupted commits."""
+def open_locked(
+    lock: Lock, config: Config, embedding: Embedding | None = None, kept: Index | None = None
+) -> Iterator[Store]:
+    """Open the workspace of this lock, and finish interrupted commits. An index that is `kept` stays open."""
     with ExitStack() as stack:
-        index = Index(lock.workspace, lock.check, embedding or Embedding(config.embeddings.model))
-        stack.callback(index.close)
+        if (index := kept) is None:
+            index = Index(lock.workspace, lock.check, embedding or Embedding(config.embeddings.model))
+            stack.callback(index.close)
+        index.check = lock.check
         store = stack.enter_context(closing(open_owned(index, config)))
         recover(store)
         yield store

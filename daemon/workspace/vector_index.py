@@ -100,6 +100,7 @@ class Index:
         self._beside = beside
         self._failed = failed
         self._index: VectorIndex | None = None
+        self._stamp = ""  # that of the files when this process wrote to them last
         self._opening = Lock()
         self._writing = Lock()
         self._builder: Thread | None = None
@@ -115,9 +116,11 @@ class Index:
     def ready(self, crystals: Crystals) -> VectorIndex | None:
         """Return ChromaDB if it is open; else open or build it in the background, for later calls."""
         with self._opening:
-            index = self._index
-            if index is not None and (index.failed or index.build.name != index_state(crystals.connection).build):
-                self._release()
+            if (index := self._index) is not None:
+                build, stamp = index_state(crystals.connection)
+                # A stamp that is missing is being written; another one is another process's.
+                if index.failed or build != index.build.name or stamp not in ("", self._stamp):
+                    self._release()
             if self._index is None and self._background and not self._is_given_up and not self._is_building():
                 self._builder = Thread(target=self._build, name="index", daemon=True)
                 self._builder.start()
@@ -138,6 +141,11 @@ class Index:
         except StorageError as error:
             index.failed = True
             self._report(error)
+
+    def open(self, crystals: Crystals) -> None:
+        """Open ChromaDB here and now, and tell it of one batch; the lock is held until that is done."""
+        if self.ready(crystals) is None:
+            self._build(lambda: True)
 
     def wait(self) -> VectorIndex | None:
         """Wait for the background work; return ChromaDB, or None if it failed."""
@@ -190,13 +198,13 @@ class Index:
             raise error
         self._failed(error)
 
-    def _build(self) -> None:
+    def _build(self, stop: Callable[[], bool] = lambda: False) -> None:
         try:
             with closing(open_database(self.workspace.database)) as connection:
                 crystals = Crystals(connection)
                 index = self._opened(crystals)
                 try:
-                    self._tell(index, crystals, lambda: self._is_given_up)
+                    self._tell(index, crystals, lambda: self._is_given_up or stop())
                 except BaseException:
                     index.close()
                     raise
@@ -205,7 +213,7 @@ class Index:
                         index.close()
                         return
                     self._index = index
-                self.tell(crystals)  # what was embedded before others saw that it is open
+                self.tell(crystals, stop)  # what was embedded before others saw that it is open
         except Exception as error:  # noqa: BLE001 - searches work without the index, and the next call tries again
             self._report(error)
 
@@ -245,6 +253,7 @@ class Index:
         stamp = sync(build)
         # A displaced owner must not mark the files of the new one.
         self.check()
+        self._stamp = stamp
         self._mark(crystals, IndexState(build.name, stamp), changes)
 
     def _mark(self, crystals: Crystals, state: IndexState, changes: Iterable[int] = ()) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from state.errors import DocumentError, DreamdError, NotFoundError, StorageError
-from state.stores.database.connection import explained, to_text
+from state.stores.database.connection import PAGE_BYTES, explained, to_text
 from state.stores.database.copies import is_damage, write_copy
 from state.stores.database.schema import INDEXES
 from state.stores.database.table import layouts_of
@@ -95,6 +95,7 @@ def making(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.row_factory = sqlite3.Row
+            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             connection.execute("PRAGMA journal_mode = OFF")
             connection.execute("PRAGMA synchronous = OFF")
             yield connection

@@ -63,12 +63,12 @@ class Nearest:
         `condition` is SQL over the table `crystals`. `index` is asked unless few rows pass or it lacks many; if it
         fails or answers what is not so, it is marked as failed and its files as torn, and its owner rebuilds it.
         """
-        among, late = "", self._count("to_index", _LATE)
+        among = ""
         # A session's rows are found by its index; otherwise SQLite would choose an index that makes it read the rows.
         hint = "" if "occurrences" in condition else "INDEXED BY crystals_by_time"
         if condition and self._count(f"crystals {hint} WHERE {condition}", _FEW, values) <= _FEW:
             among = f"key IN (SELECT key FROM crystals {hint} WHERE {condition})"
-        elif index is not None and not index.failed and late <= _LATE:
+        elif index is not None and not index.failed and (late := self._count("to_index", _LATE)) <= _LATE:
             try:
                 found = [self._by_index(index, vector, k, late, condition, values) for vector in vectors]
             except StorageError:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config, McpSection, Toolset
 from daemon.mcp.tools import TOOLSETS
 from state.errors import KINDS, StorageError
+from state.stores.crystals.crystals import Crystals
+from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import receipts
 from tests.daemon.mcp.agents import MODES, TEA, asking, notes, talking
@@ -41,6 +44,26 @@ def failing(error: Exception) -> Callable[..., Any]:
         raise error
 
     return ask
+
+
+@pytest.mark.full
+def test_without_a_daemon_chromadb_is_kept_open_from_call_to_call(here: Workspace) -> None:
+    calls = asking(here)
+    with talking(calls) as agent:
+        for text in (TEA, "The deployment runs on port 8443", "The ferry leaves at noon"):
+            agent.says("working_memory_note", note=text)
+            assert text in agent.says("memory_search", query=text)
+            assert calls._indexer is not None
+            calls._indexer.join()
+            index = calls._indexes[here]
+            with closing(open_database(here.database)) as connection:
+                crystals = Crystals(connection)
+                opened = index.ready(crystals)
+                assert opened is not None
+                assert opened.count() == crystals.count() == crystals.vectors.vector_count()
+        assert TEA in agent.says("memory_search", query="What does Ada drink?")
+        with closing(open_database(here.database)) as connection:
+            assert index.ready(Crystals(connection)) is opened
 
 
 @pytest.mark.parametrize("mode", MODES)

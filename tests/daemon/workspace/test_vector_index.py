@@ -19,15 +19,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from daemon.workspace.stores import utc_now
-from daemon.workspace.vector_index import Index
+from daemon.api.operations.search import search
+from daemon.config.settings import Config
+from daemon.workspace.searching import embed_waiting
+from daemon.workspace.stores import open_exclusive, utc_now
+from daemon.workspace.vector_index import Embedding, Index
 from state.crystals.crystal import Crystal, Origin
 from state.errors import FencedError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.vectors import index_state, put_index_state
 from state.stores.database.connection import open_database, to_text
 from state.stores.disk.workspace import Workspace, contained, init_workspace
+from state.stores.generations.generations import Generations
+from state.stores.generations.objects import FolderObjects
 from state.stores.vectors.chroma import COLLECTION
+from tests.support.generation_folders import put
 from tests.support.in_memory import BagOfWords
 
 WIDTH = 16
@@ -222,6 +228,23 @@ def test_what_nobody_means_is_deleted(workspace: Workspace) -> None:
         put_index_state(crystals.connection, index_state(crystals.connection)._replace(build="chroma-meant"))
         Index(workspace, lambda: None).prepare(crystals)
         assert [path.name for path in workspace.index.iterdir()] == ["chroma-meant"]
+
+
+def test_a_workspace_that_moves_takes_its_vectors_along(tmp_path: Path) -> None:
+    here, there = Drawn(width=WIDTH), Drawn(width=WIDTH)
+    workspace, generations = (
+        init_workspace(contained(tmp_path / "here")),
+        Generations(FolderObjects(tmp_path), "7/42"),
+    )
+    with open_exclusive(workspace, Config(), "test", embedding=Embedding.given(here)) as store:
+        store.crystals.upsert(Crystal(f"House {n} was repaired", Origin.SCRATCH, utc_now()) for n in range(30))
+        assert embed_waiting(store) == 30
+    key = put(generations, workspace.root, 1)
+    generations.bring_up(tmp_path / "there", key)
+    with open_exclusive(contained(tmp_path / "there"), Config(), "test", embedding=Embedding.given(there)) as store:
+        assert embed_waiting(store) == 0
+        assert search(store, "House 7").arms == ("lexical", "dense")
+    assert len(there.texts) == 1  # the question
 
 
 # --- torn files
