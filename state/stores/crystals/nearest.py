@@ -129,8 +129,8 @@ class Nearest:
         while len(found) < k and first < len(keys):
             end = min(first + count, len(keys))
             # The order among equal ones is that of their rows.
-            top = np.argpartition(-near, end - 1)[:end] if end < len(keys) else np.arange(len(keys))
-            best = top[np.lexsort((keys[top], -near[top]))][first:]
+            top = np.flatnonzero(near >= np.partition(near, -end)[-end])
+            best = top[np.lexsort((keys[top], -near[top]))][first:end]
             cosine = dict(zip(keys[best].tolist(), near[best].tolist(), strict=True))
             if condition:
                 passing = f"SELECT key FROM crystals WHERE key {_LISTED} AND {condition}"
@@ -158,10 +158,11 @@ class Nearest:
             told = dict(index.nearest(vector, count + late))
             ids = json.dumps(list(told))
             known = dict(self._rows(f"SELECT key, id FROM crystals WHERE id {_LISTED}", ids))
-            changed = {id_ for (id_,) in self._rows("SELECT id FROM to_index LIMIT ?", _LATE)} if late else set()
             among = f"(id {_LISTED} OR id IN (SELECT id FROM to_index)) AND {condition or 'TRUE'}"
             keys, ((near),) = self._compared(vector[None], among, (ids, *values))
             exact = dict(zip(keys.tolist(), near.tolist(), strict=True))
+            # Read last, because others may change crystals meanwhile.
+            changed = {id_ for (id_,) in self._rows("SELECT id FROM to_index LIMIT ?", 2 * _LATE)}
             wrong = told.keys() - known.values() - changed
             if wrong or any(
                 abs(cosine - told[known[key]]) > _TOLERANCE

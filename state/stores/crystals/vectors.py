@@ -27,6 +27,7 @@ _PENDING = f"""
 SELECT key, digest, context, text FROM crystals
 WHERE key IN (SELECT * FROM ({_TO_EMBED} DESC LIMIT ?)) OR key IN (SELECT * FROM ({_TO_EMBED} LIMIT ?))
 """
+_UNEMBEDDED = "SELECT count(*) FROM crystals WHERE vector IS NULL"
 _LISTED = "IN (SELECT value FROM json_each(?))"
 
 
@@ -137,17 +138,15 @@ class CrystalVectors:
 
     def waiting(self) -> tuple[int, int]:
         """Count the crystals to be embedded, and those to be told to ChromaDB."""
-        return self._number("SELECT count(*) FROM crystals WHERE vector IS NULL"), self._number(
-            "SELECT count(*) FROM to_index"
-        )
+        return self._number(_UNEMBEDDED), self._number("SELECT count(*) FROM to_index")
 
     def are_few(self) -> bool:
         """Return whether over half of the crystals have no vector; then search by words alone."""
-        return 2 * self.waiting()[0] > self._number("SELECT coalesce(max(key), 0) FROM crystals")
+        return 2 * self._number(_UNEMBEDDED) > self._number("SELECT coalesce(max(key), 0) FROM crystals")
 
     def vector_count(self) -> int:
         """Count the vectors, including those that ChromaDB does not hold yet."""
-        return self._number("SELECT count(*) FROM crystals") - self.waiting()[0]
+        return self._number("SELECT count(*) FROM crystals") - self._number(_UNEMBEDDED)
 
     def _number(self, query: str) -> int:
         return int(self._connection.execute(query).fetchone()[0])

@@ -169,7 +169,9 @@ class CrystalRow(Declared, table="crystals", indexes=(
     # A covering index for all filters, so that no row is read just to test it.
     "crystals_by_time (created_at, origin, kind, trust, speaker)",
     "UNIQUE crystals_by_digest (digest)",
-    "crystals_to_embed (key) WHERE vector IS NULL",
+    "crystals_to_embed (vector) WHERE vector IS NULL",
+    # Rows are long: what counts or compares all of them reads an index.
+    "crystals_by_lifecycle (lifecycle)",
 )):  # fmt: skip
     """Crystals. `key` is the row number that FTS5 and the queues use; `id` is random."""
 
