@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Block = tuple[NDArray[np.int64], NDArray[np.float32]]
+    Stored = tuple[NDArray[np.int64], bytes]
 
 # If at most this many rows pass a filter, exactly those are compared.
 _FEW = 5_000
@@ -28,7 +29,7 @@ _ASKED_TIMES, _ASKED_FOR = 3, 2_400
 _VECTORS_AT_ONCE = 64
 # Rows per block: a block that fits into the processor's cache is compared three times as fast.
 _ROWS_AT_ONCE = 512
-# Up to this many vectors (30 MB) stay in memory until state.db changes; a dream searches some forty times.
+# Up to this many vectors (15 MB) stay in memory until state.db changes; a dream searches some forty times.
 _KEPT_UP_TO = 20_000
 _MORE, _TIMES = 50, 8
 _TOLERANCE = 1e-2  # between two ways to compute a cosine
@@ -48,7 +49,7 @@ class Nearest:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._kept: tuple[tuple[int, int], list[Block]] | None = None
+        self._kept: tuple[tuple[int, int], list[Stored]] | None = None
 
     def to(
         self,
@@ -96,27 +97,34 @@ class Nearest:
         return np.concatenate(keys), found
 
     def _blocks(self, among: str, values: Sequence[object], width: int) -> "Iterator[Block]":
-        """Yield rows with their vectors, in blocks that fit into the processor's cache."""
+        """Yield rows with their vectors in blocks that fit into the processor's cache, each where the last was."""
         import numpy as np
 
+        room = np.empty(_ROWS_AT_ONCE * width, np.int32)
         mark = (self._rows("PRAGMA data_version")[0][0], self._connection.total_changes)
-        if not among and self._kept is not None and self._kept[0] == mark:
-            yield from self._kept[1]
-            return
-        kept: list[Block] = []
-        is_kept = not among
+        if among or self._kept is None or self._kept[0] != mark:
+            self._kept = None
+            kept: list[Stored] = []
+            for keys, blob in self._stored(among, values, width):
+                yield keys, widened(blob, room).reshape(len(keys), width)
+                if len(kept) * _ROWS_AT_ONCE < _KEPT_UP_TO:
+                    kept.append((keys, blob))
+            if not among and len(kept) * _ROWS_AT_ONCE < _KEPT_UP_TO:
+                self._kept = (mark, kept)
+        else:
+            for keys, blob in self._kept[1]:
+                yield keys, widened(blob, room).reshape(len(keys), width)
+
+    def _stored(self, among: str, values: Sequence[object], width: int) -> "Iterator[Stored]":
+        import numpy as np
+
         # A vector of another width is none of this model's.
         where = f"length(vector) = {2 * width}" + (f" AND {among}" if among else "")
         cursor = self._connection.cursor()
         cursor.row_factory = None
         cursor.execute(f"SELECT key, vector FROM crystals WHERE {where}", tuple(values))
         while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-            block = np.fromiter((row[0] for row in rows), np.int64, len(rows)), matrix([row[1] for row in rows])
-            is_kept = is_kept and len(kept) * _ROWS_AT_ONCE < _KEPT_UP_TO
-            kept = [*kept, block] if is_kept else []
-            yield block
-        if not among:
-            self._kept = (mark, kept) if is_kept else None
+            yield np.fromiter((row[0] for row in rows), np.int64, len(rows)), b"".join([row[1] for row in rows])
 
     def _best(
         self, keys: "NDArray[np.int64]", near: "NDArray[np.float32]", k: int, condition: str, values: Sequence[object]
@@ -190,19 +198,25 @@ class Nearest:
 
 
 def matrix(blobs: Sequence[bytes]) -> "NDArray[np.float32]":
-    """Widen stored vectors, one per row, to float32.
+    """Return stored vectors, one per row, in float32."""
+    return widened(b"".join(blobs)).reshape(len(blobs), -1)
+
+
+def widened(blob: bytes, room: "NDArray[np.int32] | None" = None) -> "NDArray[np.float32]":
+    """Widen float16 to float32, in `room` if that is given.
 
     Five times as fast as numpy's own conversion: the bits of each number move to their places, and a multiplication
     corrects the exponent, whose bias is 15 in float16 and 127 in float32.
     """
     import numpy as np
 
-    bits = np.frombuffer(b"".join(blobs), "<i2").astype(np.int32)
-    bits <<= 13
+    given = np.frombuffer(blob, "<i2")
+    bits = np.empty(len(given), np.int32) if room is None else room[: len(given)]
+    np.left_shift(given, 13, out=bits, dtype=np.int32)
     bits &= -0x70002000  # the copies of the sign
     found = bits.view(np.float32)
     found *= np.float32(2.0**112)
-    return found.reshape(len(blobs), -1)
+    return found
 
 
 def cosines(rows: "NDArray[np.float32]", vector: "NDArray[np.float32]") -> "NDArray[np.float32]":
