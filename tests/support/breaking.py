@@ -24,7 +24,7 @@ from daemon.workspace.vector_index import Embedding
 from state.document.document import parse
 from state.document.sections import SectionName
 from state.dream import Reason
-from state.stores.database.connection import open_database
+from state.stores.database.connection import PAGE_BYTES, open_database
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
@@ -126,7 +126,7 @@ def half_zeroed(path: Path, chance: Chance) -> None:
 
 def _spoilt(path: Path, chance: Chance, filling: Callable[[int], bytes], size: int = 0, times: int = 0) -> None:
     content = bytearray(path.read_bytes())
-    size = size or (4096 if len(content) > 8 * 4096 else max(1, len(content) // 8))
+    size = size or (PAGE_BYTES if len(content) > 8 * PAGE_BYTES else max(1, len(content) // 8))
     for _ in range(times or chance.choice((1, 1, 2, 4))):
         start = chance.randrange(len(content) // size + 1) * size
         end = min(len(content), start + size)
@@ -137,13 +137,13 @@ def _spoilt(path: Path, chance: Chance, filling: Callable[[int], bytes], size: i
 def swapped(path: Path, chance: Chance) -> None:
     """Swap two pages."""
     content = bytearray(path.read_bytes())
-    pages = len(content) // 4096
+    pages = len(content) // PAGE_BYTES
     if pages < 2:
         return
-    one, other = (chance.randrange(pages) * 4096 for _ in range(2))
-    content[one : one + 4096], content[other : other + 4096] = (
-        content[other : other + 4096],
-        content[one : one + 4096],
+    one, other = (chance.randrange(pages) * PAGE_BYTES for _ in range(2))
+    content[one : one + PAGE_BYTES], content[other : other + PAGE_BYTES] = (
+        content[other : other + PAGE_BYTES],
+        content[one : one + PAGE_BYTES],
     )
     path.write_bytes(content)
 
@@ -166,8 +166,8 @@ def unnoticed(workspace: Workspace) -> None:
         page = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'rejections'").fetchone()[0]
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with workspace.database.open("r+b") as file:
-        file.seek((page - 1) * 4096)
-        file.write(b"\xee" * 4096)
+        file.seek((page - 1) * PAGE_BYTES)
+        file.write(b"\xee" * PAGE_BYTES)
 
 
 DAMAGE = (flipped, zeroed, noisy, half_zeroed, swapped, truncated, emptied, removed)
