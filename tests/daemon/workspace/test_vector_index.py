@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from daemon.api.operations.search import search
+from daemon.api.operations.search import recall, search
 from daemon.config.settings import Config
 from daemon.workspace.searching import embed_waiting
-from daemon.workspace.stores import open_exclusive, utc_now
+from daemon.workspace.stores import open_exclusive, open_owned, utc_now
 from daemon.workspace.vector_index import Embedding, Index
 from state.crystals.crystal import Crystal, Origin
 from state.errors import FencedError
@@ -152,6 +152,23 @@ def test_chromadbs_own_client_finds_every_crystal_as_it_is_and_nothing_else(work
     }
     order = {id_: place for place, id_ in enumerate(known)}
     assert np.allclose(np.asarray(told["embeddings"]), vectors[[order[id_] for id_ in told["ids"]]], atol=1e-6)
+
+
+def test_what_a_search_has_embedded_is_told(tmp_path: Path) -> None:
+    workspace = init_workspace(contained(tmp_path / "agent"))
+    with (
+        closing(Index(workspace, lambda: None, Embedding.given(EMBEDDER), background=True)) as index,
+        closing(open_owned(index, Config())) as store,
+    ):
+        store.crystals.upsert(Crystal(f"House {n} was repaired", Origin.SCRATCH, utc_now()) for n in range(60))
+        recall(store, "House 7", agent=None)
+        assert embed_waiting(store) == 0  # as a dream does next
+        found = index.wait()
+        assert found is not None
+        assert found.count() == 60
+        store.crystals.upsert([Crystal("House 60 was sold", Origin.SCRATCH, utc_now())])
+        recall(store, "House 60", agent=None)
+        assert found.count() == 61
 
 
 def test_one_that_is_not_the_daemons_opens_none(workspace: Workspace) -> None:
