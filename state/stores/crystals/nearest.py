@@ -105,11 +105,12 @@ class Nearest:
         if among or self._kept is None or self._kept[0] != mark:
             self._kept = None
             kept: list[Stored] = []
+            is_kept = not among and self._rows("SELECT coalesce(max(key), 0) FROM crystals")[0][0] <= _KEPT_UP_TO
             for keys, blob in self._stored(among, values, width):
                 yield keys, widened(blob, room).reshape(len(keys), width)
-                if len(kept) * _ROWS_AT_ONCE < _KEPT_UP_TO:
+                if is_kept:
                     kept.append((keys, blob))
-            if not among and len(kept) * _ROWS_AT_ONCE < _KEPT_UP_TO:
+            if is_kept:
                 self._kept = (mark, kept)
         else:
             for keys, blob in self._kept[1]:
