@@ -134,7 +134,7 @@ def memory_search(
     until: Annotated[Moment | None, Arg("Only before then")] = None,
     as_of: Annotated[Moment | None, Arg("As known then")] = None,
     trust: Annotated[Trust | None, Arg("At least")] = None,
-    all: Annotated[bool, Arg("Also what is unlikely, superseded or answered")] = False,
+    all: Annotated[bool, Arg("Also what is unlikely or over")] = False,
     archived: Annotated[bool, Arg("Also what left sessions and was not kept")] = False,
     explain: Annotated[bool, Arg("With the reasons why each result stands where it does", owner=True)] = False,
     look: Annotated[bool, Arg("Record nothing: a person looks, no agent uses what is found", owner=True)] = False,

@@ -11,7 +11,7 @@ from state.stores.crystals.line_wordings import MOST_FORMER, Lines, former_wordi
 from state.text.words import covers, ends_as_question, normalise, only_asks
 
 # A text is told beneath an earlier one if their cosine is at least this: turns of a conversation are all near.
-LATER = {True: 0.7, False: 0.6}
+LATER = {True: 0.75, False: 0.7}
 # A value is not told beside a former wording that has this share of its words, and all of its numbers.
 RETOLD = 0.75
 

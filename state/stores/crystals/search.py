@@ -55,6 +55,7 @@ from state.stores.crystals.neighbours import Row, Surroundings, read_rows, surro
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import memory_database, optional_text
 from state.stores.vectors.embedder import Embedder
+from state.text.words import content_terms
 from state.trust import AGENT_NAMES, Trust
 from state.zone import local
 
@@ -69,7 +70,10 @@ EVERYTHING = Filters()
 # NEAR and the lower of their scores is at least NEARLY times the higher. Turns of conversations keep their order:
 # everything in them is near everything, and moving them harmed eight first places for each that it mended.
 LOOKED_AT = 16
-NEAR = 0.67
+# The first NEAR is that of texts in different words, the second that of texts which share most of them: a value that
+# changes in the same words moves the cosine.
+NEAR = (0.7, 0.5)
+SAME_WORDS = 0.6
 NEARLY = 0.6
 # The parts of a question speak of two things if their cosine is below this.
 APART = 0.2
@@ -448,7 +452,8 @@ class Searcher:
         said = self._crystals.said_last({key for pair in cosines for key in pair}, until)
         for older, newer in combinations(sorted(said, key=lambda key: (said[key], key)), 2):
             worse, better = sorted((scores[shown[older].id], scores[shown[newer].id]))
-            if cosines[older, newer] >= NEAR and worse >= NEARLY * better:
+            least = NEAR[_shares_words(shown[older].text, shown[newer].text)]
+            if cosines[older, newer] >= least and worse >= NEARLY * better:
                 yield older, newer
 
 
@@ -464,6 +469,12 @@ def _likely(hits: Sequence[Hit], *, is_answered: bool, few: bool) -> int:
         if (is_answered and hit.score >= least) or (hit.signals and hit.signals.near >= HELD)
     )
     return max(likely, default=min(len(hits), int(few)))
+
+
+def _shares_words(one: str, other: str) -> bool:
+    """Return whether the shorter of two texts has most of its words in the other."""
+    few, many = sorted((content_terms(one), content_terms(other)), key=len)
+    return bool(few) and len(few & many) >= SAME_WORDS * len(few)
 
 
 def _over(best: Sequence[Crystal], current: Mapping[str, Crystal], wanted: Wanted) -> frozenset[str]:
