@@ -134,7 +134,7 @@ def memory_search(
     until: Annotated[Moment | None, Arg("Only before then")] = None,
     as_of: Annotated[Moment | None, Arg("As known then")] = None,
     trust: Annotated[Trust | None, Arg("At least")] = None,
-    all: Annotated[bool, Arg("Also what is unlikely or over")] = False,
+    all: Annotated[bool, Arg("Leave nothing out")] = False,
     archived: Annotated[bool, Arg("Also what left sessions and was not kept")] = False,
     explain: Annotated[bool, Arg("With the reasons why each result stands where it does", owner=True)] = False,
     look: Annotated[bool, Arg("Record nothing: a person looks, no agent uses what is found", owner=True)] = False,
@@ -142,9 +142,9 @@ def memory_search(
         str, Arg("Which agent asks: what it does not find becomes its open question", owner=True, max_length=100)
     ] = "",
 ) -> SearchReply:
-    """Search long-term memory by meaning and words for what is likely to answer.
+    """Search long-term memory for what is likely to answer.
 
-    Use before answering about the past, and with a pointer's keywords.
+    Use before answering about the past, or with a pointer's keywords.
     """
     filters = Filters(origin, kind, session, speaker, since, min(filter(None, (until, as_of)), default=None), trust)
 
