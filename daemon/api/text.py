@@ -85,7 +85,8 @@ def search_text(reply: "SearchReply") -> str:
     """Show the results, best first, as far as they fit into one answer."""
     left = [f"{reply.unlikely} near and unlikely"] if reply.unlikely else []
     left += [f"{reply.over} superseded or answered"] if reply.over else []
-    more = [f"Left out: {' and '.join(left)}; all: true (--all) shows them"] if left else []
+    those = "it" if reply.unlikely + reply.over == 1 else "them"
+    more = [f"Left out: {' and '.join(left)}; all: true (--all) shows {those}"] if left else []
     if not (reply.hits or reply.archived or reply.questions):
         nothing = "Nothing that is likely to answer was found" if left else "Nothing was found"
         return "\n".join([f"{nothing}. 'dreamd why-not TEXT' says why a thing is missing.", *more])

@@ -63,7 +63,7 @@ WRONG = """
 2 bootstrap --context-window all   | all
 2 dream --reason 0                 | invalid choice: '0'
 2 search tea --limit 0             | --limit: input should be greater than or equal to 1
-2 search tea --kind rumour         | invalid choice: 'rumour' (choose from 'fact', 'preference'
+2 search tea --kind rumour         | invalid choice: 'rumour' (choose from 'fact', 'instruction'
 2 search tea --origin ''           | invalid choice: ''
 2 search tea --since yesterday     | 'yesterday' is no day or time
 2 search tea --as-of -1            | --as-of

@@ -152,7 +152,7 @@ def test_a_search_finds_by_meaning_filters_and_counts(told: Transcript, here: Pa
         $ dreamd search lattice quantum chromodynamics
         1. …
         …unlikely, scratch, …
-        5 more are near and unlikely; all: true (--all) shows them
+        Left out: 5 near and unlikely; all: true (--all) shows them
         ! …Nothing answers this well…
         $ dreamd search lattice quantum chromodynamics --all
         1. …
@@ -187,6 +187,11 @@ def test_one_of_two_memories_holds(told: Transcript) -> None:
         superseded: Marta drinks coffee.
         holds: Marta drinks green tea.
         $ dreamd search Marta
+        1. Marta drinks green tea.
+        formerly, …: Marta drinks coffee.
+        …
+        Left out: 1 superseded or answered; all: true (--all) shows it
+        $ dreamd search Marta --all
         …Marta drinks coffee.
         superseded … by: Marta drinks green tea.…
         $ dreamd supersede --undo "Marta drinks coffee." "Marta drinks green tea."
