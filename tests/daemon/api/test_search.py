@@ -1,0 +1,93 @@
+"""What a search says beneath its results, sets apart and leaves out, as a reply and in words."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from daemon.api.access import LocalAccess
+from daemon.api.operations.search import SearchReply, memory_search
+from daemon.api.text import search_text
+from daemon.config.settings import Config
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.vector_index import Embedding
+from state.crystals.crystal import Crystal, Origin
+from state.crystals.supersession import Cause, Supersession
+from state.stores.crystals.supersessions import Supersessions
+from state.stores.database.connection import transaction
+from state.trust import Trust
+
+DAY = datetime(2026, 11, 16, 9, tzinfo=UTC)
+TURNS = {
+    "The release train of the harbour project leaves on Tuesday mornings.": -9,
+    "The release train of the harbour project leaves on Thursday mornings now.": 0,
+}
+OLD, NEW = "The harbour project keeps its secrets in Vault.", "The harbour project keeps its secrets in SOPS."
+ASKED = "Who drives the release train of the harbour project?"
+
+
+@pytest.fixture(scope="module")
+def embedding() -> Embedding:
+    return Embedding()
+
+
+@pytest.fixture
+def access(tmp_path: Path, embedding: Embedding) -> Iterator[LocalAccess]:
+    with LocalAccess(init_workspace(tmp_path / "agent"), Config(), "a test", embedding=embedding) as access:
+        with access.write() as store:
+            store.crystals.upsert(
+                Crystal(
+                    text, Origin.SESSION, DAY + timedelta(days), session=str(days), speaker="Ada", trust=Trust.OWNER
+                )
+                for text, days in TURNS.items()
+            )
+            notes = [Crystal(text, Origin.SCRATCH, DAY) for text in (OLD, NEW, ASKED)]
+            store.crystals.upsert(notes)
+            keys = store.crystals.keys(one.id for one in notes)
+            with transaction(store.connection):
+                pair = Supersession(keys[notes[0].id], keys[notes[1].id], DAY, Trust.OWNER, Cause.OWNER)
+                Supersessions(store.crystals).record([pair])
+        yield access
+
+
+def asked(access: LocalAccess, query: str, *, everything: bool = False) -> SearchReply:
+    return memory_search.run(access, query, all=everything)
+
+
+def test_what_was_said_later_stands_beneath_a_turn_with_its_day(access: LocalAccess) -> None:
+    earlier, later = TURNS
+    reply = asked(
+        access, "On which day does the release train of the harbour project leave, Tuesday?", everything=True
+    )
+    (hit,) = [one for one in reply.hits if one.text == earlier]
+    assert hit.later is not None
+    assert (hit.later.text, hit.later.at) == (later, DAY)
+    assert f'   later: "{later}", 16 Nov 2026\n' in search_text(reply)
+
+
+def test_what_no_longer_holds_is_left_out_and_told_beneath_what_holds(access: LocalAccess) -> None:
+    reply = asked(access, "Where does the harbour project keep its secrets?")
+    assert reply.hits[0].text == NEW
+    assert OLD not in [hit.text for hit in reply.hits]
+    assert OLD in [one.text for one in reply.hits[0].formerly]
+    assert reply.over == 1
+    assert "1 superseded or answered" in search_text(reply)
+    every = asked(access, "Where does the harbour project keep its secrets?", everything=True)
+    assert {hit.text: hit.superseded_by for hit in every.hits}[OLD] == NEW
+
+
+def test_what_only_asks_stands_apart(access: LocalAccess) -> None:
+    reply = asked(access, "driver of the release train of the harbour project")
+    assert ASKED not in [hit.text for hit in reply.hits]
+    assert [one.text for one in reply.questions] == [ASKED]
+    assert f"? {ASKED}\n   open question, " in search_text(reply).replace("?  ", "? ")
+    assert ASKED in [hit.text for hit in asked(access, "release train of the harbour", everything=True).hits]
+
+
+def test_what_answers_is_not_called_unlikely(access: LocalAccess) -> None:
+    with access.write() as store:
+        store.crystals.upsert([Crystal("We use PostgreSQL 16 with pgbouncer", Origin.SCRATCH, DAY)])
+    first = search_text(asked(access, "Which database do we use")).splitlines()[1:3]
+    assert first[0] == "1. We use PostgreSQL 16 with pgbouncer"
+    assert "unlikely" not in first[1]
