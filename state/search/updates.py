@@ -8,11 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
-from state.crystals.crystal import Crystal
+from state.crystals.crystal import Crystal, Origin
 from state.search.dates import Period
 from state.text.languages.loader import phrases
-from state.text.words import search_form
+from state.text.words import content_terms, search_form
 from state.zone import local
+
+# The least cosine of texts about one subject: in different words, and in mostly the same ones (SAME_WORDS of those of
+# the shorter text). True: of turns.
+NEAR = {False: (0.7, 0.5), True: (0.75, 0.65)}
+SAME_WORDS = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,19 @@ class Wanted:
         return not self.past and not any(
             period.is_over(later) and not period.is_over(earlier) for period in self.periods
         )
+
+
+def are_near(one: Crystal, other: Crystal, cosine: float) -> bool:
+    """Return whether two texts are close enough to be about one subject.
+
+    A value that changes in the same words moves the cosine, so texts that share most of their words may be farther
+    apart. In a conversation everything is near everything, so two turns must be closer than two notes.
+    """
+    by_meaning, by_words = NEAR[Origin.SESSION in (one.origin, other.origin)]
+    if cosine >= by_meaning or cosine < by_words:
+        return cosine >= by_meaning
+    few, many = sorted((content_terms(one.text), content_terms(other.text)), key=len)
+    return bool(few) and len(few & many) >= SAME_WORDS * len(few)
 
 
 def wanted_by(question: str, periods: Sequence[Period] = (), zone: tzinfo = UTC) -> Wanted:

@@ -6,7 +6,7 @@ Nothing is written.
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
@@ -43,19 +43,17 @@ from state.search.ranking import (
     with_parts,
     word_weight,
 )
-from state.search.updates import Wanted, in_order, wanted_by
+from state.search.updates import Wanted, are_near, in_order, wanted_by
 from state.signals.hormones import Hormones, asks_for_hormones, is_hormone_event
 from state.stores.crystals import full_text
-from state.stores.crystals.beneath import told_beneath
+from state.stores.crystals.beneath import Lines, lines_of, told_beneath
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.duplicates import HiddenDuplicates
-from state.stores.crystals.line_wordings import Lines, lines_of
 from state.stores.crystals.nearest import ChromaIndex
 from state.stores.crystals.neighbours import Row, Surroundings, read_rows, surroundings
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import memory_database, optional_text
 from state.stores.vectors.embedder import Embedder
-from state.text.words import content_terms
 from state.trust import AGENT_NAMES, Trust
 from state.zone import local
 
@@ -66,14 +64,10 @@ if TYPE_CHECKING:
 # Texts read per search: more than are shown, because duplicates are hidden and near ties are decided by the text.
 SHORTLIST = 40
 EVERYTHING = Filters()
-# Among the first LOOKED_AT results, a later note is moved directly above an earlier one if their cosine is at least
-# NEAR and the lower of their scores is at least NEARLY times the higher. Turns of conversations keep their order:
-# everything in them is near everything, and moving them harmed eight first places for each that it mended.
+# Among the first LOOKED_AT results, a later note is moved directly above an earlier one if they are near and the
+# lower of their scores is at least NEARLY times the higher. Turns of conversations keep their order: everything in
+# them is near everything, and moving them harmed eight first places for each that it mended.
 LOOKED_AT = 16
-# The first NEAR is that of texts in different words, the second that of texts which share most of them: a value that
-# changes in the same words moves the cosine.
-NEAR = (0.7, 0.5)
-SAME_WORDS = 0.6
 NEARLY = 0.6
 # The parts of a question speak of two things if their cosine is below this.
 APART = 0.2
@@ -156,14 +150,14 @@ class _Answers(NamedTuple):
     """The results of one question, best first, each with its probability of being an answer.
 
     `usual` is the cosine of unrelated texts, None without an embedder; `closest` is the best `score`; for `few`, see
-    `Looked`; `over` counts results that were superseded or answered, and left out.
+    `Looked`; `over` counts what was left out as superseded, by the id of what holds, and as answered, by "".
     """
 
     hits: list[Hit]
     usual: float | None
     closest: float
     few: bool
-    over: int
+    over: Counter[str]
 
 
 class Searcher:
@@ -231,7 +225,8 @@ class Searcher:
             asking = [hit for hit in shown if hit.asks]
             shown = [hit for hit in shown if not hit.asks]
         good = whole.closest >= GOOD
-        return Findings(tuple(shown), good, arms, whole.usual, len(hits) - count, tuple(asking), whole.over)
+        over = sum(whole.over[hit.crystal.id] for hit in shown) + whole.over[""]
+        return Findings(tuple(shown), good, arms, whole.usual, len(hits) - count, tuple(asking), over)
 
     def _answers(
         self,
@@ -263,8 +258,9 @@ class Searcher:
         if by_value and not (ranked and asked_word_for_word(query, best[0].text)):
             wanted = wanted_by(query, asked.question.periods, self._zone)
             if not everything:
-                answered, ranked = len(ranked), [one for one in ranked if one[0].id not in lines.answered]
-                answered -= len(ranked)
+                least = CUT * ranked[0][1] if ranked else 0.0
+                answered = sum(one.id in lines.answered and match >= least for one, match in ranked)
+                ranked = [one for one in ranked if one[0].id not in lines.answered]
             # Only values known to hold are added; nothing else may push a result out.
             best, current = self._by_value(ranked[:limit], lines, wanted, filters)
             over = frozenset() if everything else _over(best, current, wanted)
@@ -280,7 +276,8 @@ class Searcher:
             hits.append(Hit(crystal, chance, age_days(crystal, now), current.get(crystal.id), known, match))
         if by_value:
             hits = told_beneath(self._crystals, hits, lines, gone, crystals, filters.until)
-        return _Answers(hits, usual, closest, looked.few, len(over) + answered)
+        counts = Counter({id_: len(those) for id_, those in gone.items()} | {"": answered})
+        return _Answers(hits, usual, closest, looked.few, counts)
 
     def candidates(self, query: str, now: datetime) -> list[tuple[Crystal, Signals]]:
         """Return the candidates of a search with their signals; duplicates are not hidden."""
@@ -452,8 +449,7 @@ class Searcher:
         said = self._crystals.said_last({key for pair in cosines for key in pair}, until)
         for older, newer in combinations(sorted(said, key=lambda key: (said[key], key)), 2):
             worse, better = sorted((scores[shown[older].id], scores[shown[newer].id]))
-            least = NEAR[_shares_words(shown[older].text, shown[newer].text)]
-            if cosines[older, newer] >= least and worse >= NEARLY * better:
+            if worse >= NEARLY * better and are_near(shown[older], shown[newer], cosines[older, newer]):
                 yield older, newer
 
 
@@ -469,12 +465,6 @@ def _likely(hits: Sequence[Hit], *, is_answered: bool, few: bool) -> int:
         if (is_answered and hit.score >= least) or (hit.signals and hit.signals.near >= HELD)
     )
     return max(likely, default=min(len(hits), int(few)))
-
-
-def _shares_words(one: str, other: str) -> bool:
-    """Return whether the shorter of two texts has most of its words in the other."""
-    few, many = sorted((content_terms(one), content_terms(other)), key=len)
-    return bool(few) and len(few & many) >= SAME_WORDS * len(few)
 
 
 def _over(best: Sequence[Crystal], current: Mapping[str, Crystal], wanted: Wanted) -> frozenset[str]:
