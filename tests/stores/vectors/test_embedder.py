@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,15 @@ import numpy as np
 import pytest
 
 from state.stores.vectors.calibration import ENGLISH, FAR, NEAR
-from state.stores.vectors.embedder import Embedder, Unavailable, model_folders, open_embedder
+from state.stores.vectors.embedder import (
+    KNOWN,
+    Embedder,
+    Unavailable,
+    is_there,
+    model_folders,
+    open_embedder,
+    places,
+)
 from state.stores.vectors.onnx_model import OnnxModel
 from tests.support.embedding import FOLDER, PACKAGE
 
@@ -108,6 +117,33 @@ def test_the_scale_is_that_of_the_weights_of_the_search(embedder: OnnxModel) -> 
     cosines = embedder.embed(asked, questions=True) @ embedder.embed(told).T * slope + shift
     assert np.diag(cosines).mean() == pytest.approx(NEAR, abs=0.02)
     assert cosines[~np.eye(len(ENGLISH), dtype=bool)].mean() == pytest.approx(FAR, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("named", "installed", "used"),
+    [
+        (None, ["english", "multilingual"], "multilingual"),
+        (None, ["english"], "english"),
+        ("english", ["english", "multilingual"], "english"),
+        ("multilingual", ["english", "multilingual"], "multilingual"),
+        ("english", ["multilingual"], "'dreamd models install english'"),
+        ("multilingual", ["english"], "'dreamd models install'"),
+    ],
+)
+def test_a_model_is_the_one_named_else_the_first_that_is_installed(
+    named: str | None, installed: list[str], used: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DATA_HOME", "DATA_DIRS"):
+        monkeypatch.setenv(f"XDG_{name}", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "python"))
+    for word in installed:
+        shutil.copytree(FOLDER, tmp_path / "dreamd" / "models" / KNOWN[word], copy_function=os.symlink)
+    model = Path(named) if named else None
+    assert is_there(model) == (used in KNOWN)
+    found = [one.name.partition("@")[0] for one in places(tmp_path / "cache", model=model)]
+    assert found[:1] == ([KNOWN[used]] if used in KNOWN else [])
+    if used not in KNOWN:
+        assert used in refusal(open_embedder(tmp_path / "cache", model=model))
 
 
 def test_a_folder_that_is_no_model_says_so_and_no_other_model_takes_its_place(cache: Path, tmp_path: Path) -> None:
