@@ -2,17 +2,17 @@
 
     uv pip install --group peers      and then: python -m benchmarks.retrieval --peers
 
-Each gets the same texts and questions, and for meaning the same embedding model. Mem0 stores the texts as they are
-(`infer=False`); LangMem's tool searches LangGraph's store.
+Each gets the same texts and questions, and for meaning the same embedding model, told which are questions. Mem0
+stores the texts as they are (`infer=False`); LangMem's tool searches LangGraph's store.
 """
 
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from langchain_core.embeddings import Embeddings
 
 if TYPE_CHECKING:
     from benchmarks.retrieval import Search, Workspace
@@ -46,7 +46,7 @@ def chroma(workspace: "Workspace") -> "Search":
     collection.add(ids=ids, documents=texts, embeddings=np.array(_vectors(workspace, texts), dtype=np.float32))
 
     def search(question: str) -> list[str]:
-        vectors = np.array(_vectors(workspace, [question]), dtype=np.float32)
+        vectors = np.array(_vectors(workspace, [question], questions=True), dtype=np.float32)
         return list(collection.query(query_embeddings=vectors, n_results=min(FIRST, len(ids)))["ids"][0])
 
     return search
@@ -60,7 +60,7 @@ def langmem(workspace: "Workspace") -> "Search":
     from langmem import create_search_memory_tool
 
     texts, ids = _texts(workspace)
-    store = InMemoryStore(index={"dims": 384, "embed": partial(_vectors, workspace), "fields": ["content"]})
+    store = InMemoryStore(index={"dims": 384, "embed": _Model(workspace), "fields": ["content"]})
     for id_, text in zip(ids, texts, strict=True):
         store.put(("memories",), id_, {"content": text})
     tool = create_search_memory_tool(("memories",), store=store)
@@ -76,25 +76,22 @@ def mem0(workspace: "Workspace") -> "Search":
     """Ask Mem0 over its usual store, Qdrant. Nothing is sent anywhere: telemetry is off, and no model is asked."""
     os.environ["MEM0_TELEMETRY"] = "False"
     os.environ["MEM0_DIR"] = folder = tempfile.mkdtemp()
-    from langchain_core.embeddings import Embeddings
     from mem0 import Memory
 
-    class Model(Embeddings):
-        def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            return _vectors(workspace, texts)
-
-        def embed_query(self, text: str) -> list[float]:
-            return _vectors(workspace, [text])[0]
+    def embed(text: str, memory_action: str | None = None) -> list[float]:
+        return _vectors(workspace, [text], questions=memory_action == "search")[0]
 
     store = {"path": f"{folder}/qdrant", "collection_name": "peer", "embedding_model_dims": 384}
     memory = Memory.from_config(
         {
             "vector_store": {"provider": "qdrant", "config": store},
-            "embedder": {"provider": "langchain", "config": {"model": Model()}},
+            "embedder": {"provider": "langchain", "config": {"model": _Model(workspace)}},
             "llm": {"provider": "openai", "config": {"api_key": "none"}},
             "history_db_path": f"{folder}/history.db",
         }
     )
+    # Mem0 knows questions from texts, but its adapter of LangChain's models embeds both as questions.
+    memory.embedding_model.embed = embed
     for id_, text in zip(*reversed(_texts(workspace)), strict=True):
         memory.add(text, user_id="ada", infer=False, metadata={"crystal": id_})
 
@@ -113,6 +110,19 @@ PEERS: dict[str, Callable[["Workspace"], "Search"]] = {
 }
 
 
+class _Model(Embeddings):
+    """The embedding model in LangChain's form."""
+
+    def __init__(self, workspace: "Workspace") -> None:
+        self._workspace = workspace
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return _vectors(self._workspace, texts)
+
+    def embed_query(self, text: str) -> list[float]:
+        return _vectors(self._workspace, [text], questions=True)[0]
+
+
 def _texts(workspace: "Workspace") -> tuple[list[str], list[str]]:
     """Return the texts, each with who spoke and when, and their ids."""
     crystals = workspace.conversation.crystals
@@ -121,5 +131,6 @@ def _texts(workspace: "Workspace") -> tuple[list[str], list[str]]:
     ]
 
 
-def _vectors(workspace: "Workspace", texts: Sequence[str]) -> list[list[float]]:
-    return [[float(one) for one in vector] for vector in workspace.embedder.embed(list(texts))]
+def _vectors(workspace: "Workspace", texts: Sequence[str], *, questions: bool = False) -> list[list[float]]:
+    vectors: list[list[float]] = workspace.embedder.embed(texts, questions=questions).tolist()
+    return vectors
