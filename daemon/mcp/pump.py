@@ -66,7 +66,8 @@ class Pump:
         self._turn, self._writing = threading.Lock(), threading.Lock()
         self._daemon: Server | None = None
         self._alone: Server | None = None
-        self._open: set[str] = set()
+        self._open: dict[str, Message] = {}  # by id, which an agent may use again once it was answered
+        self._ids = threading.Lock()
         self._slots = threading.Semaphore(_MOST_AT_ONCE)
         # From the handshake: the agent's name, and the version of its protocol.
         self._agent = self._protocol = ""
@@ -92,10 +93,12 @@ class Pump:
         method, params, number = message.get("method"), message.get("params"), message.get("id")
         is_sound = message.get("jsonrpc") == "2.0" and isinstance(method, str) and isinstance(params, dict | None)
         if is_sound and method == "notifications/cancelled":
-            self._open.discard(_key((params or {}).get("requestId")))
+            with self._ids:
+                self._open.pop(_key((params or {}).get("requestId")), None)
         elif is_sound and type(number) in (int, str):
             self._slots.acquire()
-            self._open.add(_key(number))
+            with self._ids:
+                self._open[_key(number)] = message
             threading.Thread(target=self._answer, args=(message, row), daemon=True).start()
         elif not is_sound and type(number) in (int, str) and not message.keys() & {"result", "error"}:
             self._refuse_line(
@@ -159,10 +162,12 @@ class Pump:
             self._protocol = str(answer["result"].get("protocolVersion", ""))
             client = (asked.get("params") or {}).get("clientInfo")
             self._agent = str(client.get("name", ""))[:100] if isinstance(client, dict) else ""
-        if (key := _key(asked["id"])) in self._open:
+        if self._open.get(key := _key(asked["id"])) is asked:
             self._write(answer)
         if is_last:
-            self._open.discard(key)
+            with self._ids:
+                if self._open.get(key) is asked:
+                    del self._open[key]
         return is_last
 
     def _headers(self, message: Message) -> dict[str, str]:
