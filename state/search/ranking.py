@@ -181,7 +181,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """The signals of one candidate: each in [0, 1], the cosines only approximately, on MiniLM's scale.
+    """The signals of one candidate: each in [0, 1], the cosines only approximately, on the calibration's scale.
 
     `near` is the share of the query's words in the text and around it (`coverage`), `session` in its session;
     `beside` is the higher cosine of its two neighbours. `reply` marks words of an agent or tool, which do not answer
