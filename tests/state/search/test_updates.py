@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Origin
 from state.search.dates import Period
-from state.search.updates import Wanted, in_order, wanted_by
+from state.search.updates import Wanted, are_near, in_order, wanted_by
 from tests.support.cases import cases
 
 CASES = cases(__file__)
@@ -35,6 +35,30 @@ def test_the_value_that_is_wanted_stands_directly_before_the_other(wanted: str) 
     assert found([second, CAT, first], WANTED[wanted]) == [first, second, CAT]
     assert found([first, CAT, second], WANTED[wanted]) == [first, CAT, second]
     assert found([second, first], WANTED[wanted]) == [first, second]
+
+
+def crystal(text: str, origin: Origin = Origin.SCRATCH) -> Crystal:
+    return Crystal(text, origin, NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "cosine", "near"),
+    [
+        ("The harbour crane lifts containers", 0.7, (True, False)),
+        ("The harbour crane lifts containers", 0.75, (True, True)),
+        ("The harbour crane lifts containers", 0.69, (False, False)),
+        ("The staging database listens on port 6000 now", 0.5, (True, False)),
+        ("The staging database listens on port 6000 now", 0.65, (True, True)),
+        ("The staging database listens on port 6000 now", 0.49, (False, False)),
+        ("", 0.69, (False, False)),
+    ],
+)
+def test_texts_in_the_same_words_may_be_farther_apart_and_turns_must_be_closer(
+    text: str, cosine: float, near: tuple[bool, bool]
+) -> None:
+    old = "The staging database listens on port 5433"
+    found = [are_near(crystal(old), crystal(text, origin), cosine) for origin in (Origin.SCRATCH, Origin.SESSION)]
+    assert tuple(found) == near
 
 
 def test_of_two_values_that_replace_the_same_one_the_later_stands_first() -> None:
