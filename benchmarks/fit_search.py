@@ -34,7 +34,9 @@ from state.search.ranking import UNRELATED, Looked, Signals, relevance, unrelate
 from state.stores.crystals.search import Searcher
 from state.stores.vectors.embedder import Embedder
 
-NAMES = tuple(field.name for field in fields(Signals))
+# What an agent was told to do always is evidence of a few questions and noise to all others: its weight is chosen by
+# what it costs in conversations with agents, and not fitted.
+NAMES = tuple(field.name for field in fields(Signals) if field.name != "instruction")
 # A weight that a corpus needs more than this is held back: what is fitted so transfers better.
 _RIDGE = 0.1
 _DRAWS = 2_000
