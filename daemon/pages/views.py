@@ -66,24 +66,26 @@ FRAME = Page("frame", "Frame", _frame)
 
 # ------------------------------------------------------------------------------------------------ review
 
-# So many changes at once. What waits comes first; as these are decided, further ones take their place.
+# So many changes at once; what waits comes first.
 _WAITING, _APPLIED = 80, 10
 Chosen = Annotated[Numbers, Field(min_length=1)]
 
 
-def _review(ask: Ask, number: Start = 0) -> Beside:
-    """Read what waits, and what applied, from this change on."""
+def _review(ask: Ask, number: Start = 0, wait: Start = 0) -> Beside:
+    """Read what waits from the change `wait` on, and what applied from `number` on."""
     every = ask(changes).changes
     waiting = [one for one in every if one.decision is Decision.WAITING]
     applied = [one for one in every if one.decision is Decision.APPLIED]
     first = next((place for place, one in enumerate(applied) if one.number >= number), 0)
+    begin = next((place for place, one in enumerate(waiting) if one.number >= wait), 0)
     kinds = [
-        ("To approve", _sections(waiting[:_WAITING]), ("Approve", "approve"), ("Reject", "decline")),
+        ("To approve", _sections(waiting[begin : begin + _WAITING]), ("Approve", "approve"), ("Reject", "decline")),
         ("Applied", _sections(applied[first : first + _APPLIED]), ("Accept", "accept"), ("Undo", "undo")),
     ]
     return {
         "kinds": kinds,
-        "wait": max(0, len(waiting) - _WAITING),
+        "begin": begin,
+        "wait": waiting[begin + _WAITING :],
         "earlier": first,
         "later": applied[first + _APPLIED :],
     }

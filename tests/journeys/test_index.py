@@ -48,8 +48,8 @@ def test_it_is_complete_after_a_note_a_search_a_dream_and_a_restart(home: Home, 
         daemon.until_kept(workspace)
         noted(workspace, repairs(60))
         assert home.dreamd("note", "Ada prefers tea", "-w", workspace.root).status == 0
+        daemon.until(lambda: len(lived.rows(workspace, "SELECT * FROM crystals")) == 61)
         daemon.until(is_complete(workspace))
-        assert len(lived.rows(workspace, "SELECT * FROM crystals")) == 61
         assert home.dreamd("dream", workspace.root).status == 0
         noted(workspace, ["The ferry leaves at noon"])
         assert "ferry" in home.dreamd("search", "ferry", "-w", workspace.root).out

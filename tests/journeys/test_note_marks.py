@@ -43,7 +43,7 @@ def names(workspace: Workspace) -> list[tuple[str, ...]]:
 
 
 def search(dreamd: Caller, workspace: Workspace, query: str) -> list[dict[str, Any]]:
-    found = dreamd("search", "-w", workspace.root, query, "--json")
+    found = dreamd("search", "-w", workspace.root, query, "--all", "--json")
     assert found.status == 0, found.err
     hits: list[dict[str, Any]] = found.json["hits"]
     return hits

@@ -315,7 +315,11 @@ def test_langgraphs_own_store_keeps_what_an_earlier_dreamd_kept(me: Follower) ->
     for found in (["drink", "car"], ["drink", "car"]):  # the second time from the file
         run = subprocess.run(
             [_loading_extensions(), "-c", script],
-            env=me.environment(PYTHONPATH=paths, XDG_CACHE_HOME=str(Path.home() / ".cache")),
+            env=me.environment(
+                PYTHONPATH=paths,
+                XDG_CACHE_HOME=str(Path.home() / ".cache"),
+                XDG_DATA_DIRS=str(Path(sys.prefix) / "share"),  # the embedding model of these tests
+            ),
             capture_output=True,
             check=False,
             text=True,

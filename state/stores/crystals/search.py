@@ -263,7 +263,7 @@ class Searcher:
                 ranked = [one for one in ranked if one[0].id not in lines.answered]
             # Only values known to hold are added; nothing else may push a result out.
             best, current = self._by_value(ranked[:limit], lines, wanted, filters)
-            over = frozenset() if everything else _over(best, current, wanted)
+            over = frozenset() if everything else _over(query, best, current, wanted)
         closest = max((score(found[one.id][1], usual) for one in best[:limit] if one.id in found), default=0.0)
         gone = defaultdict[str, list[Crystal]](list)
         for one in best:
@@ -467,13 +467,19 @@ def _likely(hits: Sequence[Hit], *, is_answered: bool, few: bool) -> int:
     return max(likely, default=min(len(hits), int(few)))
 
 
-def _over(best: Sequence[Crystal], current: Mapping[str, Crystal], wanted: Wanted) -> frozenset[str]:
-    """Return the results that another one supersedes, unless the question is about what held before."""
+def _over(query: str, best: Sequence[Crystal], current: Mapping[str, Crystal], wanted: Wanted) -> frozenset[str]:
+    """Return the results that another one supersedes, unless the question is about what held before.
+
+    A text whose own words were asked for is shown.
+    """
     there = {one.id for one in best}
     return frozenset(
         one.id
         for one in best
-        if (now := current.get(one.id)) is not None and now.id in there and wanted.is_newer(one, now)
+        if (now := current.get(one.id)) is not None
+        and now.id in there
+        and wanted.is_newer(one, now)
+        and not asked_word_for_word(query, one.text)
     )
 
 

@@ -123,7 +123,7 @@ def test_a_fact_stays_first_however_often_an_agent_asks_for_it(tmp_path: Path) -
         assert answer.splitlines()[1] == f"1. {FACT}"
         path = workspace.root / f"{session}.jsonl"
         texts(path, *claude("t1", "mcp__dreamd__memory_search", {"query": QUESTION}, json.dumps(answer)))
-        with open_exclusive(workspace, Config(), "a test") as store:
+        with open_exclusive(workspace, Config(), "a test", wait_seconds=60) as store:  # its index may be told still
             absorb_transcripts(store, [path], utc_now())
 
 
