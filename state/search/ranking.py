@@ -63,8 +63,9 @@ _SIZES = (1.0, 3.0)
 # asked for. So is every result if no score reaches ANSWERED; by words alone a low score means nothing outside
 # English, hence 0. A text with HELD of the words that were asked for, a pointer's keywords or an identifier, is
 # returned whatever its chance. Over the six lives of the tests 3.6 of eight results are returned, and an answer for
-# .84 of the questions; without a CUT 4.7 and .86, with .1 3.1 and .81, with .25 2.2 and .74. In the corpora a CUT of a
-# half would take the answer from a quarter of the questions that have one: an agent that is not told knows nothing.
+# .84 of the questions; without a CUT 4.7 and .86, with .1 3.1 and .81, with .25 2.2 and .74. In the corpora a CUT of
+# a half would take the answer from a quarter of the questions that have one, and an agent that is not told knows
+# nothing of it.
 LIKELY = 0.03
 CUT = 0.07
 ANSWERED = {True: 0.1, False: 0.0}
