@@ -38,15 +38,14 @@ if TYPE_CHECKING:
 # Characters of a search that fit into one answer, some 8,000 tokens; the first result is always shown.
 MOST_FOUND = 32_000
 _MOST_EVIDENCE, _MOST_QUOTED = 10, 1_000
-_MOST_FORGOTTEN = 160
-_MOST_BENEATH = 160
+_MOST_SHORT = 160
 _BAR = 20
 
 
 def _short(text: str) -> str:
-    """Return the beginning of a text in one row."""
-    row = one_row(text[: 2 * _MOST_BENEATH])
-    return row if len(row) <= _MOST_BENEATH else f"{row[: _MOST_BENEATH - 1]}…"
+    """Return the first 160 characters of a text in one row, and `…` if there are more."""
+    row = one_row(text)
+    return f"{row[:_MOST_SHORT]}{'…' if len(row) > _MOST_SHORT else ''}"
 
 
 def _cut(text: str) -> str:
@@ -510,8 +509,7 @@ def receipt_text(receipt: "Receipt") -> str:
     rows.append("would go:" if receipt.dry_run else "forgotten:" if receipt.traces else nowhere)
     for number, said in enumerate(receipt.texts, 1):
         places = ", ".join(f"{place.kind} {place.id}" for place in said.places)
-        line = one_row(said.text)
-        rows.append(f"  {number}. {line[:_MOST_FORGOTTEN]}{'…' if len(line) > _MOST_FORGOTTEN else ''}")
+        rows.append(f"  {number}. {_short(said.text)}")
         rows.append(f"     {places}{', in other words' if said.derived else ''}")
     rows += [f"  {trace.place}: {trace.count:,}" for trace in receipt.traces]
     if not receipt.dry_run:

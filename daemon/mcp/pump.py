@@ -110,7 +110,7 @@ class Pump:
 
     @property
     def _patience(self) -> float:
-        """How many seconds unanswered messages are waited for; this process's own server may still be loading."""
+        """Return how many seconds to wait for answers; this process's own server may still be loading."""
         return _ENDING_ALONE_SECONDS if self._daemon is None else _ENDING_SECONDS
 
     def _answer(self, message: Message, line: bytes) -> None:

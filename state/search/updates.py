@@ -18,6 +18,7 @@ from state.zone import local
 # the shorter text). True: of turns.
 NEAR = {False: (0.7, 0.5), True: (0.75, 0.65)}
 SAME_WORDS = 0.6
+LEAST_NEAR = min(by_words for _, by_words in NEAR.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from state.text.line import as_line
-from state.text.words import content_terms, ends_as_question, search_form
+from state.text.words import SENTENCE_ENDS, content_terms, ends_as_question, search_form
 
 QUESTION_CHARACTERS = 200
 HALF_LIFE_DAYS = 7.0
@@ -28,7 +28,6 @@ _CODE = re.compile(
     r"\(\?[^)\n]{0,200}\)[?*+]?|\s\?\s[^?\n]{1,60}\s:\s|\?(?=[\w.:(=&)*+\\|\[])",
     re.DOTALL,
 )
-_SENTENCE = re.compile(r"(?<=[.!?;。！？؟;])[\"'”’)]*\s+|(?<=[。！？])|\n+")
 _ASKS = re.compile(r"(?<![?？؟])[?？؟]++[\"'”’)\]*_]*+$")
 _BULLET = re.compile(r"^[\s>#*+-]*(?:\[[ x]\]\s*)?(?:\d{1,3}[.)]\s+)?")
 
@@ -62,7 +61,8 @@ def questions_in(text: str) -> tuple[str, ...]:
     """
     found: dict[str, str] = {}
     bare = (
-        " ".join(_BULLET.sub("", part).split()) for part in _SENTENCE.split(_CODE.sub(" ", _without_comments(text)))
+        " ".join(_BULLET.sub("", part).split())
+        for part in SENTENCE_ENDS.split(_CODE.sub(" ", _without_comments(text)))
     )
     for sentence in [part for part in bare if _ASKS.search(part)][:_MOST_JUDGED]:
         if len(found) < MAX_IN_ONE_TEXT and len(content_terms(sentence)) > 1:

@@ -28,7 +28,7 @@ _NOT = ((late_pattern(r"\bcan['’]?not\b|\bcan['’]t\b"), "can not"), (late_pa
 _CONTRACTED_NOT = late_pattern(r"(?<=[a-z])n['’]t\b")
 _POSSESSIVE = late_pattern(r"(?<=\w)['’]s\b")
 _NUMBER = late_pattern(r"\d+(?:[.,:/-]\d+)*")
-_SENTENCES = late_pattern(r"(?<=[.!?;。！？؟;])\s+|(?<=[。！？])|\n+")
+SENTENCE_ENDS = late_pattern(r"(?<=[.!?;。！？؟;])[\"'”’)]*\s+|(?<=[。！？])|\n+")
 _THOUSANDS = late_pattern(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _PLURAL_KEEPS = ("ss", "us", "is")
 _VOWELS = frozenset("aeiouy")
@@ -145,7 +145,7 @@ def ends_as_question(text: str) -> bool:
 
 def only_asks(text: str) -> bool:
     """Return whether each sentence of a text ends with a question mark."""
-    said = [part for part in _SENTENCES.split(text.strip()) if part.strip()]
+    said = [part for part in SENTENCE_ENDS.split(text.strip()) if part.strip()]
     return bool(said) and all(map(ends_as_question, said))
 
 

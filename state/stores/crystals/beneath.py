@@ -14,8 +14,9 @@ from state.crystals.crystal import Crystal, Origin
 from state.document.operations import Why
 from state.document.sections import SectionName
 from state.search.ranking import Former, Hit
-from state.search.updates import are_near
+from state.search.updates import LEAST_NEAR, are_near
 from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.nearest import cosines
 from state.stores.database.connection import from_text, optional_text
 from state.text.words import covers, ends_as_question, normalise, only_asks
 
@@ -148,21 +149,27 @@ def _later(
     crystals: Crystals, hits: Iterable[Crystal], candidates: Mapping[int, Crystal], until: datetime | None
 ) -> dict[str, Crystal]:
     """Map each result to the nearest candidate that was said later, elsewhere than in its session, and tells."""
-    shown = crystals.keys(one.id for one in hits)
-    said = crystals.said_last({*shown.values(), *candidates}, until)
-    near = crystals.vectors.between(said)
+    rows = crystals.keys(one.id for one in hits)
+    said = crystals.said_last({*rows.values(), *candidates}, until)
+    keys, vectors = crystals.vectors.read(said)
+    place = {key: at for at, key in enumerate(keys)}
     found = {}
     for one in hits:
-        key = shown.get(one.id, 0)  # 0 is no row: a text beside the store
-        others = [
-            (near[key, other], other)
-            for other, text in candidates.items()
-            if (key, other) in near
-            and said[key] < said[other]
-            and not (one.session and one.session == text.session)
-            and not ends_as_question(text.text)
-            and are_near(one, text, near[key, other])
-        ]
-        if others:
-            found[one.id] = candidates[max(others)[1]]
+        # A text beside the store has no row.
+        if vectors is None or (key := rows.get(one.id)) not in place:
+            continue
+        near = cosines(vectors, vectors[place[key]]).tolist()
+        for cosine, other in sorted(zip(near, keys, strict=True), reverse=True):
+            if cosine < LEAST_NEAR:
+                break
+            text = candidates.get(other)
+            if (
+                text is not None
+                and said[key] < said[other]
+                and not (one.session and one.session == text.session)
+                and not ends_as_question(text.text)
+                and are_near(one, text, cosine)
+            ):
+                found[one.id] = text
+                break
     return found
