@@ -12,6 +12,7 @@ import pytest
 
 from tests.fleet.machines import Fleet, Known
 from tests.support import lived
+from tests.support.folders import files_below
 from tests.support.generation_folders import held_in
 from tests.support.partition import Partition
 from tests.support.serving import until
@@ -120,8 +121,8 @@ def test_what_was_forgotten_is_gone_though_its_commit_was_not_answered(fleet: Fl
     status, reply = fleet.ask(known, "/forget", {"text": f"Ada was in {word}", "confirm": True})
     assert status == 200, reply
     assert lost(fleet) == before + 1
-    objects = (fleet.folder / "objects" / known.prefix).rglob("*")
-    assert [path for path in objects if path.is_file() and word.encode() in held_in(path)] == []
+    objects = files_below(fleet.folder / "objects" / known.prefix)
+    assert [path for path in objects if word.encode() in held_in(path)] == []
 
 
 def test_who_cannot_learn_of_its_commit_says_that_nobody_knows(fleet: Fleet) -> None:

@@ -30,6 +30,7 @@ from tests.redteam.tenants_corpus import (
     texts_in,
 )
 from tests.support.fleet_tables import made
+from tests.support.folders import files_below
 from tests.support.generation_folders import held_in
 from tests.support.postgres import Postgres
 
@@ -271,9 +272,7 @@ def test_folders_are_of_one_each(lived: Tenancy, mine: Occupant, other: Occupant
     prefixes = {who.tenant.id: who.own for who in (mine, other)}
     owners = {f"ws-{place.id}": who for who in (mine, other) for place in who.places}
     looked = 0
-    for path in sorted(lived.folder.rglob("*")):
-        if not path.is_file():
-            continue
+    for path in sorted(files_below(lived.folder)):
         whole = held_in(path)
         for part in path.parts:
             if (owner := owners.get(part)) is not None:

@@ -14,6 +14,7 @@ import pytest
 from daemon.fleet.upkeep.removal import finish_removals, remove
 from state.stores.fleet.leases import Leases, Session
 from tests.redteam.tenancy import WORKSPACE, Occupant, Tenancy, canary, shown, tenancy
+from tests.support.folders import files_below
 from tests.support.generation_folders import held_in
 from tests.support.serving import until
 
@@ -30,8 +31,7 @@ def town(fleet_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 def remains(town: Tenancy, text: str) -> list[str]:
     """Where this text still is: in files of anybody, or in rows."""
-    files = [path for path in town.folder.rglob("*") if path.is_file() and path.stat().st_size]
-    found = [str(path) for path in files if path.exists() and text.encode() in held_in(path)]
+    found = [str(path) for path in files_below(town.folder) if text.encode() in held_in(path)]
     for table in ("inbox", "workspaces", "spending", "erased", "tenants", "tokens", "procrastinate_jobs"):
         rows = town.database.rows(f"SELECT r::text AS row FROM {table} r")  # noqa: S608 - the names are ours
         found += [table for row in rows if text in row["row"]]
@@ -179,7 +179,7 @@ def test_a_model_that_fails_says_nothing_of_where_it_is(fleet_url: str, tmp_path
         assert town.leaks(said, mine) == []
         assert b"127.0.0.1:9" not in said
         assert canary("model") in town.said.getvalue()  # its operator is told
-    objects = [path for path in (tmp_path / "objects").rglob("*") if path.is_file()]
+    objects = list(files_below(tmp_path / "objects"))
     assert objects
     assert [path for path in objects if b"c4nary" in held_in(path)] == []
 

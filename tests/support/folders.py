@@ -5,6 +5,7 @@ The path is short, as a socket's path must be.
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 _ROOM_BYTES = 4 << 30
@@ -17,3 +18,9 @@ def _place() -> str:
 
 
 PLACE = _place()
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder that others may change meanwhile: what vanishes on the way is left out."""
+    for place, _, names in os.walk(folder):
+        yield from (path for path in (Path(place, name) for name in names) if path.is_file())

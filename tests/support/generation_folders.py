@@ -75,10 +75,12 @@ def files(root: Path) -> set[str]:
 
 
 def held_in(path: Path) -> bytes:
-    """Return a file's content, decompressed if it is an object of a generation."""
-    content = path.read_bytes()
+    """Return a file's content, decompressed if it is an object of a generation; b"" if it has gone."""
     try:
+        content = path.read_bytes()
         return zlib.decompress(content)
+    except FileNotFoundError:
+        return b""  # it was removed while it was looked for
     except zlib.error:
         return content
 

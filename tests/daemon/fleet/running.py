@@ -33,6 +33,7 @@ from state.stores.vectors.embedder import Unavailable
 from tests.daemon.http.running import Answer, asked
 from tests.support.fleet_tables import FleetTables
 from tests.support.forked import Forked
+from tests.support.folders import files_below
 from tests.support.generation_folders import held_in
 from tests.support.notes import pending_notes
 from tests.support.serving import PATIENCE_SECONDS, until
@@ -208,8 +209,7 @@ class Fleet(FleetTables):
 
     def holds(self, text: str) -> list[str]:
         """The objects of a store in a folder that hold these bytes."""
-        found = (path for path in (self.folder / "objects").rglob("*") if path.is_file())
-        return [str(path) for path in found if text.encode() in held_in(path)]
+        return [str(path) for path in files_below(self.folder / "objects") if text.encode() in held_in(path)]
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ from state.fleet import Quotas
 from state.stores.fleet.schedule import Use
 from state.stores.generations.generations import Generations
 from tests.daemon.fleet.running import Fleet, Here
+from tests.support.folders import files_below
 from tests.support.generation_folders import held_in
 
 PAID: dict[str, Any] = {
@@ -131,7 +132,7 @@ def test_each_failure_in_a_row_is_counted_and_doubles_the_wait(fleet: Fleet) -> 
 
 
 def _kept(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file() and WORD.encode() in held_in(path)]
+    return [path for path in files_below(folder) if WORD.encode() in held_in(path)]
 
 
 def test_after_forgetting_no_object_and_no_copy_holds_it(fleet: Fleet, door: Here) -> None:
