@@ -124,7 +124,7 @@ def _event(date: str, said: dict[str, Any]) -> Event:
 def _question(name: str, given: dict[str, Any]) -> Question:
     one = Question(
         given["question"],
-        tuple(given["answers"]),
+        tuple(given.get("answers", ())),
         tuple(given.get("stale", ())),
         given.get("kind") or ("changed" if given.get("stale") else "fact"),
     )

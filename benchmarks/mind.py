@@ -46,6 +46,7 @@ from tests.support.scripted_model import ScriptedModel
 _Z = 1.96
 # A reader may take hours; a small model on a busy machine, minutes.
 _WEEKS, _LATE = 7 * 24 * 3600.0, 1_800.0
+RAW = "raw notes"
 _PLAYED = ("mailbox", "recorded")
 _CALLS, _TOKENS_A_NOTE, _CHARACTERS_A_TOKEN = 1.6, 70, 3.6
 _OPERATION = re.compile(r'"op"\s*:')
@@ -285,7 +286,7 @@ def show(life: Life, characters: int, columns: Mapping[str, Measured]) -> None:
 
 def compare(life: Life, characters: int, asked: Asked | None) -> dict[str, Measured]:
     """Live a life in each way at one size, print the table, and record the answers where that is asked for."""
-    columns = {"raw notes": Measured(life.raw_notes(characters)), "no model": measure(life, characters)}
+    columns = {RAW: Measured(life.raw_notes(characters)), "no model": measure(life, characters)}
     player = None
     if asked is not None:
         with asked.answering(life, characters) as (model, player):
@@ -298,6 +299,32 @@ def compare(life: Life, characters: int, asked: Asked | None) -> dict[str, Measu
         print(f"    recorded from {player.run.model}: {player}")
     sys.stdout.flush()
     return columns
+
+
+def summary(measured: Sequence[tuple[Life, int, Mapping[str, Measured]]]) -> str:
+    """Return the answers of every life and length in one table, each against the raw notes of the same length."""
+    names = list(dict.fromkeys(name for _, _, columns in measured for name in columns))
+    head = [f"| {'life':24} | characters | {' | '.join(f'{name:>14}' for name in names)} | stale (newer above) |"]
+    said, gains = [*head, "|---" * (len(names) + 3) + "|"], dict[str, list[int]]()
+    for life, characters, columns in measured:
+        answered = {name: sum(one.is_answered(made.text) for one in life.questions) for name, made in columns.items()}
+        cells = list[str]()
+        for name in names:
+            gain = answered.get(name, 0) - answered[RAW]
+            gains.setdefault(name, []).append(gain) if name in answered else None
+            cells.append(
+                f"{answered[name]} ({gain:+})" if name in answered and name != RAW else str(answered.get(name, "–"))
+            )
+        stale = ", ".join("{} ({})".format(*stale_rows(made.text, life)) for made in columns.values())
+        said.append(
+            f"| {life.name:24} | {characters:>10,} | {' | '.join(f'{cell:>14}' for cell in cells)} | {stale:>19} |"
+        )
+    means = [
+        f"{name} {sum(every) / len(every):+.1f} (least {min(every):+})"
+        for name, every in gains.items()
+        if name != RAW
+    ]
+    return "\n".join([*said, f"against raw notes, on average: {'; '.join(means)}"])
 
 
 def main() -> None:
@@ -319,8 +346,11 @@ def main() -> None:
         if asked is not None and asked.named == asked.model:
             for life, characters in product(lives, given.characters):
                 print(estimate(life, characters, asked.model), file=sys.stderr)
-        for life, characters in product(lives, given.characters):
-            compare(life, characters, asked)
+        measured = [
+            (life, characters, compare(life, characters, asked))
+            for life, characters in product(lives, given.characters)
+        ]
+        print(f"\n{summary(measured)}")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@
     ownership   not pinned, not forgotten, not deleted by the owner
     bounds      how much one input may justify, how much one dream may evict
 
+The operations of an answer are played in an order of their own (`Sheet.play`): what they say first decides nothing.
+
 Each check gets the current sheet and one operation. It returns None, or a refusal whose figures say what would be
 accepted.
 """
@@ -18,8 +20,9 @@ from state.text.line import LINE_CHARACTERS
 from state.text.words import numbers, repeat_key
 
 FORGOTTEN = "the owner had this forgotten"
+_TAKEN_AWAY = frozenset((Why.EVICTED, Why.ANSWERED))
 _WRITES = frozenset((Action.ADD, Action.REVISE, Action.MERGE, Action.RECALL))
-_OF_POINTERS = frozenset((Action.CLOSE, Action.RECALL))
+_OF_POINTERS = frozenset((Action.REVISE, Action.WEIGH, Action.EVICT, Action.CLOSE, Action.RECALL))
 # How many lines an operation names: (least, most, in words); one for all other kinds.
 _NAMES = {
     Action.ADD: (0, 0, "no line"),
@@ -60,12 +63,11 @@ def _unknown(sheet: Sheet, operation: Operation) -> Refusal | None:
     if not missing:
         return None
     if missing[0] in gone:
-        later = [
-            line.id
-            for change in sheet.changes
-            if missing[0] in {one.id for one in change.gone}
-            for line in change.come
-        ]
+        later = [missing[0]]
+        for change in sheet.changes:  # which may have been changed again
+            if not {one.id for one in change.gone}.isdisjoint(later):
+                later = [one for one in later if one in sheet.lines] + [line.id for line in change.come]
+        later = [one for one in later if one in sheet.lines]
         instead = f"; {', '.join(later)} stands in its place" if later else ""
         return Refusal("shape", "operation", f"{missing[0]} is changed by an earlier operation{instead}")
     more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
@@ -73,10 +75,11 @@ def _unknown(sheet: Sheet, operation: Operation) -> Refusal | None:
 
 
 def _uncited(sheet: Sheet, operation: Operation) -> Refusal | None:
-    """Refuse a new line that cites no input, and an insight that cites fewer than two."""
+    """Refuse a new line that cites neither an input nor a line, and an insight that cites fewer than two inputs."""
     cited = sheet.cited_inputs(operation)
-    if operation.action is Action.ADD and not cited:
-        return Refusal("citation", "operation", "a new line cites at least one input; cite the one that says so")
+    if operation.action is Action.ADD and not (cited or sheet.cited_lines(operation)):
+        figures = "a new line cites at least one input, or the line that it is a part of; cite the one that says so"
+        return Refusal("citation", "operation", figures)
     if operation.action is Action.LEARN and len(cited) < 2:
         return Refusal("citation", "operation", "an insight cites at least two inputs")
     return None
@@ -97,15 +100,15 @@ def untouchable(sheet: Sheet, operation: Operation) -> Refusal | None:
 
 
 def _by_code(sheet: Sheet, operation: Operation) -> Refusal | None:
-    """Refuse changes to lines that the program writes; a model may only recall or close pointers."""
+    """Refuse changes to lines that the program writes; of pointers, only merging, moving and making them."""
     if operation.action is Action.LEARN:
         return None
     lines = sheet.touched(operation)
     theirs = {line.section for line in lines}
-    if operation.action in _OF_POINTERS:
-        theirs -= {SectionName.POINTERS}
     if operation.action not in (Action.EVICT, Action.CLOSE):
         theirs |= {operation.section}
+    if operation.action in _OF_POINTERS and {line.section for line in lines} == {SectionName.POINTERS}:
+        theirs -= {SectionName.POINTERS}
     found = sorted(theirs & WRITTEN_BY_CODE)
     return Refusal("shape", "operation", f"{found[0]} is written by the program; leave it") if found else None
 
@@ -155,11 +158,11 @@ def _repeated(sheet: Sheet, operation: Operation) -> Refusal | None:
 
 
 def _untold(sheet: Sheet, operation: Operation) -> Refusal | None:
-    """Refuse a rewording or merge without an input if it adds a number or name that its lines do not have."""
-    if sheet.cited_inputs(operation) or operation.action not in (Action.REVISE, Action.MERGE):
+    """Refuse a text without an input that has a number or name which the lines it comes from do not have."""
+    is_text = operation.action in (Action.ADD, Action.REVISE, Action.MERGE)
+    if sheet.cited_inputs(operation) or not is_text or operation.section is SectionName.POINTERS:
         return None
-    cited = [sheet.lines[name] for name in operation.cites if name in sheet.lines]
-    lines = [line.text for line in (*sheet.touched(operation), *cited)]
+    lines = [line.text for line in (*sheet.touched(operation), *sheet.cited_lines(operation))]
     known = {word.casefold() for text in lines for word in _WORD.findall(text)}
     counted = set(numbers(operation.text)).difference(*(numbers(text) for text in lines))
     new = sorted(counted | {name for name in _names(operation.text) if name.casefold() not in known})
@@ -171,11 +174,9 @@ def _untold(sheet: Sheet, operation: Operation) -> Refusal | None:
 
 def _too_much(sheet: Sheet, operation: Operation) -> Refusal | None:
     """Refuse what exceeds the bounds of one dream: evictions, lines lost to merges, changes that cite one input."""
-    why = [change.why for change in sheet.changes]
-    if (
-        operation.action in (Action.EVICT, Action.CLOSE)
-        and why.count(Why.EVICTED) + why.count(Why.ANSWERED) >= EVICTIONS
-    ):
+    left = (line for change in sheet.changes if change.why in _TAKEN_AWAY for line in change.gone)
+    count = sum(line.section is not SectionName.POINTERS for line in left)
+    if operation.action in (Action.EVICT, Action.CLOSE) and count >= EVICTIONS:
         return Refusal("eviction runaway", "operation", f"at most {EVICTIONS} lines are evicted in one dream")
     if operation.action is Action.MERGE:
         fewer = sum(len(change.gone) - 1 for change in sheet.changes if change.why is Why.MERGED)

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 from graphs import talk
 from graphs.extractive import EXTRACTIVE, extract, finish, unjudged
 from graphs.input_budget import whole
+from graphs.places import arrange
 from graphs.ports import Answer, Model, Ports, Request
-from graphs.room import fit
+from graphs.room import fit, reading_of
 from graphs.sheet import Sheet
 from graphs.suspects import NEWS
 from prompts.replies import REPLY_SCHEMA
@@ -152,14 +153,17 @@ class Dreamer:
             )
             self.snapshot = replace(self.snapshot, problems=(*self.snapshot.problems, told))
         sheet = talk.begun(self.snapshot)
+        sheet.tells_days = True
         extract(sheet)
         return replace(self._fitted(sheet, EXTRACTIVE, usage or Usage()), why=problem)
 
     def _fitted(self, sheet: Sheet, author: str, usage: Usage) -> Ended:
         if not self.snapshot.policy.asks_all:  # otherwise every eviction needs the owner's approval
             fit(sheet, self.ports.memory)
+        arrange(sheet, self.ports.memory)
         seconds = (self.ports.clock() - self.snapshot.now).total_seconds()
-        return Ended(sheet.dream(author, usage, seconds), sheet.refusals)
+        dream = replace(sheet.dream(author, usage, seconds), reading=reading_of(sheet))
+        return Ended(dream, sheet.refusals)
 
 
 def graph_of(

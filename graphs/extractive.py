@@ -38,6 +38,7 @@ MAX_GAPS = 5
 SHARE_OF_LONG = 0.1
 # The characters that a piece leaves of its line: for `…`, and for what `as_line` inserts.
 ROOM_TO_SIGN = 10
+_OF_THE_BOND = frozenset(("preference", "relationship"))
 # A mood, not a memory; the mood already weighs what was remembered with it.
 _AUTOMATIC = "Hormonal event:"
 
@@ -171,10 +172,13 @@ def named_operations(sheet: Sheet) -> Iterator[Operation]:
 def section_for(piece: Evidence, notes_in: SectionName = SectionName.CONTEXT) -> SectionName:
     """Return the section of an input: Curiosity Gaps for questions, The Phenotype for skills, else that of notes.
 
-    Filing by topic is left to a model: by words alone, two values of one fact ended up in two sections.
+    What the owner says of their wishes and of people goes to The Bond. Filing by topic is left to a model: by words
+    alone, two values of one fact ended up in two sections.
     """
     if piece.kind is Kind.GAP or piece.text.rstrip().endswith(("?", "？", "؟")):
         return SectionName.GAPS
+    if piece.trust is Trust.OWNER and piece.about in _OF_THE_BOND:
+        return SectionName.BOND
     return SectionName.PHENOTYPE if piece.about == "skill" else notes_in
 
 

@@ -74,6 +74,10 @@ class Memory(Protocol):
         """Search as if these crystals were stored."""
         ...
 
+    def alike(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return the cosine of meaning of each text with each; nothing if there is no embedding model."""
+        ...
+
     def commit(self, dream: Dream) -> Dream:
         """Commit the dream; return it as committed (merged with a human's edit, if there was one)."""
         ...

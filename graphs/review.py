@@ -103,6 +103,7 @@ class Review(Sheet):
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot)
+        self.is_judged = True
         self.unwanted: list[str] = []
         self.lifted: list[str] = []
         self.said: list[Crystal] = []
@@ -219,7 +220,8 @@ def carry_out(
         lines = review.today(staged.lines)
         refusal = None
         if is_there := len(set(lines)) == len(staged.lines):
-            operation = replace(operations[number], lines=lines, text=text or staged.operation.text)
+            cites = (*operations[number].cites, *review.today(staged.beside))
+            operation = replace(operations[number], lines=lines, cites=cites, text=text or staged.operation.text)
             # The owner was asked because the line is pinned; it stays so.
             without = (untouchable,) if any(line.pinned for line in staged.lines) else ()
             refusal = review.write(operation, without, by_owner=bool(text))

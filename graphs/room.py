@@ -1,30 +1,31 @@
 """Room: which lines leave a MEMORY.md that is too long, and the pointer that a line leaves behind.
 
-Lines that the model did not choose leave in one order: lines past their last day first, then undated ones by
-importance, the oldest first. Importance fades with age, and is reduced as far as a newer line is about the same: the
-former value of a fact leaves before the current one. Lines about what was felt since the last dream count up to
-double. A share of the file is kept for lasting sections, another for the most important lines; deadlines of the next
-two weeks stay, and so do this dream's own lines, until a third of the memory would leave for them. The owner's lines
-leave last; pinned and counted lines stay.
+Lines that the model did not choose leave in one order: lines past their last day first, then by importance, the
+oldest first. Importance fades slowly with age, and is reduced as far as a newer line is about the same: the former
+value of a fact leaves before the current one. Lines about what was felt since the last dream count up to double.
+Shares of the file are kept for lasting sections, for the most important lines, and for lines with a day ahead. What a
+model wrote in this dream stays, until a third of the memory would leave for it; without a model new lines are weighed
+like others. The owner's lines leave last; pinned and counted lines stay. Of the lines chosen, those stay after all
+without whose leaving the file fits.
 
-A leaving line becomes a crystal first. Its pointer's keywords are run through the search: the crystal must be among
-the first five results, else other words of the text are tried, within the searches that a dream has; a line whose
-crystal cannot be found stays. A line gets no pointer of its own if it has half of the keywords of a pointer that also
-leads to it. Every dream verifies the existing pointers and repairs those that no longer work. There are at most
-twenty, in a tenth of the room: the most used stay, then those to the most important lines. The crystals of the others
-remain searchable.
+A leaving line becomes a crystal first. It leaves a pointer if that is shorter than the line, and if the model asked
+for it or the line is important: search has the others. A pointer's keywords are run through the search: the crystal
+must be among the first five results, else other words of the text are tried, within the searches that a dream has; a
+line whose crystal cannot be found stays. A line gets no pointer of its own if it has half of the keywords of a
+pointer that also leads to it. Every dream verifies the existing pointers and repairs those that no longer work. There
+are at most twenty, in a tenth of the room: the most used stay, then those to the most important lines. The crystals
+of the others remain searchable.
 """
 
-import math
-from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from functools import partial
 
 from graphs.ports import Memory, Trial
 from graphs.sheet import MAX_OLD_LINES, Sheet
 from state.changes.change import Change, CurrentLine
+from state.changes.likeness import Likeness
 from state.crystals.crystal import Crystal
 from state.document.document import render
 from state.document.operations import Action, Operation, Refusal, Why
@@ -38,20 +39,24 @@ from state.document.pointer import (
     render_pointer,
     topic_of,
 )
-from state.document.sections import SectionName
+from state.document.sections import POINTER_GUIDE, SectionName
 from state.document.seed import split_seed
+from state.reading import Reading, line_digest
+from state.search.dates import last_day_named
 from state.search.query import content_words
 from state.search.ranking import HELD
-from state.text.words import content_terms, terms
+from state.text.words import normalise, terms
 from state.trust import Trust
-from state.zone import day_of
+from state.zone import local
 
-MAX_ROUNDS = 6
+MAX_ROUNDS = 20
 # The most searches for words that lead to one line, if the model wants a pointer to it or it had one. For all other
 # lines that leave together there is one search for each, and twenty more.
 TRIES_ASKED = 30
 POINTER_CHARACTERS = 80
 POINTER_SHARE = 0.1
+# What exceeds the budget by less than this share is no matter for a model: the program mends it with the least loss.
+A_LITTLE = 0.02
 # Lines about who the agent is, who its user is, and lasting facts of their work are kept up to this share of the
 # file.
 LASTING, LASTING_SHARE = frozenset((SectionName.PHENOTYPE, SectionName.BOND)), 0.35
@@ -61,11 +66,18 @@ VITAL, VITAL_SHARE, MOSTLY = 0.9, 0.25, 0.5
 LEAST_SHARE = 0.25
 # Share of the budget for the owner's text from before the first dream, while it is still there.
 OLD_TEXT_SHARE = 0.4
-SOON = timedelta(days=14)
+# Lines that name a day ahead are kept up to this share of the file, the most important ones first.
+AHEAD_SHARE = 0.35
+# A line of this importance leaves a pointer: those to all others took a tenth of what the file answers.
+POINTED = 0.8
 # Importance fades by a power of the age in days, like the odds that something is needed again (J. R. Anderson and
 # L. J. Schooler, "Reflections of the environment in memory", 1991). Tuned on the lives of benchmarks.mind.
-FADING = 0.3
+FADING = 0.1
+# A line that is like a newer one keeps this power of what they do not share.
+UNLIKENESS = 1.5
 AROUND_A_LINE = 3  # bullet, space and newline
+# What the first pointer brings along: an empty section is not given.
+_HEADING = len(f"## {SectionName.POINTERS}\n\n{POINTER_GUIDE}\n\n\n")
 _STAY = frozenset((SectionName.POINTERS, SectionName.NICHE, SectionName.SKILLS))
 
 
@@ -75,19 +87,27 @@ def fit(sheet: Sheet, archive: Memory) -> None:
     A line whose pointer cannot be verified stays, with a refusal.
     """
     _point_to_evicted(sheet, archive)
+    _drop_pointers(sheet, lambda pointers: _are_too_many(sheet, pointers))  # before a line leaves for them
     _evict(sheet, _spare_old_text(sheet), archive)
     room = room_for(sheet)
-    for _ in range(MAX_ROUNDS):
-        if not _evict(sheet, _lines_to_evict(sheet, room), archive):
+    _drop_pointers(sheet, lambda _: room < sheet.length and is_little(sheet, sheet.length))
+    for _ in range(MAX_ROUNDS):  # a line that no words lead to stays, and others leave in its place
+        if not (lines := _lines_to_evict(sheet, room)):
             break
+        _evict(sheet, lines, archive)
     _mend(sheet, archive)
-    while (pointers := _pointers(sheet)) and (_are_too_many(sheet, pointers) or sheet.length > room):
-        sheet.change(Change(Why.EVICTED, (_first_to_leave(sheet, pointers),)))
+    _drop_pointers(sheet, lambda pointers: _are_too_many(sheet, pointers) or sheet.length > room)
     if sheet.length > sheet.snapshot.budget:
         figures = (
             f"{sheet.length:,} characters, the budget is {sheet.snapshot.budget:,}; what is left is pinned or yours"
         )
         sheet.refuse(Refusal("budget", "operation", figures))
+
+
+def _drop_pointers(sheet: Sheet, has_to: Callable[[Sequence[CurrentLine]], bool]) -> None:
+    """Remove pointers, the one that matters least first, as long as it has to be."""
+    while (pointers := _pointers(sheet)) and has_to(pointers):
+        sheet.change(Change(Why.EVICTED, (_first_to_leave(sheet, pointers),)))
 
 
 def room_for(sheet: Sheet) -> int:
@@ -96,21 +116,40 @@ def room_for(sheet: Sheet) -> int:
     return max(budget, fixed + int(LEAST_SHARE * budget))
 
 
+def is_little(sheet: Sheet, length: int) -> bool:
+    """Return whether this length exceeds the budget by so little, or not at all, that no model is asked about it."""
+    return length <= (1 + A_LITTLE) * sheet.snapshot.budget
+
+
+def length_with_pointers(sheet: Sheet) -> int:
+    """Return the length of the file once the model's evictions have left the pointers that it asks for."""
+    each = list[int]()
+    for line, one in _asked_pointers(sheet):
+        keywords = one.keywords or "-" * (POINTER_CHARACTERS // 2)
+        text = render_pointer(_topic(sheet, line, one), keywords)
+        each += [len(text) + AROUND_A_LINE] if len(text) < len(line.text) else []
+    have, most = pointers_have(sheet)
+    more = max(0, min(sum(each), most - have))
+    is_first = more and not any(line.section is SectionName.POINTERS for line in sheet.standing)
+    return sheet.length + more + (_HEADING if is_first else 0)
+
+
 def leaving(sheet: Sheet) -> list[CurrentLine]:
     """Return the lines that may leave, in the order in which they do."""
     snapshot = sheet.snapshot
-    today, soon = snapshot.today, day_of(snapshot.now + SOON, snapshot.zone)
+    today = snapshot.today
     lasting = sum(length_of(line) for line in sheet.standing if line.section in LASTING)
-    retold = _similarity_to_newer([line for line in sheet.standing if line.section not in _STAY])
+    retold = _likeness_to_newer([line for line in sheet.standing if line.section not in _STAY])
     is_kept = LASTING if lasting <= LASTING_SHARE * snapshot.budget else frozenset[SectionName]()
-    vital = _vital(sheet, retold)
+    vital, ahead = _vital(sheet, retold), _ahead(sheet)
 
     def rank(line: CurrentLine) -> tuple[object, ...]:
-        is_open = bool(line.until) and today <= line.until <= soon
         by_hand = line.id in snapshot.handwritten
-        stays = (by_hand, is_open, line.section in is_kept, line.id in vital, line.id not in sheet.began)
+        is_new = sheet.is_judged and line.id not in sheet.began
+        stays = (by_hand, line.id in ahead, line.section in is_kept, line.id in vital, is_new)
         days = max(0.0, (snapshot.now - line.born_at) / timedelta(days=1))
-        worth = line.importance * snapshot.felt.weight(line.text) * (1 - retold.get(line.id, 0.0))
+        unlike = max(0.0, 1 - retold.get(line.id, 0.0)) ** UNLIKENESS
+        worth = line.importance * snapshot.felt.weight(line.text) * unlike
         weight = round(worth / (1 + days) ** FADING, 3)
         return (*stays, not line.is_past(today), weight, line.born_at, len(line.id), line.id)
 
@@ -128,14 +167,32 @@ def leaving(sheet: Sheet) -> list[CurrentLine]:
     return [*(line for line in order if line not in late), *late]
 
 
+def reading_of(sheet: Sheet) -> Reading:
+    """Return what session starts need to know of the lines: which to leave out for lack of room, and their days."""
+    digests = {line.id: line_digest(normalise(line.text)) for line in sheet.standing}
+    days = tuple((digests[line.id], day) for line in sheet.standing if (day := sheet.day_of(line)))
+    return Reading(tuple(digests[line.id] for line in leaving(sheet)), days)
+
+
 def _vital(sheet: Sheet, retold: Mapping[str, float]) -> set[str]:
     """Return the most important lines that fit into their share of the file."""
-    found, room = set[str](), VITAL_SHARE * sheet.snapshot.budget
     today = sheet.snapshot.today
     important = (one for one in sheet.standing if one.importance >= VITAL and not one.is_past(today))
-    for line in sorted(important, key=lambda one: (one.importance, one.born_at), reverse=True):
-        if retold.get(line.id, 1.0) >= MOSTLY:
-            continue
+    current = [one for one in important if retold.get(one.id, 1.0) < MOSTLY]
+    return _within(VITAL_SHARE * sheet.snapshot.budget, current)
+
+
+def _ahead(sheet: Sheet) -> set[str]:
+    """Return the lines that name a day ahead and fit into their share of the file."""
+    today, zone = sheet.snapshot.today, sheet.snapshot.zone
+    dated = [one for one in sheet.standing if one.section not in _STAY and today <= last_day(one, zone)]
+    return _within(AHEAD_SHARE * sheet.snapshot.budget, dated)
+
+
+def _within(room: float, lines: Sequence[CurrentLine]) -> set[str]:
+    """Return the most important of these lines that have room."""
+    found = set[str]()
+    for line in sorted(lines, key=lambda one: (one.importance, one.born_at), reverse=True):
         room -= length_of(line)
         if room < 0:
             break
@@ -143,21 +200,14 @@ def _vital(sheet: Sheet, retold: Mapping[str, float]) -> set[str]:
     return found
 
 
-def _similarity_to_newer(lines: Sequence[CurrentLine]) -> dict[str, float]:
-    """Return by id how similar each line is to a newer one: the cosine of their words by rarity, 0 to 1."""
-    words = {line.id: content_terms(line.text) for line in lines}
-    count = Counter(word for found in words.values() for word in found)
-    rarity = {word: math.log((len(lines) + 1) / times) for word, times in count.items()}
-    size = {one: math.sqrt(sum(rarity[word] for word in found)) for one, found in words.items()}
-    newer, retold = defaultdict[str, list[str]](list), dict[str, float]()
-    for line in sorted(lines, key=lambda one: (one.born_at, len(one.id), one.id), reverse=True):
-        shared = defaultdict[str, float](float)
-        for word in words[line.id]:
-            for other in newer[word]:
-                shared[other] += rarity[word]
-            newer[word].append(line.id)
-        retold[line.id] = max((both / size[line.id] / size[other] for other, both in shared.items()), default=0.0)
-    return retold
+def last_day(line: CurrentLine, zone: tzinfo) -> str:
+    """Return the last day on which a line holds, or else that its text names (ISO 8601; "": none)."""
+    return line.until or last_day_named(line.text, local(line.said_at or line.born_at, zone))
+
+
+def _likeness_to_newer(lines: Sequence[CurrentLine]) -> dict[str, float]:
+    likeness = Likeness(lines)
+    return {line.id: likeness.to_newer(line) for line in lines}
 
 
 def length_of(line: CurrentLine) -> int:
@@ -166,18 +216,29 @@ def length_of(line: CurrentLine) -> int:
 
 
 def _lines_to_evict(sheet: Sheet, room: int) -> list[CurrentLine]:
-    """Return enough lines, in their order, for the file to fit once they are pointers, as far as those have room."""
-    excess = sheet.length - room
-    free, chosen = _room_of_pointers(sheet, room) - _pointer_characters(sheet), list[CurrentLine]()
-    for line in leaving(sheet):
+    """Return enough lines, in their order, for the file to fit once some are pointers, as far as those have room.
+
+    Of these, the last ones stay if the file fits without their leaving.
+    """
+    excess, today = sheet.length - room, sheet.snapshot.today
+    free, freed = _room_of_pointers(sheet, room) - _pointer_characters(sheet), dict[str, int]()
+    chosen = list[CurrentLine]()
+    for line in leaving(sheet) if excess > 0 else ():
         if excess <= 0:
             break
+        cost = POINTER_CHARACTERS if free >= POINTER_CHARACTERS and _may_point(line, POINTER_CHARACTERS) else 0
         chosen.append(line)
-        excess -= len(line.text)
-        if free >= POINTER_CHARACTERS:
-            excess += POINTER_CHARACTERS
-            free -= POINTER_CHARACTERS
-    return chosen
+        freed[line.id] = length_of(line) - cost
+        excess, free = excess - freed[line.id], free - cost
+    for line in reversed(chosen):
+        if freed[line.id] <= -excess and not line.is_past(today):
+            excess += freed.pop(line.id)
+    return [line for line in chosen if line.id in freed]
+
+
+def _may_point(line: CurrentLine, characters: int) -> bool:
+    """Return whether a line that the program evicts may leave a pointer of this length."""
+    return line.importance >= POINTED and characters < len(line.text)
 
 
 def _spare_old_text(sheet: Sheet) -> list[CurrentLine]:
@@ -194,17 +255,18 @@ def _spare_old_text(sheet: Sheet) -> list[CurrentLine]:
     return spare
 
 
-def _evict(sheet: Sheet, lines: Sequence[CurrentLine], archive: Memory) -> bool:
-    """Remove these lines, each with a pointer if there is room for one; return whether any could leave.
+def _evict(sheet: Sheet, lines: Sequence[CurrentLine], archive: Memory) -> None:
+    """Remove these lines, as far as the search finds them, each with a pointer if there is room for one.
 
     The pointer of a line past its last day replaces no other pointer.
     """
-    today, before = sheet.snapshot.today, len(sheet.changes)
+    today = sheet.snapshot.today
     for line, operation, keywords in _with_keywords(sheet, [(line, None) for line in lines], archive):
         if keywords is None:
             sheet.unmovable[line.id] = _unfindable(line)
             continue
         pointer = _pointer(sheet, line, operation, keywords) if keywords else None
+        pointer = pointer if pointer and _may_point(line, len(pointer.text)) else None
         while pointer and _are_too_many(sheet, pointers := [*_pointers(sheet), pointer]):
             if (least := _first_to_leave(sheet, pointers)) is pointer or line.is_past(today):
                 pointer = None
@@ -212,30 +274,35 @@ def _evict(sheet: Sheet, lines: Sequence[CurrentLine], archive: Memory) -> bool:
                 sheet.change(Change(Why.EVICTED, (least,)))
         sheet.change(_eviction(line, pointer))
         sheet.old_left += line.above
-    return len(sheet.changes) > before
 
 
 def _point_to_evicted(sheet: Sheet, archive: Memory) -> None:
     """Add the pointers for the model's evictions; a line that no words lead to stays."""
-    asked = {
-        one.operation.lines[0]: one.operation
-        for one in sheet.told
-        if one.applied and one.operation.action is Action.EVICT and one.operation.pointer
-    }
-    wanted = [
-        (line, asked[line.id])
-        for change in sheet.changes
-        if change.why is Why.EVICTED and not change.come
-        for line in change.gone
-        if line.id in asked and sheet.find(line.text) is None
-    ]
+    wanted = _asked_pointers(sheet)
     sheet.take_back(line for line, _ in wanted)
     for line, operation, keywords in _with_keywords(sheet, wanted, archive):
         if keywords is None:
             sheet.unmovable[line.id] = _unfindable(line)
             sheet.refuse(sheet.unmovable[line.id])
-        else:
-            sheet.change(_eviction(line, _pointer(sheet, line, operation, keywords)))
+            continue
+        pointer = _pointer(sheet, line, operation, keywords) if keywords else None
+        sheet.change(_eviction(line, pointer if pointer and len(pointer.text) < len(line.text) else None))
+
+
+def _asked_pointers(sheet: Sheet) -> list[tuple[CurrentLine, Operation]]:
+    """Return the lines that the model evicted and wants a pointer to, each with its operation."""
+    asked = {
+        one.operation.lines[0]: one.operation
+        for one in sheet.told
+        if one.applied and one.operation.action is Action.EVICT and one.operation.pointer
+    }
+    return [
+        (line, asked[line.id])
+        for change in sheet.changes
+        if change.why is Why.EVICTED and not change.come
+        for line in change.gone
+        if line.id in asked and line.section is not SectionName.POINTERS and sheet.find(line.text) is None
+    ]
 
 
 def _unfindable(line: CurrentLine) -> Refusal:
@@ -266,9 +333,10 @@ def _with_keywords(
         search = _Search(trial, len(wanted) + MAX_POINTERS)
         for (line, operation), words, crystal in zip(wanted, ranked, crystals, strict=True):
             stays = partial(_stays, sheet, _topic(sheet, line, operation))
-            if operation is None:
-                is_pointed = any(_is_about(one, crystal) and search.finds(one, crystal) for one in pointed)
-                keywords = "" if is_pointed else search.chosen(words, crystal, stays)
+            if any(_is_about(one, crystal) and search.finds(one, crystal) for one in pointed):
+                keywords: str | None = ""
+            elif operation is None:
+                keywords = search.chosen(words, crystal, stays)
                 # Without searches left, a line leaves without a pointer: among lines that look alike, few words lead
                 # to one of them, but its whole text does.
                 keywords = "" if keywords is None and not search.left else keywords
@@ -337,10 +405,10 @@ def _pointer_line(sheet: Sheet, topic: str, keywords: str, crystal: str, importa
 def _mend(sheet: Sheet, archive: Memory) -> None:
     """Verify the existing pointers; one that no longer works gets other keywords, or leaves.
 
-    Pointers made by this dream are verified already.
+    Pointers to the lines that left in this dream are verified already.
     """
-    known = {line.id for line in sheet.snapshot.lines}
-    staying = [line for line in _pointers(sheet) if line.id in known and line.crystal and not line.pinned]
+    made = {line.id for change in sheet.changes if change.why is Why.EVICTED for line in change.come}
+    staying = [line for line in _pointers(sheet) if line.id not in made and line.crystal]
     if not staying:
         return
     behind = {crystal.id: crystal for crystal in sheet.snapshot.pointed}

@@ -8,7 +8,7 @@ Replaying the same operations on the same snapshot gives the same sheet, so a ru
 messages.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,13 +17,17 @@ from state.changes.page import Page, kept_crystal
 from state.crystals.crystal import Crystal, Lifecycle, Origin, id_in
 from state.crystals.crystal import Kind as CrystalKind
 from state.document.approval import Approval, Heard
-from state.document.operations import Action, Operation, Refusal, Why
+from state.document.operations import NO_END, Action, Operation, Refusal, Why
+from state.document.pointer import parse_pointer, render_pointer, topic_of
 from state.document.sections import SectionName
 from state.dream import Decision, Dream, EarlierChange, Evidence, Kind, Shown, Snapshot, StagedChange, Usage
+from state.reading import length_given
+from state.search.dates import needs_its_day
 from state.signals.hormones import mood, valence
 from state.text.line import LINE_CHARACTERS, as_line, without_count
 from state.text.words import covers, normalise
 from state.trust import Trust, least_trust
+from state.zone import local
 
 # Text from before the first dream leaves gradually: this many lines per dream.
 MAX_OLD_LINES = 20
@@ -39,21 +43,31 @@ MOST_SHOWN = 50
 # Bounds of one dream before it is refused or its owner asked: changed lines per cited input; lines merged or reworded
 # without an input (or a tenth of the memory, if more); evictions; changed lines (or a third of the memory, if more).
 PER_INPUT, TIDIED, EVICTIONS, CHANGED = 8, 8, 20, 5
+TOLD_SHARE = 0.95
 SAID_ALREADY = "says so already"
 THIRD = "more than a third of the memory would change in one dream"
 TIDYING = "more lines are tidied in one dream than may be without asking"
 WRITTEN_BY_CODE = frozenset((SectionName.POINTERS, SectionName.SKILLS, SectionName.NICHE))
+_FILED = frozenset(SectionName) - WRITTEN_BY_CODE
 
 _WHY = {
     Action.ADD: Why.ADDED,
     Action.REVISE: Why.REVISED,
     Action.MERGE: Why.MERGED,
     Action.MOVE: Why.MOVED,
+    Action.WEIGH: Why.WEIGHED,
     Action.EVICT: Why.EVICTED,
     Action.CLOSE: Why.ANSWERED,
     Action.RECALL: Why.RECALLED,
 }
 _TAKES_AWAY = frozenset((Action.EVICT, Action.CLOSE))
+_AROUND_A_DAY = 3  # a blank and brackets
+_SAME_LINE = {Action.MOVE, Action.WEIGH}
+# The order in which an answer is played, so that its own decides nothing: what adds before what reduces.
+_ORDER = (
+    Action.LEARN, Action.ADD, Action.RECALL, Action.WEIGH, Action.MOVE, Action.REVISE, Action.MERGE, Action.CLOSE,
+    Action.EVICT,
+)  # fmt: skip
 _READ = {"tool": "a tool's output", "web": "a page"}
 _HELD = {Decision.WAITING: "waits for the owner", Decision.DECLINED: "was declined by the owner"}
 
@@ -79,6 +93,8 @@ class Sheet(Page):
     `told` has the outcome of each operation, `heard` the ids of the consumed inputs, `staged` the changes that wait
     for the owner, `refused` every refusal, `unread` the parts of the last answer that could not be read, `learnt` the
     model's insights, `unmovable` by line id why a line cannot leave, `began` the ids of the lines from before.
+    `is_judged`: somebody chose the new lines (a model, the owner), so that they stay before others do; `tells_days`:
+    session starts tell the days of lines that say "today".
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -93,16 +109,31 @@ class Sheet(Page):
         self.learnt: list[Crystal] = []
         self.unmovable: dict[str, Refusal] = {}
         self.old_left = 0
+        self.is_judged = self.tells_days = False
         self.began = {line.id for line in snapshot.lines if line.section not in WRITTEN_BY_CODE}
         self._size = len(self.began)
         self._vouched = Counter[str]()
+        self._parts = defaultdict[str, list[str]](list)  # by the text of a line: what lines say that were split off
+        self._longest = 0
         self._shown = list[StagedChange]()
         self._kept = {one.text: one for one in (*snapshot.notes, *snapshot.twins)}
 
     @property
     def length(self) -> int:
-        """Return the length of the resulting file, in characters."""
-        return len(self.text(self.snapshot.now, mood(self.snapshot.hormones)))
+        """Return how many characters of the resulting file an agent is given."""
+        days = sum(len(day) + _AROUND_A_DAY for line in self.standing if (day := self.day_of(line)))
+        return length_given(self.text(self.snapshot.now, mood(self.snapshot.hormones))) + days
+
+    @property
+    def told_budget(self) -> int:
+        """Return the budget that the model is told, so that what it miscounts still fits."""
+        return int(TOLD_SHARE * self.snapshot.budget)
+
+    def day_of(self, line: CurrentLine) -> str:
+        """Return the day that session starts put behind a line that needs it; a model writes days itself."""
+        if not (self.tells_days and needs_its_day(line.text)):
+            return ""
+        return f"{local(line.said_at or line.born_at, self.snapshot.zone):%-d %b}"
 
     @property
     def standing(self) -> list[CurrentLine]:
@@ -119,11 +150,11 @@ class Sheet(Page):
         by_model: bool = False,
         asks: bool = False,
     ) -> None:
-        """Apply operations one after the other, as far as these checks allow.
+        """Apply operations as far as these checks allow; a model's in an order that does not depend on the answer's.
 
         A model's operations, and others with `asks`, ask the owner if the policy says so.
         """
-        for given in operations:
+        for given in sorted(operations, key=_in_order) if by_model else operations:
             operation = self._made_safe(given, by_model=by_model, asks=asks)
             if by_model and self._has_heard(operation):
                 self.heard.update(operation.cites)
@@ -174,6 +205,10 @@ class Sheet(Page):
         """Return the inputs that an operation cites."""
         return [cite for cite in operation.cites if cite in self.inputs]
 
+    def cited_lines(self, operation: Operation) -> list[CurrentLine]:
+        """Return the lines that an operation cites, as far as they stand."""
+        return [self.lines[cite] for cite in operation.cites if cite in self.lines and not self.lines[cite].above]
+
     def touched(self, operation: Operation) -> list[CurrentLine]:
         """Return the lines that an operation changes, as far as they stand."""
         return [self.lines[name] for name in operation.lines if name in self.lines]
@@ -191,7 +226,7 @@ class Sheet(Page):
         }
         for change in self.changes:
             texts = [text for line in change.gone for text in said.pop(line.id, ())]
-            kept = {line.id: [text for text in texts if _says_most(line.text, text)] for line in change.come}
+            kept = {line.id: [text for text in texts if self._says_most(line.text, text)] for line in change.come}
             said |= kept
             lost += len(texts) - len({text for one in kept.values() for text in one})
         return said, lost
@@ -210,14 +245,28 @@ class Sheet(Page):
             operation = replace(operation, cites=known or operation.cites)
         text = operation.text
         if operation.action is Action.RECALL and by_model:
-            behind = {crystal.id: crystal.text for crystal in self.snapshot.pointed}
-            text = next((behind[line.crystal] for line in self.touched(operation) if line.crystal in behind), "")
-            return replace(operation, text=as_line(self.snapshot.redaction.of(text)))
+            behind = next((one for line in self.touched(operation) if (one := self._behind(line))), None)
+            text = as_line(self.snapshot.redaction.of(behind.text)) if behind else ""
+            came_from = behind.context if behind and behind.context in _FILED else SectionName.CONTEXT
+            is_back = operation.section is SectionName.POINTERS
+            return replace(operation, text=text, section=SectionName(came_from) if is_back else operation.section)
+        if operation.action is Action.REVISE and operation.section is SectionName.POINTERS and by_model:
+            return replace(operation, text=self._reworded_pointer(operation))
         if operation.action is Action.EVICT and self.snapshot.forgotten.found(text):
             return replace(operation, text="")  # the pointer's topic then comes from the line
         # A text that is too long is refused, not cut: whoever asked can shorten it.
         text = without_count(text) if by_model or asks else text
         return replace(operation, text=as_line(text, max(LINE_CHARACTERS, len(text))))
+
+    def _behind(self, pointer: CurrentLine) -> Crystal | None:
+        """Return the crystal that a pointer leads to."""
+        return next((one for one in self.snapshot.pointed if one.id == pointer.crystal), None)
+
+    def _reworded_pointer(self, operation: Operation) -> str:
+        """Return a pointer's line with the topic and the keywords that are said; those not said stay."""
+        former = next((found for line in self.touched(operation) if (found := parse_pointer(line.text))), ("", ""))
+        topic, keywords = parse_pointer(operation.text) or (topic_of(operation.text), operation.keywords or former[1])
+        return render_pointer(as_line(topic), operation.keywords or as_line(keywords))
 
     def _carry_out(self, operation: Operation) -> None:
         pieces = [self.inputs[cite] for cite in self.cited_inputs(operation)]
@@ -227,17 +276,23 @@ class Sheet(Page):
             return
         gone = tuple(self.touched(operation))
         old = self._old_text_in(operation)
-        change = Change(_WHY[operation.action], (*gone, *old), self._come(operation, gone, pieces), _evidence(pieces))
+        rests = _evidence(pieces)
+        if operation.action is Action.ADD and not pieces:  # it is a part of the lines it cites, and rests on them
+            cited = self.cited_lines(operation)
+            rests = tuple(dict.fromkeys(line.crystal for line in cited if line.crystal))
+            for line in cited:
+                self._parts[line.text].append(operation.text)
+        change = Change(_WHY[operation.action], (*gone, *old), self._come(operation, gone, pieces), rests)
         shown = self.as_staged(operation, "", applied=True)  # before the change, while the old lines are there
         done = self.change(change)
         if done is None:
             self.refuse(Refusal("shape", "operation", "nothing would change, or MEMORY.md cannot hold it", operation))
             return
-        if operation.action is Action.MOVE and not self.began.isdisjoint(operation.lines):
+        if operation.action in _SAME_LINE and not self.began.isdisjoint(operation.lines):
             self.began.update(line.id for line in done.come)  # the same line under another id
         self.old_left += len(old)
         self.count_input(operation)
-        if operation.lines:
+        if operation.lines and operation.action is not Action.WEIGH and operation.section not in WRITTEN_BY_CODE:
             self._shown.append(shown)
         self.told.append(Told(operation, ", ".join(line.id for line in done.come) or "done", applied=True))
 
@@ -249,13 +304,22 @@ class Sheet(Page):
             return ()
         if action is Action.MOVE:
             return tuple(replace(line, section=operation.section) for line in gone)
+        if action is Action.WEIGH:
+            weight, until = operation.importance, operation.until
+            return tuple(
+                replace(
+                    one,
+                    importance=one.importance if weight is None else weight,
+                    until="" if until == NO_END else until or one.until,
+                )
+                for one in gone
+            )
         if action is Action.RECALL:
-            known = {crystal.id: crystal for crystal in self.snapshot.pointed}
-            behind = known.get(gone[0].crystal, gone[0])
+            behind = self._behind(gone[0]) or gone[0]
             return (CurrentLine("", operation.section, operation.text, behind.importance, behind.trust, now),)
-        cited = [self.lines[name] for name in operation.cites if name in self.lines and name[0] == "L"]
+        cited = self.cited_lines(operation)
         said: Sequence[Evidence | CurrentLine] = pieces or [*cited, *gone]
-        weights = [*(one.importance for one in pieces), *(one.importance for one in gone)]
+        weights = [*(one.importance for one in pieces), *(one.importance for one in gone or cited)]
         importance = max(weights, default=0.5)
         if gone and pieces:  # repetition makes a line more important
             importance = max(importance, min(importance + REINFORCED, MOST_REINFORCED))
@@ -265,8 +329,11 @@ class Sheet(Page):
         # A reworded line keeps its last day.
         ends = [line.until for line in gone]
         until = operation.until or (max(ends) if ends and all(ends) else "")
+        until = "" if until == NO_END else until
         pinned = action is Action.REVISE and any(line.pinned for line in gone)
-        return (CurrentLine("", operation.section, operation.text, importance, trust, now, pinned, until=until),)
+        led_to = gone[0].crystal if operation.section is SectionName.POINTERS else ""
+        made = CurrentLine("", operation.section, operation.text, importance, trust, now, pinned, until=until)
+        return (replace(made, crystal=led_to),)
 
     def _old_text_in(self, operation: Operation) -> list[CurrentLine]:
         """Return the old text that a new line takes in: it cites the text and is not much shorter."""
@@ -356,7 +423,7 @@ class Sheet(Page):
         heard = sorted({piece.heard for piece in pieces if piece.heard})
         if heard and self.snapshot.policy.heard is Heard.ASK:
             return f"dream.heard: ask; its agent had read {' and '.join(_READ[one] for one in heard)}"
-        if operation.action is not Action.MOVE and self._lost_by(operation) > max(0, self.spare):
+        if operation.action not in _SAME_LINE and self._lost_by(operation) > max(0, self.spare):
             return THIRD
         if operation.lines and not pieces and operation.action in (Action.REVISE, Action.MERGE):
             tidied = sum(
@@ -364,8 +431,9 @@ class Sheet(Page):
                 for change in self.changes
                 if change.why in (Why.REVISED, Why.MERGED) and not change.evidence
             )
+            self._longest = max(self._longest, self.length)
             is_shorter = len(operation.text) < sum(len(line.text) for line in self.touched(operation))
-            is_for_room = is_shorter and self.length > self.snapshot.budget  # it saves other lines from eviction
+            is_for_room = is_shorter and self._longest > self.told_budget  # it saves other lines from eviction
             if not is_for_room and tidied + len(operation.lines) > max(TIDIED, self._size // 10):
                 return TIDYING
         return ""
@@ -374,7 +442,11 @@ class Sheet(Page):
         """Return how many texts from before this operation would leave unsaid."""
         said, _ = self._of_before()
         texts = (text for name in operation.lines for text in said.get(name, ()))
-        return sum(operation.action in _TAKES_AWAY or not _says_most(operation.text, text) for text in texts)
+        return sum(operation.action in _TAKES_AWAY or not self._says_most(operation.text, text) for text in texts)
+
+    def _says_most(self, text: str, other: str) -> bool:
+        """Return whether a text, with what was split off the other one, still says most of that."""
+        return covers(" ".join((text, *self._parts[other])), other, MOST_OF_A_LINE)
 
     def _is_same(self, operation: Operation, earlier: EarlierChange) -> bool:
         """Return whether an operation repeats the earlier one: the same change of the same lines on no new input."""
@@ -467,8 +539,10 @@ class Sheet(Page):
         return rows, tuple(dict.fromkeys((*snapshot.seeds, *passed)))
 
 
-def _says_most(text: str, other: str) -> bool:
-    return covers(text, other, MOST_OF_A_LINE)
+def _in_order(operation: Operation) -> tuple[object, ...]:
+    """Return the key by which a model's operations are played: by their kinds, lines, inputs and texts."""
+    named = [[(one[:1], int(one[1:])) for one in ids] for ids in (operation.lines, operation.cites) if "?" not in ids]
+    return _ORDER.index(operation.action), *named, operation.text
 
 
 def _evidence(pieces: Iterable[Evidence]) -> tuple[str, ...]:

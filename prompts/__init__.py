@@ -20,6 +20,10 @@ _UNSEEN = re.compile(
     "[\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ud800-\udfff\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
+# What could be taken for the end of the memory, for who speaks, or for a sign of the model's own.
+_TAG = re.compile(
+    r"<(?=[/|!?]|\W*(?:memory|system|user|assistant|human|developer|instruct|tool|im_|\|))", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,8 @@ def render(prompt: Prompt, variables: dict[str, object]) -> tuple[str, str]:
 def quoted(text: object) -> str:
     """Quote a text, or any JSON value, on one line.
 
-    Angle brackets are escaped so that the text can forge no tag, and so are line breaks and invisible characters.
+    A `<` that could begin the tag of a memory or of a speaker is escaped, so that the text can forge none, and so are
+    line breaks and invisible characters. Any other `<` is one.
     """
-    shown = json.dumps(text, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
+    shown = _TAG.sub("\\\\u003c", json.dumps(text, ensure_ascii=False))
     return _UNSEEN.sub(lambda match: json.dumps(match.group())[1:-1], shown)

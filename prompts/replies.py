@@ -16,7 +16,7 @@ from prompts import quoted
 from prompts.json_answers import ACTION_KEYS, Found, find, named
 from state.codec import each_text, first_problem, whole
 from state.document.document import parse
-from state.document.operations import Action, Operation, Refusal
+from state.document.operations import NO_END, Action, Operation, Refusal
 from state.document.sections import SectionName
 from state.errors import ReplyError
 from state.search.dates import day_written
@@ -33,6 +33,7 @@ _ID = re.compile(r"[A-Za-z]\d{1,9}")
 _AROUND = r"[\s\[\](){}\"'`#,;&]*"
 _IDS = re.compile(rf"{_AROUND}(?:{_ID.pattern}\b{_AROUND}(?:and\b{_AROUND})?)+")
 _NONE = frozenset(("", "none", "null", "nil", "n/a", "na", "-", "unknown", "open", "ongoing", "never"))
+_ENDLESS = frozenset((NO_END, "open", "ongoing", "never"))
 _LEVELS = {"critical": 0.9, "very high": 0.9, "high": 0.8, "medium": 0.5, "moderate": 0.5, "normal": 0.5, "low": 0.3}
 _NUMBER = re.compile(r"(\d{1,3}(?:[.,]\d{1,6})?)\s*(?:(%)|(?:/|of|out of)\s*(1|5|10|100))?")
 _ALIASES = {**dict.fromkeys(ACTION_KEYS, "op"), "line": "lines", "cite": "cites"}
@@ -93,7 +94,7 @@ class SaidOperation(_Said):
     """One operation as the model says it."""
 
     op: Annotated[
-        Literal["add", "revise", "merge", "move", "evict", "close", "recall", "learn"],
+        Literal["add", "revise", "merge", "move", "weigh", "evict", "close", "recall", "learn"],
         BeforeValidator(lambda value: value.strip().casefold() if isinstance(value, str) else value),
     ]
     section: Annotated[str | None, BeforeValidator(_given)] = None
@@ -143,10 +144,17 @@ def read_reply(answer: str, sections: dict[str, SectionName], clean: Callable[[s
 
 
 def _read_operations(found: Found, sections: dict[str, SectionName], clean: Callable[[str], str]) -> Reply:
-    operations, refused = [], []
+    operations, refused, answered = list[Operation](), list[Refusal](), list[str]()
     for raw in found.operations[:MAX_OPERATIONS]:
         try:
-            operations.append(_operation(SaidOperation.model_validate(_renamed(raw)), sections))
+            said = SaidOperation.model_validate(_renamed(raw))
+            inputs = [one for one in said.lines if said.op == "close" and one not in sections and one[0] != "L"]
+            if inputs:  # an open question that is no line yet
+                answered += inputs
+                said.lines = [one for one in said.lines if one not in inputs]
+            if said.lines or not inputs:
+                operation = _operation(said, sections, is_endless=_is_endless(raw))
+                operations.append(operation)
         except RecursionError:
             refused.append(Refusal("shape", "operation", "an operation of a thousand brackets"))
         except (ValidationError, ValueError) as error:
@@ -161,7 +169,7 @@ def _read_operations(found: Found, sections: dict[str, SectionName], clean: Call
         figures = f"the answer breaks off after {count} operations, perhaps at model.max_output_tokens"
         refused.append(Refusal("shape", "operation", figures))
     consumed = found.consumed if isinstance(found.consumed, list | str) else []
-    ids = (one for one in _listed(consumed) if isinstance(one, str))
+    ids = (one for one in (*answered, *_listed(consumed)) if isinstance(one, str))
     return Reply(tuple(operations), tuple(dict.fromkeys(ids)), tuple(refused))
 
 
@@ -176,8 +184,16 @@ def _renamed(raw: object) -> object:
     return said
 
 
-def _operation(said: SaidOperation, sections: dict[str, SectionName]) -> Operation:
+def _is_endless(raw: object) -> bool:
+    """Return whether an operation says in words that its line has no last day."""
+    until = named(raw).get("until") if isinstance(raw, dict) else None
+    return isinstance(until, str) and until.strip().casefold() in _ENDLESS
+
+
+def _operation(said: SaidOperation, sections: dict[str, SectionName], *, is_endless: bool = False) -> Operation:
     action = Action(said.op)
+    if action is Action.MOVE and said.text:  # other words in another section
+        action = Action.REVISE
     lines = tuple(dict.fromkeys(said.lines))
     cites = tuple(dict.fromkeys(said.cites))
     text = (said.topic or said.text or "") if action is Action.EVICT else (said.text or "")
@@ -192,9 +208,9 @@ def _operation(said: SaidOperation, sections: dict[str, SectionName]) -> Operati
         raise ValueError(f"there is no {lines[0]}" if lines and action is not Action.MOVE else "it needs a section")
     if action in _TEXTS and not text.strip("\ufffd "):
         raise ValueError("it needs a text")
-    if action is Action.RECALL and section is SectionName.POINTERS:
-        section = SectionName.CONTEXT
-    until = said.until.isoformat() if said.until else ""
+    if action is Action.WEIGH and said.importance is None and said.until is None and not is_endless:
+        raise ValueError("it needs an importance or an until")
+    until = said.until.isoformat() if said.until else NO_END if is_endless and lines else ""
     keywords, pointer = " ".join((said.keywords or "").split())[:MAX_KEYWORDS], said.pointer is not False
     return Operation(action, section, text, lines, cites, said.importance, until, keywords, pointer)
 

@@ -1,4 +1,7 @@
-"""Agents: the names of the programs that read the memory, and how much output of a hook each accepts."""
+"""Agents: the names of the programs that read the memory, and how much output of a hook each accepts.
+
+None has a window of its own: who can read the whole file is given the whole file, as dreams write it.
+"""
 
 from typing import NamedTuple
 
@@ -10,12 +13,11 @@ TRIED = "DREAMD_TRIED"
 
 
 class Reader(NamedTuple):
-    """How an agent reads: its context window, in tokens, and the most characters its hook may output.
+    """How an agent reads: the most characters its hook may output, and `size`, the same in bytes of UTF-8.
 
-    `size`: the same in bytes of UTF-8. `file_lines` and `file_bytes`: the limits its makers publish for its own file.
+    `file_lines` and `file_bytes`: the limits its makers publish for its own file.
     """
 
-    window: int | None = None
     characters: int = HOOK_CHARACTERS
     size: int | None = None
     file_lines: int = 1_000
@@ -28,8 +30,8 @@ class Reader(NamedTuple):
 # first" of its MEMORY.md (code.claude.com/docs/en/memory). Cursor: "keep rules under 500 lines"
 # (cursor.com/docs/context/rules). Others publish no limit and get that of Codex, whose AGENTS.md they read too.
 READERS = {
-    "claude-code": Reader(128_000, file_lines=200, file_bytes=25_000),
-    "codex": Reader(64_000, size=9_500),
+    "claude-code": Reader(file_lines=200, file_bytes=25_000),
+    "codex": Reader(size=9_500),
     "cursor": Reader(file_lines=500),
     "gemini": Reader(),
     "opencode": Reader(),

@@ -2,14 +2,14 @@
 
 import heapq
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
 from state.document.redaction import redacted_lines
-from state.reading import GREETING, as_given, left_out, without_answered
+from state.reading import BETWEEN, Reading, as_given, head, left_out, line_digest, with_days, without_answered
 from state.scratch import Note
 from state.secrets.policy import DEFAULT
 
@@ -38,7 +38,6 @@ _TRIES, _LONGEST_CHARACTER = 4, 4
 _AROUND_NOTES = len(NOTES_HEADING) + 60
 # A note's bullet, stamp and importance.
 _AROUND_NOTE = 60
-_BETWEEN = "\n\n"
 
 
 class Redacted(NamedTuple):
@@ -60,9 +59,9 @@ class Bootstrap(NamedTuple):
 
     `more`: there are more older notes than `left_out`, which were not read. `everywhere` comes from the global
     workspace, `attention` is a line for a person, `lines` the number of rows and notes given, without headings, and
-    `most` the limit in characters for everything, the greeting included (0: none). `digest` is `digest_of` the whole
-    MEMORY.md, `version` the last committed version, `cut` how much was left out by reason, in the fields of a
-    receipt.
+    `most` the limit in characters for everything (0: none). `head` is the line above all of it, `digest` is
+    `digest_of` the whole MEMORY.md, `version` the last committed version, `cut` how much was left out by reason, in
+    the fields of a receipt. `dropped` are the lines left out for more important ones, by `line_digest`.
     """
 
     memory: str
@@ -77,11 +76,13 @@ class Bootstrap(NamedTuple):
     cut: Mapping[str, int] = MappingProxyType({})
     digest: str = ""
     version: int = 0
+    head: str = ""
+    dropped: tuple[int, ...] = ()
 
     @property
     def text(self) -> str:
-        """Return the greeting and all parts as Markdown."""
-        parts = [self.everywhere] if self.everywhere else []
+        """Return the line at the head and all parts as Markdown."""
+        parts = [one for one in (self.head, self.everywhere) if one]
         parts += [self.memory.rstrip("\n")] if self.memory.strip() else []
         if self.notes:
             rows = [NOTES_HEADING, "", *self.notes]
@@ -90,7 +91,7 @@ class Bootstrap(NamedTuple):
                 rows.append(f"- [{number} older notes: use memory_search]")
             parts.append("\n".join(rows))
         parts += [self.attention] if self.attention else []
-        return _BETWEEN.join((GREETING, *parts)) + "\n" if parts else ""
+        return BETWEEN.join(parts) + "\n" if parts[bool(self.head) :] else ""
 
 
 def digest_of(memory: str) -> str:
@@ -99,7 +100,7 @@ def digest_of(memory: str) -> str:
 
 
 def budget_for(context_window: int) -> int:
-    """Return how many characters MEMORY.md may take for a model with this context window, in tokens."""
+    """Return how many characters of MEMORY.md are given, with the line above it, for this context window (tokens)."""
     return next((characters for window, characters in BUDGETS if context_window >= window), LEAST_BUDGET)
 
 
@@ -115,14 +116,20 @@ def bootstrap(
     everywhere: str = "",
     attention: str = "",
     most_bytes: int | None = None,
+    as_of: str = "",
+    reading: Reading = Reading(),  # noqa: B008 - it is immutable
 ) -> Bootstrap:
-    """Return what fits, without secrets: MEMORY.md, cut at a row, and pending notes, newest first.
+    """Return what fits, without secrets: MEMORY.md and pending notes, newest first.
+
+    Of a MEMORY.md that does not fit, the lines are left out that a dream would evict first (`reading`). What is still
+    too long then is cut at a row.
 
     `most` is the limit in characters of whoever carries the text and would cut it off; the notes yield first.
     `most_bytes` is the same in bytes of UTF-8. `redacted` removes secrets: a model reads the text, and no dream has
     redacted notes appended by hand and the owner's edits. `shown_of` returns what of a note may be shown; "" hides
     it. `more`: there are older notes than these. `everywhere` is the MEMORY.md of the global workspace, whose Bond
-    and Phenotype are given, and `attention` a line at the end; both count towards the budget of MEMORY.md.
+    and Phenotype are given, and `attention` a line at the end; both count towards the budget of MEMORY.md, as does
+    the line at the head, which names the day of the last dream, `as_of`.
     """
     budget = budget_for(context_window)
     # Read no more than may be shown, so that a log of a million notes or a huge file takes no longer.
@@ -130,7 +137,10 @@ def bootstrap(
     newest, count = _newest(notes)
     rest = memory.count("\n", looked_at) if len(memory) > looked_at else None
     sources = _Sources(
-        without_answered(as_given(redacted.memory(memory[:looked_at])), (note.text for note in newest[:_NOTES_READ])),
+        without_answered(
+            as_given(with_days(redacted.memory(memory[:looked_at]), reading.days)),
+            (note.text for note in newest[:_NOTES_READ]),
+        ),
         rest,
         newest,
         count,
@@ -140,6 +150,8 @@ def bootstrap(
         budget,
         Redacted(cache(redacted.note), cache(redacted.memory)),
         shown_of,
+        head(as_of),
+        reading.leaving,
     )
     ready = _fitting(sources, most)
     for _ in range(_TRIES):
@@ -166,39 +178,44 @@ class _Sources(NamedTuple):
     budget: int
     redacted: Redacted
     shown_of: Callable[[str], str]
+    head: str
+    leaving: tuple[int, ...]
 
 
 def _fitting(sources: _Sources, host: int | None) -> Bootstrap:
-    """Return what fits into the host's limit (characters). The greeting does not count towards MEMORY.md's budget."""
-    whole, budget = sources.whole, sources.budget
-    most = None if host is None else host - len(GREETING) - len(_BETWEEN)
+    """Return what fits into the host's limit (characters)."""
+    whole, around = sources.whole, len(sources.head) + len(BETWEEN)
+    budget = sources.budget - around
+    most = None if host is None else host - around
     room = budget if most is None else min(budget, most)
-    taken = len(_BETWEEN) + len(sources.attention) if sources.attention else 0
+    taken = len(BETWEEN) + len(sources.attention) if sources.attention else 0
     share = int((room - taken) * EVERYWHERE_SHARE)
     # Lines of the project that certainly fit need not be repeated from the global workspace.
-    surely = _cut(whole, room - taken - share)[0] if sources.everywhere else ""
+    surely = _cut(whole, room - taken - share, sources.leaving).text if sources.everywhere else ""
     everywhere, shared, unshared = _of_everywhere(sources, surely, share)
-    taken += len(_BETWEEN) + len(everywhere) if everywhere else 0
-    kept, truncated = _cut(whole, room - taken)
-    shown = _marked(kept, room - taken) if truncated else kept
+    taken += len(BETWEEN) + len(everywhere) if everywhere else 0
+    kept = _cut(whole, room - taken, sources.leaving)
+    shown = _marked(kept.text, room - taken) if kept.is_cut else kept.text
     beside = int(budget * NOTES_SHARE)
     left = beside if most is None else min(beside, most - taken - len(shown) - _AROUND_NOTES)
     notes, withheld, kept_out = _of_notes(sources, left, beside)
-    fitting = _rows(_cut(whole, budget - taken)[0])
+    fitting = _rows(_cut(whole, budget - taken, sources.leaving).text)
     return Bootstrap(
         shown,
         notes,
         sources.pending - withheld - len(notes),
-        truncated=truncated or sources.rest is not None,
+        truncated=kept.is_cut or sources.rest is not None,
         more=sources.more,
         everywhere=everywhere,
         attention=sources.attention,
-        lines=shared + _rows(kept) + len(notes),
+        lines=shared + _rows(kept.text) + len(notes),
         most=host or 0,
+        head=sources.head,
+        dropped=kept.dropped,
         cut={
             **unshared,
             "budget": _rows(whole) + (sources.rest or 0) - fitting,
-            "host": fitting - _rows(kept),
+            "host": fitting - _rows(kept.text),
             "host_notes": kept_out,
             "forgotten": unshared["forgotten"] + withheld,
         },
@@ -207,18 +224,19 @@ def _fitting(sources: _Sources, host: int | None) -> Bootstrap:
 
 def room_taken(ready: Bootstrap) -> int:
     """Return how many characters of the budget go to parts other than MEMORY.md."""
-    return sum(len(_BETWEEN) + len(part) for part in (ready.everywhere, ready.attention) if part)
+    return sum(len(BETWEEN) + len(part) for part in (ready.everywhere, ready.attention) if part)
 
 
-def rows_given(memory: str, cut: int, budget: int) -> int:
-    """Count the rows of MEMORY.md down to the place where it was cut, including those that are never given.
+def rows_given(memory: str, cut: int, dropped: Container[int]) -> int:
+    """Count the rows of MEMORY.md down to the place where it was cut, including those that were not given.
 
-    `cut`: how many rows were cut. Receipts of an earlier dreamd do not say; then `budget` decides.
+    `cut`: how many rows were left out, with those of the lines that were `dropped` for more important ones.
     """
-    rows = memory.split("\n")
-    if not cut:
-        return _cut(memory, budget)[0].count("\n") + 1
-    omitted = left_out(memory)
+    rows, omitted = memory.split("\n"), set(left_out(memory))
+    for at, raw in _lines_with(memory, dropped):
+        own = range(at, at + raw.count("\n") + (not raw.endswith("\n")))
+        cut -= sum(_counts(rows[row]) for row in own)
+        omitted.update(own)
     left = sum(_counts(row) for at, row in enumerate(rows) if at not in omitted) - cut
     for at, row in enumerate(rows):
         left -= _counts(row) and at not in omitted
@@ -298,15 +316,62 @@ def _of_notes(sources: _Sources, room: int, beside: int) -> tuple[tuple[str, ...
     return tuple(rows), withheld, kept_out
 
 
-def _cut(memory: str, room: int) -> tuple[str, bool]:
-    """Return the first whole rows that fit, leaving room for the truncation mark, and whether any is left out."""
+class _Cut(NamedTuple):
+    """What of a MEMORY.md fits; `dropped` are the lines left out by their importance."""
+
+    text: str
+    is_cut: bool = False
+    dropped: tuple[int, ...] = ()
+
+
+def _cut(memory: str, room: int, leaving: Sequence[int]) -> _Cut:
+    """Return what fits with the truncation mark: without the lines that are the first to leave, then cut at a row."""
     if len(memory.rstrip("\n")) < max(1, room):
-        return memory, False
+        return _Cut(memory)
     left = room - len(TRUNCATED) - 3  # the blank row and the last line end
     if left <= 0:
-        return "", True
-    at = memory.rfind("\n", 0, left + 1)
-    return memory[: at if at > 0 else left].rstrip("\n"), True
+        return _Cut("", is_cut=True)
+    shorter, dropped = _without_least(memory, left, leaving)
+    if len(shorter) > left:
+        at = shorter.rfind("\n", 0, left + 1)
+        shorter = shorter[: at if at > 0 else left]
+    return _Cut(shorter.rstrip("\n"), is_cut=True, dropped=dropped)
+
+
+def _without_least(memory: str, room: int, leaving: Sequence[int]) -> tuple[str, tuple[int, ...]]:
+    """Return MEMORY.md without the first of these lines, as many as have to leave; and their digests."""
+    order = {digest: place for place, digest in enumerate(leaving)}
+    found = sorted((order[digest], at, raw) for at, raw, digest in _lines_of(memory) if digest in order)
+    gone, size = dict[int, str](), len(memory.rstrip("\n"))
+    for _, at, raw in found:
+        if size <= room:
+            break
+        gone[at] = raw
+        size -= len(raw)
+    if not gone:
+        return memory, ()
+    rows = memory.split("\n")
+    for at, raw in sorted(gone.items(), reverse=True):
+        del rows[at : at + raw.count("\n") + (not raw.endswith("\n"))]
+    dropped = tuple(leaving[place] for place, at, _ in found if at in gone)
+    return as_given("\n".join(rows)), dropped
+
+
+def _lines_with(memory: str, digests: Container[int]) -> list[tuple[int, str]]:
+    return [(at, raw) for at, raw, digest in _lines_of(memory) if digest in digests]
+
+
+def _lines_of(memory: str) -> Iterator[tuple[int, str, int]]:
+    """Yield the lines of the sections: the number of their first row, from 0, their characters, and their digest."""
+    from state.document.document import parse  # imported late: most session starts have room for everything
+
+    at = 0
+    for part in parse(memory).parts:
+        at += part.heading.count("\n")
+        for block in part.blocks:
+            if part.name is not None and block.content:
+                yield at, block.raw, line_digest(block.key)
+            at += block.raw.count("\n")
 
 
 def _marked(kept: str, room: int) -> str:

@@ -21,6 +21,7 @@ from state.document.operations import Operation, Refusal, Why
 from state.document.sections import SectionName
 from state.errors import StorageError
 from state.forgetting.known import NOTHING, Known
+from state.reading import Reading
 from state.secrets.policy import DEFAULT, Redaction
 from state.signals.felt import Felt
 from state.signals.hormones import Hormones
@@ -78,6 +79,7 @@ class Kind(StrEnum):
     FEED = "E"
     OLD_TEXT = "T"
     WORKING = "W"
+    FELT = "F"
 
 
 MOST_SHOWN = 16 * 1024
@@ -241,6 +243,7 @@ class Snapshot:
     crystal, `waiting` the number of pending notes beyond `notes` (counted up to a thousand), both at the time of
     reading. `unasked` has the ids of inputs that no model is asked about any more, `failing` those of them over which
     its answers failed; `notes_in` is the section of notes in a dream without a model, `zone` the owner's time zone.
+    `former` is the last version, if a model dreamt it.
     """
 
     dream: str
@@ -276,6 +279,7 @@ class Snapshot:
     failing: tuple[str, ...] = ()
     notes_in: SectionName = SectionName.CONTEXT
     zone: tzinfo = UTC
+    former: "Dream | None" = None
 
     @property
     def today(self) -> str:
@@ -315,7 +319,7 @@ class Dream:
     ones, `taken` the rows of the consumed notes. A restore lists in `dreamt` the crystals that are input again, in
     `redreamt` those that no longer are, and in `remarks` the notes likewise. `newest` is the row of the last crystal
     when the dream read (crystals up to it that it passed over are no longer news), `waiting` the number of notes left
-    for the next dream. `shown` has the inputs of which the model was shown a part.
+    for the next dream. `shown` has the inputs of which the model was shown a part. `reading` is for session starts.
     """
 
     number: int
@@ -349,6 +353,7 @@ class Dream:
     redreamt: tuple[str, ...] = ()
     valence: float = 0.0
     shown: tuple[Shown, ...] = ()
+    reading: Reading = Reading()  # noqa: RUF009 - it is immutable
 
     @property
     def changes_nothing(self) -> bool:
@@ -509,7 +514,9 @@ def without_changes(dream: Dream, gave_way: Sequence[Change], why: str) -> Dream
 
 
 def encode_record(dream: Dream) -> str:
-    """Encode a dream for storage, with the number of its format."""
+    """Encode a dream for storage, with the number of its format, and without what only its commit needs."""
+    changes = tuple(replace(one, above=None) for one in dream.changes)
+    dream = replace(dream, changes=changes, reading=Reading())
     return _HEAD.decode() + encode(dream).removeprefix("{")
 
 

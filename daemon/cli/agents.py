@@ -8,7 +8,7 @@ from pathlib import Path
 from daemon.cli import terminal
 from daemon.cli.parsing import WORKSPACE, Argument, Arguments, arg, command, workspace_of
 from daemon.cli.terminal import agreed, can_ask, out, say, show_json
-from daemon.config.layers import redaction
+from daemon.config.layers import redaction, zone
 from daemon.config.paths import home, program
 from daemon.connect.agent import Agent, Place, Scope, State
 from daemon.connect.agents import AGENTS, agent_of, installed
@@ -124,7 +124,8 @@ def _shown(place: Place, arguments: argparse.Namespace) -> ShownMemory | None:
     """Return the memory to show in agents' files; None for all projects, where no file can show it."""
     if place.workspace is None:
         return None
-    return ShownMemory(find_workspace(place.workspace), redaction(arguments.config, os.environ), os.environ)
+    policy, here = redaction(arguments.config, os.environ), zone(arguments.config, os.environ)
+    return ShownMemory(find_workspace(place.workspace), policy, os.environ, here)
 
 
 def place_of(arguments: argparse.Namespace) -> Place:

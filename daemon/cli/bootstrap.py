@@ -43,7 +43,7 @@ _FOREIGN = Bootstrap(
     ),
     arg(
         "--agent", metavar="NAME",
-        help="who reads it, for the receipt and for the window of its hook: claude-code, codex, cursor, gemini, …",
+        help="who reads it, for the receipt and for the limit of its hook: claude-code, codex, cursor, gemini, …",
     ),
     arg("--json", action="store_const", const="json", dest="format", help="--format json"),
     *(one for one in FOLDER if one is not JSON),
@@ -62,7 +62,7 @@ def bootstrap(arguments: argparse.Namespace) -> int:
     agent = agent_called(arguments.agent or "")
     reader, window = reader_of(agent), arguments.context_window
     if window is None:
-        window = (agent and reader.window) or context_window(arguments.config, os.environ, DEFAULT_WINDOW)
+        window = context_window(arguments.config, os.environ, DEFAULT_WINDOW)
     if window < 1:
         raise UsageError(f"a context window of {window} tokens is impossible", "give a positive number")
     limits = reader if arguments.format == "hook" else None

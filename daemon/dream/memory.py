@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from daemon.dream.snapshot import snapshot
 from daemon.ingest.notes import absorb_notes, note_crystal, pending_crystals
@@ -22,8 +24,15 @@ from state.stores.crystals.search import Beside, Searcher
 from state.stores.disk.looked_through import LookedThrough
 from state.stores.git.reading import note_git
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 # With more notes, however short, a dream would take longer than a person waits.
 MOST_NOTES = 200
+# A process that stays embeds each line once, and keeps so many vectors, by the digests of their texts.
+MOST_VECTORS = 4_096
+_VECTORS = dict[str, "dict[bytes, NDArray[np.float32]]"]()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,24 @@ class WorkspaceMemory:
         with closing(Beside(self._new(crystals), embedder_of(self.store))) as beside:
             at = crystals[0].created_at if crystals else _EPOCH
             yield _Trial(searcher_of(self.store, beside), at)
+
+    def alike(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return the cosine of meaning of each text with each; nothing if there is no embedding model."""
+        embedder = embedder_of(self.store) if len(texts) > 1 else None
+        if embedder is None:
+            return ()
+        import numpy as np
+
+        known = _VECTORS.setdefault(embedder.name, {})
+        digests = {text: sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts}
+        for text, digest in digests.items():
+            if digest not in known:  # one by one: the vectors of quantised models vary with the texts beside theirs
+                known[digest] = embedder.embed([text])[0]
+        vectors = np.stack([known[digests[text]] for text in texts])
+        for digest in list(known)[:-MOST_VECTORS]:
+            known.pop(digest, None)
+        cosines: list[list[float]] = (vectors @ vectors.T).tolist()
+        return cosines
 
     def _new(self, crystals: Sequence[Crystal]) -> list[Crystal]:
         """Return the crystals that may be learned and that a search would not find in the store already."""

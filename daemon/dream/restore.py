@@ -1,6 +1,6 @@
 """Restore: commits an older version of MEMORY.md as a new one, and makes what was consumed since pending again."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from daemon.dream.memory import commit_owners
@@ -10,6 +10,7 @@ from daemon.workspace.stores import Store, utc_now
 from state.changes.change import Change, CurrentLine, numbered
 from state.changes.owner import restored_text
 from state.document.document import parse
+from state.document.operations import Why
 from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
 from state.dream import RESTORE, Decided, Decision, Dream, Remark
@@ -39,7 +40,7 @@ def restore(store: Store, number: int) -> Dream:
     standing = store.lineage.current_lines()
     later, lost = _later(store.memory, store.lineage, number)
     now = utc_now()
-    changes = restored_text(standing, text, now, store.lineage.as_it_was)
+    changes = _as_weighed(restored_text(standing, text, now, store.lineage.as_it_was), standing, store, number)
     dreamt, redreamt = _consumed_by(later)
     unread = (one for version in lost for one in store.crystals.dreamt_in(version))
     present = {normalise(block.text) for _, block in parse(text).lines()}
@@ -141,7 +142,25 @@ def _undecided(changes: Changes, later: Sequence[Dream]) -> tuple[Decided, ...]:
     return tuple(decided)
 
 
-def _pointing(lineage: Lineage, changes: Sequence[Change]) -> Iterator[Change]:
+def _as_weighed(
+    changes: Sequence[Change], standing: Sequence[CurrentLine], store: Store, number: int
+) -> Iterator[Change]:
+    """Yield the changes, and those that give lines which stay the importance and the last day of this version."""
+    then = store.lineage.stood_in(number)
+
+    def weighed(line: CurrentLine) -> CurrentLine:
+        was = then.get(normalise(line.text), line)
+        return replace(line, importance=was.importance, until=was.until)
+
+    for one in changes:
+        yield replace(one, come=tuple(map(weighed, one.come)))
+    gone = {line.id for one in changes for line in one.gone}
+    for line in standing:
+        if line.id not in gone and (was := weighed(line)) != line:
+            yield Change(Why.WEIGHED, (line,), (was,))
+
+
+def _pointing(lineage: Lineage, changes: Iterable[Change]) -> Iterator[Change]:
     """Yield the changes, with the pointers that they bring back linked to their crystals."""
     known = [*lineage.pointers(current=False), *lineage.pointers(current=True)]
     behind = {pointer.keywords: pointer.crystal for pointer in known}

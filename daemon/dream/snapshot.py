@@ -3,12 +3,14 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain, islice
 from sqlite3 import Connection
 
 from daemon.config.paths import is_global
+from daemon.ingest.feelings import LONGEST_CAUSE
 from daemon.ingest.named import named_by_notes
 from daemon.sessions import open_items
 from daemon.workspace.document import read_document
@@ -29,8 +31,8 @@ from state.document.pointer import parse_pointer
 from state.document.redaction import redacted_line
 from state.document.sections import SectionName
 from state.document.seed import split_seed
-from state.dream import Evidence, Kind, PointerLine, Reason, Snapshot
-from state.errors import DreamdError, NotFoundError
+from state.dream import Dream, Evidence, Kind, PointerLine, Reason, Snapshot
+from state.errors import DreamdError, NotFoundError, StorageError
 from state.search.ranking import GOOD, score
 from state.secrets.policy import Redaction
 from state.signals import economics
@@ -56,10 +58,11 @@ MAX_GAPS = 5
 MAX_GAPS_ASKED = 20  # how many a dream asks again
 # How many are read before ranking: explicit questions may be asked less often than accidental ones.
 MAX_GAP_SOURCES = 200
-MAX_SKILLS = 8
+MAX_SKILLS = 3
 MAX_CONSTRAINTS = 50
 MAX_WORKING = 20
 MAX_FELT = 200
+MAX_MOMENTS = 8
 # The assumed age of text from before dreamd, so that all new input counts as newer.
 OLD_TEXT_AGE = timedelta(days=30)
 # The marker of a list item. A number without a dot is part of the text.
@@ -108,7 +111,17 @@ def snapshot(
         newest=newest,
         waiting=waiting,
         unasked=store.ledger.refused(evidence),
+        former=_former(store),
     )
+
+
+def _former(store: Store) -> Dream | None:
+    """Return the last version that a dream made, if a model dreamt it; None if it cannot be read."""
+    number = store.lineage.last_dream()
+    with suppress(NotFoundError, StorageError):
+        dream = store.memory.version(number) if number else None
+        return dream if dream is not None and dream.usage.calls else None
+    return None
 
 
 def _from_where_it_stopped(store: Store, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
@@ -265,12 +278,16 @@ def _evidence(
     news = sorted(latest, key=lambda one: (one.created_at, rows[one.id]))  # in the order they were said
     # A restore may bring back notes from before notes were rows.
     written = [*notes, *(one for one in news if one.origin is Origin.SCRATCH)]
+    # A question that a note of this dream asks is one input with it.
+    asked = [question_key(crystal.text) for crystal in written]
+    gaps = [gap for gap in _gaps(store, lines, now) if not any(question_key(gap.text) in one for one in asked)]
     every = (
         *numbered(Kind.NOTE, [_piece(crystal, Kind.NOTE) for crystal in written]),
         *numbered(Kind.CRYSTAL, [_piece(one, Kind.CRYSTAL) for one in news if one.origin is not Origin.SCRATCH]),
-        *numbered(Kind.GAP, _gaps(store, lines, now)),
+        *numbered(Kind.GAP, gaps),
         *numbered(Kind.SKILL, _skills(store.connection, store.crystals, now)),
         *numbered(Kind.WORKING, _working(store.connection, store.config.redaction, now)),
+        *numbered(Kind.FELT, _moments(store, now)),
     )
     left_out = store.config.dream.policy.heard is Heard.LEAVE
     return tuple(piece for piece in every if piece.trust.rank >= Trust.AGENT.rank and not (piece.heard and left_out))
@@ -323,6 +340,23 @@ def _working(connection: Connection, redaction: Redaction, now: datetime) -> lis
     return [
         Evidence("", Kind.WORKING, one.text, one.importance, one.trust, one.created_at)
         for one in open_items(connection, redaction, now, MAX_WORKING)
+    ]
+
+
+def _moments(store: Store, now: datetime) -> list[Evidence]:
+    """Return what was felt since the last dream, each with the cause that the agent gave.
+
+    Causes that notes and turns tell are left out: these are inputs themselves, with who said them.
+    """
+    feelings = Feelings(store.connection, store.config.baselines)
+    events, _ = feelings.events(store.lineage.last_dream_at(), now, MAX_FELT)
+    given = [one for one in reversed(events) if one.cause and len(one.cause) < LONGEST_CAUSE]
+    digests = {crystal_digest(origin, one.cause): one.cause for one in given for origin in _LINE_ORIGINS}
+    known = {digests[digest] for digest in store.crystals.ids_of(digests)}
+    told = [one for one in given if one.cause not in known]
+    return [
+        Evidence("", Kind.FELT, one.cause, 0.5, Trust.AGENT, one.after.at, about=one.event)
+        for one in told[-MAX_MOMENTS:]
     ]
 
 

@@ -20,6 +20,7 @@ from state.document.redaction import redacted_line
 from state.document.sections import SectionName
 from state.document.seed import split_seed
 from state.dream import Decision
+from state.reading import length_given
 from state.stores.history.changes import Changes
 from state.text.words import normalise
 from state.trust import Trust
@@ -74,7 +75,7 @@ class SectionLines:
 
 @dataclass(frozen=True, slots=True)
 class StandingLines:
-    """MEMORY.md as it is now. `version` is the last one, `budget` the number of characters that an agent reads.
+    """MEMORY.md as it is now. `version` is the last one; an agent is given `characters` of it, `budget` at most.
 
     `digest` is the SHA-256 of the file, empty without one. `more` counts the headings and lines after these.
     `problems`: why these lines are not those of the file, if they are not.
@@ -110,7 +111,7 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
         sections.append(SectionLines(name, shown(store, part.heading.strip())[0], read))
     return StandingLines(
         version=store.lineage.standing()[0],
-        characters=len(text),
+        characters=length_given(text),
         budget=project_budget(store.workspace, store.config.dream.context_window, store.config.redaction),
         digest=hashlib.sha256(content).hexdigest() if content is not None else "",
         sections=tuple(sections),

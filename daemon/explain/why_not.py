@@ -23,12 +23,12 @@ from daemon.workspace.session_start import global_memory, session
 from daemon.workspace.stores import Store, utc_now
 from state.agents import Reader
 from state.bootstrap import BUDGETS, LEAST_BUDGET, budget_for, rows_given
-from state.document.document import parse
+from state.document.document import Block, parse
 from state.document.operations import Why
 from state.document.sections import SectionName
 from state.dream import Decision
 from state.errors import DreamdError, NotFoundError, StorageError
-from state.reading import left_out
+from state.reading import left_out, line_digest
 from state.stores.crystals.listing import Chosen, CrystalList
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import open_unmigrated
@@ -167,26 +167,33 @@ class _Question:
         last = then.count("\n") + 1
         if receipt.truncated:
             cut = receipt.cut.budget + receipt.cut.host
-            last = rows_given(self.store.shown_memory(then[: 4 * BUDGETS[0][1]]), cut, receipt.budget)
+            last = rows_given(self.store.shown_memory(then[: 4 * BUDGETS[0][1]]), cut, receipt.dropped)
         for text, at in lines_with(then, self.wanted):
             left = "" if text in now else ", which has left since"
-            stood = f"it stood in line {at} of MEMORY.md{left}"
-            if at - 1 in omitted:
-                what = f"{stood}, and what dreamd only counts is given to no agent"
-                yield Reason(Absence.CUT, what, _SEARCH, text, at)
-            elif at <= last:
-                what = f"it was given at {self.when}: line {at} of MEMORY.md{left}"
-                yield Reason(Absence.GIVEN, what, "", text, at)
-            else:
-                beside = " with what is true everywhere" if receipt.cut.everywhere or receipt.cut.same else ""
-                by = f"; its hook takes {receipt.most:,} altogether" if receipt.cut.host else ""
-                room = f"in {receipt.budget:,} characters{beside}{by}"
-                what = f"{stood}, and the first {last} had room {room}"
-                yield Reason(Absence.CUT, what, self._more_room(receipt), text, at)
+            is_counted = at - 1 in omitted
+            yield self._given_or_cut(receipt, text, at, left, last, is_counted=is_counted)
         for text, at in now.items():
             if text not in then:
                 what = f"it stands in line {at} of MEMORY.md since after {self.when}, when the agent read it"
                 yield Reason(Absence.LATER, what, _NEXT_GIVES, text, at)
+
+    def _given_or_cut(
+        self, receipt: BootstrapReceipt, text: str, at: int, left: str, last: int, *, is_counted: bool
+    ) -> Reason:
+        """Return whether this line of the file, in which the first `last` rows had room, was given, and why not."""
+        stood = f"it stood in line {at} of MEMORY.md{left}"
+        if is_counted:
+            what = f"{stood}, and what dreamd only counts is given to no agent"
+            return Reason(Absence.CUT, what, _SEARCH, text, at)
+        is_dropped = line_digest(Block(text, content=True).key) in receipt.dropped
+        if at <= last and not is_dropped:
+            what = f"it was given at {self.when}: line {at} of MEMORY.md{left}"
+            return Reason(Absence.GIVEN, what, "", text, at)
+        beside = " with what is true everywhere" if receipt.cut.everywhere or receipt.cut.same else ""
+        by = f"; its hook takes {receipt.most:,} altogether" if receipt.cut.host else ""
+        first = "what is more important" if is_dropped else f"the first {last}"
+        what = f"{stood}, and {first} had room in {receipt.budget:,} characters{beside}{by}"
+        return Reason(Absence.CUT, what, self._more_room(receipt), text, at)
 
     def _uncertain(self, receipt: BootstrapReceipt, now: dict[str, int]) -> Iterator[Reason]:
         """Yield matches in MEMORY.md, now or in that version, if the text that the agent read is not kept."""

@@ -11,6 +11,7 @@ from state.stores.database.connection import transaction
 
 # After three hours at most an eighth of a feeling is left.
 FELT_FOR = timedelta(hours=3)
+LONGEST_CAUSE = 200
 
 
 def feel(store: Store, feelings: Iterable[Feeling], cause: str, at: datetime, now: datetime) -> None:
@@ -24,7 +25,9 @@ def feel(store: Store, feelings: Iterable[Feeling], cause: str, at: datetime, no
         return
     with transaction(store.connection):
         cause = store.crystals.forgotten.without_forgotten(cause)
-        levels, spiked = Feelings(store.connection, store.config.baselines).feel(events, cause[:200], min(at, now))
+        levels, spiked = Feelings(store.connection, store.config.baselines).feel(
+            events, cause[:LONGEST_CAUSE], min(at, now)
+        )
         for hormone in spiked:
             text = spike_note(hormone, levels.level(hormone), events, cause)
             spike = Note(text=text, at=now, importance=0.8, auto=True)

@@ -7,7 +7,7 @@ from sqlite3 import Connection
 
 from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store
-from state.changes.change import CurrentLine
+from state.changes.change import STAYS_ITSELF, CurrentLine
 from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.document.document import parse
 from state.document.operations import Why
@@ -111,7 +111,7 @@ def _has_words(text: str, words: str) -> bool:
 
 def _latest(crystals: Crystals, lineage: Lineage, life: LineLife) -> tuple[LineLife, list[Crystal]]:
     """Return the line as last revised, and the crystals that say exactly what it says."""
-    while life.fate == Why.REVISED and (successor := lineage.life(life.successor)):
+    while life.fate in {Why.REVISED, *STAYS_ITSELF} and (successor := lineage.life(life.successor)):
         life = successor
     return life, _saying_the_same(life.text, crystals.get((*life.evidence, life.crystal)))
 

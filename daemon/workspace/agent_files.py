@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from pathlib import Path
 
 from daemon.workspace.session_start import lasting
@@ -53,6 +54,7 @@ class ShownMemory:
     workspace: Workspace
     redaction: Redaction
     environment: Mapping[str, str]
+    zone: tzinfo = UTC
 
     def text(self, agent: str, head: str) -> str:
         """Return the content of the agent's file, within the agent's limit. Raise StorageError."""
@@ -60,7 +62,7 @@ class ShownMemory:
         room, frame = reader.file_bytes, f"{head}{MARK}\n\n"
         while True:
             most = max(room - len(frame.encode()), 0)
-            said = lasting(self.workspace, reader.window or _WINDOW, most, self.redaction, self.environment)
+            said = lasting(self.workspace, _WINDOW, most, self.redaction, self.environment, self.zone)
             whole = frame + escaped(said)
             rows, size = whole.count("\n"), len(whole.encode(errors="replace"))
             if most == 0 or (rows <= reader.file_lines and size <= reader.file_bytes):
@@ -98,7 +100,7 @@ def write_agent_files(store: Store) -> None:
     except DreamdError as error:
         store.notices.add(f"the files that show MEMORY.md to agents were not written ({error})")
         return
-    shown = ShownMemory(store.workspace, store.config.redaction, os.environ)
+    shown = ShownMemory(store.workspace, store.config.redaction, os.environ, store.config.zone)
     for one in known:
         try:
             _write(store, one, shown)

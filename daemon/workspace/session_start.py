@@ -18,13 +18,14 @@ from state.agents import Reader
 from state.bootstrap import Bootstrap, Redacted, bootstrap, budget_for, digest_of, room_taken
 from state.document.redaction import Grounds, redacted_lines
 from state.errors import DreamdError
+from state.reading import READING, Reading, dreamt_at
 from state.secrets.policy import Redaction
 from state.stores.disk.looked_through import LookedThrough
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import Newest
 from state.stores.history.notes import look
 from state.text.words import counted
-from state.zone import local
+from state.zone import day_of, local
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -45,6 +46,7 @@ class _Facts(NamedTuple):
     """What state.db says: the last dream's end, what needs the owner, and whether anything is forgotten.
 
     `memory` is the text to read: MEMORY.md, or what stands in for it; `torn`: the file has conflict markers.
+    `reading` is what the last dream left for session starts.
     """
 
     outcome: str = ""
@@ -54,6 +56,7 @@ class _Facts(NamedTuple):
     version: int = 0
     memory: str = ""
     torn: bool = False
+    reading: Reading = Reading()
 
 
 def session(
@@ -87,6 +90,8 @@ def session(
         more=newest.more,
         everywhere=everywhere,
         most_bytes=limits.size if limits else None,
+        as_of=_day_of_dream(facts.memory, zone),
+        reading=facts.reading,
         attention=_attention(facts, _facts(beside) if beside else _Facts(), newest, now),
     )
     looked.keep()
@@ -94,7 +99,12 @@ def session(
 
 
 def lasting(
-    workspace: Workspace, window: int, most_bytes: int, redaction: Redaction, environment: Mapping[str, str]
+    workspace: Workspace,
+    window: int,
+    most_bytes: int,
+    redaction: Redaction,
+    environment: Mapping[str, str],
+    zone: tzinfo = UTC,
 ) -> str:
     """Return the memory for an agent's file, which stays until the next version: without notes and status.
 
@@ -104,8 +114,22 @@ def lasting(
     shown_of = _unforgotten(workspace) if facts.forgets else str
     redacted = _redacted(redaction, workspace, beside)
     return bootstrap(
-        facts.memory, (), window, None, redacted, shown_of, everywhere=everywhere, most_bytes=most_bytes
+        facts.memory,
+        (),
+        window,
+        None,
+        redacted,
+        shown_of,
+        everywhere=everywhere,
+        most_bytes=most_bytes,
+        as_of=_day_of_dream(facts.memory, zone),
+        reading=facts.reading,
     ).text
+
+
+def _day_of_dream(memory: str, zone: tzinfo) -> str:
+    at = dreamt_at(memory)
+    return day_of(at, zone) if at else ""
 
 
 def _redacted(redaction: Redaction, *workspaces: Workspace | None) -> Redacted:
@@ -212,13 +236,15 @@ def _facts(workspace: Workspace, memory: str = "") -> _Facts:
             ).fetchone()
             counted = connection.execute(
                 "SELECT (SELECT count(*) FROM changes WHERE decision = 'waiting'), EXISTS (SELECT 1 FROM forgotten),"
-                " (SELECT coalesce(max(number), 0) FROM versions)"
+                " (SELECT coalesce(max(number), 0) FROM versions), (SELECT value FROM meta WHERE name = ?)",
+                (READING,),
             ).fetchone()
             read, torn = _in_place_of(memory, workspace, connection)
     except (sqlite3.Error, DreamdError):
         return _Facts(forgets=True, memory=memory)
     outcome, ended = (last["outcome"], last["at"]) if last else ("", "")
-    return _Facts(outcome, ended, counted[0], bool(counted[1]), counted[2], read, torn)
+    known = Reading.decoded(counted[3]) if counted[3] else Reading()
+    return _Facts(outcome, ended, counted[0], bool(counted[1]), counted[2], read, torn, known)
 
 
 def _in_place_of(memory: str, workspace: Workspace, connection: "Connection") -> tuple[str, bool]:

@@ -41,8 +41,10 @@ class CurrentLine:
         return bool(self.until) and self.until < today
 
 
-REWORDS = frozenset((Why.REVISED, Why.MERGED, Why.MOVED))
-"""Changes whose new lines say, in other words or elsewhere, what the old ones said or replace it."""
+STAYS_ITSELF = frozenset((Why.MOVED, Why.WEIGHED))
+"""Changes whose new line is the old one elsewhere, or of another importance or last day."""
+REWORDS = STAYS_ITSELF | {Why.REVISED, Why.MERGED}
+"""Changes whose new lines say, perhaps in other words or elsewhere, what the old ones said or replace it."""
 
 # Counted lines and pointers keep the order in which they are added.
 _IN_THEIR_ORDER = {SectionName.NICHE, SectionName.SKILLS, SectionName.POINTERS}
@@ -52,24 +54,27 @@ _IN_THEIR_ORDER = {SectionName.NICHE, SectionName.SKILLS, SectionName.POINTERS}
 class Change:
     """Lines that leave MEMORY.md and the lines that replace them: every version is a list of these.
 
-    `evidence` are the ids of the crystals behind the new lines. Pinning changes a line into itself.
+    `evidence` are the ids of the crystals behind the new lines. `above` is the text of the line above which a new
+    one goes ("": at the end of its section; None: at its top). Pinning changes a line into itself.
     """
 
     why: Why
     gone: tuple[CurrentLine, ...] = ()
     come: tuple[CurrentLine, ...] = ()
     evidence: tuple[str, ...] = ()
+    above: str | None = None
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """Return the edits that carry the change out. A line that replaces none goes first in its section."""
+        """Return the edits that carry the change out."""
         if self.why is Why.PINNED:
             return tuple(Edit(line.section, (line.text,), pinned=line.pinned) for line in self.come)
         gone, edits = list(self.gone), list[Edit]()
         for line in self.come:
             here = tuple(old.text for old in gone if old.place is line.place)
             gone = [old for old in gone if old.place is not line.place]
-            edits.append(Edit(line.place, here, line.text, first=not here and line.section not in _IN_THEIR_ORDER))
+            is_first = not here and line.section not in _IN_THEIR_ORDER and self.above != ""
+            edits.append(Edit(line.place, here, line.text, first=is_first, above="" if here else self.above or ""))
             if line.pinned:  # one that comes back had its pin
                 edits.append(Edit(line.place, (line.text,), pinned=True))
         return (*edits, *(Edit(old.place, (old.text,), None) for old in gone))

@@ -100,9 +100,12 @@ class Page:
     def take_back(self, lines: Iterable[CurrentLine]) -> None:
         """Undo the changes of this page that only removed one of these lines, so that they stand where they stood."""
         back = {(line,) for line in lines}
-        self.changes = [one for one in self.changes if one.come or one.gone not in back]
         self.lines |= {line.id: line for (line,) in back}
-        self.document = self._as_read
+        self.apply_anew([one for one in self.changes if one.come or one.gone not in back])
+
+    def apply_anew(self, changes: Iterable[Change]) -> None:
+        """Apply these changes to the text as it was read, in place of those so far, which made the same lines."""
+        self.changes, self.document = list(changes), self._as_read
         for change in self.changes:
             self.document, _ = _applied(self.document, change)
 

@@ -11,7 +11,13 @@ from state.document.sections import SectionName
 RULED = (Action.ADD, Action.REVISE, Action.MERGE, Action.EVICT)
 _MODE = "mode"
 # Other kinds of operations follow the rule of one of these.
-_KINDS = {Action.MOVE: Action.REVISE, Action.CLOSE: Action.EVICT, Action.RECALL: Action.ADD, Action.LEARN: Action.ADD}
+_KINDS = {
+    Action.MOVE: Action.REVISE,
+    Action.WEIGH: Action.REVISE,
+    Action.CLOSE: Action.EVICT,
+    Action.RECALL: Action.ADD,
+    Action.LEARN: Action.ADD,
+}
 
 
 class Approval(StrEnum):

@@ -107,7 +107,8 @@ class Part:
 class Edit:
     """One change to one section: the `old` lines (by text) leave, and `new` takes the place of the first of them.
 
-    Without `old` it is an addition, at the end of the section or, with `first`, above its other lines. Without `new`
+    Without `old` it is an addition: above the line with the text `above` if that is an item of a list there, else at
+    the end of the section or, with `first`, above its other lines. Without `new`
     it is a removal; with more than one `old`, a merge. Without `section` it concerns a line above the title, from
     before the first dream; if nothing else is set, it clears what remains there once no line does. With `pinned`, the
     one old line only gains or loses its pin.
@@ -118,6 +119,7 @@ class Edit:
     new: str | None = None
     first: bool = False
     pinned: bool | None = None
+    above: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def _edited_part(part: Part, edit: Edit, newline: str) -> Part | None:
             # The new text is there already: only the old lines have to leave, if there are any.
             return _without(part, places, newline) if places else None
     if not places:
-        return None if edit.new is None else _with_addition(part, edit.new, newline, first=edit.first)
+        return None if edit.new is None else _with_addition(part, edit, newline)
     if edit.new is None:
         return _without(part, places, newline)
     first, blocks = min(places), list(part.blocks)
@@ -113,14 +113,18 @@ def _without(part: Part, places: list[int], newline: str) -> Part:
     return _with_row(part, Block(placeholder_of(part.name) + newline, content=False), newline)
 
 
-def _with_addition(part: Part, text: str, newline: str, *, first: bool = False) -> Part:
+def _with_addition(part: Part, edit: Edit, newline: str) -> Part:
     blocks = tuple(block for place, block in enumerate(part.blocks) if not _is_spent(part.blocks, place))
     markers = [marker_of(block.raw) for block in blocks if block.content]
     marker = next((marker for marker in reversed(markers) if marker and marker in "-*+"), "-")
-    part, row = replace(part, blocks=blocks), Block(item(text, newline, marker), content=True)
+    part, row = replace(part, blocks=blocks), Block(item(edit.new or "", newline, marker), content=True)
+    above = normalise(edit.above)
+    places = (at for at, one in enumerate(blocks) if above and one.content and one.key == above)
+    if (at := next(places, None)) is not None and marker_of(blocks[at].raw):
+        return replace(part, blocks=(*blocks[:at], row, *blocks[at:]))
     top = next((at for at, block in enumerate(blocks) if block.raw.strip()), len(blocks))
     # Only above a list item can a new item go first; a paragraph or heading of the owner's stays with what follows.
-    if first and top < len(blocks) and blocks[top].content and marker_of(blocks[top].raw):
+    if edit.first and top < len(blocks) and blocks[top].content and marker_of(blocks[top].raw):
         return replace(part, blocks=(*blocks[:top], row, *blocks[top:]))
     return _with_row(part, row, newline)
 

@@ -20,6 +20,7 @@ class Why(StrEnum):
     DELETED = "deleted"
     ANSWERED = "answered"
     MOVED = "moved"
+    WEIGHED = "weighed"
     RECALLED = "recalled"
     PINNED = "pinned"
     UNDONE = "undone"
@@ -32,10 +33,14 @@ class Action(StrEnum):
     REVISE = "revise"
     MERGE = "merge"
     MOVE = "move"
+    WEIGH = "weigh"
     EVICT = "evict"
     CLOSE = "close"
     RECALL = "recall"
     LEARN = "learn"
+
+
+NO_END = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +48,10 @@ class Operation:
     """A requested operation. `lines` are the ids of the old lines (none for an addition), `cites` its evidence.
 
     `text` is the new line. For an eviction it is the topic of the pointer, which uses `keywords` if they find the
-    line; without `pointer` none is made. `section` is that of the new line, or of the evicted one. `until` is the
-    last day (ISO 8601) on which the new line holds; empty: no end.
+    line; without `pointer` none is made. `section` is that of the new line, or of the evicted one; of a recall
+    Crystal Pointers, if the line goes back to the section it came from. `until` is the last day (ISO 8601) on which
+    the new line holds; empty: that of the old line, if there is one; NO_END: none. To weigh a line gives it another
+    importance or last day. An addition that cites a line and no input says a part of that line.
     """
 
     action: Action

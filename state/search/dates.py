@@ -66,6 +66,18 @@ def last_day_named(text: str, said_at: datetime) -> str:
     return max((day.isoformat() for day in days if day <= today + FURTHEST), default="")
 
 
+def days_in(text: str) -> frozenset[tuple[int, int]]:
+    """Return the days that a text names, each as its month and its day of the month."""
+    named = (period for _, period in _named(text))
+    return frozenset((one.month, one.day) for one in named if one.month is not None and one.day is not None)
+
+
+def needs_its_day(text: str) -> bool:
+    """Return whether a text says "today", "tomorrow" or "Friday", and no date: its own day tells what it means."""
+    found = (one[0] for row in (*_ROWS, "dates") for one in phrases(row).finditer(text))
+    return any(not re.search(r"\d", one) for one in found) and not days_in(text)  # "3 pm" is no day
+
+
 def day_written(text: str) -> date | None:
     """Return the day that a text writes in full, in whatever form; None if it writes none, or may mean another."""
     if (parts := re.match(r"\s*(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?!\d)", text)) is not None:

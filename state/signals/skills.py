@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LEAST_SESSIONS = 2
+LEAST_SESSIONS, LEAST_DAYS = 2, 3
 SAME_TASK_COSINE = 0.7
 SAME_TASK_WORDS = 0.4
 OCCURRENCES_SCALE = 3.0
@@ -51,7 +51,7 @@ class EmergingSkill:
 
 
 def emerging(patterns: Sequence[TaskPattern]) -> list[EmergingSkill]:
-    """Return similar tasks of at least two sessions, most confident first; the order of the input does not matter.
+    """Return similar tasks of two sessions and three days, most confident first; the input's order does not matter.
 
     Tasks are similar if the cosine of their vectors is at least .6 or, where one has no vector, if they share two
     fifths of their words. A cluster is the task with the most similar ones, which names it, and those. Tasks without
@@ -64,7 +64,8 @@ def emerging(patterns: Sequence[TaskPattern]) -> list[EmergingSkill]:
     skills = []
     for centre, members in _stars(likeness, [len(task.text) for task in tasks]):
         sessions = len({tasks[j].session for j in (centre, *members)})
-        if sessions >= LEAST_SESSIONS:
+        days = len({tasks[j].at.date() for j in (centre, *members)})
+        if sessions >= LEAST_SESSIONS and days >= LEAST_DAYS:
             occurrences, cohesion = 1 + len(members), float(likeness[centre, members].mean())
             name = short_name(tasks[centre].text, [tasks[j].text for j in members])
             skills.append(EmergingSkill(name, confidence(occurrences, cohesion), occurrences, sessions))

@@ -31,7 +31,12 @@ from tests.support.stepping import EVERY_STATEMENT, killed
 CONFIG = Config.model_validate({"sources": {"transcripts": ["chats/*.jsonl"]}})
 KILLS = 14
 NOTES: list[str] = cases(__file__)["NOTES"]
-TURNS = ("Before you commit, run the linter", "Always run the linter before we commit", "My parrot is called Admiral")
+TURNS = (
+    "Before you commit, run the linter",
+    "Always run the linter before we commit",
+    "My parrot is called Admiral",
+    "Run the linter before we commit",
+)
 OLD = "The old ferry timetable hangs in the hall"
 OWNERS = "The office of the crew is in room 14"
 Row = tuple[Any, ...]
@@ -106,7 +111,7 @@ def test_a_pass_that_is_killed_anywhere_is_finished_by_the_next(origin: Workspac
 
     with opened(_copy(origin, tmp_path / "whole")) as store:
         done = consolidate(store, utc_now())
-        assert (done.notes, done.turns, done.merged, done.archived, done.skills) == (11, 3, 1, 1, 1)
+        assert (done.notes, done.turns, done.merged, done.archived, done.skills) == (11, 4, 1, 1, 1)
         _rest(store)
         wanted = _world(store)
     assert wanted["waiting"] == []

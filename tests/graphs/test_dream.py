@@ -12,6 +12,8 @@ from state.changes.change import CurrentLine
 from state.document.seed import appended
 from state.dream import Evidence, Kind
 from state.errors import CeilingError, ModelError
+from state.signals.felt import Felt, feelings_in
+from state.signals.hormones import Feeling, Hormones
 from state.trust import Trust
 from tests.graphs.world import (
     BOND,
@@ -98,6 +100,32 @@ def test_important_notes_that_no_model_is_asked_of_any_more_become_lines_of_thei
     assert ended.dream.taken == (1, 2, 3)
 
 
+# What was felt
+
+FELT = {
+    Feeling.ERROR: Felt(((Feeling.ERROR, "the deploy failed"),), Hormones(0.15, 0.9, 0.2, NOW)),
+    Feeling.ACHIEVEMENT: Felt(((Feeling.ACHIEVEMENT, "it is live"),), Hormones(0.9, 0.02, 0.2, NOW)),
+    Feeling.SOCIAL: Felt(((Feeling.SOCIAL, "thank you"),), Hormones(0.15, 0.02, 0.9, NOW)),
+}
+TOLD = [
+    "The deploy failed with an error.", "Milestone reached: the importer is live.", "Anna said thank you for it.",
+    "Pytest crashed on old Python.", "Release 4 is shipped, a success.", "Ben is grateful that logs are short.",
+    "CORS is broken again.", "We achieved green builds.", "Carla wrote: I appreciate your help.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("has_model", [True, False])
+def test_of_the_same_notes_those_stay_that_tell_what_was_felt_that_day(has_model: bool) -> None:  # noqa: FBT001
+    answer = said(*(add(CONTEXT, text, f"N{at}") for at, text in enumerate(TOLD, 1)))
+    files = {}
+    for feeling, felt in FELT.items():
+        dream = run(snapshot("", *TOLD, felt=felt, budget=400), Scripted([answer]) if has_model else None).dream
+        assert dream is not None
+        files[feeling] = set(texts(dream.after, CONTEXT))
+        assert {one for one in TOLD if feeling in feelings_in(one)} <= files[feeling] < set(TOLD)
+    assert len(set(map(frozenset, files.values()))) == 3
+
+
 # Refused, and again
 
 
@@ -130,7 +158,7 @@ def test_after_three_answers_that_cannot_be_read_the_old_state_stands_or_code_dr
 
 
 def test_a_model_that_has_to_choose_who_leaves_is_asked_again_and_its_choice_counts() -> None:
-    read = replace(READ, budget=420)
+    read = replace(READ, budget=290)
     model = Scripted([CHESS, said(evict(CONTEXT, "L4", "The release"))])
     ended = run(read, model)
     assert "If you choose nothing, these leave, in this order:" in model.requests[1].messages[-1][1]

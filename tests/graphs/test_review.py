@@ -130,6 +130,14 @@ def test_an_approved_change_keeps_its_evidence_and_its_trust() -> None:
     assert is_outdated(change, after(read, result.dream).lines)
 
 
+def test_an_approved_part_of_a_line_counts_as_much_as_the_line() -> None:
+    read, change = waiting(add(BOND, "She lives in Bonn.", "L2"))
+    read = replace(read, lines=tuple(replace(one, importance=0.9, trust=Trust.OWNER) for one in read.lines))
+    result = carried(read, change)
+    assert result.dream is not None
+    assert [(one.importance, one.trust) for one in result.dream.came] == [(0.9, Trust.OWNER)]
+
+
 def test_pins_and_vetoes_hold_against_an_approval() -> None:
     read, change = waiting(COFFEE, "Anna smokes.")
     unwanted = replace(change, operation=add(BOND, "Anna smokes.", "N1"), lines=())

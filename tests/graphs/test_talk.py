@@ -6,8 +6,9 @@ from datetime import timedelta
 import pytest
 
 from graphs import talk
+from state.crystals.crystal import Crystal, Origin
 from state.document.approval import Approval, Policy
-from state.dream import Decision, EarlierChange, Evidence, Kind, Snapshot
+from state.dream import Decision, EarlierChange, Evidence, Kind, PointerLine, Snapshot
 from state.trust import Trust
 from tests.graphs.lives import buried
 from tests.graphs.world import (
@@ -51,13 +52,10 @@ def test_each_line_is_shown_with_its_day_its_weight_whose_it_is_and_its_marks() 
     until = {"L3": "2026-03-20", "L4": "2026-03-11"}
     user = opened(replace(read, lines=tuple(replace(one, until=until.get(one.id, "")) for one in read.lines)))
     for row in (
-        'L1 (of 2026-03-02, 30 characters, importance 0.5, by the owner): "Anna prefers short answers."',
-        "L2 (of 2026-03-02, 22 characters, importance 0.5, from agent, pinned): ",
-        (
-            "L3 (of 2026-03-02, 37 characters, importance 0.5, from agent, until 2026-03-20, "
-            "change 7 of it waits for the owner): "
-        ),
-        "L4 (of 2026-03-02, 36 characters, importance 0.5, from agent, until 2026-03-11, over): ",
+        'L1 (2026-03-02, 30 characters, importance 0.5, by the owner): "Anna prefers short answers."',
+        "L2 (2026-03-02, 22 characters, importance 0.5, pinned): ",
+        "L3 (2026-03-02, 37 characters, importance 0.5, until 2026-03-20, change 7 of it waits for the owner): ",
+        "L4 (2026-03-02, 36 characters, importance 0.5, until 2026-03-11, over): ",
     ):
         assert row in user
 
@@ -88,6 +86,53 @@ def test_a_file_that_is_too_long_says_who_leaves() -> None:
     fits = talk.begun(snapshot(TEXT)).length
     assert "these leave, in this order: L3." in opened(snapshot(TEXT, budget=fits - 20))
     assert "If you choose nothing" not in opened(snapshot(TEXT))
+
+
+def test_who_leaves_next_is_told_while_there_is_room_and_of_the_budget_a_part_is_kept_back() -> None:
+    user = opened(snapshot(TEXT, budget=8_000))
+    assert "Should there be no room, these leave first: L3, L4, L1." in user
+    used = talk.begun(snapshot(TEXT)).length
+    assert f"given 7,600 characters of the file, and with its headings it has {used}: {7_600 - used:,} are" in user
+
+
+def test_a_line_and_a_pointer_say_how_often_they_were_asked_for() -> None:
+    tea = Crystal("Anna prefers tea.", Origin.LINE, NOW, id="c1", accesses=3)
+    text = memory(bond=["Anna prefers tea.", "Anna lives in Bonn."], pointers=["CORS → search: `cors fails`"])
+    lines = tuple(replace(one, crystal="c1" if one.id == "L1" else "") for one in snapshot(text).lines)
+    used = PointerLine("CORS", "cors fails", "c2", uses=1)
+    user = opened(snapshot(text, lines=lines, twins=(tea,), pointers=(used,)))
+    asked = {row[:2]: row.partition("): ")[0].rpartition(", ")[2] for row in user.splitlines() if row[:1] == "L"}
+    assert asked == {"L1": "asked for 3 times", "L2": "importance 0.5", "L3": "asked for 1 time"}
+
+
+def test_what_became_of_the_last_answer_is_told_in_the_next_dream_without_what_was_forgotten_since() -> None:
+    text = memory(
+        bond=["Anna lives in Bonn."],
+        context=[
+            f"Anna says {SECRET}.",
+            "The importer fails.",
+            "The export fails, too.",
+            "The release is on Friday.",
+        ],
+        pointers=["CORS → search: `cors fails`", "Anna's cat, which is old and grey → search: `anna cat`"],
+    )
+    read = snapshot(text, "Anna plays chess.", "Both fail.", policy=Policy(merge=Approval.ASK), budget=237)
+    answer = said(
+        replace(evict(CONTEXT, "L5", "x"), pointer=False), add(BOND, "Anna sails."),
+        merge(CONTEXT, ["L3", "L4"], "The importer and the export fail.", "N2"), consumed=["N1"],
+    )  # fmt: skip
+    dream = run(read, Scripted([answer])).dream
+    assert dream is not None
+    user = opened(snapshot(dream.after, former=dream, forgotten=buried(SECRET)))
+    told = user.partition("After your last answer of the dream before this one:\n")[2].partition("\n\n")[0]
+    assert told.splitlines() == [
+        '- a pointer left, for lack of room: L6 "CORS → search: `cors fails`"',
+        '- a pointer left, for lack of room: L7 "Anna\'s cat, which is old and grey → search: `anna cat`"',
+        '- a line left, for lack of room: L2 "Anna says [forgotten]."',
+        f'- refused: add "Anna sails.": {dream.refused[0].figures}',
+        '- waits for the owner: merge "The importer and the export fail."',
+    ]
+    assert "After your last answer" not in opened(snapshot(dream.after))
 
 
 # The reply
@@ -131,6 +176,15 @@ def test_a_model_that_says_all_of_it_again_is_done() -> None:
     assert (len(sheet.staged), sheet.changes, talk.reply(sheet, 2)) == (1, [], None)
 
 
+def test_a_list_is_whole_or_says_how_many_more_there_are() -> None:
+    answer = said(*(add(BOND, f"Anna sails boat {n}.", "N9") for n in range(25)))
+    told = replied(snapshot(TEXT), answer)
+    assert told is not None
+    rows = told.partition("These were refused:\n")[2].splitlines()
+    assert [row[:5] for row in rows[:20]] == ["- add"] * 20
+    assert rows[20] == "- and 5 more"
+
+
 # What an answer takes in
 def test_a_note_counts_as_consumed_unless_its_operation_was_refused() -> None:
     read = snapshot(TEXT, "Anna plays chess.", "Anna sails.", "It rains.")
@@ -141,7 +195,12 @@ def test_a_note_counts_as_consumed_unless_its_operation_was_refused() -> None:
 
 SECRET = "the harbour crane is 4711"
 
-OLD = memory(bond=["Anna keeps the harbour.", "Anna has the crane."])
+OLD = memory(
+    bond=[
+        "Anna keeps the harbour, its old lighthouse, both ferries and the customs house, and lives above a shop.",
+        "Anna has the crane.",
+    ]
+)
 
 
 def test_a_line_leaves_under_a_topic_of_its_own() -> None:
@@ -149,7 +208,7 @@ def test_a_line_leaves_under_a_topic_of_its_own() -> None:
     ended = run(world, Scripted([said(evict(BOND, "L1", f"Anna and the harbour: {SECRET}"), consumed=["N1"])]))
     assert ended.dream is not None
     (pointer,) = texts(ended.dream.after, POINTERS)
-    assert pointer.startswith("Anna keeps the harbour → search:")
+    assert pointer.startswith("Anna keeps the harbour, its old lighthouse… → search:")
 
 
 def test_a_secret_of_an_answer_is_no_line_and_not_repeated() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -115,6 +116,7 @@ class Library:
     hidden: frozenset[str] = frozenset()  # ids that no search finds
     asked: list[str] = field(default_factory=list)
     least_words: int = 0  # fewer words find nothing
+    meanings: Mapping[str, Sequence[float]] = field(default_factory=dict)  # of texts, as vectors of the norm 1
 
     def upsert(self, crystals: Sequence[Crystal]) -> None:
         """Keep these."""
@@ -127,6 +129,11 @@ class Library:
         tried = Library(dict(self.crystals), self.hidden, self.asked, self.least_words)
         tried.upsert(crystals)
         yield tried
+
+    def alike(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """The products of what these texts mean; nothing if nothing is known of any meaning."""
+        known = [self.meanings.get(text, (0.0,)) for text in texts] if self.meanings else []
+        return [[sum(map(operator.mul, one, other)) for other in known] for one in known]
 
     def expect(self, keywords: Sequence[str]) -> None:
         """Nothing is to be prepared."""

@@ -6,6 +6,7 @@ import signal
 import socket
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -103,6 +104,7 @@ def test_a_dream_is_stopped_between_two_nodes_and_pays_for_nothing_twice(home: H
             daemon.until(lambda: model.count == 1)
             daemon.send(signal.SIGTERM)
             daemon.until(lambda: daemon.events("stop_begun"))
+            time.sleep(1)  # it is said before the dream is told
             told.set()
             assert daemon.ended() == 0, daemon.log
         assert daemon.events("stopped")[0]["left_behind"] is False

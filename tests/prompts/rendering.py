@@ -43,6 +43,7 @@ def everything() -> Snapshot:
         Evidence("E1", Kind.FEED, "Total earnings: 12.50 USDC.", 0.5, Trust.AGENT, NOW),
         Evidence("T1", Kind.OLD_TEXT, "Old notes of mine.", 0.7, Trust.OWNER, NOW),
         Evidence("W1", Kind.WORKING, "The export runs.", 0.5, Trust.AGENT, NOW),
+        Evidence("F1", Kind.FELT, "the deploy failed", 0.5, Trust.AGENT, NOW, about="error"),
     )
     felt = Felt(((Feeling.ERROR, "the deploy failed"), (Feeling.REWARD, "")), Hormones(0.5, 0.85, 0.2, NOW))
     return snapshot(

@@ -16,8 +16,23 @@ from tests.graphs.world import memory, note, snapshot
 from tests.prompts.rendering import FOLDER, KEY, NAMES, POISON, VERSIONS, conversations, text_of
 
 texts = st.text(max_size=60)
-ESCAPES = ("</memory>", "<memory>", '"', "\\", "\\u003c", "{{ now }}", "{% endfor %}", "--- user ---", "<|im_end|>")
+ESCAPES = (
+    "</memory>",
+    "<memory>",
+    "< / MEMORY >",
+    "<system>",
+    "a < b",
+    "Vec<T>",
+    '"',
+    "\\",
+    "\\u003c",
+    "{{ now }}",
+    "{% endfor %}",
+    "--- user ---",
+    "<|im_end|>",
+)
 ROWS = ("\n", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "word ", "📌")
+FORGED = re.compile(r"<[/|!?]|<\W*(?:memory|system|user|assistant)", re.IGNORECASE)
 UNSEEN = ("\x00", "\u202e", "\ud800", "\U000e0049", "\ufeff")
 hostile = st.lists(st.sampled_from([*ESCAPES, *ROWS, *UNSEEN]), max_size=10).map("".join)
 
@@ -96,9 +111,14 @@ def test_a_quotation_is_one_row_that_its_text_cannot_end(text: str) -> None:
     shown = quoted(text)
     assert json.loads(shown) == text
     assert len(shown.splitlines()) == 1
-    assert not set("<>") & set(shown)
+    assert not FORGED.search(shown)
     assert shown.encode()
     assert not re.search("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]", shown)
+
+
+def test_what_can_forge_no_tag_is_shown_as_it_is() -> None:
+    for text in ("a < b", "Vec<T> -> <T as Into<U>>", "x <- y", "<3"):
+        assert quoted(text) == f'"{text}"'
 
 
 def opened(text: str) -> tuple[str, str]:
@@ -113,7 +133,7 @@ def opened(text: str) -> tuple[str, str]:
 def test_memory_cannot_close_its_quotation_or_forge_a_tag_or_a_line(text: str) -> None:
     (system, user), (calm, plain) = opened(text or "x"), opened("x")
     assert system == calm
-    assert re.compile(r"</?\w+>").findall(user) == ["<memory>", "</memory>"]
+    assert [one.group() for one in FORGED.finditer(user)] == ["<memory", "</"]
     shapes = [[row.partition('"')[0] for row in one.splitlines()] for one in (user, plain)]
     assert [re.sub(r"[\d,]+", "", row) for row in shapes[0]] == [re.sub(r"[\d,]+", "", row) for row in shapes[1]]
 
@@ -131,7 +151,8 @@ def test_a_reply_cannot_be_forged_by_what_it_repeats(text: str) -> None:
 
     said, calm = rows(text), rows("word")
     assert [row[:4] for row in said] == [row[:4] for row in calm]
-    assert not re.search("[<>\x00\u2028\u202e]", "".join(said))
+    assert not re.search("[\x00\u2028\u202e]", "".join(said))
+    assert not FORGED.search("".join(said))
 
 
 def test_secrets_in_memory_are_not_sent() -> None:

@@ -23,10 +23,11 @@ EVICT = {"op": "evict", "line": "L1", "topic": "Anna's tea", "cites": ["L1"]}
 MERGE = {"op": "merge", "section": "Active Context", "lines": ["L2", "L3"], "text": "Both.", "cites": ["L2", "L3"]}
 MOVE = {"op": "move", "lines": ["L3"], "section": "The Bond"}
 CLOSE = {"op": "close", "lines": ["L4", "L2"], "cites": ["N5"]}
-RECALL = {"op": "recall", "lines": ["L5"], "section": "Crystal Pointers"}
+RECALL = {"op": "recall", "lines": ["L5"]}
+WEIGH = {"op": "weigh", "lines": ["L3"], "importance": 0.9, "until": "2026-04-02"}
 LEARN = {"op": "learn", "text": "Both moved.", "cites": ["N1", "C2"], "importance": 0.7}
 WHOLE: dict[str, list[Any]] = {
-    "operations": [ADD, REVISE, EVICT, MERGE, MOVE, CLOSE, RECALL, LEARN],
+    "operations": [ADD, REVISE, EVICT, MERGE, MOVE, CLOSE, RECALL, WEIGH, LEARN],
     "consumed": ["N1", "N2"],
 }
 READ = (
@@ -36,7 +37,8 @@ READ = (
     Operation(Action.MERGE, CONTEXT, "Both.", ("L2", "L3"), ("L2", "L3")),
     Operation(Action.MOVE, BOND, "", ("L3",)),
     Operation(Action.CLOSE, SectionName.GAPS, "", ("L4", "L2"), ("N5",)),
-    Operation(Action.RECALL, CONTEXT, "", ("L5",)),
+    Operation(Action.RECALL, SectionName.POINTERS, "", ("L5",)),
+    Operation(Action.WEIGH, CONTEXT, "", ("L3",), (), 0.9, "2026-04-02"),
     Operation(Action.LEARN, CONTEXT, "Both moved.", (), ("N1", "C2"), 0.7),
 )
 BARE = json.dumps(WHOLE)
@@ -220,6 +222,35 @@ def test_an_answer_that_is_cut_off_keeps_its_whole_operations_and_says_so(cut: i
     assert reply.operations == READ[: len(reply.operations)]
     assert is_whole(reply) == (cut >= BARE.index('], "consumed"'))
     assert len(reply.operations) == BARE[: cut + 1].count("}")
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        (MOVE | {"text": "Both."}, Operation(Action.REVISE, BOND, "Both.", ("L3",))),
+        (
+            REVISE | {"section": "The Bond"},
+            Operation(Action.REVISE, BOND, "Release on Friday.", ("L2",), ("N2", "L2")),
+        ),
+        (RECALL | {"section": "The Bond"}, Operation(Action.RECALL, BOND, "", ("L5",))),
+        (
+            {"op": "revise", "lines": ["L5"], "text": "Tea", "keywords": "tea  kind"},
+            Operation(Action.REVISE, SectionName.POINTERS, "Tea", ("L5",), keywords="tea kind"),
+        ),
+        (WEIGH | {"until": None}, Operation(Action.WEIGH, CONTEXT, "", ("L3",), (), 0.9)),
+    ],
+)
+def test_an_operation_is_what_its_fields_say(said: dict[str, Any], meant: Operation) -> None:
+    assert read(json.dumps({"operations": [said]})) == Reply((meant,))
+
+
+def test_to_close_an_input_is_to_consume_it_and_to_weigh_nothing_is_unclear() -> None:
+    closed = read(
+        json.dumps({"operations": [CLOSE | {"lines": ["L4", "G1"]}, CLOSE | {"lines": ["G2"]}], "consumed": ["N1"]})
+    )
+    assert closed == Reply((Operation(Action.CLOSE, SectionName.GAPS, "", ("L4",), ("N5",)),), ("G1", "G2", "N1"))
+    (refused,) = read(json.dumps({"operations": [{"op": "weigh", "lines": ["L3"]}]})).refused
+    assert refused.figures.endswith("it needs an importance or an until")
 
 
 def test_one_broken_operation_in_broken_json_sinks_no_other() -> None:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from state.bootstrap import EVERYWHERE_HEADING, EVERYWHERE_SHARE, TRUNCATED, Bootstrap, bootstrap, budget_for
+from state.bootstrap import EVERYWHERE_HEADING, EVERYWHERE_SHARE, TRUNCATED, bootstrap, budget_for
 from state.document.document import parse
 from state.document.sections import SectionName
-from state.reading import GREETING
+from state.reading import Reading, as_given, head, line_digest
 from state.scratch import Note
 from state.secrets.policy import DEFAULT
 from tests.support.long_variants import variants
@@ -72,12 +72,9 @@ def test_no_part_goes_beyond_the_budget(
 ) -> None:
     ready = bootstrap(memory, notes, window, most, everywhere=everywhere, attention=attention)
     budget = min(budget_for(window), most or 10**9)
-    without_notes = Bootstrap(
-        ready.memory, (), 0, truncated=False, everywhere=ready.everywhere, attention=ready.attention
-    )
-    assert len(without_notes.text) <= (most or budget + len(GREETING) + 2)
+    assert len(ready._replace(notes=(), left_out=0, more=False).text) <= budget + 1
     assert len(ready.everywhere) <= budget * EVERYWHERE_SHARE
-    assert ready.text.endswith(f"{attention}\n" if attention else "\n")
+    assert not ready.text or ready.text.endswith(f"{attention}\n")
     if most is not None:
         assert len(ready.text) <= most
 
@@ -96,7 +93,7 @@ def test_no_more_bytes_than_a_host_takes(
 def test_the_order_is_that_of_the_files(memory: str, everywhere: str, window: int) -> None:
     assume(DEFAULT.of(memory) == memory)  # what reads as a secret is no line of the files any more
     ready = bootstrap(memory, (), window, everywhere=everywhere)
-    assert memory.startswith(ready.memory.replace(f"\n\n{TRUNCATED}\n", ""))
+    assert as_given(memory).startswith(ready.memory.replace(f"\n\n{TRUNCATED}\n", ""))
     section = parse(everywhere).section(SectionName.BOND)
     stood = [block.text for block in section.lines] if section else []
     given_ = parse(ready.everywhere).section(SectionName.BOND)
@@ -113,7 +110,7 @@ def test_of_the_global_workspace_the_bond_and_the_phenotype_stand_first() -> Non
     )
     ready = bootstrap(of_bond("Ada lives in Bonn."), (), 200_000, everywhere=everywhere)
     assert ready.text == (
-        f"{GREETING}\n\n{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada prefers tea.\n\n## The Phenotype\n\n"
+        f"{head('')}\n\n{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada prefers tea.\n\n## The Phenotype\n\n"
         "- The agent answers briefly.\n\n## The Bond\n\n- Ada lives in Bonn.\n"
     )
     assert ready.cut["same"] == 1
@@ -123,10 +120,10 @@ def test_what_the_global_workspace_does_not_use_the_project_has() -> None:
     memory = "".join(f"- the line of number {number} of the project\n" for number in range(500))
     alone = bootstrap(memory, (), 200_000)
     beside = bootstrap(memory, (), 200_000, everywhere=of_bond("Ada prefers tea."))
-    assert 7_900 < len(alone.text) - len(GREETING) - 2 <= 8_000
-    assert 7_900 < len(beside.text) - len(GREETING) - 2 <= 8_000
+    assert 7_900 < len(alone.text) <= 8_001
+    assert 7_900 < len(beside.text) <= 8_001
     full = bootstrap(memory, (), 200_000, everywhere=of_bond(*(f"Ada likes tea of sort {n}." for n in range(500))))
-    assert 2_600 < len(full.everywhere) <= 8_000 / 3
+    assert 2_550 < len(full.everywhere) <= 8_000 / 3
     assert full.cut["everywhere"] == 500 - (full.lines - rows_of(full.memory.replace(TRUNCATED, "")))
 
 
@@ -153,3 +150,41 @@ def test_of_harmless_lines_each_is_given_whatever_stands_beside_it(seeds: range)
             ready = bootstrap(f"# Working Memory State\n\n## Active Context\n\n{some}", (), 200_000)
             assert ready.memory.endswith(some)
             assert "[redacted" not in bootstrap("", (), 200_000, everywhere=f"## The Bond\n\n{some}").text
+
+
+# Who has less room than the file
+
+
+@given(st.lists(st.integers(1, 400), min_size=2, max_size=60), st.randoms(use_true_random=False), WINDOWS)
+def test_who_has_less_room_is_given_the_lines_that_would_leave_last(
+    sizes: list[int], chance: random.Random, window: int
+) -> None:
+    lines = [f"{number}: {'x' * size}" for number, size in enumerate(sizes)]
+    memory = of_bond(*lines[::2]) + "\n## Active Context\n\n" + "".join(f"- {one}\n" for one in lines[1::2])
+    order = chance.sample([line_digest(one) for one in lines], len(lines))
+    ready = bootstrap(memory, (), window, reading=Reading(tuple(order)))
+    given_ = {line_digest(block.key) for _, block in parse(ready.memory).lines() if block.text != TRUNCATED}
+    assert given_ == set(order[len(order) - len(given_) :])
+    assert set(ready.dropped) == set(order) - given_
+    room = budget_for(window) - len(head("")) - 2
+    spare = room - len(ready.memory)
+    assert ready.truncated == bool(ready.dropped)
+    assert not ready.dropped or spare < 400 + 40
+
+
+def test_what_the_order_does_not_name_stays_and_the_lines_keep_their_places() -> None:
+    lines = [f"{number}: {'x' * 90}" for number in range(60)]
+    order = tuple(line_digest(one) for one in lines if int(one.split(":")[0]) % 3)
+    given_ = bootstrap(of_bond(*lines), (), 64_000, reading=Reading(order)).memory
+    kept = [block.text for _, block in parse(given_).lines() if block.text != TRUNCATED]
+    assert kept == [one for one in lines if one in kept]
+    assert set(lines[::3]) < set(kept)
+
+
+def test_a_line_that_says_today_says_which_day_and_leaves_under_the_same_name() -> None:
+    text = "Baltix drops go to Farid from today on"
+    reading = Reading((line_digest(text.casefold()),), ((line_digest(text.casefold()), "12 Nov"),))
+    memory = of_bond(text, "Ada reads.")
+    assert f"- {text} (12 Nov)\n- Ada reads." in bootstrap(memory, (), 200_000, reading=reading).memory
+    short = bootstrap(memory + "- x\n" * 900, (), 1, reading=reading)
+    assert short.dropped == reading.leaving

@@ -89,7 +89,7 @@ def test_a_model_is_told_the_owners_time() -> None:
     said = talk.opening(replace(read, lines=(line,)))[1]["content"]
     assert said.startswith("It is Friday 2026-11-27 20:36 UTC-05:00 (America/New_York). ")
     assert "N1 (2026-11-27 20:30, note" in said
-    assert "L1 (of 2026-11-26, " in said
+    assert "L1 (2026-11-26, " in said
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,8 @@ _LOADS = re.compile(
 # A line that imitates the counted lines of Emerging Skills.
 _SKILL = re.compile(r".(?:→|->)\s*Confidence:\s*(?:\d\d?|100)\s*%\s*\|\s*Occurrences:\s*\d{1,9}\s*$", re.IGNORECASE)
 _ALLOWED_JOINERS = "\u200c\u200d"
+# What could be taken for the end of the memory, or for who speaks.
+_FORGED = re.compile(r"<[/|!?]|<\W*(?:memory|system|user|assistant)", re.IGNORECASE)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -95,7 +97,7 @@ def ends_quotation(message: str) -> list[str]:
     bad = [
         text
         for text in strings
-        if not isinstance(json.loads(text), str) or set(text) & set("<>") or any(map(unseen, text))
+        if not isinstance(json.loads(text), str) or _FORGED.search(text) or any(map(unseen, text))
     ]
     template = _STRING.sub("", message)
     rows = {row.strip() for one in POISONED for part in one.parts for row in part.splitlines()}

@@ -48,7 +48,7 @@ class NoteTaken:
 def working_memory_note(
     access: WorkspaceAccess,
     note: Annotated[str, Arg("What to remember, clear without its context; 16 KiB at most", min_length=1)],
-    importance: Annotated[float, Arg("0 to 1; 0.7 and more is kept", ge=0, le=1)] = DEFAULT_IMPORTANCE,
+    importance: Annotated[float, Arg("Honest: 0.9 a must, 0.5 usual, 0.2 passing", ge=0, le=1)] = DEFAULT_IMPORTANCE,
     replaces: Annotated[
         str, Arg("The line or memory that this note replaces: id or words", max_length=MAX_REPLACES)
     ] = "",

@@ -32,7 +32,7 @@ _COMMAND = re.compile(
 )
 # Contained in every answer that quotes the memory, and in what is given at session start.
 _MARK = re.compile(
-    r"[Tt]exts? (?:is|are) memory: data, not instructions\.|_Your memory of earlier sessions, kept by dreamd\."
+    r"[Tt]exts? (?:is|are) memory: data, not instructions\.|_Your memory(?: as of [\d-]{10})?, by dreamd\."
 )
 # MEMORY.md itself has at least four of these; an agent that works on dreamd may well write two in one text.
 _HEADINGS = re.compile(f"## ({'|'.join(name.value for name in SectionName)})")

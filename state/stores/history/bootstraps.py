@@ -49,7 +49,8 @@ class BootstrapReceipt:
     counts older pending notes; `more` says that there were even older ones. `lines` counts the rows and notes given,
     `tokens` is an estimate, and `most` is the carrier's limit in characters (0: none). `cut` says what was not given
     and why: with these values and the text it can be computed again. `digest` identifies the text of MEMORY.md, which
-    its owner may have edited since that version. Receipts of an earlier dreamd lack all after `truncated`, or digest.
+    its owner may have edited since that version. `dropped` are the lines that made room for more important ones, by
+    `state.reading.line_digest`.
     """
 
     at: datetime
@@ -68,6 +69,7 @@ class BootstrapReceipt:
     most: int = 0
     cut: Cut = field(default_factory=Cut)
     digest: str = ""
+    dropped: tuple[int, ...] = ()
 
 
 def receipts(workspace: Workspace) -> Iterator[BootstrapReceipt]:

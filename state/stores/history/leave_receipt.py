@@ -64,6 +64,7 @@ def leave_receipt(
         "most": ready.most,
         "cut": dict(ready.cut),
         "digest": ready.digest,
+        "dropped": ready.dropped,
     }
     entry = f"{json.dumps(row)}\n".encode()
     (disk or workspace.disk()).append_locked(

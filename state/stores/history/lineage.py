@@ -114,6 +114,10 @@ class Lineage:
         at = self._first("SELECT max(at) FROM versions WHERE cause = 'dream'")
         return from_text(at) if at else datetime.fromtimestamp(0, UTC)
 
+    def last_dream(self) -> int:
+        """Return the number of the last version that a dream made; 0 if none did."""
+        return int(self._first("SELECT coalesce(max(number), 0) FROM versions WHERE cause = 'dream'"))
+
     def has(self, number: int) -> bool:
         """Return whether there is a version with this number."""
         return self._first("SELECT 1 FROM versions WHERE number = ?", number) is not None
@@ -224,6 +228,12 @@ class Lineage:
             return line, ()
         (was,) = LineRow.table.read(CurrentLine, self._connection, "WHERE id = ?", life.id)
         return replace(was, id="", section=line.section, text=line.text, pinned=line.pinned), life.evidence
+
+    def stood_in(self, number: int) -> dict[str, CurrentLine]:
+        """Return the lines of this version, as they were, by their normalised texts."""
+        condition = "WHERE born_in <= ? AND (died_in IS NULL OR died_in > ?)"
+        lines = LineRow.table.read(CurrentLine, self._connection, condition, number, number)
+        return {normalise(line.text): line for line in lines}
 
     def handwritten(self) -> set[str]:
         """Return the ids of the current lines that the owner wrote: without input as evidence, and not merged."""

@@ -40,6 +40,7 @@ from state.dream import (
     without_changes,
 )
 from state.errors import ConflictError, DocumentError, FencedError, NotFoundError, StorageError
+from state.reading import READING
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.supersessions import Supersessions
@@ -232,6 +233,8 @@ class Memory:
             self._crystals.mark_dreamt(new.dreamt, new.number, new.newest)
         if new.cause not in (HUMAN, MERGED):
             Meta(self._connection).put(NOTES_LEFT, str(new.waiting))
+        if new.cause == "dream":
+            Meta(self._connection).put(READING, new.reading.encoded())
         self._lineage.record(new)
         Supersessions(self._crystals).learn(new)
         Changes(self._connection).record(new)

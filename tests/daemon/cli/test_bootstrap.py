@@ -19,7 +19,7 @@ from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.session_start import session
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.bootstrap import EVERYWHERE_HEADING, NOTES_HEADING, TRUNCATED, budget_for
-from state.reading import GREETING
+from state.reading import head, length_given
 from state.scratch import HEADER
 from state.secrets.policy import DEFAULT
 from state.stores.disk.workspace import Workspace
@@ -69,7 +69,7 @@ def test_every_form_has_what_is_true_everywhere_and_leaves_a_receipt(
         ended.out if form == "md" else ended.json.get("text") or ended.json["hookSpecificOutput"]["additionalContext"]
     )
     assert text.startswith(
-        f"{GREETING}\n\n{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada reads.\n\n## The Bond\n\n- Ada prefers tea.\n"
+        f"{head('')}\n\n{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada reads.\n\n## The Bond\n\n- Ada prefers tea.\n"
     )
     assert ("Elsewhere" in text, everywhere.document.read_text()) == (False, GLOBAL)
     (one,) = left(here)
@@ -163,7 +163,7 @@ def test_a_global_workspace_that_cannot_be_read_is_left_out(
     elif kind == "binary":
         everywhere.document.write_bytes(os.urandom(20_000) + b"\0")
     ended = dreamd("bootstrap", here)
-    assert (ended.status, ended.out) == (0, f"{GREETING}\n\n- The project is a ledger.\n")
+    assert (ended.status, ended.out) == (0, f"{head('')}\n\n- The project is a ledger.\n")
     if kind not in ("a file in its place", "binary"):
         assert ended.err.startswith("notice: the global workspace was left out: ")
 
@@ -227,9 +227,11 @@ def test_a_dream_leaves_room_for_what_is_true_everywhere(here: Path, everywhere:
     with open_exclusive(open_workspace(here), Config(), "test") as store:
         budget = standing_lines(store, NOW).budget
     assert 7_800 < budget < 8_000
-    (here / "MEMORY.md").write_text("- Ada paints the wall of the harbour.\n".ljust(budget - 1, "x") + "\n")
+    text = "- Ada paints the wall of the harbour.\n".ljust(budget - len(head("")) - 3, "x") + "\n"
+    assert length_given(text) <= budget + len(" as of 2026-01-01,")
+    (here / "MEMORY.md").write_text(text)
     given = session(open_workspace(here), 200_000, None, DEFAULT, NOW).ready
-    assert (given.truncated, len(given.text)) == (False, 8_000 + len(f"{GREETING}\n\n"))
+    assert (given.truncated, len(given.text)) == (False, 8_000)
 
 
 def test_a_note_is_appended_and_a_secret_in_it_is_left_out(told: Transcript, here: Path, tmp_path: Path) -> None:
@@ -292,7 +294,7 @@ def test_the_context_window_sets_the_budget_and_a_hook_is_never_cut_off_by_the_a
     (here / "MEMORY.md").write_text("- a line of thirty characters.\n" * 400)
     (tmp_path / "c.yaml").write_text("dream:\n  context_window: 64000\n")
     sizes = [
-        len(told(f"$ {words}\n…", config=tmp_path / "c.yaml").out) - len(f"{GREETING}\n\n")
+        len(told(f"$ {words}\n…", config=tmp_path / "c.yaml").out)
         for words in (
             "dreamd bootstrap",
             "dreamd bootstrap --config <config>",

@@ -78,7 +78,7 @@ def test_what_was_given_is_said_with_its_line_and_what_was_cut_with_what_to_set(
         *(f"- Ada likes the tea of sort {n}." for n in range(300)),
     ]
     (here / "MEMORY.md").write_text("\n".join(rows) + "\n")
-    dreamd("bootstrap", here, "--agent", "codex", "--format", "hook")
+    dreamd("bootstrap", here, "--agent", "codex", "--format", "hook", "--context-window", "64000")
     receipt = next(receipts(open_workspace(here)))
     last = 300 - receipt.cut.budget - 1
     (given,) = asked(here, f"tea of sort {last}.").reasons
@@ -92,6 +92,24 @@ def test_what_was_given_is_said_with_its_line_and_what_was_cut_with_what_to_set(
     assert ended.out.splitlines()[0].endswith("UTC by hook (codex): version 0")
     assert cut.advice in ended.out
     assert dreamd("why-not", "sort", last + 1, "-w", here, "--json").json["reasons"][0]["code"] == "cut"
+
+
+def test_what_made_room_for_more_important_lines_is_named(dreamd: Caller, here: Path) -> None:
+    for number in range(60):
+        text = f"Ada likes the tea of sort {number}. " + f"It is said to be {'very ' * 16}good{number}."
+        dreamd("note", "-w", here, text, "--importance", "0.9" if number % 3 == 0 else "0.4")
+    dreamd("dream", here)
+    dreamd("bootstrap", here, "--context-window", "1000")
+    receipt = next(receipts(open_workspace(here)))
+    assert len(receipt.dropped) > 10
+    found = {number: asked(here, f"tea of sort {number}.").reasons[0] for number in range(60)}
+    dropped = [one for one in found.values() if one.code is Absence.CUT]
+    assert len(dropped) == len(receipt.dropped) + receipt.cut.budget - len(receipt.dropped)
+    assert all("what is more important had room in 3,200 characters" in one.what for one in dropped)
+    given = dreamd("bootstrap", here, "--context-window", "1000").out
+    assert {n for n, one in found.items() if one.code is Absence.GIVEN} == {
+        n for n in range(60) if f"tea of sort {n}." in given
+    }
 
 
 def test_what_came_after_the_agent_read_is_later(dreamd: Caller, here: Path) -> None:

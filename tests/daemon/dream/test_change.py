@@ -14,6 +14,7 @@ from daemon.dream.review import change, open_changes
 from daemon.dream.standing import SHOWN_CHARACTERS, Line, StandingLines, shown, standing_lines
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction, Wish
+from state.bootstrap import bootstrap
 from state.crystals.supersession import Cause, Supersession
 from state.document.document import parse
 from state.document.operations import Why
@@ -246,7 +247,8 @@ def test_each_line_says_who_wrote_it_and_when(store: Store) -> None:
     write(store, added(document(store), "Ada's sister is called Grace"))
     found = standing_lines(store, utc_now() + timedelta(days=2))
     known = lines(store, found)
-    assert (found.version, found.budget, found.characters) == (1, 8_000, len(document(store)))
+    given = bootstrap(document(store), (), 200_000, as_of="2026-01-01").text
+    assert (found.version, found.budget, found.characters) == (1, 8_000, len(given))
     tea = known[TEA]
     assert (tea.id, tea.version, tea.author, tea.trust, tea.evidence) == ("L1", 1, "extractive", Trust.AGENT, 1)
     assert tea.age_days == 2.0

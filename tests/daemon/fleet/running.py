@@ -32,8 +32,8 @@ from state.stores.generations.objects import open_objects
 from state.stores.vectors.embedder import Unavailable
 from tests.daemon.http.running import Answer, asked
 from tests.support.fleet_tables import FleetTables
-from tests.support.forked import Forked
 from tests.support.folders import files_below
+from tests.support.forked import Forked
 from tests.support.generation_folders import held_in
 from tests.support.notes import pending_notes
 from tests.support.serving import PATIENCE_SECONDS, until

@@ -53,6 +53,16 @@ def keys(text: str) -> Counter[tuple[SectionName, str, bool]]:
     return Counter((name, block.key, block.pinned) for name, block in parse(text).lines())
 
 
+@pytest.mark.parametrize(("above", "at"), [(None, 0), ("Two.", 1), ("Three.", 2), ("", 3), ("It left.", 0)])
+def test_a_new_line_goes_above_the_one_that_is_named(above: str | None, at: int) -> None:
+    text, new = memory("One.", "Two.", "Three."), CurrentLine("L9", BOND, "New.", 0.5, Trust.AGENT, NOW)
+    page = Page(text, ledger(text), 10)
+    assert page.change(Change(Why.ADDED, (), (new,), above=above)) is not None
+    stand = [block.text for _, block in parse(page.text(NOW, "calm")).lines()]
+    assert stand.index("New.") == at
+    assert [one for one in stand if one != "New."] == ["One.", "Two.", "Three."]
+
+
 @examples(400)
 @given(memories(), st.one_of(memories(), any_text))
 def test_what_a_person_left_is_taken_in_exactly(before: str, after: str) -> None:

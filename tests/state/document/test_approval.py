@@ -12,7 +12,13 @@ from state.document.sections import SectionName
 AUTO, ASK, NEVER = Approval
 approvals = st.sampled_from(Approval)
 # What another kind of operation is ruled as.
-KINDS = {Action.MOVE: Action.REVISE, Action.CLOSE: Action.EVICT, Action.RECALL: Action.ADD, Action.LEARN: Action.ADD}
+KINDS = {
+    Action.MOVE: Action.REVISE,
+    Action.WEIGH: Action.REVISE,
+    Action.CLOSE: Action.EVICT,
+    Action.RECALL: Action.ADD,
+    Action.LEARN: Action.ADD,
+}
 policies = st.builds(
     Policy,
     approvals,

@@ -17,32 +17,40 @@ CASES = cases(__file__)
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
 
 
-def task(text: str, session: str, hours: int = 0, vector: tuple[float, ...] | None = None) -> TaskPattern:
-    return TaskPattern(text, session, NOW + timedelta(hours=hours), vector)
+def task(text: str, session: str, day: int, vector: tuple[float, ...] | None = None) -> TaskPattern:
+    return TaskPattern(text, session, NOW + timedelta(days=day), vector)
 
 
-def test_a_task_of_three_sessions_is_an_emerging_skill() -> None:
+def test_a_task_of_two_sessions_and_three_days_is_an_emerging_skill() -> None:
     skills = emerging(
         [
             task("Refactor TypeScript modules", "a", 1),
             task("refactor  TYPESCRIPT modules", "a", 2),  # the same in one session counts once
-            *(task("Rotate the keys", session) for session in "ab"),
+            *(task("Rotate the keys", session, day) for day, session in enumerate("ab", 1)),
+            task("Rotate the keys again", "b", 3),
+            *(task("Restart the broker", session, day) for day, session in enumerate("abc", 1) if day < 3),
+            *(task("Restart the broker now", session, 2) for session in "abc"),
+            *(task(f"Review {part} of the tutorial", "a", day) for day, part in enumerate(("one", "two", "six"), 1)),
             task("Refactor the TypeScript modules of the API", "b", 2),
             task("Refactor TypeScript modules again", "c", 3),
             task("Write a poem about rain", "c", 4),
         ]
     )
-    skill, seldom = skills
+    seldom, skill = skills
     assert (skill.pattern, skill.occurrences, skill.sessions) == ("Refactor TypeScript modules", 3, 3)
     assert 0.4 < skill.confidence < 0.65
-    assert (seldom.pattern, seldom.occurrences) == ("Rotate the keys", 2)
+    assert (seldom.pattern, seldom.occurrences, seldom.sessions) == ("Rotate the keys", 3, 2)
 
 
 def test_vectors_find_likeness_that_words_do_not_show() -> None:
-    near = [task("Tidy imports", "a", 1, (1.0, 0.1)), task("Clean up module headers", "b", 2, (2.0, 0.0))]
+    near = [
+        task("Tidy imports", "a", 1, (1.0, 0.1)),
+        task("Clean up module headers", "b", 2, (2.0, 0.0)),
+        task("Order the first rows", "b", 3, (3.0, 0.1)),
+    ]
     far = task("Tidy imports", "c", 3, (0.0, 1.0))
-    assert [skill.occurrences for skill in emerging([*near, far])] == [2]
-    assert emerging([task(one.text, one.session) for one in near]) == []
+    assert [skill.occurrences for skill in emerging([*near, far])] == [3]
+    assert emerging([task(one.text, one.session, day) for day, one in enumerate(near)]) == []
 
 
 def test_confidence_grows_with_occurrences_and_cohesion() -> None:
@@ -54,9 +62,9 @@ def test_confidence_grows_with_occurrences_and_cohesion() -> None:
 def test_a_name_is_the_clause_that_the_like_tasks_share() -> None:
     skills = emerging(
         [
-            task("Quick one for Ada: check the invoices against the ledger", "a"),
-            task("Check the invoices against the ledger", "b"),
-            task("As agreed with Bo: check the invoices against the ledger", "c"),
+            task("Quick one for Ada: check the invoices against the ledger", "a", 1),
+            task("Check the invoices against the ledger", "b", 2),
+            task("As agreed with Bo: check the invoices against the ledger", "c", 3),
         ]
     )
     assert [skill.pattern.lower() for skill in skills] == ["check the invoices against the ledger"]
@@ -77,7 +85,7 @@ TASKS = st.lists(
         TaskPattern,
         TEXT,
         st.sampled_from("abc"),
-        st.integers(0, 5).map(lambda hours: NOW + timedelta(hours=hours)),
+        st.integers(0, 5).map(lambda days: NOW + timedelta(days=days)),
         st.one_of(st.none(), st.tuples(st.floats(0, 1), st.floats(0, 1))),
     ),
     max_size=10,

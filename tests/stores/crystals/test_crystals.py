@@ -302,7 +302,7 @@ DEEDS = {
     "pt": ("Verifiquei as chaves do servidor.", "Hoje verifiquei as chaves do servidor.",
            "Já verifiquei as chaves do servidor."),
     "it": ("Ho controllato le chiavi del server.", "Controllato le chiavi del server.",
-           "Ho ricontrollato, controllato le chiavi del server."),
+           "Ho controllato di nuovo le chiavi del server."),
     "ru": ("Проверил ключи сервера.", "Сегодня проверил ключи сервера.", "Снова проверил ключи сервера."),
     "zh": ("检查了服务器的密钥。", "今天检查了服务器的密钥。", "又检查了服务器的密钥。"),
     "ja": ("サーバーの鍵を確認した。", "今日もサーバーの鍵を確認した。", "サーバーの鍵をまた確認しました。"),
