@@ -20,7 +20,7 @@ from state.trust import Trust
 
 # From this likeness on, two lines stand together: by cosines of meaning, or else of words. Measured on eight lives at
 # three lengths without a model: nearly half of the lines with a former value have the current one right above them
-# (by words a fifth). From .50 on, other lines are torn apart, and answers stand below what they replaced.
+# (by words a fifth). Already at .50 a line is torn from its like, and an answer stands below what it replaced.
 NEAR, NEAR_WORDS = 0.51, 0.2
 # More lines are compared by their words: a text of hundreds is the owner's, and embedding it would take seconds.
 MOST_EMBEDDED = 400

@@ -541,8 +541,8 @@ class Sheet(Page):
 
 def _in_order(operation: Operation) -> tuple[object, ...]:
     """Return the key by which a model's operations are played: by their kinds, lines, inputs and texts."""
-    named = [[(one[:1], int(one[1:])) for one in ids] for ids in (operation.lines, operation.cites) if "?" not in ids]
-    return _ORDER.index(operation.action), *named, operation.text
+    lines, cites = ([(one[:1], len(one), one) for one in ids] for ids in (operation.lines, operation.cites))
+    return _ORDER.index(operation.action), lines, cites, operation.text
 
 
 def _evidence(pieces: Iterable[Evidence]) -> tuple[str, ...]:

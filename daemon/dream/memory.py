@@ -95,14 +95,16 @@ class WorkspaceMemory:
             return ()
         import numpy as np
 
-        known = _VECTORS.setdefault(embedder.name, {})
-        digests = {text: sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts}
-        for text, digest in digests.items():
-            if digest not in known:  # one by one: the vectors of quantised models vary with the texts beside theirs
-                known[digest] = embedder.embed([text])[0]
-        vectors = np.stack([known[digests[text]] for text in texts])
+        known, rows = _VECTORS.setdefault(embedder.name, {}), []
+        for text in texts:
+            digest = sha256(text.encode("utf-8", "surrogatepass")).digest()
+            if (row := known.get(digest)) is None:
+                # One by one: the vectors of quantised models vary with the texts beside theirs.
+                row = known[digest] = embedder.embed([text])[0]
+            rows.append(row)  # at once: a dream of another workspace may drop it
         for digest in list(known)[:-MOST_VECTORS]:
             known.pop(digest, None)
+        vectors = np.stack(rows)
         cosines: list[list[float]] = (vectors @ vectors.T).tolist()
         return cosines
 

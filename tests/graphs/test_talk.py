@@ -162,6 +162,16 @@ def test_each_operation_is_told_once_and_what_applied_is_not_asked_again() -> No
     assert replied(read, answer, said()) is None
 
 
+def test_what_is_no_id_is_refused_and_stops_no_other_operation() -> None:
+    one = {"op": "add", "section": "The Bond", "text": "Anna plays chess."}
+    answer = said(one | {"cites": ["the first note"]}, one | {"text": "It rains.", "cites": ["N2"]})
+    read = snapshot(TEXT, "Anna plays chess.", "It rains.")
+    sheet = talk.heard(read, [{"role": "assistant", "content": answer}])
+    assert [(told.operation.text, told.words) for told in sheet.told] == [
+        ("Anna plays chess.", "there is no ?"), ("It rains.", "L5"),
+    ]  # fmt: skip
+
+
 def test_a_model_that_says_all_of_it_again_is_done() -> None:
     read = snapshot(TEXT, "Anna plays chess.", "Short ones.", policy=Policy(merge=Approval.ASK))
     good = (
