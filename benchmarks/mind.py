@@ -308,22 +308,18 @@ def summary(measured: Sequence[tuple[Life, int, Mapping[str, Measured]]]) -> str
     said, gains = [*head, "|---" * (len(names) + 3) + "|"], dict[str, list[int]]()
     for life, characters, columns in measured:
         answered = {name: sum(one.is_answered(made.text) for one in life.questions) for name, made in columns.items()}
-        cells = list[str]()
-        for name in names:
-            gain = answered.get(name, 0) - answered[RAW]
-            gains.setdefault(name, []).append(gain) if name in answered else None
-            cells.append(
-                f"{answered[name]} ({gain:+})" if name in answered and name != RAW else str(answered.get(name, "–"))
-            )
+        cells = [str(answered[RAW])]
+        for name in names[1:]:
+            if name in answered:
+                gains.setdefault(name, []).append(answered[name] - answered[RAW])
+                cells.append(f"{answered[name]} ({gains[name][-1]:+})")
+            else:
+                cells.append("–")
         stale = ", ".join("{} ({})".format(*stale_rows(made.text, life)) for made in columns.values())
         said.append(
             f"| {life.name:24} | {characters:>10,} | {' | '.join(f'{cell:>14}' for cell in cells)} | {stale:>19} |"
         )
-    means = [
-        f"{name} {sum(every) / len(every):+.1f} (least {min(every):+})"
-        for name, every in gains.items()
-        if name != RAW
-    ]
+    means = [f"{name} {sum(every) / len(every):+.1f} (least {min(every):+})" for name, every in gains.items()]
     return "\n".join([*said, f"against raw notes, on average: {'; '.join(means)}"])
 
 

@@ -233,10 +233,11 @@ def rows_given(memory: str, cut: int, dropped: Container[int]) -> int:
     `cut`: how many rows were left out, with those of the lines that were `dropped` for more important ones.
     """
     rows, omitted = memory.split("\n"), set(left_out(memory))
-    for at, raw in _lines_with(memory, dropped):
-        own = range(at, at + raw.count("\n") + (not raw.endswith("\n")))
-        cut -= sum(_counts(rows[row]) for row in own)
-        omitted.update(own)
+    for at, raw, digest in _lines_of(memory):
+        if digest in dropped:
+            own = range(at, at + raw.count("\n") + (not raw.endswith("\n")))
+            cut -= sum(_counts(rows[row]) for row in own)
+            omitted.update(own)
     left = sum(_counts(row) for at, row in enumerate(rows) if at not in omitted) - cut
     for at, row in enumerate(rows):
         left -= _counts(row) and at not in omitted
@@ -355,10 +356,6 @@ def _without_least(memory: str, room: int, leaving: Sequence[int]) -> tuple[str,
         del rows[at : at + raw.count("\n") + (not raw.endswith("\n"))]
     dropped = tuple(leaving[place] for place, at, _ in found if at in gone)
     return as_given("\n".join(rows)), dropped
-
-
-def _lines_with(memory: str, digests: Container[int]) -> list[tuple[int, str]]:
-    return [(at, raw) for at, raw, digest in _lines_of(memory) if digest in digests]
 
 
 def _lines_of(memory: str) -> Iterator[tuple[int, str, int]]:

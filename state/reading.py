@@ -50,7 +50,7 @@ class Reading(NamedTuple):
     @staticmethod
     def decoded(text: str) -> "Reading":
         """Return what `encoded` made this text of; nothing of any other text, as a session start must not fail."""
-        with suppress(ValueError, TypeError):
+        with suppress(ValueError, TypeError, RecursionError):
             leaving, days = json.loads(text)
             return Reading(tuple(map(int, leaving)), tuple((int(digest), str(day)) for digest, day in days))
         return Reading()
