@@ -117,6 +117,7 @@ def bootstrap(
     attention: str = "",
     most_bytes: int | None = None,
     as_of: str = "",
+    first: str = "",
     reading: Reading = Reading(),  # noqa: B008 - it is immutable
 ) -> Bootstrap:
     """Return what fits, without secrets: MEMORY.md and pending notes, newest first.
@@ -129,7 +130,7 @@ def bootstrap(
     redacted notes appended by hand and the owner's edits. `shown_of` returns what of a note may be shown; "" hides
     it. `more`: there are older notes than these. `everywhere` is the MEMORY.md of the global workspace, whose Bond
     and Phenotype are given, and `attention` a line at the end; both count towards the budget of MEMORY.md, as does
-    the line at the head, which names the day of the last dream, `as_of`.
+    the line at the head, which names the day of the last dream, `as_of`, below the line `first`, if there is one.
     """
     budget = budget_for(context_window)
     # Read no more than may be shown, so that a log of a million notes or a huge file takes no longer.
@@ -150,7 +151,7 @@ def bootstrap(
         budget,
         Redacted(cache(redacted.note), cache(redacted.memory)),
         shown_of,
-        head(as_of),
+        f"{first}\n{head(as_of)}" if first else head(as_of),
         reading.leaving,
     )
     ready = _fitting(sources, most)

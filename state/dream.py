@@ -64,9 +64,6 @@ OWNERS_EDITS = frozenset((HUMAN, MERGED, EDIT))
 REPAIRED = "repair"
 """The cause of a version found in the file when state.db was restored from an older copy."""
 
-FOUND = "found"
-"""The cause of a version that only keeps a text that git put in place of MEMORY.md; the memory does not follow it."""
-
 
 class Kind(StrEnum):
     """The kind of a piece of evidence; its value is the first letter of the id."""

@@ -36,6 +36,14 @@ class ConfigError(UsageError):
     """A configuration key is unknown, of the wrong type, or has an impossible value."""
 
 
+class NoWorkspaceError(UsageError):
+    """A folder is in no workspace, or in a repository that has no memory yet."""
+
+
+class IgnoredError(NoWorkspaceError):
+    """The owner wants no memory of this project."""
+
+
 class ForeignError(DreamdError):
     """A folder has the id of a workspace that is not this user's, or of which it is a copy: nothing of it is used."""
 

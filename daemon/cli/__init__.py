@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 # The module and attribute of each command, and its help.
 COMMANDS = {
-    "init": ("cli.workspace:init", "create a workspace, take in an existing MEMORY.md, show how to connect an agent"),
+    "init": ("cli.workspace:init", "give a repository or folder a memory, take in an existing MEMORY.md"),
+    "path": ("cli.workspace:path", "print where MEMORY.md of a folder or repository is"),
+    "ignore": ("cli.workspace:ignore", "keep projects out of every memory; list those that are"),
     "connect": ("cli.agents:connect", "have agents use the memory: each file is shown first; --check tries it"),
     "disconnect": ("cli.agents:disconnect", "take out of agents' files what connect has put in"),
     "note": ("cli.note:note", "append a note to the scratch log"),

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from daemon.cli import terminal
@@ -18,8 +18,7 @@ from daemon.workspace.adoption import find_workspace, init_global_workspace
 from daemon.workspace.agent_files import ShownMemory
 from daemon.workspace.stores import utc_now
 from state.codec import plain
-from state.errors import DreamdError, NothingToDoError, UsageError
-from state.stores.git.exclude import Excluded, keep_out, take_back
+from state.errors import NothingToDoError, UsageError
 
 _NAMES = ", ".join(one.name for one in AGENTS)
 
@@ -154,7 +153,7 @@ def carry_out_plans(plans: Iterable[Plan], arguments: argparse.Namespace, done: 
 
     Without a person at a terminal to ask, only --yes writes. `done`: the verb for messages, such as "connected".
     """
-    seen, changed, backups, excluded = list[Plan](), list[Plan](), list[Backup](), list[Excluded]()
+    seen, changed, backups = list[Plan](), list[Plan](), list[Backup]()
     for plan in plans:
         seen.append(plan)
         if not arguments.json:
@@ -166,8 +165,7 @@ def carry_out_plans(plans: Iterable[Plan], arguments: argparse.Namespace, done: 
                 continue
             backups += carry_out(plan, os.environ, utc_now())
             changed.append(plan)
-        excluded.append(_exclude_from_git(plan))
-    agents, excluded = [plan.agent for plan in changed], [one for one in excluded if one.names]
+    agents = [plan.agent for plan in changed]
     if arguments.json:
         described = [
             {
@@ -177,7 +175,7 @@ def carry_out_plans(plans: Iterable[Plan], arguments: argparse.Namespace, done: 
             }
             for plan in seen
         ]
-        show_json({"agents": described, "changed": agents, "backups": backups, "git": excluded})
+        show_json({"agents": described, "changed": agents, "backups": backups})
         return agents
     for backup in backups:
         what = "written" if backup.remains else "removed, for nothing else was in it"
@@ -185,9 +183,6 @@ def carry_out_plans(plans: Iterable[Plan], arguments: argparse.Namespace, done: 
     for plan in changed:
         left = any(file.left for file in plan.files)
         out(f"{plan.agent} is {done}" + (", but for what somebody changed since" if left else ""))
-    for file in dict.fromkeys(one.file for one in excluded):
-        names = ", ".join(name for one in excluded if one.file == file for name in one.names)
-        out(f"{'' if done == 'connected' else 'no longer '}kept out of git by {file}: {names}")
     return agents
 
 
@@ -198,25 +193,6 @@ def _agreed(plan: Plan, arguments: argparse.Namespace) -> bool:
     if not arguments.json:
         say(f"{plan.agent}: nothing was written" + ("" if ask else "; --yes writes it"))
     return False
-
-
-def _exclude_from_git(plan: Plan) -> Excluded:
-    """Exclude the files that a connection created from the project's repository, or undo that; return the change."""
-    connection, folder = plan.connection or plan.last, plan.folder
-    if folder is None or connection is None:
-        return Excluded()
-    made = [Path(one.path) for one in connection.files if one.created]
-    change = keep_out if plan.connection is not None else take_back
-    return told_git(lambda: change(folder, made))
-
-
-def told_git(tell: Callable[[], Excluded]) -> Excluded:
-    """Return what changed in a repository's exclude file; only print a failure."""
-    try:
-        return tell()
-    except DreamdError as error:
-        say(f"git: {error.what}")
-        return Excluded()
 
 
 def _show(plan: Plan, done: str) -> None:

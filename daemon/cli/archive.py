@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.cli.ingest import patiently
+from daemon.cli.keeping import keep
 from daemon.cli.parsing import FOLDER, WORKSPACE, arg, caller_of, command, config_of, named_folder
 from daemon.cli.perform import show
 from daemon.cli.terminal import out, say, show_json, show_notices, working
-from daemon.cli.workspace import keep, show_next_steps
+from daemon.cli.workspace import show_next_steps
 from daemon.workspace.adoption import open_workspace
 from state.codec import plain
 from state.errors import DreamdError, StorageError, UsageError

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import FOLDER, JSON, arg, command, workspace_of
 from daemon.config.layers import context_window, redaction, transcripts, zone
+from daemon.config.paths import is_global
 from daemon.observability.printable import safe
+from daemon.workspace.adoption import has_global_workspace, is_untold, open_global_workspace, told
 from daemon.workspace.session_start import session
 from state.agents import TRIED, agent_called, reader_of
 from state.bootstrap import Bootstrap, budget_for
-from state.errors import DreamdError, ForeignError, UsageError
+from state.errors import DreamdError, ForeignError, IgnoredError, NoWorkspaceError, UsageError
 from state.stores.disk.workspace import Workspace
 from state.stores.history.leave_receipt import leave_receipt
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from daemon.ingest.agent_hooks import Hook
 
 DEFAULT_WINDOW = 200_000
-# A busy agent may write its message only after it has started the hook. The bootstrap is printed before this wait.
+# A busy agent may write its message, which says in which folder it works, only after it has started the hook.
 _WAIT_SECONDS = 0.25
 _LONGEST_MESSAGE = 1 << 16
 
@@ -51,28 +53,36 @@ _FOREIGN = Bootstrap(
 def bootstrap(arguments: argparse.Namespace) -> int:
     """Print what an agent reads at session start: MEMORY.md within its budget, then the pending notes."""
     # It takes no lock and waits for nothing; a missing MEMORY.md counts as empty. For another user's memory a hook
-    # prints one line, any other caller gets an error.
+    # prints one line, any other caller gets an error. Where nothing is kept, a hook shows what is true everywhere.
+    is_hook = arguments.format == "hook"
+    event = _event() if is_hook else None
     try:
-        workspace = workspace_of(arguments)
+        workspace = workspace_of(arguments, event.project(os.environ) if event is not None else None)
     except ForeignError:
-        if arguments.format != "hook":
+        if not is_hook:
             raise
         sys.stdout.write(_formatted(_FOREIGN, "hook"))
         return 0
+    except NoWorkspaceError as error:
+        if not is_hook:
+            raise
+        if isinstance(error, IgnoredError) or not has_global_workspace():
+            return 0
+        workspace = open_global_workspace()
     agent = agent_called(arguments.agent or "")
     reader, window = reader_of(agent), arguments.context_window
     if window is None:
         window = context_window(arguments.config, os.environ, DEFAULT_WINDOW)
     if window < 1:
         raise UsageError(f"a context window of {window} tokens is impossible", "give a positive number")
-    limits = reader if arguments.format == "hook" else None
+    limits = reader if is_hook else None
     policy, here = redaction(arguments.config, os.environ), zone(arguments.config, os.environ)
     given = session(workspace, window, limits, policy, datetime.now(UTC), zone=here)
     ready = given.ready
     sys.stdout.write(_formatted(ready, arguments.format, agent))
     for notice in given.notices:
         sys.stderr.write(f"notice: {safe(notice)}\n")
-    _take_note(workspace, ready, window, agent, arguments)
+    _take_note(workspace, ready, window, agent, arguments, event)
     if not ready.text:
         sys.stderr.write(
             f"{safe(str(workspace.root))} remembers nothing yet; 'dreamd note' and 'dreamd dream' change that\n"
@@ -81,7 +91,12 @@ def bootstrap(arguments: argparse.Namespace) -> int:
 
 
 def _take_note(
-    workspace: Workspace, ready: Bootstrap, window: int, agent: str, arguments: argparse.Namespace
+    workspace: Workspace,
+    ready: Bootstrap,
+    window: int,
+    agent: str,
+    arguments: argparse.Namespace,
+    event: "Hook | None",
 ) -> None:
     """Record what was given, and link the session's transcript: the session may be killed, and run no other hook.
 
@@ -91,14 +106,15 @@ def _take_note(
     if os.environ.get(TRIED):
         return
     is_hook, now = arguments.format == "hook", datetime.now(UTC)
-    event = _event() if is_hook else None
     budget = min(budget_for(window), ready.most or budget_for(window))
     try:
         how, named = "hook" if is_hook else "command line", event.session if event else ""
         leave_receipt(workspace, ready, budget, now, how, named, agent=agent)
     except DreamdError as error:
         sys.stderr.write(f"notice: that this was given is not noted: {safe(str(error))}\n")
-    if event is None or event.transcript is None:
+    if is_hook and ready.text and is_untold(workspace):
+        told(workspace)
+    if event is None or event.transcript is None or is_global(workspace.root, os.environ):
         return
     from daemon.ingest.agent_hooks import link
 

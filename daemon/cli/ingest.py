@@ -16,6 +16,7 @@ from state.errors import (
     NotFoundError,
     NothingToDoError,
     NotKeptError,
+    NoWorkspaceError,
     StoppedError,
     StorageError,
     UnknownWorkspaceError,
@@ -55,6 +56,7 @@ _HOOK = (
     ),
     arg("--yes", action="store_true", help="with --found: take it in, and ask nothing"),
     arg("--hook", action="store_true", help=_HOOK),
+    arg("--agent", metavar="NAME", help="with --hook: whose hook it is"),
     *WORKSPACE,
 )  # fmt: skip
 def ingest(arguments: argparse.Namespace) -> int:
@@ -134,14 +136,24 @@ def _link_and_dream(arguments: argparse.Namespace) -> None:
     """Link the transcript, so that it is read; after a session or a turn ask for a dream without waiting for it."""
     from daemon.config.layers import transcripts
     from daemon.ingest.agent_hooks import link, parse_hook
+    from daemon.workspace.adoption import is_untold
 
     if arguments.paths or arguments.found:
         raise UsageError("--hook learns on stdin what to read", "leave out PATH and --found")
     hook = parse_hook(sys.stdin.buffer.read())
-    workspace, globs = workspace_of(arguments), transcripts(arguments.config, os.environ)
-    # A session that ended without a word has none.
-    if hook.transcript is not None and (hook.transcript.exists() or not hook.ends_session):
+    # A session that ended without a word has no transcript.
+    is_written = hook.transcript is not None and hook.transcript.exists()
+    try:
+        workspace = workspace_of(arguments, hook.project(os.environ), makes=is_written)
+    except NoWorkspaceError:  # nothing is kept of this folder
+        return
+    globs = transcripts(arguments.config, os.environ)
+    if hook.transcript is not None and (is_written or not hook.ends_session):
         link(workspace, hook.transcript, globs)
+    if is_untold(workspace):
+        from daemon.cli.keeping import keep
+
+        keep(workspace, wanted=True)
     if (hook.ends_session or hook.ends_turn) and not _left_to_daemon(workspace, hook):
         _dream_apart(workspace, hook, arguments.config)
 

@@ -17,6 +17,7 @@ from daemon.config.paths import home
 from daemon.connect.agents import agent_of
 from daemon.ingest.existing_memory import ExistingMemory, Kind, existing_memory, sessions_of_removed
 from state.errors import NothingToDoError, UsageError
+from state.stores.disk.places import project_of
 from state.stores.disk.workspace import Workspace
 from state.text.words import counted
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 def run_found(arguments: argparse.Namespace) -> int:
     """Show what was found; take it in if the person agrees, or with `--yes`. Return 1 if nothing could be read."""
     workspace = workspace_of(arguments)
+    project = project_of(workspace)
     agents = {agent_of(str(name)).name for name in arguments.paths}
     found = [one for one in existing_memory(workspace, os.environ) if not agents or not agents.isdisjoint(one.agents)]
     found = _said_to_be_own(found, arguments.mine, workspace)
@@ -37,7 +39,7 @@ def run_found(arguments: argparse.Namespace) -> int:
         say(f"  dreamd ingest {named}")
     if not found:
         raise NothingToDoError(
-            f"nothing of before was found for {workspace.root}", "'dreamd ingest PATH' reads what lies elsewhere"
+            f"nothing of before was found for {project}", "'dreamd ingest PATH' reads what lies elsewhere"
         )
     strange = [one for one in found if one.kind is Kind.INSTRUCTIONS and not one.own]
     names = ", ".join(one.path.name for one in strange)
@@ -71,7 +73,7 @@ def offer(workspace: Workspace) -> None:
         if count := sum(len(one.files) for one in found if one.kind is kind):
             named.append(counted(count, noun) + more)
     if named:
-        where = shlex.quote(str(workspace.root))
+        where = shlex.quote(str(project_of(workspace)))
         out(f"Written down before: {', '.join(named)}. To take it in: dreamd ingest --found -w {where}")
 
 
@@ -81,7 +83,7 @@ def _said_to_be_own(
     """Return the finds, with `own` set for instructions named by --mine. Raise UsageError if one was not found."""
     instructions, own = {one.path for one in found if one.kind is Kind.INSTRUCTIONS}, set[Path]()
     for path in mine:
-        meant = instructions & {workspace.root / path, Path.cwd() / path}
+        meant = instructions & {project_of(workspace) / path, Path.cwd() / path}
         if not meant:
             raise UsageError(f"--mine {path}: no instructions of that name were found", "leave it out")
         own |= meant
@@ -109,10 +111,10 @@ def _taken(found: Sequence[ExistingMemory], arguments: argparse.Namespace) -> "I
 
 
 def _found_text(found: Sequence[ExistingMemory], workspace: Workspace) -> str:
-    rows, own = list[tuple[str, ...]](), home(os.environ)
+    rows, own, root = list[tuple[str, ...]](), home(os.environ), project_of(workspace)
     for one in found:
-        inside, at_home = one.path.is_relative_to(workspace.root), one.path.is_relative_to(own)
-        path = one.path.relative_to(workspace.root if inside else own) if inside or at_home else one.path
+        inside, at_home = one.path.is_relative_to(root), one.path.is_relative_to(own)
+        path = one.path.relative_to(root if inside else own) if inside or at_home else one.path
         where = str(path) if inside or not at_home else f"~/{path}"
         files = f"{len(one.files):,}{'+' if one.more else ''}"
         size = f"{math.ceil(one.size_bytes / 1_000):,} kB"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from daemon.cli.parsing import WORKSPACE, arg, command, config_of, named_folder, workspace_of
 from daemon.config.layers import redaction
-from daemon.workspace.adoption import has_global_workspace, init_global_workspace
+from daemon.workspace.adoption import has_global_workspace, init_global_workspace, is_untold
 from state.scratch import DEFAULT_IMPORTANCE, Note
 from state.stores.history.inbox import NoteInbox
 
@@ -23,12 +23,10 @@ from state.stores.history.inbox import NoteInbox
 def note(arguments: argparse.Namespace) -> int:
     """Append a note to the scratch log; the next dream folds it in."""
     # The append is durable and redacted, and needs neither the workspace's lock nor its database.
-    is_new = False
-    if arguments.everywhere:
-        named_folder(arguments)  # raises if another workspace is named, too
-        if is_new := not has_global_workspace():
-            init_global_workspace()
-    workspace = workspace_of(arguments)
+    if is_new := arguments.everywhere and named_folder(arguments) is not None and not has_global_workspace():
+        init_global_workspace()
+    workspace = workspace_of(arguments, makes=True)
+    is_new |= is_untold(workspace)
     # Bytes that are not UTF-8 must not lose the note: the log shows them as escapes.
     text = (
         sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
@@ -60,7 +58,7 @@ def note(arguments: argparse.Namespace) -> int:
         with told as access:
             doubt_what_it_replaces(access, taken)
     if is_new:
-        from daemon.cli.workspace import keep
+        from daemon.cli.keeping import keep
 
         keep(workspace, wanted=True)
     return 0

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from daemon.cli.terminal import columns, show_notices
+from daemon.config.layers import new_memories
 from daemon.config.paths import global_root
-from daemon.workspace.adoption import find_workspace, open_global_workspace, open_workspace, shared_folder
-from state.errors import DreamdError, UsageError
+from daemon.workspace.adoption import find_or_make, find_workspace, open_global_workspace, open_workspace
+from state.errors import UsageError
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -34,13 +35,12 @@ JSON = arg("--json", action="store_true", help="print the result as JSON")
 NAMED = (
     arg(
         "-w", "--workspace", type=Path, metavar="DIR",
-        help="the workspace (else $DREAMD_WORKSPACE, else the nearest one from the working directory up)",
+        help="the workspace or repository (else $DREAMD_WORKSPACE, else that of the working directory)",
     ),
     arg(
         "-g", "--global", dest="everywhere", action="store_true",
         help="your global workspace, of what is true in every project, instead of the one here",
     ),
-    arg("--or-global", action="store_true", help="your global workspace where there is none from here up"),
     CONFIG,
 )  # fmt: skip
 WORKSPACE = (*NAMED, JSON)
@@ -146,7 +146,7 @@ def named_folder(arguments: argparse.Namespace) -> Path | None:
     return folder or option or (Path(variable) if variable else None)
 
 
-def _current_folder() -> Path:
+def current_folder() -> Path:
     """Return the current folder; where it was removed, as a worktree may be in a session, the one that it was."""
     try:
         return Path.cwd()
@@ -154,24 +154,20 @@ def _current_folder() -> Path:
         return Path(os.environ.get("PWD") or "/")
 
 
-def workspace_of(arguments: argparse.Namespace) -> Workspace:
-    """Return the workspace that is meant; for a worktree without one, its repository's. Raise UsageError for none."""
-    folder = named_folder(arguments)
+def workspace_of(arguments: argparse.Namespace, start: Path | None = None, *, makes: bool = False) -> Workspace:
+    """Return the workspace that is meant, by name or else from the folder `start`, usually the working directory.
+
+    With `makes`, a repository that has none gets one, unless connect.new says otherwise. Raise UsageError for none.
+    """
     if arguments.everywhere:
+        named_folder(arguments)  # raises if another workspace is named, too
         return open_global_workspace()
-    if folder is not None:
-        try:
-            return open_workspace(folder)
-        except DreamdError:
-            if (shared := shared_folder(folder)) is None:
-                raise
-            return open_workspace(shared)
-    try:
-        return find_workspace(_current_folder())
-    except UsageError:
-        if not arguments.or_global:
-            raise
-        return open_global_workspace()
+    if (folder := named_folder(arguments)) is not None:
+        return open_workspace(folder)
+    start = start or current_folder()
+    if not makes:
+        return find_workspace(start)
+    return find_or_make(start, may_make=lambda: new_memories(arguments.config, os.environ))
 
 
 def workspace_if_any(arguments: argparse.Namespace) -> Workspace | None:

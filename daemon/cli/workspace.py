@@ -1,94 +1,83 @@
-"""Workspace: makes a folder a workspace, has the daemon keep it, and shows the next steps."""
+"""Workspace: gives a folder or repository a memory, has the daemon keep it, and says where it is."""
 
 import argparse
 import os
 import shlex
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from daemon.api.client import NoDaemonError, daemon
-from daemon.cli.agents import connected, told_git
 from daemon.cli.ingest_found import offer
-from daemon.cli.parsing import FOLDER, arg, command, config_of, named_folder
+from daemon.cli.keeping import keep
+from daemon.cli.parsing import FOLDER, JSON, arg, command, config_of, named_folder, workspace_of
 from daemon.cli.terminal import agreed, can_ask, out, say, show_json, show_notices
-from daemon.config import registry
-from daemon.config.paths import program, registry_path
+from daemon.config.ignored import ignore as keep_ignored
+from daemon.config.ignored import ignored, lift
+from daemon.config.paths import program
 from daemon.config.settings import Config
-from daemon.connect.agent import Place, Scope
-from daemon.connect.agents import AGENTS, installed
-from daemon.connect.plan import read_record
 from daemon.ingest.existing_memory import Kind
-from daemon.ingest.seed import Found, came_with, migrate, set_aside, take_in, take_over
+from daemon.ingest.seed import Found, brought, came_with, migrate, set_aside, take_in, take_over
 from daemon.workspace.adoption import (
     init_global_workspace,
     init_workspace,
-    linked_worktree,
+    repository_of,
     require_project,
-    shared_folder,
+    told,
     workspace_at,
 )
 from daemon.workspace.stores import open_exclusive, utc_now
-from state.errors import UnknownWorkspaceError
+from state.errors import NothingToDoError
 from state.stores.disk.lock import present_holder
+from state.stores.disk.places import project_of
 from state.stores.disk.strangers import strangers_files
-from state.stores.disk.workspace import Workspace
-from state.stores.git.exclude import Excluded, keep_out, take_back, written_by_init
+from state.stores.disk.workspace import STATE_FOLDER, Workspace
 from state.stores.vectors.embedder import is_there, missing
 from state.text.words import counted
 
 _MOST_SHOWN, _LONGEST_SHOWN = 5, 200
 _OPTIONS = {
+    "--here": "MEMORY.md and memory/ in this very folder: also in a repository, in your home, or in one of the"
+    " system's folders such as /tmp",
     "--mine": "what is there (MEMORY.md, notes, transcripts, GENOME.md, economics.json) is your own, whoever brought"
     " it; later, too",
-    "--resume": "go on with your memory of this folder: it was moved between disks, copied while the old one is gone,"
-    " or made again",
+    "--resume": "go on with your memory of this folder or repository: it was moved between disks, copied while the"
+    " old one is gone, or made again",
     "--no-daemon": "no daemon shall look after it; one that does lets it go",
-    "--separate": "in a git worktree: a workspace of its own, not that of its repository",
-    "--in-git": "MEMORY.md is to be tracked by git: it alone is not kept out of it",
-    "--here": "also in your home folder, or in one of the system's such as /tmp",
 }
 
 
 @command(*(arg(option, action="store_true", help=about) for option, about in _OPTIONS.items()), *FOLDER)
 def init(arguments: argparse.Namespace) -> int:
-    """Create a workspace, take in an existing MEMORY.md, and show how to connect an agent.
+    """Give a repository or folder a memory, and take in an existing MEMORY.md.
 
-    The folder is the working directory unless one is named. Doing it again is harmless.
+    Of a git repository nothing is in its tree: the memory, one for all worktrees, is in your data folder ('dreamd
+    path' says where). Any other folder has MEMORY.md and memory/ in it. The folder is the working directory unless
+    one is named. Doing it again is harmless.
     """
-    config, named = config_of(arguments), named_folder(arguments) or Path.cwd()
-    tree = None if arguments.separate or arguments.everywhere else linked_worktree(named)
-    shared = shared_folder(named) if tree is not None else None
-    folder = shared or named
-    is_known = workspace_at(folder) is not None
-    if not is_known and not arguments.here and not arguments.everywhere:
-        require_project(folder)
-    came = () if is_known or arguments.resume else _strangers(folder, config, arguments)
-    moved = set_aside(folder) if came else {}
-    if arguments.everywhere:
-        workspace = init_global_workspace()
-    else:
-        workspace = init_workspace(folder, resume=arguments.resume, strangers=[moved.get(one, one) for one in came])
+    config, folder = config_of(arguments), named_folder(arguments) or Path.cwd()
+    here = arguments.here or arguments.everywhere
+    repository = None if here else repository_of(folder)
+    project = folder if repository is None else repository.top
+    is_known = workspace_at(folder) is not None and not (here and workspace_at(folder) != _in_folder(folder))
+    if not is_known and not here:
+        require_project(project)
+    is_lifted = lift(Path(os.path.realpath(project if repository is None else repository.main)), os.environ)
+    came = () if is_known or arguments.resume else _strangers(project, config, arguments)
+    moved = dict[Path, Path]()
+    workspace = (
+        _made(folder, project, came, moved, arguments) if not arguments.everywhere else init_global_workspace()
+    )
+    told(workspace)
     own = _taken_over(workspace, config) if arguments.mine else ()
     seeded = _seeded(workspace, config)
     kept = keep(workspace, wanted=not arguments.no_daemon)
-    git = told_git(lambda: _exclude_from_git(workspace, in_git=arguments.in_git))
     if arguments.json:
-        made = {"workspace": workspace.root, "created": not is_known, "seed_crystals": seeded or 0}
-        made |= {"backup": workspace.backup if workspace.backup.exists() else None, "daemon": kept}
-        made |= {"worktree_of": tree.repository if tree is not None and shared is not None else None, "git": git}
-        made |= {"strangers": strangers_files(workspace)}
-        show_json(made)
+        made = {"workspace": workspace.root, "project": project_of(workspace), "created": not is_known}
+        made |= {"seed_crystals": seeded or 0, "backup": workspace.backup if workspace.backup.exists() else None}
+        show_json(made | {"daemon": kept, "strangers": strangers_files(workspace)})
         return 0
-    out(f"{workspace.root} is a workspace{'' if is_known else ' now'}")
-    if git.names:
-        out(f"kept out of git by {git.file}: {', '.join(git.names)}")
-    if tree is not None and shared is not None:
-        out(f"{tree.top} is a worktree of {tree.repository}, and all of them have this one workspace")
-        out("'dreamd init --separate' in a worktree gives it one of its own")
-    elif tree is not None:
-        out(f"this worktree has it for itself: its repository {tree.repository} has no main checkout to keep it in")
-        out("'dreamd init DIR' of a folder above all its worktrees gives them one together")
+    _show_place(workspace, folder, is_known=is_known)
+    if is_lifted:
+        out("it was ignored, and is not any more")
     _show_seeded(workspace, seeded, moved)
     if own:
         out(f"yours from now on: {_named(workspace, own)}")
@@ -102,13 +91,76 @@ def init(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _exclude_from_git(workspace: Workspace, *, in_git: bool) -> Excluded:
-    """Exclude dreamd's files in the workspace from the repository around it; with `in_git` all but MEMORY.md."""
-    written = written_by_init(workspace)
-    if in_git:
-        written.remove(workspace.document)
-        take_back(workspace.root, [workspace.document])
-    return keep_out(workspace.root, written)
+@command(*FOLDER)
+def path(arguments: argparse.Namespace) -> int:
+    """Print where MEMORY.md of a folder or repository is, for a program that reads the file itself."""
+    workspace = workspace_of(arguments)
+    if arguments.json:
+        show_json({"memory": workspace.document, "workspace": workspace.root, "project": project_of(workspace)})
+    else:
+        out(str(workspace.document))
+    return 0
+
+
+@command(
+    arg("projects", nargs="*", metavar="DIR|GLOB", help="what to keep out; without one, list what is"),
+    JSON,
+)
+def ignore(arguments: argparse.Namespace) -> int:
+    """Keep projects out of every memory, with all that is below them: hooks are silent, and tools say so.
+
+    A memory that is there stays as it is, and is neither read nor dreamt in. 'dreamd init DIR' lifts it.
+    """
+    new = [keep_ignored(one, os.environ) for one in arguments.projects]
+    for root in (Path(one) for one in new if os.path.isdir(one)):  # noqa: PTH112 - a glob may have any form
+        if (workspace := workspace_at(root)) is not None:
+            keep(workspace, wanted=False)
+    rows = ignored(os.environ)
+    if arguments.json:
+        show_json({"ignored": rows})
+    elif not rows:
+        raise NothingToDoError("no project is ignored", "'dreamd ignore DIR' keeps one out")
+    for row in () if arguments.json else rows:
+        out(f"{row[1:]} (remembered all the same)" if row.startswith("!") else row)
+    return 0
+
+
+def _made(
+    folder: Path, project: Path, came: Sequence[Path], moved: dict[Path, Path], arguments: argparse.Namespace
+) -> Workspace:
+    """Make the workspace, with what was in the project before; `moved` gets the files that were renamed."""
+
+    def strangers(root: Path) -> Iterable[Path]:
+        if root != Path(os.path.realpath(project)):
+            brought(project, root, config_of(arguments))
+        if came:
+            moved.update(set_aside(root))
+        names = (root / path.relative_to(os.path.realpath(project)) for path in came)
+        return [moved.get(one, one) for one in names]
+
+    return init_workspace(folder, resume=arguments.resume, here=arguments.here, strangers=strangers)
+
+
+def _in_folder(folder: Path) -> Workspace | None:
+    """Return the workspace whose files are in this very folder."""
+    found = workspace_at(folder)
+    return found if found is not None and found.root == Path(os.path.realpath(folder)) else None
+
+
+def _show_place(workspace: Workspace, folder: Path, *, is_known: bool) -> None:
+    project, now = project_of(workspace), "" if is_known else " now"
+    if workspace.is_apart:
+        out(f"{project} has a memory{now}, in {workspace.root}")
+        if not Path(os.path.realpath(folder)).is_relative_to(project):
+            out("it is one for all worktrees of the repository")
+        return
+    out(f"{workspace.root} is a workspace{now}")
+    above = next((one for one in workspace.root.parents if _in_folder(one) is not None), None)
+    if above is not None:
+        out(f"it has a memory of its own, apart from that of {above} around it")
+    if repository_of(workspace.root) is not None:
+        names = ("MEMORY.md*", "memory/", "transcripts/", STATE_FOLDER)
+        out(f"git sees what is in it; to keep it out, add to .gitignore: {' '.join(names)}")
 
 
 def _strangers(folder: Path, config: Config, arguments: argparse.Namespace) -> Sequence[Path]:
@@ -135,8 +187,8 @@ def _show_found(folder: Path, found: Sequence[Found]) -> None:
 
 def _show_seeded(workspace: Workspace, seeded: int | None, moved: Mapping[Path, Path]) -> None:
     """Say what became of what was there, what of it is a stranger's, and how to take that over."""
-    for path, aside in moved.items():
-        out(f"{path.relative_to(workspace.root)} is {aside.relative_to(workspace.root)} now")
+    for before, aside in moved.items() if not workspace.is_apart else ():
+        out(f"{before.relative_to(workspace.root)} is {aside.relative_to(workspace.root)} now")
     strangers = strangers_files(workspace)
     if seeded is not None and not strangers:
         copy = f"; the file is as it was, and {workspace.backup.name} is a copy of it"
@@ -145,7 +197,7 @@ def _show_seeded(workspace: Workspace, seeded: int | None, moved: Mapping[Path, 
         out(f"{counted(seeded, 'crystal')} made of it, as a stranger's word: search has it, and no dream")
     if strangers:
         out(f"a stranger's, so no rule and no word of yours: {_named(workspace, strangers)}")
-        out(f"if they are yours: dreamd init --mine {shlex.quote(str(workspace.root))}")
+        out(f"if they are yours: dreamd init --mine {shlex.quote(str(project_of(workspace)))}")
 
 
 def _named(workspace: Workspace, paths: Sequence[Path]) -> str:
@@ -180,44 +232,15 @@ def _seeded(workspace: Workspace, config: Config) -> int | None:
     return seeded
 
 
-def keep(workspace: Workspace, *, wanted: bool) -> bool:
-    """Register the workspace with the running daemon, or for the next one; return whether one keeps it now.
-
-    Not `wanted`: no daemon keeps it, whoever asks, until 'dreamd init' runs without `--no-daemon`.
-    """
-    client = daemon()
-    if not wanted:
-        registry.exclude(registry_path(os.environ), workspace.root)
-        if client is not None:
-            with suppress(NoDaemonError, UnknownWorkspaceError):
-                client.post("/v1/release", {"name": registry.name_of(workspace.root)})
-        return False
-    if client is not None:
-        with suppress(NoDaemonError):
-            client.post("/v1/register", {"path": str(workspace.root)})
-            return True
-    registry.add(registry_path(os.environ), workspace.root)
-    return False
-
-
 def show_next_steps(workspace: Workspace, *, kept: bool, wanted: bool) -> None:
-    """Print who dreams in the workspace and how to connect agents; at a terminal, offer to connect them."""
+    """Print who dreams in the workspace, and how agents come to it."""
     if kept:
         out("the daemon dreams in it from now on")
     elif wanted:
-        out("'dreamd install-service' makes a daemon that dreams in it by itself; until then: dreamd dream")
-    out("")
-    found, root, dreamd = installed(os.environ), str(workspace.root), program()
-    place = Place(Scope.PROJECT, workspace.root, workspace.root, dreamd, os.environ)
-    titles = ", ".join(one.title for one in found)
-    if found and can_ask() and agreed(f"{titles}: shall dreamd show how it would connect them here?"):
-        said = argparse.Namespace(json=False, yes=False, dry_run=False, config=None)
-        connected(found, place, read_record(os.environ), said)
-        return
-    here = f"here: {titles}" if found else f"dreamd knows {', '.join(one.title for one in AGENTS)}"
-    out(f"Connect your agents ({here}):\n\n  dreamd connect -w {shlex.quote(root)}\n")
-    out(f"Any other agent with MCP: the same server, over stdio:\n  {shlex.join(place.command())}\n")
+        out("'dreamd setup' has a daemon dream in it by itself; until then: dreamd dream")
+    out("\nAgents with plugins, once for all your projects: dreamd setup")
+    dreamd, root = program(), str(project_of(workspace))
+    out(f"Any other agent with MCP, in this folder:\n  {shlex.join([*dreamd, 'mcp', '-w', root])}")
     out("Without MCP: put what the first command prints into the system prompt, and tell the agent of the second:")
     out(f"  {shlex.join([*dreamd, 'bootstrap', root])}")
-    out(f"  {shlex.join([*dreamd, 'note', '-w', root, 'what is worth remembering'])}\n")
-    out("docs/agents.md of dreamd has LangGraph, other frameworks and loops of your own.")
+    out(f"  {shlex.join([*dreamd, 'note', '-w', root, 'what is worth remembering'])}")

@@ -14,6 +14,8 @@ from state.errors import ConfigError
 from state.secrets.policy import Redaction
 
 PREFIX = "DREAMD_"
+NEW_MEMORIES = ("auto", "ask", "never")
+"""What `connect.new` may say of a repository in which an agent works and that has no memory yet."""
 # Variables that set no key of the configuration.
 NOT_KEYS = frozenset(
     f"DREAMD_{name}"
@@ -91,6 +93,14 @@ def zone(path: Path | None, environment: Mapping[str, str]) -> tzinfo:
         return zone_named(str(name), environment)
     except ConfigError as error:
         raise ConfigError(f"{origins['timezone']}: {error.what}", error.advice) from None
+
+
+def new_memories(path: Path | None, environment: Mapping[str, str]) -> str:
+    """Return only `connect.new`. Raise ConfigError if `daemon.config.settings` would refuse it."""
+    value, origin = _one(layers(path, environment), "connect", "new", "auto")
+    if value not in NEW_MEMORIES:
+        raise ConfigError(f"{origin}: connect.new is {value!r}, but it is one of {', '.join(NEW_MEMORIES)}")
+    return str(value)
 
 
 def transcripts(path: Path | None, environment: Mapping[str, str]) -> tuple[str, ...] | None:

@@ -22,6 +22,7 @@ _HEADER = (
 _CONFIGURED = "daemon.workspaces"
 _LONGEST_NAME = 48
 _DIGITS = 12  # with six, two of a few thousand folders of one name would probably collide
+_NAME = re.compile(r"[a-z0-9-]{1,35}-[0-9a-f]{12}")
 
 
 class Entry(NamedTuple):
@@ -44,10 +45,19 @@ class WorkspaceList:
     Except `look_up`, which any thread may call: it alone accesses an entry's folders, and their disk may hang.
     """
 
-    def __init__(self, registry: Path, folders: Sequence[Path], home: Path) -> None:
-        """Start with `folders`, in addition to those of the registry and the configuration."""
+    def __init__(
+        self,
+        registry: Path,
+        folders: Sequence[Path],
+        home: Path,
+        root_of: Callable[[Path], Path] = lambda folder: folder,
+    ) -> None:
+        """Start with `folders`, in addition to those of the registry and the configuration.
+
+        `root_of` returns the root of a folder's workspace, which for a repository is elsewhere; else the folder.
+        """
         self._registry = registry
-        self._home = home
+        self._home, self._root_of = home, root_of
         self._given = dict.fromkeys(Entry(str(folder), "command line") for folder in folders)
         self._named: dict[Entry, Named | None] = {}  # None: not looked up yet
         self._read_error: DreamdError | None = None
@@ -69,7 +79,7 @@ class WorkspaceList:
         """Return what the entry names now.
 
         A configured text may begin with `~`; with `*`, `?` or `[` it is a glob, which finds only folders that are
-        workspaces already (they have `.dreamd`).
+        workspaces already (they have `.dreamd`), and repositories that have a memory.
         """
         text, is_configured = entry.text, entry.origin == _CONFIGURED
         if is_configured and (text == "~" or text.startswith("~/")):
@@ -80,11 +90,14 @@ class WorkspaceList:
         if is_configured and any(sign in text for sign in "*?["):
             from glob import glob
 
-            marked = [name for name in sorted(glob(text)) if os.path.lexists(f"{name}/{STATE_FOLDER}")]  # noqa: PTH207 - Path.glob knows no absolute globs
-            roots = tuple(Path(os.path.realpath(name)) for name in marked)
+            named = [Path(os.path.realpath(name)) for name in sorted(glob(text))]  # noqa: PTH207 - Path.glob knows no absolute globs
+            found = {folder: self._root_of(folder) for folder in named}
+            roots = tuple(
+                root for folder, root in found.items() if root != folder or os.path.lexists(folder / STATE_FOLDER)
+            )
             nothing = UsageError(f"{_CONFIGURED}: {entry.text!r} names no workspace", "mend or remove it")
             return Named(roots, None if roots else nothing)
-        root = Path(os.path.realpath(text))
+        root = self._root_of(Path(os.path.realpath(text)))
         # If a folder from the command line is missing, opening it reports why.
         if entry in self._given or os.path.isdir(root):  # noqa: PTH112 - Path.is_dir may raise here
             return Named((root,))
@@ -177,9 +190,12 @@ def rename(path: Path, old: Path, new: Path) -> None:
 def name_of(root: Path) -> str:
     """Return the workspace's name in URLs, labels and logs: [a-z0-9-], at most 48 characters.
 
-    It is the folder's name and twelve hexadecimal digits of the SHA-256 of its absolute path, so it never changes.
+    It is the folder's name and twelve hexadecimal digits of the SHA-256 of its absolute path; of a repository's
+    memory, which has such a name, it is that. So it never changes.
     Two paths are unlikely to share a name; if they do, the root decides.
     """
+    if root.parent.name == "dreamd" and _NAME.fullmatch(root.name):  # a folder of the user's data has such a name
+        return root.name
     # Unlike fsencode, this accepts every surrogate.
     path = os.path.abspath(root).encode("utf-8", "surrogatepass")  # noqa: PTH100 - removes `..`, keeps links
     digits = hashlib.sha256(path).hexdigest()[:_DIGITS]

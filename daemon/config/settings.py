@@ -217,6 +217,12 @@ class McpSection(_Section):
     toolsets: Annotated[tuple[Toolset, ...], Field(strict=False)] = ("memory",)
 
 
+class ConnectSection(_Section):
+    """Whether a repository in which an agent works gets a memory by itself, when there is something to remember."""
+
+    new: Literal["auto", "ask", "never"] = "auto"
+
+
 class FleetSection(_Section):
     """A fleet of machines: their shared PostgreSQL and object store, and the settings of this machine."""
 
@@ -254,6 +260,7 @@ class Config(_Section):
     daemon: DaemonSection = DaemonSection()
     http: HttpSection = HttpSection()
     mcp: McpSection = McpSection()
+    connect: ConnectSection = ConnectSection()
     fleet: FleetSection = FleetSection()
     log: LogSection = LogSection()
     # Where it was read from; not part of its value.

@@ -113,7 +113,7 @@ class Place:
         return _if_there([*self.program, "ingest", *self._workspace(), "--hook"])
 
     def _workspace(self) -> list[str]:
-        return ["--or-global"] if self.workspace is None else ["-w", str(self.workspace)]
+        return [] if self.workspace is None else ["-w", str(self.workspace)]
 
 
 def _if_there(words: Sequence[str]) -> str:

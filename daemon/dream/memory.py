@@ -22,7 +22,6 @@ from state.errors import ConflictError
 from state.pending import Bite
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.disk.looked_through import LookedThrough
-from state.stores.git.reading import note_git
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,10 +122,9 @@ class WorkspaceMemory:
         memory = self.store.memory
         absorb_notes(self.store, utc_now())  # so that scratch.md is rewritten with every pending note
         if self.store.lineage.version_of(dream.id) is None:
-            settle_document(self.store)  # git may have changed MEMORY.md since the dream read it
+            settle_document(self.store)  # an earlier version may have been checked out since the dream read it
         is_version = dream.number == 1 or dream.cause == RESTORE or not dream.changes_nothing
         done = memory.commit(dream) if is_version else memory.consume(dream)
-        note_git(self.store.workspace, self.store.connection)
         write_agent_files(self.store)
         looked = LookedThrough(self.store.workspace, self.store.config.redaction)
         looked.redacted_lines(done.after, self.store.grounds)

@@ -9,7 +9,7 @@ daemon, which watches links too, reads it now and whenever it grows. For the sam
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from daemon.workspace.adoption import vouch, vouched
 from daemon.workspace.scan import files
 from state.errors import UsageError
 from state.stores.disk.disk import leads_elsewhere
+from state.stores.disk.places import project_of
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
@@ -27,14 +28,26 @@ FOLDER = "transcripts"
 class Hook:
     """An event of an agent. `transcript` is None if the agent keeps none; the file may not exist yet.
 
-    `session` is the agent's id, or "". `ends_session`: the session is over. `ends_turn`: the agent waits for its
-    user; with some agents nothing else shows that a session has ended.
+    `session` is the agent's id, or "". `folder` is the one that the agent works in. `begins_session`: the first event
+    of a session. `ends_session`: it is over. `ends_turn`: the agent waits for its user; with some agents nothing else
+    shows that a session has ended.
     """
 
     transcript: Path | None
     session: str
+    folder: Path | None = None
+    begins_session: bool = False
     ends_session: bool = False
     ends_turn: bool = False
+
+    def project(self, environment: Mapping[str, str]) -> Path | None:
+        """Return a folder of the project in which the session began; None if nobody says it.
+
+        An agent may have changed its folder since, even into another project: then the variable says where it began.
+        """
+        named = environment.get("CLAUDE_PROJECT_DIR", "")  # Gemini CLI sets it, too
+        started = Path(named) if named.startswith("/") else None
+        return (self.folder or started) if self.begins_session else (started or self.folder)
 
 
 def parse_hook(message: bytes) -> Hook:
@@ -54,8 +67,16 @@ def parse_hook(message: bytes) -> Hook:
         raise UsageError("--hook reads the JSON that an agent gives its hooks on stdin", problem)
     session = fields.get("session_id") or fields.get("conversation_id")
     transcript = Path(path).expanduser().absolute() if path else None
-    named = session if isinstance(session, str) else ""
-    return Hook(transcript, named, event in ("SessionEnd", "sessionEnd"), event in ("Stop", "stop"))
+    roots = fields.get("workspace_roots")  # Cursor's
+    folder = fields.get("cwd") or (roots[0] if isinstance(roots, list) and roots else None)
+    return Hook(
+        transcript,
+        session if isinstance(session, str) else "",
+        Path(folder) if isinstance(folder, str) and folder.startswith("/") and "\0" not in folder else None,
+        begins_session=event in ("SessionStart", "sessionStart"),
+        ends_session=event in ("SessionEnd", "sessionEnd"),
+        ends_turn=event in ("Stop", "stop"),
+    )
 
 
 def link(workspace: Workspace, transcript: Path, globs: Iterable[str] | None) -> Path:
@@ -81,11 +102,12 @@ def link(workspace: Workspace, transcript: Path, globs: Iterable[str] | None) ->
 
 
 def is_trusted(workspace: Workspace, path: Path) -> bool:
-    """Return whether the path leads to a file in the workspace, or to one that the owner named."""
+    """Return whether the path leads to a file in the workspace or project, or to one that the owner named."""
     if "\0" in str(path):
         return False
     real = Path(os.path.realpath(path))
-    inside = real.is_relative_to(workspace.root) and not leads_elsewhere(path, workspace.root)
+    roots = (workspace.root, project_of(workspace))
+    inside = any(real.is_relative_to(root) and not leads_elsewhere(path, root) for root in roots)
     return inside or str(real) in vouched(workspace)
 
 

@@ -23,6 +23,7 @@ from daemon.config.paths import global_root, home
 from daemon.workspace.adoption import find_workspace
 from state.errors import DreamdError
 from state.stores.disk.packed_files import SUFFIX, opened_unpacked
+from state.stores.disk.places import project_of
 from state.stores.disk.workspace import Workspace
 from state.stores.disk.worktree import removed_worktrees, repository_top, worktrees_of
 
@@ -94,7 +95,7 @@ def existing_memory(workspace: Workspace, environment: Mapping[str, str]) -> tup
     files = existing_files(workspace, environment)
     if _is_global(workspace, environment):
         return files
-    return (*files, *_sessions(workspace.root, environment, belonging(workspace, environment)))
+    return (*files, *_sessions(project_of(workspace), environment, belonging(workspace, environment)))
 
 
 def sessions_of_removed(workspace: Workspace, environment: Mapping[str, str]) -> tuple[ExistingMemory, ...]:
@@ -103,7 +104,8 @@ def sessions_of_removed(workspace: Workspace, environment: Mapping[str, str]) ->
     They are those that git still lists, and those named like the workspace: `shop-fix` beside `shop`. Nothing proves
     that they belong to it, so they are no part of `existing_memory`.
     """
-    root, removed = workspace.root, removed_worktrees(repository_top(workspace.root) or workspace.root)
+    root = project_of(workspace)
+    removed = removed_worktrees(repository_top(root) or root)
 
     def may_belong(folder: str) -> bool:
         listed = any(Path(folder).is_relative_to(top) for top in removed)
@@ -119,7 +121,7 @@ def _sessions(root: Path, environment: Mapping[str, str], belongs: Belongs) -> t
 
 def existing_files(workspace: Workspace, environment: Mapping[str, str]) -> tuple[ExistingMemory, ...]:
     """Return the existing memory without sessions."""
-    homes, root, found = _homes(environment), workspace.root, list[ExistingMemory]()
+    homes, root, found = _homes(environment), project_of(workspace), list[ExistingMemory]()
     claude, codex = homes[:2]
     if _is_global(workspace, environment):
         for folder, (agents, _, _, name) in zip(homes, _HOMES, strict=True):

@@ -21,6 +21,7 @@ from daemon.workspace.redaction import learnable
 from daemon.workspace.stores import Store
 from state.errors import DocumentError
 from state.stores.disk.disk import Disk, opened, read_whole
+from state.stores.disk.places import project_of
 from state.stores.disk.syscalls import storage_errors
 from state.trust import Trust, least_trust
 
@@ -50,8 +51,8 @@ def absorb_memory_file(store: Store, path: Path, trust: Trust, belongs: Callable
     StorageError or DocumentError if the file cannot be read, or if it is a link in the workspace that leads out of it
     or to hidden files.
     """
-    root = store.workspace.root
-    real = Disk(root).target(path) if path.is_relative_to(root) else path
+    around = (root for root in (store.workspace.root, project_of(store.workspace)) if path.is_relative_to(root))
+    real = Disk(root).target(path) if (root := next(around, None)) is not None else path
     with storage_errors(path), opened(real) as file:
         changed = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
         content = read_whole(file, path, LONGEST_FILE)

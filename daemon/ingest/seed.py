@@ -28,8 +28,8 @@ from state.scratch import Note
 from state.stores.database.connection import to_text, transaction
 from state.stores.database.meta import Meta
 from state.stores.disk.disk import Disk, leads_elsewhere
-from state.stores.disk.git_index import Tracking, tracking
 from state.stores.disk.strangers import accept, strangers_files
+from state.stores.disk.tracking import Tracking, tracking
 from state.stores.disk.workspace import STATE_FOLDER, Workspace
 from state.stores.history.inbox import NoteInbox, open_log
 from state.stores.history.lineage import last_text
@@ -82,7 +82,8 @@ def came_with(root: Path, config: Config) -> tuple[Found, ...]:
     """
     if not root.is_dir():
         return ()
-    workspace, disk = Workspace(Path(os.path.realpath(root)), root), Disk(root)
+    root = Path(os.path.realpath(root))
+    workspace, disk = Workspace(root, root), Disk(root)
     notes = [note for path in _logs(workspace) for note in _notes_in(disk, path)]
     genome = _rows((disk.read_optional(workspace.genome) or b"").decode(errors="replace"))
     feed = _rows((disk.read_optional(workspace.economics) or b"").decode(errors="replace"))
@@ -129,6 +130,17 @@ def _openings(paths: Iterable[Path]) -> Iterator[str]:
                 first = (turn for reading in islice(readings(path), 1) for turn in reading.turns)
                 turns = [" ".join(turn.text.split()) for turn in islice(first, _MOST_TURNS)]
         yield f"{path.name}: {' / '.join(turns)}" if turns else path.name
+
+
+def brought(project: Path, root: Path, config: Config) -> None:
+    """Copy what was in a repository's tree before into its new memory; the tree stays as it is."""
+    tree, own = Workspace(project, project), Workspace(root, root)
+    chats = [one for one in matching_files(project, config) if _is_inside(one, project)]
+    for path in (tree.document, tree.genome, tree.economics, *_logs(tree), *chats):
+        if path.is_file() and _is_inside(path, project):
+            target = root / path.relative_to(project)
+            own.disk().make_folder(target.parent)
+            own.disk().write_atomic(target, Disk(project).read_bytes(path))
 
 
 def set_aside(root: Path) -> dict[Path, Path]:

@@ -25,6 +25,7 @@ from daemon.api.operations.request import Request
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.mcp.http import Endpoint
+from daemon.mcp.pump import Find
 from daemon.observability import logs
 from daemon.observability.failures import debugging
 from daemon.workspace.vector_index import Embedding, Index
@@ -42,7 +43,7 @@ _LOCK_SECONDS = 1.0
 class Alone:
     """An MCP server in this process: the daemon's endpoint, called without a network."""
 
-    def __init__(self, find: Callable[[], Workspace], load: Callable[[], Config]) -> None:
+    def __init__(self, find: Find, load: Callable[[], Config]) -> None:
         """Start it in a thread. A dream that still runs at the end of the process is finished first."""
         if not debugging():
             # The client already gets the SDK's errors as replies, and the SDK's log would quote the user's words.
@@ -86,7 +87,7 @@ class Alone:
 class Calls:
     """Runs operations on the workspace that `find` finds. Several threads may call."""
 
-    def __init__(self, find: Callable[[], Workspace], load: Callable[[], Config]) -> None:
+    def __init__(self, find: Find, load: Callable[[], Config]) -> None:
         self._find, self._load = find, load
         self._dreaming: LocalAccess | None = None
         self._turn, self._setting = threading.Lock(), threading.Lock()
@@ -117,7 +118,7 @@ class Calls:
         on_notice: Callable[[str], None],
     ) -> tuple[Any, tzinfo]:
         """Return the operation's reply, and the owner's time zone. Raise what the operation raises."""
-        workspace = self._find()
+        workspace = self._find(makes=operation is working_memory_note)
 
         def here() -> Any:  # noqa: ANN401
             if operation is working_memory_note:  # it needs no configuration and waits for no lock

@@ -15,7 +15,9 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+from urllib.parse import unquote, urlsplit
 
 from daemon.api.client import Client, LostError
 from daemon.config.paths import registry_path
@@ -39,6 +41,7 @@ _MOST_AT_ONCE = 64
 _RESTART_SECONDS = 3.0  # how long to wait for a daemon that has just gone, as it may be restarting
 # How long to wait for answers after the agent's last message; this process's own server may still be loading.
 _ENDING_SECONDS, _ENDING_ALONE_SECONDS = 5.0, 60.0
+_ROOTS = "dreamd-roots"
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 _PLAIN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 _LOST = StorageError(
@@ -48,19 +51,28 @@ _LOST = StorageError(
 _TOO_LARGE = UsageError(f"a message may have {MAX_MESSAGE_BYTES:,} bytes", "send less at once")
 
 
+class Find(Protocol):
+    """Returns the workspace that is meant; with `makes` one is made for a repository that has none."""
+
+    def __call__(self, *, makes: bool = False) -> Workspace:
+        """Raise DreamdError if there is none."""
+
+
 class Pump:
     """Connects an agent on stdio with an MCP server for the workspace that `find` finds.
 
-    `serve_alone` makes a server in this process. `with_daemon`: prefer the daemon.
+    `serve_alone` makes a server in this process. `with_daemon`: prefer the daemon. `told`, if any, gets the folders
+    that the agent says it works in.
     """
 
     def __init__(
         self,
-        find: Callable[[], Workspace],
+        find: Find,
         serve_alone: Callable[[], Server],
         wire: BinaryIO,
         *,
         with_daemon: bool,
+        told: list[Path] | None = None,
     ) -> None:
         self._find, self._serve_alone, self._wire, self._with_daemon = find, serve_alone, wire, with_daemon
         self._turn, self._writing = threading.Lock(), threading.Lock()
@@ -69,8 +81,9 @@ class Pump:
         self._open: dict[str, Message] = {}  # by id, which an agent may use again once it was answered
         self._ids = threading.Lock()
         self._slots = threading.Semaphore(_MOST_AT_ONCE)
-        # From the handshake: the agent's name, and the version of its protocol.
+        # From the handshake: the agent's name, the version of its protocol, and whether it names its folders.
         self._agent = self._protocol = ""
+        self._names_roots, self._told = False, told
         self._look_at = self._wait_until = 0.0
 
     def run(self, incoming: BinaryIO) -> None:
@@ -91,6 +104,8 @@ class Pump:
 
     def _take(self, message: Message, row: bytes) -> None:
         method, params, number = message.get("method"), message.get("params"), message.get("id")
+        if self._told is not None:
+            self._hear_of_folders(message, self._told)
         is_sound = message.get("jsonrpc") == "2.0" and isinstance(method, str) and isinstance(params, dict | None)
         if is_sound and method == "notifications/cancelled":
             with self._ids:
@@ -104,6 +119,27 @@ class Pump:
             self._refuse_line(
                 number, -32600, 'Invalid request: "jsonrpc" is "2.0", "method" a text, "params" an object'
             )
+
+    def _hear_of_folders(self, message: Message, told: list[Path]) -> None:
+        """Learn in which folders the agent works, which it is asked once, and which Codex says at each call."""
+        method, params, result = message.get("method"), message.get("params"), message.get("result")
+        params = params if isinstance(params, dict) else {}
+        if method == "initialize":
+            capabilities = params.get("capabilities")
+            self._names_roots = isinstance(capabilities, dict) and "roots" in capabilities
+        elif method in ("notifications/initialized", "notifications/roots/list_changed") and self._names_roots:
+            self._write({"jsonrpc": "2.0", "id": _ROOTS, "method": "roots/list"})
+        elif message.get("id") == _ROOTS and isinstance(result, dict):
+            roots = result.get("roots")
+            entries = roots if isinstance(roots, list) else []
+            named = [str(one.get("uri", "")) for one in entries if isinstance(one, dict)]
+            told[:] = [Path(unquote(urlsplit(one).path)) for one in named if one.startswith("file:///")]
+            self._look_at = 0.0
+        elif method == "tools/call" and not told:
+            meta = params.get("_meta")
+            turn = meta.get("x-codex-turn-metadata") if isinstance(meta, dict) else None
+            folders = turn.get("workspaces") if isinstance(turn, dict) else None
+            told += [Path(one) for one in (folders if isinstance(folders, dict) else ()) if one.startswith("/")]
 
     def _refuse_line(self, number: object, code: int, what: str) -> None:
         self._write({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": what}})

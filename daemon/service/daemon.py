@@ -31,7 +31,7 @@ from daemon.service.jobs import Jobs
 from daemon.service.keeper import DaemonAccess
 from daemon.service.managed import LOCK_SECONDS, TICK_SECONDS, ManagedWorkspace, Shared
 from daemon.service.schedule import Action, Thresholds, phase, upcoming
-from daemon.workspace.adoption import open_workspace
+from daemon.workspace.adoption import open_workspace, workspace_at
 from daemon.workspace.status import Problem, ServiceStatus, Status, status
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
@@ -63,7 +63,7 @@ class Daemon:
         self._embedding = Embedding(model=self.config.embeddings.model)
         jobs = Jobs(self.metrics, self._stopping)
         self._shared = Shared(lambda: self.config, self._embedding, opening, jobs, self._stopping)
-        self._listing = WorkspaceList(registry_path(os.environ), folders, home(os.environ))
+        self._listing = WorkspaceList(registry_path(os.environ), folders, home(os.environ), _root_of)
         self._lock = (
             threading.Lock()
         )  # guards `_listing` and `_managed`; never held while a workspace's folder is touched
@@ -328,3 +328,9 @@ class Daemon:
                 pending = facts.pending
                 waited = max(0.0, (now - (pending.oldest or now)).total_seconds())
                 yield WorkspaceGauges(managed.name, pending.notes, waited, facts.crystals)
+
+
+def _root_of(folder: Path) -> Path:
+    """Return the root of the folder's workspace, which for a repository is elsewhere; else the folder itself."""
+    found = workspace_at(folder)
+    return found.root if found is not None else folder

@@ -33,7 +33,6 @@ from state.stores.erasing.byte_search import Patterns, Residue
 from state.stores.erasing.intent import digest, finish, intend, intended, keep_receipt
 from state.stores.erasing.plan import Erasure
 from state.stores.erasing.tables import empty_log, erase, planned, scrub
-from state.stores.git.reading import note_git
 from state.stores.history.ledger import Ledger
 from state.stores.history.memory import Memory
 from state.stores.history.originals import Originals
@@ -110,7 +109,6 @@ def forget(
         store.memory.show_notes(anew=True)
     _erase_others(store, plan.erasure)
     write_agent_files(store)
-    note_git(store.workspace, connection)
     on_step(Step("history", "state.db, checkpoints, the vector index"))
     receipt = _receipt(store.connection, plan, traces, now)
     _finish(store, receipt, embeds=bool(traces["state.db: crystals"]))

@@ -5,25 +5,25 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from daemon.config.paths import data_folder
-from daemon.workspace.adoption import open_workspace
+from daemon.config.paths import data_folder, make_private_folder
+from daemon.workspace.adoption import repository_of, workspace_at
 from daemon.workspace.stores import folders
 from state.errors import StorageError, UsageError
-from state.stores.backup import former_archive, reading
+from state.stores.backup import reading
 from state.stores.backup.archive import ArchiveError
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
 from state.stores.disk.disk import Disk, is_same_file
-from state.stores.disk.places import new_id
+from state.stores.disk.places import Kind, Place, id_in, new_id, write_mark, write_place
 from state.stores.disk.syscalls import System, storage_errors
-from state.stores.disk.workspace import contained
+from state.stores.disk.workspace import Workspace, contained
+from state.stores.disk.worktree import Checkout
 from state.stores.history.lineage import Lineage
-from state.stores.repair.moving_out import expect
 
 _ASIDE = ".dreamd-import-"
 # Unpacked size relative to the archive: rows in a new state.db, their full-text indexes, and files.
@@ -48,41 +48,75 @@ class Imported:
 
 
 def import_archive(file: Path, folder: Path, system: System | None = None, *, moves_out: bool = True) -> Imported:
-    """Make the folder, which is new or empty, the workspace that was exported to this file.
+    """Make the folder, which is new or empty, or the repository that it is in, what was exported to this file.
 
-    State is moved to the user's data folder, or stays in this folder (`moves_out` false), as a fleet keeps it.
+    State goes to the user's data folder, or stays in this folder (`moves_out` false), as a fleet keeps it.
 
-    Raise UsageError for a folder that is not empty, ArchiveError for a file that `dreamd export` did not write, and
-    StorageError if the disk fails. After an error the folder is as it was.
+    Raise UsageError for a folder that is not empty or that has a memory, ArchiveError for a file that `dreamd export`
+    did not write, and StorageError if the disk fails. After an error the folder is as it was.
     """
-    root, mode = _place_for(folder)
     if file.exists() and not file.is_file():
         raise UsageError(f"{file} is no regular file", "name an archive that 'dreamd export' wrote")
-    is_former = former_archive.is_former(file)
+    checkout = repository_of(folder) if moves_out and folder.is_dir() else None
+    if checkout is not None:
+        return _import_for(checkout, file, system or System())
+    root, mode = _place_for(folder)
     _require_space(file, root.parent)
     with _aside(root.parent, system or System()) as (aside, disk):
+        workspace = _with_state(aside, root) if moves_out else contained(aside)
         try:
-            imported = _built(file, aside, disk, root, is_former=is_former)
-        except ArchiveError as error:
-            raise ArchiveError(f"{file}: {error.what}", error.advice) from error
-        _sync(aside, disk, mode)
-        with _expected(aside, root) if moves_out else nullcontext():
+            imported = _built(file, workspace, disk, root)
+            _sync(workspace, workspace.disk(disk.system), mode)
             with storage_errors(root):  # replaces at most an empty folder; fails if another import was faster
                 disk.system.rename(aside, root)
             disk.fsync_folder(root.parent)
-    if moves_out:
-        open_workspace(root)
+        except BaseException:
+            if moves_out and id_in(root) != workspace.state.name:  # else it was renamed, and is complete
+                shutil.rmtree(workspace.state, ignore_errors=True)
+            raise
     return imported
 
 
-def _built(file: Path, aside: Path, disk: Disk, root: Path, *, is_former: bool) -> Imported:
-    """Unpack the archive to the folder `aside`, which will become `root`."""
-    workspace = contained(aside)
+def _import_for(checkout: Checkout, file: Path, system: System) -> Imported:
+    """Make what was exported the memory of a repository that has none."""
+    data = data_folder(os.environ)
+    make_private_folder(data)
+    if workspace_at(checkout.top) is not None:
+        what = f"{checkout.main} has a memory already, and nothing is overwritten"
+        raise UsageError(what, "import into a new folder")
+    _require_space(file, data)
+    with _aside(data, system) as (aside, disk):
+        number = new_id(checkout.main.name)
+        place = Place.of(number, checkout.common, Kind.REPOSITORY, checkout.main)
+        workspace = Workspace(aside, aside)
+        imported = _built(file, workspace, disk, data / number)
+        _sync(workspace, workspace.disk(system), 0o700)
+        write_mark(place)
+        disk.system.rename(aside, data / number)
+        write_place(data, place)
+    return imported
+
+
+def _with_state(aside: Path, root: Path) -> Workspace:
+    """Return a new workspace whose files are built in the folder `aside`, which will become `root`."""
+    data, number = data_folder(os.environ), new_id(root.name)
+    make_private_folder(data)
+    make_private_folder(data / number)
+    place = Place.of(number, aside)._replace(path=root, project=root)
+    write_place(data, place)
+    write_mark(place._replace(path=aside))
+    return Workspace(aside, data / number)
+
+
+def _built(file: Path, workspace: Workspace, disk: Disk, root: Path) -> Imported:
+    """Unpack the archive into the folders of a workspace that is being built, and will be at `root`."""
     for folder in (workspace.state, *folders(workspace)):
-        with storage_errors(folder):
+        with storage_errors(folder), suppress(FileExistsError):
             disk.system.mkdir(folder, 0o700)
-    unpack = former_archive.unpack if is_former else reading.unpack
-    unpacked = unpack(file, workspace, disk.system)
+    try:
+        unpacked = reading.unpack(file, workspace, disk.system)
+    except ArchiveError as error:
+        raise ArchiveError(f"{file}: {error.what}", error.advice) from error
     with storage_errors(workspace.database):
         workspace.database.chmod(0o600)
     with closing(open_database(workspace.database)) as connection:
@@ -91,18 +125,6 @@ def _built(file: Path, aside: Path, disk: Disk, root: Path, *, is_former: bool) 
         missing = tuple(number for number in versions if not lineage.text(number))
         last, crystals = lineage.last_version(), Crystals(connection).count()
         return Imported(str(root), unpacked.at, last, crystals, missing, unpacked.foreign)
-
-
-@contextmanager
-def _expected(aside: Path, root: Path) -> Iterator[None]:
-    """Record that the state is to move out once the folder is in place; undo the record if that never happens."""
-    place = expect(aside, new_id(), root, os.environ)
-    try:
-        yield
-    except BaseException:
-        if not place.is_folder(root):  # else it was renamed before the disk failed, and is complete
-            shutil.rmtree(data_folder(os.environ) / place.id, ignore_errors=True)
-        raise
 
 
 def _place_for(folder: Path) -> tuple[Path, int]:
@@ -180,12 +202,11 @@ def _remove_leftovers(parent: Path) -> None:
                     shutil.rmtree(path, ignore_errors=True)
 
 
-def _sync(aside: Path, disk: Disk, mode: int) -> None:
+def _sync(workspace: Workspace, disk: Disk, mode: int) -> None:
     """Sync state.db and every folder, contents before their folder."""
-    workspace = contained(aside)
     disk.sync(workspace.database)
     for folder in (*reversed(folders(workspace)), workspace.state):
         disk.fsync_folder(folder)
-    with storage_errors(aside):
-        aside.chmod(mode)
-    disk.fsync_folder(aside)
+    with storage_errors(workspace.root):
+        workspace.root.chmod(mode)
+    disk.fsync_folder(workspace.root)

@@ -27,7 +27,6 @@ from daemon.workspace.vector_index import Embedding, Index
 from state.document.document import Block, Edit, complete, parse, render
 from state.document.editing import edited
 from state.document.sections import SectionName
-from state.dream import FOUND
 from state.errors import DocumentError, DreamdError
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
@@ -388,9 +387,7 @@ class _Work:
         path = self.workspace.database
         for one in (path, *copies_of(path)):
             with suppress(sqlite3.Error, DreamdError, ValueError), open_unmigrated(one, "rw") as connection:
-                row = connection.execute(
-                    "SELECT text FROM versions WHERE cause <> ? ORDER BY number DESC LIMIT 1", (FOUND,)
-                ).fetchone()
+                row = connection.execute("SELECT text FROM versions ORDER BY number DESC LIMIT 1").fetchone()
                 return unpacked(row["text"]) or None if row else None
         return None
 

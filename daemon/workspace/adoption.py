@@ -1,8 +1,9 @@
-"""Adoption: which folders are this user's workspaces, and where their state is.
+"""Adoption: which memory a folder has, and where it is.
 
-Nothing that dreamd obeys is in a project. State is in the user's data folder, where a registry row names the project
-folder (`state.stores.disk.places`); that folder has the id in its file `.dreamd`. So a moved or renamed folder is
-recognised, files that `git clean` deleted are written again, and a file that came with a repository claims nothing.
+Nothing that dreamd obeys is in a project. State is in the user's data folder, where a registry row names the folder
+or repository that it belongs to (`state.stores.disk.places`). A git repository has one memory for all its worktrees,
+with every file beside the state; any other folder, or one for which its owner says so, has MEMORY.md in it. Either
+has the id in a small file, so that what was moved is recognised. A file that came with a folder claims nothing.
 """
 
 import os
@@ -10,28 +11,37 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from daemon.config.ignored import is_ignored
 from daemon.config.paths import data_folder, global_root, is_everybodys, make_private_folder, registry_path
-from state.errors import DreamdError, ForeignError, StorageError, UsageError
+from state.errors import DreamdError, ForeignError, IgnoredError, NoWorkspaceError, StorageError, UsageError
 from state.stores.disk import workspace as workspaces
 from state.stores.disk.disk import Disk
-from state.stores.disk.places import Place, all_places, id_in, new_id, read_place, write_id, write_place
+from state.stores.disk.places import (
+    Kind,
+    Place,
+    all_places,
+    id_in,
+    id_of_repository,
+    is_id,
+    new_id,
+    read_place,
+    write_mark,
+    write_place,
+)
 from state.stores.disk.syscalls import access_to
 from state.stores.disk.workspace import STATE_FOLDER, Workspace, is_read_only
+from state.stores.disk.worktree import Checkout, checkout_at, checkout_of
 
-if TYPE_CHECKING:
-    from state.stores.disk.worktree import Worktree
-
-# Files in the state folder: the transcripts outside the workspace that its owner named, one per line, and the output
-# of the last dream that a hook started.
-_TRANSCRIPTS, _DREAM_LOG = "transcripts", "dream.log"
+# Files in the state folder: the transcripts outside the workspace that its owner named, one per line; the output of
+# the last dream that a hook started; and that nobody was told yet that there is a memory.
+_VOUCHED, _DREAM_LOG, _UNTOLD = "vouched", "dream.log", "untold"
 _ANOTHERS = f"{STATE_FOLDER}-of-another"
-_LOCK, _MOVING = ".lock", ".moving"
+_LOCK = ".lock"
 
 
 def open_workspace(folder: Path, environment: Mapping[str, str] = os.environ) -> Workspace:
-    """Return this user's workspace whose root is this folder.
+    """Return this user's workspace of this folder: its root, the folder of its state, or a place in its repository.
 
     Raise UsageError if there is none, ForeignError if the folder may be somebody else's workspace or a copy, and
     StorageError if this user may not write in it. A workspace on a read-only file system is opened; writing fails.
@@ -40,94 +50,109 @@ def open_workspace(folder: Path, environment: Mapping[str, str] = os.environ) ->
         raise UsageError(f"{folder} does not exist", f"check the path or run 'dreamd init {folder}'")
     if not folder.is_dir():
         raise UsageError(f"{folder} is a file", "name the folder of the workspace")
-    workspace = _Lookup(environment).at(Path(os.path.realpath(folder)))
+    workspace = _Lookup(environment).named(Path(os.path.realpath(folder)))
     if workspace is None:
         raise UsageError(f"{folder} is no workspace yet", f"run 'dreamd init {folder}'")
+    return _writable(workspace)
+
+
+def workspace_at(folder: Path, environment: Mapping[str, str] = os.environ) -> Workspace | None:
+    """Return what `open_workspace` returns; None if there is none, or it is damaged."""
+    with suppress(DreamdError):
+        return _Lookup(environment).named(Path(os.path.realpath(folder)))
+    return None
+
+
+def look_from(start: Path, environment: Mapping[str, str] = os.environ) -> Workspace | Checkout | None:
+    """Return the workspace that a folder belongs to, else the repository around it, which has none yet, else None.
+
+    It is the nearest one from the folder up: a workspace in a folder, or the memory of the repository around it, of
+    all worktrees together. The home folder and those of the system are nobody's project: a workspace there is not
+    inherited by the folders below it. Raise IgnoredError where the owner wants no memory.
+    """
+    here, lookup = Path(os.path.realpath(start)), _Lookup(environment)
+    repository: Checkout | None = None
+    for folder in (here, *here.parents):
+        if folder != here and is_everybodys(folder, environment):
+            continue
+        if repository is None and (found := _project_at(folder, environment)) is not None:
+            _require_wanted((here, found.main), environment)
+            if (workspace := lookup.at(folder) or lookup.of_repository(found)) is not None:
+                return workspace
+            repository = found
+        elif (workspace := lookup.at(folder)) is not None:
+            _require_wanted((here,), environment)
+            return workspace
+    _require_wanted((here,), environment)
+    return repository
+
+
+def find_workspace(start: Path, environment: Mapping[str, str] = os.environ) -> Workspace:
+    """Return the workspace that `look_from` finds. Raise NoWorkspaceError if there is none."""
+    found = look_from(start, environment)
+    if isinstance(found, Workspace):
+        return _writable(found)
+    if found is not None:
+        raise NoWorkspaceError(
+            f"{found.main} has no memory yet", "the first note makes one, and so does 'dreamd init'"
+        )
+    here = os.path.realpath(start)
+    advice = f"run 'dreamd init {here}' to make one"
+    if is_everybodys(start, environment):
+        advice = "go to the folder of a project, or use --global for what is true everywhere"
+    raise NoWorkspaceError(f"{here} is in no repository and no workspace, so nothing is kept of it", advice)
+
+
+def find_or_make(
+    start: Path, environment: Mapping[str, str] = os.environ, *, may_make: Callable[[], str] = lambda: "auto"
+) -> Workspace:
+    """Return the workspace that `look_from` finds; a repository that has none gets one if `may_make` says "auto".
+
+    Raise NoWorkspaceError as `find_workspace`.
+    """
+    found = look_from(start, environment)
+    if not isinstance(found, Checkout):
+        return find_workspace(start, environment)
+    if (said := may_make()) != "auto":
+        advice = f"connect.new is {said!r}: its owner may run 'dreamd init {found.main}'"
+        raise NoWorkspaceError(f"{found.main} has no memory yet, so nothing was kept", advice)
+    from daemon.config.registry import add  # once in the life of a workspace
+
+    workspace = init_workspace(found.top, environment)
+    workspace.disk().write_atomic(workspace.state / _UNTOLD, b"")
+    add(registry_path(environment), workspace.root)
+    return workspace
+
+
+def is_untold(workspace: Workspace) -> bool:
+    """Return whether the workspace was made by itself, and no session was told so yet."""
+    return (workspace.state / _UNTOLD).exists()
+
+
+def told(workspace: Workspace) -> None:
+    """Record that a session was told that there is a memory."""
+    workspace.disk().remove(workspace.state / _UNTOLD)
+
+
+def _project_at(top: Path, environment: Mapping[str, str]) -> Checkout | None:
+    """Return the checkout whose top is this folder, if it is a project of its own."""
+    if is_everybodys(top, environment) or not os.path.lexists(top / ".git"):
+        return None
+    found = checkout_at(top)
+    return found if found is not None and not is_everybodys(found.main, environment) else None
+
+
+def _require_wanted(folders: Iterable[Path], environment: Mapping[str, str]) -> None:
+    for folder in folders:
+        if is_ignored(folder, environment):
+            raise IgnoredError(f"{folder} is ignored, so nothing is kept of it", f"'dreamd init {folder}' lifts that")
+
+
+def _writable(workspace: Workspace) -> Workspace:
     for path in (workspace.state, workspace.root):
         if not os.access(path, os.W_OK | os.X_OK) and not is_read_only(path):
             raise StorageError(f"{path} is not writable by this user", access_to(path))
     return workspace
-
-
-def workspace_at(folder: Path, environment: Mapping[str, str] = os.environ) -> Workspace | None:
-    """Return this user's workspace whose root is this folder; None if there is none, or it is damaged."""
-    with suppress(DreamdError):
-        return _Lookup(environment).at(Path(os.path.realpath(folder)))
-    return None
-
-
-def find_workspace(start: Path, environment: Mapping[str, str] = os.environ) -> Workspace:
-    """Return the workspace of this folder or of its nearest parent that has one. Raise UsageError if there is none.
-
-    A linked git worktree shares the workspace of its main checkout unless it has its own. A workspace in the home
-    folder or in a system folder is not inherited by the folders below it.
-    """
-    here, lookup = Path(os.path.realpath(start)), _Lookup(environment)
-    for folder in (here, *here.parents):
-        if (folder == here or not is_everybodys(folder, environment)) and lookup.at(folder) is not None:
-            return open_workspace(folder, environment)
-        from state.stores.disk.worktree import worktree_at  # not where the folder has a workspace
-
-        tree = worktree_at(folder)
-        if tree is not None and (shared := _of_main(tree, here, environment)) is not None:
-            return shared
-    advice = "run 'dreamd init' in the folder of MEMORY.md"
-    if is_everybodys(here, environment):
-        advice = "run 'dreamd init' in the folder of a project, or use --global for what is true everywhere"
-    raise UsageError(f"no workspace in {here} or above it", advice)
-
-
-# ------------------------------------------------------------ worktrees
-
-
-def linked_worktree(folder: Path, environment: Mapping[str, str] = os.environ) -> "Worktree | None":
-    """Return the linked worktree that a folder is in; None without one, or if a workspace inside it is nearer."""
-    from state.stores.disk.worktree import worktree_at
-
-    here, lookup = Path(os.path.realpath(folder)), _Lookup(environment)
-    for above in (here, *here.parents):
-        with suppress(ForeignError, StorageError):
-            if lookup.at(above) is not None:
-                return None
-        if (tree := worktree_at(above)) is not None:
-            return tree
-    return None
-
-
-def shared_folder(folder: Path, environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the root of the workspace that a folder of a linked worktree shares with its main checkout.
-
-    The workspace need not exist yet. Return None if the folder shares none, for example because it has its own.
-    """
-    if (tree := linked_worktree(folder, environment)) is None:
-        return None
-    here = Path(os.path.realpath(folder))
-    if (found := _of_main(tree, here, environment)) is not None:
-        return found.root
-    inside = _folder_in_main(tree, here)
-    return inside if inside is not None and not is_everybodys(inside, environment) else None
-
-
-def _of_main(tree: "Worktree", folder: Path, environment: Mapping[str, str]) -> Workspace | None:
-    """Return the main checkout's workspace at the corresponding folder or above it."""
-    start = _folder_in_main(tree, folder)
-    for above in (start, *start.parents) if start is not None else ():
-        if not is_everybodys(above, environment) and workspace_at(above, environment) is not None:
-            return open_workspace(above, environment)
-    return None
-
-
-def _folder_in_main(tree: "Worktree", folder: Path) -> Path | None:
-    """Return the main checkout's folder that corresponds to one of the worktree, or its nearest existing parent.
-
-    Return None without a main checkout. The result is inside the main checkout, whatever symbolic links there are.
-    """
-    if tree.main is None:
-        return None
-    inside = Path(os.path.realpath(tree.main / folder.relative_to(tree.top)))
-    while not inside.is_dir() and inside != tree.main and inside.is_relative_to(tree.main):
-        inside = inside.parent
-    return inside if inside.is_relative_to(tree.main) else tree.main
 
 
 # ------------------------------------------------------------ making one
@@ -141,6 +166,12 @@ def require_project(folder: Path, environment: Mapping[str, str] = os.environ) -
             "'dreamd init --global' makes a memory of what is true everywhere, 'dreamd init DIR' that of a project, "
             "and 'dreamd init --here DIR' insists on this folder",
         )
+
+
+def repository_of(folder: Path, environment: Mapping[str, str] = os.environ) -> Checkout | None:
+    """Return the checkout that a folder is in, if a memory of its repository may be made."""
+    found = checkout_of(Path(os.path.realpath(folder)))
+    return _project_at(found.top, environment) if found is not None else None
 
 
 def open_global_workspace(environment: Mapping[str, str] = os.environ) -> Workspace:
@@ -159,54 +190,80 @@ def has_global_workspace(environment: Mapping[str, str] = os.environ) -> bool:
 def init_global_workspace(environment: Mapping[str, str] = os.environ) -> Workspace:
     """Create the person's global workspace or return it; concurrent calls create only one."""
     make_private_folder(global_root(environment))
-    return init_workspace(global_root(environment), environment)
+    return init_workspace(global_root(environment), environment, here=True)
 
 
 def init_workspace(
-    folder: Path, environment: Mapping[str, str] = os.environ, *, resume: bool = False, strangers: Iterable[Path] = ()
+    folder: Path,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    resume: bool = False,
+    here: bool = False,
+    strangers: Callable[[Path], Iterable[Path]] = lambda _: (),
 ) -> Workspace:
-    """Make the folder this user's workspace or return the existing one; concurrent calls create only one.
+    """Make this user's memory of a folder, or of the repository that it is in, or return the existing one.
 
-    `resume`: continue with the state that the folder had before it was copied or created again. `strangers`: files
-    that came with the folder; no kill leaves them where they would count as the owner's.
-    Raise UsageError, StorageError.
+    Concurrent calls create only one. `resume`: continue with the state that it had before it was copied or created
+    again. `here`: of this very folder, with MEMORY.md in it, also in a repository. `strangers` brings what was there
+    before into the new root, and returns the files that came with the folder; no kill leaves them where they would
+    count as the owner's. Raise UsageError, StorageError.
     """
     root = Path(os.path.realpath(folder))
     if root.exists() and not root.is_dir():
         raise UsageError(f"{root} is a file", "name the folder of the workspace")
-    data = data_folder(environment)
+    data, checkout = data_folder(environment), None if here else repository_of(root, environment)
     make_private_folder(data)
     with Disk(data).locked(data / _LOCK, b""):
-        with suppress(ForeignError):
-            known = None if resume else _Lookup(environment).at(root)
-            if known is not None:
-                return workspaces.init_workspace(known)
-        number = _resumed(root, data) if resume else new_id()
-        workspace = workspaces.init_workspace(Workspace(root, data / number))
+        if not resume and (known := _known(root, checkout, environment)) is not None:
+            return workspaces.init_workspace(known)
+        if checkout is None:
+            root.mkdir(parents=True, exist_ok=True)
+        path, kind = (root, Kind.FOLDER) if checkout is None else (checkout.common, Kind.REPOSITORY)
+        number = _resumed(path, kind, data) if resume else _unused_id(data, checkout.main if checkout else root)
+        place = Place.of(number, path, kind, checkout.main if checkout is not None else None)
+        workspace = workspaces.init_workspace(place.workspace(data))
         if not resume:
             from state.stores.disk.strangers import list_strangers  # once in the life of a workspace
 
-            list_strangers(workspace, strangers)
-        if os.path.isdir(root / STATE_FOLDER):  # noqa: PTH112 - as below: that of somebody else, which is not looked at
+            list_strangers(workspace, strangers(workspace.root))
+        if kind is Kind.FOLDER and os.path.isdir(root / STATE_FOLDER):  # noqa: PTH112 - Path.is_dir may raise here
             free = (f"{_ANOTHERS}{end}" for end in ("", *(f"-{count}" for count in range(2, 100))))
             aside = next(root / name for name in free if not os.path.lexists(root / name))
-            Disk(root).rename(root / STATE_FOLDER, aside)
-        write_place(data, Place.of(number, root))
-        write_id(workspace)
+            Disk(root).rename(root / STATE_FOLDER, aside)  # that of somebody else, which is not looked at
+        if kind is Kind.REPOSITORY:  # without a mark nothing is known by its place, which may be made again
+            write_mark(place)
+        write_place(data, place)
+        write_mark(place)
         return workspace
 
 
-def _resumed(root: Path, data: Path) -> str:
-    """Return the id of the state that this folder is to continue with. Raise UsageError if there is none."""
-    number = id_in(root)
-    places = [one for one in all_places(data) if one.id == number or (number is None and one.path == root)]
+def _known(root: Path, checkout: Checkout | None, environment: Mapping[str, str]) -> Workspace | None:
+    lookup = _Lookup(environment)
+    with suppress(ForeignError):
+        if (found := lookup.at(root)) is not None or checkout is None:
+            return found
+        return lookup.of_repository(checkout)
+    return None
+
+
+def _unused_id(data: Path, folder: Path) -> str:
+    while (data / (number := new_id(folder.name))).exists():
+        pass
+    return number
+
+
+def _resumed(path: Path, kind: Kind, data: Path) -> str:
+    """Return the id of the state that this folder or repository is to continue with. Raise UsageError without one."""
+    number = id_in(path) if kind is Kind.FOLDER else id_of_repository(path)
+    places = [one for one in all_places(data) if one.id == number or (number is None and one.path == path)]
     for place in places:
-        if place.path != root and id_in(place.path) == place.id:
-            raise UsageError(f"{root} is a copy, and {place.path} goes on with that memory", "move it back, or away")
+        if place.path != path and place.is_named_there():
+            what = f"{path} is a copy, and {place.path} goes on with that memory"
+            raise UsageError(what, "move it back, or away")
     if number is not None and (data / number / "state.db").exists():
         return number
     if len(places) != 1:
-        raise UsageError(f"no memory of yours was in {root}", f"'dreamd init {root}' makes a new one")
+        raise UsageError(f"no memory of yours was in {path}", f"'dreamd init {path}' makes a new one")
     return places[0].id
 
 
@@ -220,7 +277,7 @@ def dream_log(workspace: Workspace) -> Path:
 
 def vouched(workspace: Workspace) -> frozenset[str]:
     """Return the files outside the workspace, links resolved, that its owner named as transcripts to learn from."""
-    content = workspace.disk().read_optional(workspace.state / _TRANSCRIPTS) or b""
+    content = workspace.disk().read_optional(workspace.state / _VOUCHED) or b""
     return frozenset(os.fsdecode(line) for line in content.split(b"\n") if line)
 
 
@@ -228,7 +285,7 @@ def vouch(workspace: Workspace, transcript: Path) -> None:
     """Record this file (links resolved) as one that the owner or an agent's hook has named."""
     real = os.path.realpath(transcript)
     if not Path(real).is_relative_to(workspace.root) and "\n" not in real and real not in vouched(workspace):
-        workspace.disk().append_locked(workspace.state / _TRANSCRIPTS, os.fsencode(real) + b"\n", b"")
+        workspace.disk().append_locked(workspace.state / _VOUCHED, os.fsencode(real) + b"\n", b"")
 
 
 def unvouch(workspace: Workspace, holds: Callable[[str], bool]) -> None:
@@ -237,7 +294,7 @@ def unvouch(workspace: Workspace, holds: Callable[[str], bool]) -> None:
     kept = sorted(name for name in known if not holds(name))
     if len(kept) < len(known):
         rows = b"".join(os.fsencode(name) + b"\n" for name in kept)
-        workspace.disk().write_atomic(workspace.state / _TRANSCRIPTS, rows)
+        workspace.disk().write_atomic(workspace.state / _VOUCHED, rows)
 
 
 # ------------------------------------------------------------ whose a folder is
@@ -250,61 +307,76 @@ class _Lookup:
         self._environment = environment
         self._data = data_folder(environment)
 
-    def at(self, root: Path) -> Workspace | None:
-        """Return the workspace with this root; None if there is none. Raise ForeignError, StorageError."""
-        place = self._place(root)
-        if place is not None and not place.incoming:
-            return self._in_place(place, root)
-        if place is not None and place.is_folder(root):
-            return self._moved_out(root)
-        if id_in(root) is None and not os.path.isdir(root / STATE_FOLDER):  # noqa: PTH112 - Path.is_dir may raise here
-            return None
-        from state.stores.repair.moving_out import own_number  # once in the life of a workspace
+    def named(self, folder: Path) -> Workspace | None:
+        """Return the workspace with this root or state, or that of the repository that the folder is in.
 
-        if own_number(root, self._environment) is not None:
-            return self._moved_out(root)
+        Return None if there is none. Raise ForeignError, StorageError.
+        """
+        found = self.at(folder)
+        checkout = repository_of(folder, self._environment) if found is None else None
+        return self.of_repository(checkout) if checkout is not None else found
+
+    def at(self, root: Path) -> Workspace | None:
+        """Return the workspace in this folder, or with this state; None if there is none.
+
+        Raise ForeignError, StorageError.
+        """
+        if is_id(root.name) and root.parent == self._real_data:
+            state = read_place(self._data, root.name)
+            return state.workspace(root.parent) if state is not None else None
+        number = id_in(root)
+        place = read_place(self._data, number) if number is not None else None
+        if place is None and os.path.isdir(root):  # noqa: PTH112 - Path.is_dir may raise here
+            place = next((one for one in self._folders if one.path == root and one.is_folder(root)), None)
+        if place is not None and place.kind is Kind.FOLDER:
+            return self._in_place(place, root)
+        if number is None and not os.path.isdir(root / STATE_FOLDER):  # noqa: PTH112 - as above
+            return None
         raise ForeignError(
             f"{root / STATE_FOLDER} is of a memory that is not yours, so nothing of it is used",
             f"'dreamd init {root}' makes the folder a workspace of your own, and shows what is in MEMORY.md",
         )
 
-    @cached_property
-    def _places(self) -> tuple[Place, ...]:
-        return tuple(all_places(self._data))
+    def of_repository(self, checkout: Checkout) -> Workspace | None:
+        """Return the memory of a repository; None if it has none, as a copy, a clone, or one that was made anew.
 
-    def _place(self, root: Path) -> Place | None:
-        """Return the registry row of the id in the folder's `.dreamd`, else the row of the folder's path."""
-        number = id_in(root)
+        A linked worktree shares a workspace that is in the folder of the main checkout.
+        """
+        number = id_of_repository(checkout.common)
         place = read_place(self._data, number) if number is not None else None
-        if place is None and os.path.isdir(root):  # noqa: PTH112 - Path.is_dir may raise here
-            return next((one for one in self._places if one.path == root and one.is_folder(root)), None)
-        return place
+        if place is None or place.kind is not Kind.REPOSITORY:
+            return self.at(checkout.main) if checkout.main not in (checkout.top, checkout.common) else None
+        if not place.is_folder(checkout.common) and place.path != checkout.common and place.is_named_there():
+            return None
+        other = checkout_at(place.project) if place.project != checkout.main else None
+        if other is not None and other.common == checkout.common:
+            return None  # this folder has a `.git` file that names another one's repository
+        now = Place.of(place.id, checkout.common, Kind.REPOSITORY, checkout.main)
+        if now != place:
+            with suppress(StorageError):  # a later call does it
+                write_place(self._data, now)
+        return now.workspace(self._real_data)
 
-    def _moved_out(self, root: Path) -> Workspace:
-        """Move the state of an older workspace out of its folder, in one process only, and return the workspace."""
-        from state.stores.repair.moving_out import expect, move_out, own_number
+    @cached_property
+    def _real_data(self) -> Path:
+        return Path(os.path.realpath(self._data))
 
-        make_private_folder(self._data)
-        with Disk(self._data).locked(self._data / _MOVING, b""):
-            place = _Lookup(self._environment)._place(root)  # noqa: SLF001 - another process may just have done it
-            if place is None and (number := own_number(root, self._environment)) is not None:
-                place = expect(root, number, root, self._environment)
-            if place is None or not place.incoming:
-                return open_workspace(root, self._environment)
-            return move_out(place, self._environment)
+    @cached_property
+    def _folders(self) -> tuple[Place, ...]:
+        return tuple(place for place in all_places(self._data) if place.kind is Kind.FOLDER)
 
     def _in_place(self, place: Place, root: Path) -> Workspace:
         workspace = Workspace(root, self._data / place.id)
         if place.is_folder(root):
             if place.path != root and not place.is_folder(place.path):
                 self._follow(place, root)
-            _write_again(workspace)
+            _write_again(workspace, place)
             return workspace
         if place.path == root:  # the disk got a new number, or the folder was restored from a backup
             with suppress(StorageError):
                 write_place(self._data, Place.of(place.id, root))
             return workspace
-        if id_in(place.path) == place.id:
+        if place.is_named_there():
             raise ForeignError(
                 f"{root} is a copy of {place.path}, whose memory it would share",
                 f"work on in {place.path}, or 'dreamd init {root}' gives the copy a memory of its own",
@@ -317,15 +389,13 @@ class _Lookup:
     def _follow(self, place: Place, root: Path) -> None:
         """Record the folder's new path; if the registry cannot be written, a later call does it."""
         from daemon.config.registry import rename
-        from state.stores.git.exclude import keep_out_again
 
         with suppress(StorageError):
-            write_place(self._data, place._replace(path=root))
+            write_place(self._data, place._replace(path=root, project=root))
             rename(registry_path(self._environment), place.path, root)
-            keep_out_again(Workspace(root, self._data / place.id), place.path)
 
 
-def _write_again(workspace: Workspace) -> None:
+def _write_again(workspace: Workspace, place: Place) -> None:
     """Write `.dreamd` and MEMORY.md again if `git clean` deleted them; never overwrite another file."""
     if os.path.lexists(workspace.root / STATE_FOLDER):
         return
@@ -337,4 +407,4 @@ def _write_again(workspace: Workspace) -> None:
 
             if text := last_text(workspace.database):
                 disk.write_atomic(workspace.document, text.encode(), 0o644)
-        write_id(workspace)
+        write_mark(place._replace(path=workspace.root))

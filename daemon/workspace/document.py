@@ -3,37 +3,28 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
-from itertools import islice
 from sqlite3 import Connection
 
-from daemon.workspace.redaction import learnable
-from daemon.workspace.stores import Store, utc_now
+from daemon.workspace.stores import Store
 from state.bootstrap import digest_of
-from state.crystals.crystal import Crystal, Lifecycle, Origin
-from state.document.document import Block, parse
+from state.document.document import parse
 from state.document.merge import with_lines_of
-from state.document.pointer import parse_pointer
 from state.errors import DocumentError
-from state.stores.database.meta import Meta
 from state.stores.disk.disk import Disk, change_text
 from state.stores.disk.workspace import Workspace
-from state.stores.git.reading import Found, Reading, note_git, reading
 from state.stores.history.bootstraps import BootstrapReceipt
 from state.stores.history.lineage import Lineage
-from state.stores.history.memory import HELD
+from state.stores.history.reading import Found, reading
 from state.text.words import counted
-from state.trust import Trust
 
 # How many later versions are searched for a former MEMORY.md.
 _LATER = 5
-# How many new lines of a text that git brought become searchable; the others are only in its version.
-_MOST_BROUGHT = 1_000
 
 
 def read_document(workspace: Workspace, connection: Connection) -> tuple[str, tuple[str, ...]]:
     """Return the text of MEMORY.md, and the problems with it.
 
-    Return the last version instead if the file is missing, empty, checked out by git, or has conflict markers. Raise
+    Return the last version instead if the file is missing, empty, an earlier version, or has conflict markers. Raise
     DocumentError if the file is not text.
     """
     read = reading(workspace, connection)
@@ -41,52 +32,29 @@ def read_document(workspace: Workspace, connection: Connection) -> tuple[str, tu
 
 
 def settle_document(store: Store) -> None:
-    """Bring MEMORY.md and the database together before a change, and record git's state of the file.
+    """Bring MEMORY.md and the database together before a change.
 
-    A text that git brought is kept as a version of its own: new lines in it become searchable as a stranger's, and
-    count as nobody's addition or deletion. A file with conflict markers is left alone; once a person has resolved
-    them, the result is merged with the dreams' changes.
+    An earlier version in the file is replaced by the last one. A file with conflict markers is left alone; once a
+    person has resolved them, the result is merged with the dreams' changes.
     """
     store.memory.check()
-    connection = store.connection
     try:
-        read, meta = reading(store.workspace, connection), Meta(connection)
+        read = reading(store.workspace, store.connection)
     except DocumentError:  # whoever needs the text reports the problem
         return
-    if read.found is Found.CHECKOUT and not read.is_known:
-        _keep(store, read)
     if read.found in (Found.CHECKOUT, Found.CONFLICT):
         store.notices.add(read.problem)
-    if read.found is Found.CHECKOUT and read.text != read.file:
+    if read.found is Found.CHECKOUT:
         _put(store.workspace, store.memory.disk, read.file, read.text)
         store.memory.put_back()
-        note_git(store.workspace, connection)  # the file no longer is what git brought
     if read.found is Found.EDITED:
         store.memory.recover()  # apply what dreams changed while a conflict was being resolved
-    if read.found is not Found.CONFLICT:
-        meta.remove(HELD)
-    elif meta.get(HELD) is None:
-        meta.put(HELD, str(read.version))
     taken = store.memory.take_in()
     for problem in taken.problems:
         store.notices.add(problem)
     if taken.unforgotten:
         lines = counted(taken.unforgotten, "new line")
         store.notices.add(f"{lines} of MEMORY.md hold what was forgotten: it is learnt again")
-    note_git(store.workspace, connection)
-
-
-def _keep(store: Store, read: Reading) -> None:
-    """Keep a text that git brought as a version that changes no lines, and its new lines as a stranger's crystals."""
-    now, forgotten, redaction = utc_now(), store.crystals.forgotten.tombstones(), store.config.redaction
-    known = {block.key for text in (read.text, store.lineage.text(read.version)) for block in _lines(text)}
-    known |= store.lineage.texts()
-    brought = (
-        Crystal(redaction.of(block.text), Origin.SESSION, now, trust=Trust.WEB, lifecycle=Lifecycle.CONSOLIDATED)
-        for block in _lines(read.file)
-        if block.key not in known and parse_pointer(block.text) is None
-    )
-    store.memory.keep_found(forgotten.without(read.file), learnable(store.crystals, islice(brought, _MOST_BROUGHT)))
 
 
 def _put(workspace: Workspace, disk: Disk, found: str, text: str) -> None:
@@ -97,10 +65,6 @@ def _put(workspace: Workspace, disk: Disk, found: str, text: str) -> None:
         return current if other == new else with_lines_of(current.decode(), other.decode()).encode()
 
     change_text(disk, workspace.document, lambda content: new if content == old else content, join, "dream again")
-
-
-def _lines(text: str) -> Iterator[Block]:
-    return (block for part in parse(text).parts for block in part.lines)
 
 
 def document_of(workspace: Workspace, lineage: Lineage, receipt: BootstrapReceipt, *others: str) -> str | None:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from daemon.config.paths import is_global
-from daemon.workspace.adoption import has_global_workspace, open_global_workspace
+from daemon.workspace.adoption import has_global_workspace, is_untold, open_global_workspace
 from state.agents import Reader
 from state.bootstrap import Bootstrap, Redacted, bootstrap, budget_for, digest_of, room_taken
 from state.document.redaction import Grounds, redacted_lines
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 OLD = timedelta(days=1)
+_NEW = "[dreamd: this project has a memory from now on, in {}; 'dreamd ignore' keeps a project out]"
 # How long to wait for a lock. WAL readers do not wait for writers; a repair in progress is reported next time.
 _BUSY_MS = 100
 
@@ -92,6 +93,7 @@ def session(
         most_bytes=limits.size if limits else None,
         as_of=_day_of_dream(facts.memory, zone),
         reading=facts.reading,
+        first=_NEW.format(workspace.root) if is_untold(workspace) else "",
         attention=_attention(facts, _facts(beside) if beside else _Facts(), newest, now),
     )
     looked.keep()
@@ -248,23 +250,16 @@ def _facts(workspace: Workspace, memory: str = "") -> _Facts:
 
 
 def _in_place_of(memory: str, workspace: Workspace, connection: "Connection") -> tuple[str, bool]:
-    """Return MEMORY.md, or the text to read instead if git has changed it, and whether it has conflict markers.
-
-    Skip the check for a file that equals the last version, or that git does not track.
-    """
+    """Return MEMORY.md, or the text to read instead of an earlier version or a conflict, and whether it is one."""
     digest = sha256(memory.encode()).hexdigest()
-    query = "SELECT digest FROM versions WHERE cause <> 'found' ORDER BY number DESC LIMIT 1"
+    query = "SELECT digest FROM versions ORDER BY number DESC LIMIT 1"
     last = connection.execute(query).fetchone()
     if last is None or not memory.strip() or last["digest"] == digest:
         return memory, False
     is_known = connection.execute("SELECT 1 FROM versions WHERE digest = ?", (digest,)).fetchone()
-    if not is_known and "<<<<<<<" not in memory:
-        from state.stores.git.repository import git_file
-
-        tracked = git_file(workspace.document)
-        if tracked is None or not tracked.blob:
-            return memory, False
-    from state.stores.git.reading import Found, reading
+    if not is_known and "<<<<<<<" not in memory and "\r\n" not in memory:
+        return memory, False
+    from state.stores.history.reading import Found, reading
 
     try:
         read = reading(workspace, connection)

@@ -1,4 +1,4 @@
-"""Whatever a person does with git, no note and no version is lost, and a checkout is nobody's edit."""
+"""A MEMORY.md that its owner wants in git: no note and no version is lost, and a checkout is nobody's edit."""
 
 import json
 import os
@@ -28,18 +28,8 @@ def clock() -> Iterator[None]:
     follow_clock(datetime.now(UTC), time.monotonic())
 
 
-@pytest.fixture(params=[False, True], ids=["excluded", "tracked"])
-def tracked(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
-
-
-@pytest.fixture
-def project(tmp_path: Path, dreamd: Caller, *, tracked: bool) -> Repository:
-    return Repository.begun(tmp_path / "project", dreamd, tracked=tracked)
-
-
 def test_an_edit_that_is_committed_before_a_pull_stays_an_edit(tmp_path: Path, dreamd: Caller) -> None:
-    project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
+    project = Repository.begun(tmp_path / "project", dreamd)
     git(tmp_path, "clone", "-q", project.root, tmp_path / "clone")
     (tmp_path / "clone" / "code").write_text("1\n", encoding="utf-8")
     git(tmp_path / "clone", "add", "-A")
@@ -51,22 +41,8 @@ def test_an_edit_that_is_committed_before_a_pull_stays_an_edit(tmp_path: Path, d
     project.require_whole(HAND)
 
 
-def test_what_was_forgotten_does_not_come_back_with_a_stash(tmp_path: Path, dreamd: Caller) -> None:
-    project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
-    project.write(HAND)
-    project.dream_of("Releases are built on Thursdays")
-    project.commit("with what is to be forgotten")
-    project.do("forget", HAND, "-w", project.root, "--yes")
-    project.git("stash")
-    assert "flowerpot" in project.document.read_text(encoding="utf-8")
-    assert "flowerpot" not in project.told()
-    project.dream_of("The staging server listens on port 8080")
-    assert "flowerpot" not in project.document.read_text(encoding="utf-8")
-    assert HAND not in project.do("search", "-w", project.root, HAND).out
-
-
 def test_a_conflict_is_told_and_left_alone_until_a_person_has_resolved_it(tmp_path: Path, dreamd: Caller) -> None:
-    project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
+    project = Repository.begun(tmp_path / "project", dreamd)
     with_conflict(project)
     project.git("merge", "theirs", fails=True)
     torn = project.document.read_bytes()
@@ -91,7 +67,7 @@ def test_a_conflict_is_told_and_left_alone_until_a_person_has_resolved_it(tmp_pa
 
 @pytest.mark.parametrize("end", spread(["merged", "merge given up", "rebased"], 3))
 def test_a_conflict_ends(tmp_path: Path, dreamd: Caller, end: str) -> None:
-    project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
+    project = Repository.begun(tmp_path / "project", dreamd)
     with_conflict(project)
     project.git("rebase" if end == "rebased" else "merge", "theirs", fails=True)
     if end != "merged":  # else dreamd never saw it
@@ -109,7 +85,7 @@ def test_a_conflict_ends(tmp_path: Path, dreamd: Caller, end: str) -> None:
 
 @pytest.mark.parametrize("how", spread(["merge", "switch"], 2))
 def test_git_at_work_while_a_model_is_asked(tmp_path: Path, dreamd: Caller, how: str) -> None:
-    project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
+    project = Repository.begun(tmp_path / "project", dreamd)
     project.git("branch", "old")
     with_conflict(project)
 
@@ -128,7 +104,7 @@ def test_git_at_work_while_a_model_is_asked(tmp_path: Path, dreamd: Caller, how:
 
 
 def test_a_line_is_changed_and_a_version_restored_around_a_conflict(tmp_path: Path, dreamd: Caller) -> None:
-    project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
+    project = Repository.begun(tmp_path / "project", dreamd)
     with_conflict(project)
     project.git("merge", "theirs", fails=True)
     torn = project.document.read_bytes()
@@ -139,21 +115,6 @@ def test_a_line_is_changed_and_a_version_restored_around_a_conflict(tmp_path: Pa
     project.git("merge", "--abort")
     project.dream_of("Mira wants one page")
     project.require_whole()
-
-
-def test_what_a_colleague_wrote_is_a_strangers_text(tmp_path: Path, dreamd: Caller) -> None:
-    project = Repository.begun(tmp_path / "project", dreamd, tracked=True)
-    colleague(project, THEIRS)
-    project.git("merge", "-q", "--ff-only", "theirs")
-    assert THEIRS not in project.told()
-    project.dream_of("Releases are built on Thursdays")
-    project.require_whole()
-    hits = project.do("search", "-w", project.root, THEIRS, "--json").json["hits"]
-    assert [one["trust"] for one in hits if one["text"] == THEIRS] == ["web"]
-    versions = project.do("history", "-w", project.root, "--json").json["versions"]
-    found = next(one["number"] for one in versions if one["cause"] == "found")
-    project.do("restore", "-w", project.root, str(found))
-    assert THEIRS in project.lines()
 
 
 def with_conflict(project: Repository) -> None:

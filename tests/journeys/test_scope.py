@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stores.disk.test_worktree import repository
 from tests.support.folders import PLACE
-from tests.support.repository import git
 from tests.support.running import Caller
 
 
@@ -30,46 +28,6 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def registry(home: Path) -> list[str]:
     lines = (home / "state/dreamd/workspaces").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if not line.startswith("#")]
-
-
-@pytest.mark.full
-def test_worktrees_of_one_repository_have_one_memory_unless_one_wants_its_own(
-    home: Path, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    main, tree, other = repository(home / "main"), home / "tree", home / "other"
-    for top in (tree, other):
-        git(main, "worktree", "add", "--detach", top)
-    (tree / "deep").mkdir()
-    monkeypatch.chdir(tree)
-    made = dreamd("init")
-    assert f"{main} is a workspace now" in made.out
-    assert f"{tree} is a worktree of {main}/.git" in made.out
-    assert dreamd("init", "--json").json["worktree_of"] == f"{main}/.git"
-    assert not (tree / ".dreamd").exists()
-    monkeypatch.chdir(tree / "deep")
-    assert dreamd("note", "Ada deploys on Fridays").status == 0
-    monkeypatch.chdir(other)
-    assert "Ada deploys on Fridays" in dreamd("bootstrap").out
-    assert "Ada deploys on Fridays" in dreamd("search", "-w", tree, "Fridays").out
-    assert f"{other} is a workspace now" in dreamd("init", "--separate").out
-    assert dreamd("bootstrap").out == ""
-    assert dreamd("status", "--json").json["workspace"] == str(other)
-    assert registry(home) == [str(main), str(other)]
-
-
-def test_a_worktree_of_a_bare_repository_is_told_what_to_do(
-    home: Path, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    git(home, "clone", "--bare", repository(home / "origin"), home / "bare.git")
-    for name in ("one", "two"):
-        git(home / "bare.git", "worktree", "add", "--detach", home / "trees" / name)
-    monkeypatch.chdir(home / "trees" / "one")
-    made = dreamd("init").out
-    assert f"{home}/bare.git has no main checkout" in made
-    assert "'dreamd init DIR' of a folder above all its worktrees" in made
-    assert dreamd("init", home / "trees").status == 0
-    monkeypatch.chdir(home / "trees" / "two")
-    assert dreamd("status", "--json").json["workspace"] == str(home / "trees")
 
 
 def test_a_home_folder_is_a_workspace_for_who_says_so_and_for_nothing_below_it(

@@ -36,18 +36,18 @@ class Repository:
     noted: list[str] = field(default_factory=list)
 
     @classmethod
-    def begun(cls, root: Path, dreamd: Callable[..., Ended], *, tracked: bool) -> "Repository":
-        """Create a repository whose memory has one note and is tracked by Git or not."""
+    def begun(cls, root: Path, dreamd: Callable[..., Ended]) -> "Repository":
+        """Create a repository with a memory in its tree, which has one note and is tracked by git."""
         root.mkdir()
         git(root, "init", "-q", "-b", "main")
         (root / "README").write_text("A project\n", encoding="utf-8")
         one = cls(root, dreamd)
         one.commit("begin")
-        one.do("init", root, "--no-daemon", *(["--in-git"] if tracked else []))
+        one.do("init", root, "--no-daemon", "--here")
+        (root / ".gitignore").write_text("memory/\n.dreamd\ntranscripts/\n", encoding="utf-8")
         one.note("The harbour wall is of granite")
         one.dream()
         one.commit("a memory")
-        assert bool(one.git("ls-files", "MEMORY.md")) is tracked
         return one
 
     @property

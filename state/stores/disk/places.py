@@ -1,7 +1,10 @@
-"""Places: the folders of this user's workspaces. Their state folders are the registry, with one row in each.
+"""Places: which folder or repository each of this user's memories belongs to.
 
-<folder>/.dreamd                     the workspace's id, 32 hexadecimal digits
-$XDG_DATA_HOME/dreamd/<id>/place     device, inode and path of that folder
+$XDG_DATA_HOME/dreamd/<id>/place   the registry: kind, device, inode, path, and the folder of the project
+<folder>/.dreamd                   a workspace in a folder: the id of its state
+<repository>/dreamd                in git's common folder, mostly `.git`: the id of the repository's memory
+
+An id in a folder is only a name: it counts if the registry has it, and has this place for it.
 """
 
 import os
@@ -9,32 +12,48 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 from state.errors import StorageError
 from state.stores.disk.disk import Disk
+from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import STATE_FOLDER, Workspace
 
 PLACE = "place"
-_ID = re.compile(r"[0-9a-f]{32}")
-_ROW = re.compile(rb"([0-9]{1,20}) ([0-9]{1,20}) (here|incoming)\n(/.*)\n", re.DOTALL)
+REPOSITORY_MARK = "dreamd"
+"""The file in git's common folder that names the repository's memory."""
+_MOST_OF_NAME, _RANDOM_BYTES = 35, 6
+_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,34}-[0-9a-f]{12}")
+_ROW = re.compile(rb"(folder|repository) ([0-9]{1,20}) ([0-9]{1,20})\n(/[^\0]*)\0\n(/[^\0]*)\0\n", re.DOTALL)
+
+
+class Kind(StrEnum):
+    """Where the memory's files are: in the project's folder, or, for a git repository, all beside its state."""
+
+    FOLDER = "folder"
+    REPOSITORY = "repository"
 
 
 class Place(NamedTuple):
-    """A workspace's folder: path and identity; `incoming` says that its state is inside it and is being moved out."""
+    """What a memory belongs to: a folder, or the common folder of a git repository, with its path and identity.
+
+    `project` is the folder in which people work: of a repository its main checkout.
+    """
 
     id: str
+    kind: Kind
     path: Path
     device: int
     inode: int
-    incoming: bool = False
+    project: Path
 
     @classmethod
-    def of(cls, number: str, root: Path, *, incoming: bool = False) -> "Place":
+    def of(cls, number: str, path: Path, kind: Kind = Kind.FOLDER, project: Path | None = None) -> "Place":
         """Return the place of the folder as it is now."""
-        status = root.stat()
-        return cls(number, root, status.st_dev, status.st_ino, incoming)
+        status = path.stat()
+        return cls(number, kind, path, status.st_dev, status.st_ino, project or path)
 
     def is_folder(self, folder: Path) -> bool:
         """Return whether this is the same folder, whatever its path."""
@@ -43,10 +62,25 @@ class Place(NamedTuple):
             return (status.st_dev, status.st_ino) == (self.device, self.inode)
         return False
 
+    def is_named_there(self) -> bool:
+        """Return whether the folder at this path still names this memory."""
+        return self.id == (id_in(self.path) if self.kind is Kind.FOLDER else id_of_repository(self.path))
 
-def new_id() -> str:
-    """Return a random id for a new workspace."""
-    return os.urandom(16).hex()
+    def workspace(self, data: Path) -> Workspace:
+        """Return the workspace of this place."""
+        state = data / self.id
+        return Workspace(self.path if self.kind is Kind.FOLDER else state, state)
+
+
+def new_id(name: str) -> str:
+    """Return a random id for the memory of a folder of this name: readable, and a file name everywhere."""
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower())[:_MOST_OF_NAME].strip("-")
+    return f"{slug or 'workspace'}-{os.urandom(_RANDOM_BYTES).hex()}"
+
+
+def is_id(name: str) -> bool:
+    """Return whether this may be the id of a memory."""
+    return _ID.fullmatch(name) is not None
 
 
 def read_place(data: Path, number: str) -> Place | None:
@@ -59,14 +93,15 @@ def read_place(data: Path, number: str) -> Place | None:
     if row is None:
         what = f"{path} is {'damaged' if content else 'lost'}, so it is not known which folder is meant"
         raise StorageError(what, "'dreamd init --resume DIR' of that folder writes it again")
-    return Place(number, Path(os.fsdecode(row[4])), int(row[1]), int(row[2]), incoming=row[3] == b"incoming")
+    folder, project = (Path(os.fsdecode(row[number])) for number in (4, 5))
+    return Place(number, Kind(row[1].decode()), folder, int(row[2]), int(row[3]), project)
 
 
 def all_places(data: Path) -> Iterator[Place]:
     """Yield every place, skipping damaged rows."""
     with suppress(FileNotFoundError, NotADirectoryError):
         for name in sorted(os.listdir(data)):  # noqa: PTH208 - asked for hundreds of them
-            if _ID.fullmatch(name):
+            if is_id(name):
                 with suppress(StorageError):
                     if (place := read_place(data, name)) is not None:
                         yield place
@@ -74,28 +109,52 @@ def all_places(data: Path) -> Iterator[Place]:
 
 def write_place(data: Path, place: Place) -> None:
     """Write the row, replacing the previous one."""
-    kind = b"incoming" if place.incoming else b"here"
-    row = b"%d %d %b\n%b\n" % (place.device, place.inode, kind, os.fsencode(place.path))
+    paths = (os.fsencode(place.path), os.fsencode(place.project))
+    row = b"%b %d %d\n%b\0\n%b\0\n" % (place.kind.encode(), place.device, place.inode, *paths)
     Disk(data).write_atomic(data / place.id / PLACE, row)
+
+
+def project_of(workspace: Workspace) -> Path:
+    """Return the folder in which people work who have this memory; its own folder if that is not known."""
+    if workspace.root != workspace.state:
+        return workspace.root
+    with suppress(StorageError):
+        if (place := read_place(workspace.state.parent, workspace.state.name)) is not None:
+            return place.project
+    return workspace.root
 
 
 def id_in(folder: Path) -> str | None:
     """Return the id in a folder's .dreamd file; None if there is none or it is anything else."""
+    return _id_at(folder / STATE_FOLDER)
+
+
+def id_of_repository(common: Path) -> str | None:
+    """Return the id in the common folder of a git repository; None if there is none or it is anything else."""
+    return _id_at(common / REPOSITORY_MARK)
+
+
+def write_mark(place: Place) -> None:
+    """Write the id into the folder or repository of this place, unless it is there already."""
+    if place.is_named_there():
+        return
+    mark = place.path / (STATE_FOLDER if place.kind is Kind.FOLDER else REPOSITORY_MARK)
+    if mark.is_symlink():  # whoever packed the folder chose where it leads
+        with storage_errors(mark):
+            mark.unlink()
+    Disk(place.path).write_atomic(mark, f"{place.id}\n".encode(), 0o644)
+
+
+def _id_at(path: Path) -> str | None:
     try:
-        fd = os.open(folder / STATE_FOLDER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None
     try:
-        content = os.read(fd, 64) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+        content = os.read(fd, 128) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
     except OSError:
         return None
     finally:
         os.close(fd)
     said = content.decode("ascii", "replace").removesuffix("\n")
-    return said if _ID.fullmatch(said) else None
-
-
-def write_id(workspace: Workspace) -> None:
-    """Write the workspace's id into its folder, unless it is there already."""
-    if id_in(workspace.root) != workspace.state.name:
-        Disk(workspace.root).write_atomic(workspace.root / STATE_FOLDER, f"{workspace.state.name}\n".encode(), 0o644)
+    return said if is_id(said) else None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from state.errors import DreamdError
 from state.stores.disk.disk import opened
-from state.stores.disk.git_index import Tracking, tracking
+from state.stores.disk.tracking import Tracking, tracking
 from state.stores.disk.workspace import Workspace
 
 # In the state folder: rows of "digest name", each ended by NUL; without a digest the file is a stranger's.

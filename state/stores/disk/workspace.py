@@ -14,6 +14,10 @@ DISPLACED = ".scratch.md.*.displaced"
 """Former scratch.md files, beside the current one."""
 
 
+# The beginnings of the names, at the top of a workspace, of what people and agents write.
+_FOR_PEOPLE = ("MEMORY", "GENOME", "memory", "transcripts")
+
+
 class _Within:
     """A path of a workspace: a name below one of its two folders."""
 
@@ -35,7 +39,8 @@ class _Folders(NamedTuple):
 class Workspace(_Folders):
     """The paths of a workspace; both folders are absolute and free of symbolic links.
 
-    `state` holds all that dreamd obeys, and belongs to the user; from `root` dreamd only reads text.
+    `state` holds all that dreamd obeys, and belongs to the user; from `root` dreamd only reads text. The memory of a
+    git repository has both in one folder, outside of the repository.
     """
 
     __slots__ = ()
@@ -55,6 +60,15 @@ class Workspace(_Folders):
     fence = _Within("state", "fence")  # the number of the last owner
     history = _Within("state", "history")  # an older dreamd's records of versions
     segments = _Within("state", "segments")  # where an older dreamd kept the notes that dreams took in
+
+    @property
+    def is_apart(self) -> bool:
+        """Return whether all files are beside the state, as for a git repository and the global workspace."""
+        return self.root == self.state
+
+    def is_state(self, path: Path) -> bool:
+        """Return whether this path below the state folder is none of the files that people and agents write."""
+        return not self.is_apart or path.relative_to(self.state).parts[0].partition(".md")[0] not in _FOR_PEOPLE
 
     def disk(self, system: System | None = None) -> Disk:
         """Return a disk for changing both folders."""

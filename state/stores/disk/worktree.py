@@ -9,8 +9,6 @@ from typing import NamedTuple
 _LINK = ".git"
 _MOST_WORKTREES = 500
 _LONGEST_LINE = 4_200  # PATH_MAX and a few words
-LONGEST_FILE = 64 * 1024**2
-"""Longer files of a repository are not read; the index of a million files is shorter."""
 
 
 class Worktree(NamedTuple):
@@ -25,27 +23,38 @@ class Worktree(NamedTuple):
 
 
 class Checkout(NamedTuple):
-    """A checkout: its folder, its own git directory (with the index), and the one shared by all worktrees."""
+    """A checkout: its folder, its own git directory (with the index), and the one shared by all worktrees.
+
+    `main` is the folder of the main checkout, or that of the repository if it has none.
+    """
 
     top: Path
     own: Path
     common: Path
+    main: Path
 
 
 def checkout_of(folder: Path) -> Checkout | None:
     """Return the checkout that contains a folder; None without one, or if its `.git` may lead to somebody else's."""
     for above in (folder, *folder.parents):
-        link = above / _LINK
-        if not os.path.lexists(link):
-            continue
-        if not link.is_symlink() and link.is_dir():
-            return Checkout(above, link, link)
-        own, tree = _pointed(above), worktree_at(above)
-        if own is not None and tree is not None:
-            return Checkout(above, own, tree.repository)
-        is_module = own is not None and any(own.is_relative_to(one / _LINK / "modules") for one in above.parents)
-        return Checkout(above, own, own) if own is not None and is_module else None
+        if os.path.lexists(above / _LINK):
+            return checkout_at(above)
     return None
+
+
+def checkout_at(top: Path) -> Checkout | None:
+    """Return the checkout whose top is this folder, a real path; None if it is none, as in `checkout_of`."""
+    link = top / _LINK
+    if not link.is_symlink() and link.is_dir():
+        return Checkout(top, link, link, top)
+    if (own := _pointed(top)) is None:
+        return None
+    if (tree := worktree_at(top)) is not None:
+        return Checkout(top, own, tree.repository, tree.main or tree.repository)
+    is_module = any(own.is_relative_to(one / _LINK / "modules") for one in top.parents)
+    # With `--separate-git-dir`, or a bare repository in the folder. The `.git` of another folder is that folder's.
+    is_apart = own.name != _LINK and own.parent.name != "worktrees" and (own / "HEAD").is_file()
+    return Checkout(top, own, own, top) if is_module or is_apart else None
 
 
 def worktree_at(folder: Path) -> Worktree | None:
@@ -106,18 +115,18 @@ def _pointed(folder: Path) -> Path | None:
 
 def _line(file: Path) -> str:
     """Return the only line of a small regular file; "" for anything else."""
-    line = content_of(file, _LONGEST_LINE).rstrip(b"\r\n")
+    line = _content_of(file, _LONGEST_LINE).rstrip(b"\r\n")
     return "" if b"\n" in line or b"\0" in line else os.fsdecode(line)
 
 
-def content_of(file: Path, longest: int = LONGEST_FILE) -> bytes:
+def _content_of(file: Path, longest: int) -> bytes:
     """Return the content of a regular file; empty if it is longer than `longest` or anything else.
 
     It follows no link, waits for no FIFO and raises nothing.
     """
-    if not 0 < size_of(file) <= longest:  # most are folders, and devices must not be opened
-        return b""
     try:
+        if not stat.S_ISREG(os.lstat(file).st_mode):  # most are folders, and devices must not be opened
+            return b""
         fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return b""
@@ -127,12 +136,3 @@ def content_of(file: Path, longest: int = LONGEST_FILE) -> bytes:
         except OSError:
             return b""
     return content if len(content) <= longest else b""
-
-
-def size_of(file: Path) -> int:
-    """Return the size of a regular file; 0 for anything else."""
-    try:
-        status = os.lstat(file)
-    except (OSError, ValueError):
-        return 0
-    return status.st_size if stat.S_ISREG(status.st_mode) else 0

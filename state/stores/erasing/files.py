@@ -68,7 +68,8 @@ def all_files(workspace: Workspace, inbox: NoteInbox) -> Iterator[Path]:
         if path.is_file():
             yield path
     for path in sorted(below(workspace.state)):
-        if path.is_file() and not path.is_symlink() and path != workspace.state / PLACE:
+        is_ours = path != workspace.state / PLACE and workspace.is_state(path)
+        if is_ours and path.is_file() and not path.is_symlink():
             yield path
     for folder in (workspace.root, workspace.scratch.parent):
         yield from (path for path in folder.glob(f".*{TEMPORARY}*") if path.is_file())

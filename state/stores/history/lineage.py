@@ -15,7 +15,7 @@ from state.changes.change import CurrentLine
 from state.document.operations import Why
 from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
-from state.dream import FOUND, HUMAN, MERGED, Dream, PointerLine, encode_kept
+from state.dream import HUMAN, MERGED, Dream, PointerLine, encode_kept
 from state.errors import StorageError
 from state.stores.database.connection import from_text, open_unmigrated
 from state.stores.database.table import unpacked
@@ -97,12 +97,9 @@ class Lineage:
         return int(self._first("SELECT coalesce(max(number), 0) FROM versions"))
 
     def standing(self) -> tuple[int, str]:
-        """Return the number of the current version and the digest of its text; (0, "") before the first.
-
-        Versions that only record a text put there by git (FOUND) do not count.
-        """
-        query = "SELECT number, digest FROM versions WHERE number > 0 AND cause <> ? ORDER BY number DESC LIMIT 1"
-        row = self._connection.execute(query, (FOUND,)).fetchone()
+        """Return the number of the current version and the digest of its text; (0, "") before the first."""
+        query = "SELECT number, digest FROM versions WHERE number > 0 ORDER BY number DESC LIMIT 1"
+        row = self._connection.execute(query).fetchone()
         return (int(row["number"]), str(row["digest"])) if row else (0, "")
 
     def text(self, number: int) -> str:
@@ -123,17 +120,13 @@ class Lineage:
         return self._first("SELECT 1 FROM versions WHERE number = ?", number) is not None
 
     def is_overtaken(self, number: int) -> bool:
-        """Return whether this version, or a later one, was made by anybody but the owner or git."""
-        query = "SELECT 1 FROM versions WHERE number >= ? AND cause NOT IN (?, ?, ?)"
-        return self._first(query, number, HUMAN, MERGED, FOUND) is not None
+        """Return whether this version, or a later one, was made by anybody but the owner."""
+        query = "SELECT 1 FROM versions WHERE number >= ? AND cause NOT IN (?, ?)"
+        return self._first(query, number, HUMAN, MERGED) is not None
 
     def has_text(self, text: str) -> bool:
         """Return whether any version has this text."""
         return self._first("SELECT 1 FROM versions WHERE digest = ? AND number > 0", digest_of(text)) is not None
-
-    def made_at(self, second: str) -> list[int]:
-        """Return the numbers of the versions made in this second (ISO 8601, UTC)."""
-        return self._column("SELECT number FROM versions WHERE substr(at, 1, 19) = ?", second)
 
     def versions_after(self, number: int) -> list[int]:
         """Return the numbers of the later versions, in order."""

@@ -13,7 +13,7 @@ their text. The swap's number says whether it was done: files beside MEMORY.md w
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,12 +22,10 @@ from pathlib import Path
 from state.changes.change import CurrentLine, numbered
 from state.changes.owner import IMPORTANCE, is_unwanted, lines_in, owners_text, restored_text
 from state.changes.page import Page
-from state.crystals.crystal import Crystal
 from state.document.document import parse
 from state.document.merge import difference, is_conflicted, merged, working
 from state.dream import (
     EDIT,
-    FOUND,
     HUMAN,
     MERGED,
     REPAIRED,
@@ -64,8 +62,6 @@ _ASIDE = re.compile(r"\.MEMORY\.md\.(?:[0-9]+\.)?displaced")
 NOTES_LEFT = "notes_left"
 SESSION_ENDED = "session_ended"
 """In `meta`: when the session ended for which a dream is due."""
-HELD = "held"
-"""In `meta`: MEMORY.md had conflict markers when it was last checked, so nothing is written there."""
 _REPAIRED_IMPORTANCE = 0.7
 # A value of `consumed` that has scratch.md rewritten however many notes are pending.
 _EVERY_NOTE = 1 << 40
@@ -109,8 +105,8 @@ class Memory:
         self._connection = crystals.connection
         self.alone: AbstractContextManager[object] = nullcontext()
         """Held while state.db and the file change together; a backup of both holds it too."""
-        self.is_checkout: Callable[[str], bool] = lambda _: False
-        """Returns whether git, and not a person, replaced this text in the file."""
+        self.is_checkout: Callable[[], bool] = lambda: False
+        """Returns whether the file has the text of an earlier version, which is no person's edit."""
         self.is_forgetting: Callable[[], bool] = lambda: False
         """Returns whether a forgetting is unfinished."""
 
@@ -248,7 +244,7 @@ class Memory:
             self.reconcile()
             row, found = self._document(), self._found()
             is_theirs = row.rendered == row.wanted and found.strip() and not is_conflicted(found)
-            if not is_theirs or self.is_checkout(row.rendered):
+            if not is_theirs or self.is_checkout():
                 return TakenIn()
             with transaction(self._connection):
                 self.check()
@@ -309,19 +305,6 @@ class Memory:
             self.reconcile()
         return replace(dream, number=last, after=dream.before)
 
-    def keep_found(self, text: str, crystals: Sequence[Crystal]) -> None:
-        """Record a text that git put in place of MEMORY.md as a version without effects on the memory.
-
-        The crystals hold what is new in it and are no input of any dream.
-        """
-        with transaction(self._connection):
-            self.check()
-            number = self._lineage.last_version() + 1
-            self._lineage.save(number, FOUND, text, self._now())
-            crystals = self._crystals.known(crystals)
-            self._crystals.upsert(crystals)
-            self._crystals.mark_dreamt([one.id for one in crystals], number)
-
     def adopt(self) -> bool:
         """Make the current file a version that is nobody's edit, after state.db was restored from an older copy.
 
@@ -369,9 +352,9 @@ class Memory:
                     self._update(replace(row, rendered=row.wanted, edits=()))
                 break
             is_saved = not is_blank and found != row.rendered.encode()
-            # The next commit takes in a person's edit; a conflict, or a text by git, must be resolved there first.
+            # The next commit takes in a person's edit; a conflict, or an earlier version, is resolved there first.
             is_left = row.rendered == row.wanted or _has_new_conflict(found, row)
-            if not is_blank and (is_left or (is_saved and self.is_checkout(row.rendered))):
+            if not is_blank and (is_left or (is_saved and self.is_checkout())):
                 break
             done = True
             if found is not None and is_saved:
@@ -392,7 +375,7 @@ class Memory:
         return done
 
     def put_back(self) -> None:
-        """Record that the memory is in the file again, perhaps edited by a person, after git had replaced it."""
+        """Record that the memory is in the file again, after an earlier version was there."""
         if (row := self._document()).rendered != row.wanted:
             self._update(replace(row, rendered=row.wanted, edits=()))
 

@@ -193,7 +193,7 @@ class Notes:
         A former scratch.md is git's if scratch.md is: git may have written it in the instant before it was rewritten.
         While git is changing files, those of the workspace are left out.
         """
-        from state.stores.disk.git_index import Tracking, tracking  # imported late: few session starts get here
+        from state.stores.disk.tracking import Tracking, tracking  # imported late: few session starts get here
 
         of_git, scratch = list[Path](), self.inbox.workspace.scratch
         for log, mark in self._logs(files):

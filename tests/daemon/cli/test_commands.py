@@ -39,7 +39,7 @@ def test_every_command_explains_itself_and_the_help_lists_it(dreamd: Caller) -> 
     for name in COMMANDS:
         ended = dreamd(name, "--help")
         assert (ended.status, f"usage: dreamd {name}" in ended.out) == (0, True)
-        assert ("--config" in ended.out) is (name not in {"install-service", "completion"})
+        assert ("--config" in ended.out) is (name not in {"install-service", "completion", "ignore"})
         assert ("--json" in ended.out) is (name not in {"serve", "mcp", "migrate", "completion"})
     listed = dreamd("--help")
     assert (listed.status, [name for name in COMMANDS if f"  {name} " not in listed.out]) == (0, [])
@@ -116,7 +116,7 @@ def test_what_cannot_be_done_is_one_line_and_a_status(told: Transcript) -> None:
         assert said.strip() in ended.err, f"{words}: {ended.err[:300]}"
         assert (ended.out, ended.err.count("\n"), "a defect" in ended.err) == ("", 1, False), words
     named = {row[2].split()[0] for row in rows if row}
-    assert COMMANDS.keys() - named <= {"serve", "mcp", "migrate", "fleet", "install-service"}
+    assert COMMANDS.keys() - named <= {"serve", "mcp", "migrate", "fleet", "install-service", "path", "ignore"}
 
 
 def test_the_last_day_that_there_is_needs_no_end(told: Transcript) -> None:

@@ -290,7 +290,7 @@ def test_a_folder_becomes_a_workspace_by_init_alone(told: Transcript, tmp_path: 
         $ dreamd init <agent>
         <agent> is a workspace now
         MEMORY.md: 1 crystal made of it; the file is as it was, and MEMORY.md.seed-backup is a copy of it
-        …dreamd connect -w '<agent>'
+        …dreamd setup
         …note -w '<agent>'…
         $ dreamd init <agent> --json
         …"created": false,

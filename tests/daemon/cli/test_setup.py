@@ -40,7 +40,7 @@ def server(own_folders: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runni
 
 def agent_of(root: Path) -> Callable[[], object]:
     """What an agent's `dreamd mcp` does at a call: it asks the daemon, and has it keep the workspace."""
-    asking, mood = Calls(lambda: open_workspace(root), Config), OPERATIONS["mood"]
+    asking, mood = Calls(lambda **_: open_workspace(root), Config), OPERATIONS["mood"]
     return lambda: asking(mood, mood.bind(), lambda _: None, lambda _: None)
 
 
@@ -259,9 +259,9 @@ def test_nothing_else_is_opened(listening: Listening, reply: object) -> None:
 # ------------------------------------------------------------ next steps
 
 
-def test_init_says_how_to_connect_and_what_is_left_to_do_by_hand(dreamd: Caller, tmp_path: Path) -> None:
+def test_init_says_how_agents_come_to_it(dreamd: Caller, tmp_path: Path) -> None:
     folder = init_workspace(tmp_path / "here").root
     printed = dreamd("init", folder).out
-    assert f"  dreamd connect -w {folder}\n" in printed
+    assert "dreamd setup" in printed
     by_hand = ("mcp -w", "bootstrap", "note -w")
     assert all(f"  {shlex.join([*program(), *one.split(), str(folder)])}" in printed for one in by_hand)

@@ -36,7 +36,7 @@ from graphs.review import LineAction, Wish
 from state.crystals.crystal import Crystal, Origin
 from state.document.document import parse
 from state.document.sections import SectionName
-from state.dream import FOUND, Decision, Reason
+from state.dream import Decision, Reason
 from state.errors import ConflictError, RejectedError
 from state.scratch import Note
 from state.stores.history.changes import Changes
@@ -231,7 +231,7 @@ class Meanwhile(RuleBasedStateMachine):
         """What a version says of itself is what became of its text."""
         one = store.memory.version(number)
         former = store.lineage.versions_by_number([number - 1]).get(number - 1)
-        if former is not None and FOUND not in (former.cause, one.cause) and one.cause != "restore":
+        if former is not None and one.cause != "restore":
             before = texts_in(one.before)
             before.subtract(line.text for line, _ in one.left if not line.above)
             before.update(line.text for line in one.came)

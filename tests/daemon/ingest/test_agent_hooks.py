@@ -59,13 +59,16 @@ def test_what_no_hook_is_told_is_a_usage_error_that_quotes_nothing(said: bytes, 
         ({"hook_event_name": "Other", "session_id": "a", "transcript_path": "/t"}, Hook(Path("/t"), "a")),
         ({"hook_event_name": "SessionEnd", "session_id": "a"}, Hook(None, "a", ends_session=True)),
         ({"hook_event_name": "Stop", "session_id": 7}, Hook(None, "", ends_turn=True)),
-        ({"hook_event_name": "sessionStart", "conversation_id": "c", "transcript_path": None}, Hook(None, "c")),
+        (
+            {"hook_event_name": "sessionStart", "conversation_id": "c", "cwd": "/w", "transcript_path": None},
+            Hook(None, "c", Path("/w"), begins_session=True),
+        ),
         (
             {
                 "hook_event_name": "sessionEnd", "conversation_id": "c", "generation_id": "g",
                 "workspace_roots": ["/w"], "transcript_path": "/t",
             },
-            Hook(Path("/t"), "c", ends_session=True),
+            Hook(Path("/t"), "c", Path("/w"), ends_session=True),
         ),
         ({"hook_event_name": "stop", "conversation_id": "c", "status": "completed"}, Hook(None, "c", ends_turn=True)),
     ],

@@ -331,15 +331,12 @@ def test_worktrees_share_what_was_said_in_each(home: Home) -> None:
     home.codex_session("11-02", home.path / "fix", "c")
     sessions = [one for one in found(home) if one.kind is Kind.SESSIONS]
     assert sum(len(one.files) for one in sessions) == 3
-    # A folder of it with a workspace has what was said there, and the memory of the repository, which is one.
+    # A folder of it with a workspace has only the memory of the repository, which is one.
     home.write(str(home.claude_memory() / "MEMORY.md"), "- x\n")
     web = home.project / "web"
     web.mkdir()
-    inner = existing_memory(init_workspace(web, home.environment), home.environment)
-    assert [(one.kind, one.files[0].name) for one in inner] == [
-        (Kind.MEMORY, "MEMORY.md"),
-        (Kind.SESSIONS, "fix.jsonl"),
-    ]
+    inner = existing_memory(init_workspace(web, home.environment, here=True), home.environment)
+    assert [(one.kind, one.files[0].name) for one in inner] == [(Kind.MEMORY, "MEMORY.md")]
 
 
 def test_sessions_of_removed_worktrees_are_named_and_not_taken_for_the_projects(home: Home) -> None:

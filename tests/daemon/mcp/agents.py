@@ -36,7 +36,7 @@ INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo":
 
 def asking(workspace: Workspace, config: Config | None = None) -> Calls:
     """What `dreamd mcp` does with a call."""
-    return Calls(lambda: workspace, lambda: config or Config())
+    return Calls(lambda **_: workspace, lambda: config or Config())
 
 
 @asynccontextmanager

@@ -401,5 +401,5 @@ def test_an_agent_that_says_no_more_is_answered_however_long_the_server_takes_to
         return lambda _, body: [json.dumps({"jsonrpc": "2.0", "id": json.loads(body)["id"], "result": {}}).encode()]
 
     wire = BytesIO()
-    Pump(lambda: here, load, wire, with_daemon=False).run(BytesIO(b'{"jsonrpc":"2.0","id":7,"method":"ping"}\n'))
+    Pump(lambda **_: here, load, wire, with_daemon=False).run(BytesIO(b'{"jsonrpc":"2.0","id":7,"method":"ping"}\n'))
     assert json.loads(wire.getvalue()) == {"jsonrpc": "2.0", "id": 7, "result": {}}

@@ -3,40 +3,38 @@
 import os
 import shutil
 import sqlite3
-import subprocess
-import threading
-from contextlib import closing, suppress
-from hashlib import sha256
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from daemon.config.paths import data_folder, registry_path, state_folder
+from daemon.config.ignored import ignore, ignored, lift
+from daemon.config.paths import registry_path
 from daemon.config.registry import add, known
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.workspace.adoption import (
+    find_or_make,
     find_workspace,
     init_workspace,
+    look_from,
     open_workspace,
     require_project,
-    shared_folder,
     vouch,
     vouched,
     workspace_at,
 )
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.dream import Reason
-from state.errors import BusyError, ForeignError, StorageError, UsageError
+from state.errors import ForeignError, IgnoredError, NoWorkspaceError, StorageError, UsageError
 from state.scratch import Note
-from state.stores.disk.lock import acquire
-from state.stores.disk.places import PLACE, id_in, read_place
-from state.stores.disk.workspace import Workspace, contained
-from state.stores.git.exclude import keep_out
-from state.stores.repair import moving_out
+from state.stores.disk.places import PLACE, id_in, project_of
+from state.stores.disk.workspace import Workspace
+from state.stores.disk.worktree import Checkout
+from state.stores.history.inbox import NoteInbox
 from tests.stores.disk.test_worktree import repository
-from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
 from tests.support.repository import git
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -82,7 +80,7 @@ def test_one_that_came_to_another_disk_is_taken_up_when_its_owner_says_so(mine: 
     assert is_remembered(open_workspace(there))
 
 
-@pytest.mark.parametrize("number", ["0" * 32 + "\n", "0" * 32])
+@pytest.mark.parametrize("number", ["x-000000000000\n", "x-000000000000"])
 def test_the_id_of_somebody_else_is_no_workspace(tmp_path: Path, number: str) -> None:
     (tmp_path / "clone" / "src").mkdir(parents=True)
     (tmp_path / "clone" / ".dreamd").write_text(number)
@@ -90,7 +88,7 @@ def test_the_id_of_somebody_else_is_no_workspace(tmp_path: Path, number: str) ->
         with pytest.raises(ForeignError, match="not yours"):
             find_workspace(tmp_path / folder)
     workspace = init_workspace(tmp_path / "clone")
-    assert id_in(workspace.root) == workspace.state.name != "0" * 32
+    assert id_in(workspace.root) == workspace.state.name != "x-000000000000"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +97,7 @@ def test_the_id_of_somebody_else_is_no_workspace(tmp_path: Path, number: str) ->
 def test_what_is_no_id_says_nothing(tmp_path: Path, said: bytes | str) -> None:
     path = tmp_path / ".dreamd"
     if said == "a link":
-        (tmp_path / "id").write_text("0" * 32 + "\n")
+        (tmp_path / "id").write_text("x-000000000000\n")
         path.symlink_to("id")
     elif said == "a fifo":
         os.mkfifo(path)
@@ -164,134 +162,6 @@ def test_only_transcripts_that_their_owner_named_are_read_through_a_link(mine: W
     assert len(found.problems) == 1
 
 
-# ------------------------------------------------------------------------------------------------ moving out
-
-
-def as_before(workspace: Workspace) -> Workspace:
-    """The workspace as earlier versions kept it: its state in the folder, and a mark that it is this user's."""
-    number, old = workspace.state.name, contained(workspace.root)
-    (workspace.root / ".dreamd").unlink()
-    shutil.copytree(workspace.state, old.state)
-    shutil.rmtree(workspace.state)
-    (old.state / PLACE).unlink()
-    (old.state / "id").write_text(f"{number}\n")
-    (old.state / ".gitignore").write_text("*\n")
-    marked = marked_at(workspace.root)
-    marked.mkdir(parents=True)
-    (marked / "mark").write_bytes(number.encode() + b"\n" + os.fsencode(workspace.root) + b"\n")
-    (marked / "transcripts").write_text("/named/by/its/owner.md\n")
-    return old
-
-
-def marked_at(root: Path) -> Path:
-    return state_folder(os.environ) / "adopted" / sha256(os.fsencode(root)).hexdigest()[:40]
-
-
-def test_the_state_of_an_earlier_version_moves_out_of_the_folder(mine: Workspace) -> None:
-    as_before(mine)
-    assert open_workspace(mine.root) == mine
-    assert id_in(mine.root) == mine.state.name
-    assert vouched(mine) == {"/named/by/its/owner.md"}
-    assert {path.name for path in mine.root.iterdir()} == {"MEMORY.md", "memory", ".dreamd"}
-    assert is_remembered(mine)
-
-
-def test_of_many_who_open_it_at_once_all_get_it(mine: Workspace) -> None:
-    as_before(mine)
-    got = list[Workspace]()
-    threads = [threading.Thread(target=lambda: got.append(open_workspace(mine.root))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert got == [mine] * 8
-    assert is_remembered(mine)
-
-
-def test_without_its_users_mark_it_stays_where_it_is(mine: Workspace) -> None:
-    old = as_before(mine)
-    (marked_at(mine.root) / "mark").write_bytes(b"0" * 32 + b"\n" + os.fsencode(mine.root) + b"\n")
-    with pytest.raises(ForeignError, match="not yours"):
-        open_workspace(mine.root)
-    assert old.database.exists()
-
-
-def test_git_leaves_out_the_file_that_stands_where_the_folder_was(mine: Workspace) -> None:
-    old = as_before(mine)
-    subprocess.run(["git", "init", "-q", str(mine.root)], check=True)
-    keep_out(mine.root, [old.state, mine.document])
-    exclude = mine.root / ".git" / "info" / "exclude"
-    exclude.write_text(exclude.read_text().replace("/.dreamd\n", "/.dreamd/\n"))
-    open_workspace(mine.root)
-    assert {"/.dreamd", "/MEMORY.md"} <= {*exclude.read_text().splitlines()}
-
-
-def test_it_is_not_taken_from_a_process_that_has_it(mine: Workspace) -> None:
-    with acquire(as_before(mine), "an older dreamd"), pytest.raises(BusyError, match="an older dreamd"):
-        open_workspace(mine.root)
-    assert is_remembered(open_workspace(mine.root))
-
-
-@pytest.mark.parametrize("name", ["inbox.000009.md", "index/x", "state.db-journal", "more"])
-def test_a_link_that_was_planted_there_is_not_brought_in(mine: Workspace, tmp_path: Path, name: str) -> None:
-    old = as_before(mine)
-    (tmp_path / "secret").write_text("secret")
-    (old.state / name).symlink_to(tmp_path / "secret")
-    with pytest.raises(StorageError, match="no file") as refused:
-        open_workspace(mine.root)
-    assert str(old.state / name) in refused.value.what
-    (old.state / name).unlink()
-    assert is_remembered(open_workspace(mine.root))
-
-
-def test_a_trigger_that_was_planted_there_is_refused(mine: Workspace) -> None:
-    old = as_before(mine)
-    with closing(sqlite3.connect(old.database)) as connection:
-        connection.execute("CREATE TRIGGER t AFTER INSERT ON crystals BEGIN DELETE FROM versions; END")
-        connection.commit()
-    with pytest.raises(StorageError, match="schema is not ours"):
-        open_workspace(mine.root)
-
-
-@pytest.mark.parametrize("between_disks", [False, True])
-def test_a_move_that_was_cut_off_anywhere_goes_on(mine: Workspace, tmp_path: Path, *, between_disks: bool) -> None:
-    old = as_before(mine)
-    kept, marks = Path(shutil.copytree(old.root, tmp_path / "kept")), tmp_path / "marks"
-    shutil.copytree(state_folder(os.environ), marks)
-
-    def prepare(_: Path) -> Path:
-        shutil.rmtree(mine.root)
-        shutil.rmtree(data_folder(os.environ), ignore_errors=True)
-        shutil.rmtree(state_folder(os.environ))
-        shutil.copytree(kept, mine.root)
-        shutil.copytree(marks, state_folder(os.environ))
-        return tmp_path
-
-    def cut_off(system: FaultySystem) -> None:
-        number = moving_out.own_number(mine.root, os.environ)
-        assert number == mine.state.name
-        place = moving_out.expect(mine.root, number, mine.root, os.environ)
-        with suppress(PowerCut, StorageError):
-            moving_out.move_out(place, os.environ, system)
-        assert is_remembered(open_workspace(mine.root)), (system.fail_at, system.fault)
-        assert id_in(mine.root) == mine.state.name
-        read = read_place(data_folder(os.environ), mine.state.name)
-        assert read is not None
-        assert not read.incoming
-
-    kind = FarSystem if between_disks else FaultySystem
-    assert every_fault((Fault.ERROR, Fault.CRASH), prepare, cut_off, kind) > share(8)
-
-
-class FarSystem(FaultySystem):
-    """The folder and the data are on two file systems."""
-
-    def rename(self, source: Path, target: Path) -> None:
-        if source.parts[: len(target.parent.parts)] != target.parent.parts:
-            raise OSError(18, "Invalid cross-device link", str(source))
-        super().rename(source, target)
-
-
 def test_one_that_was_moved_goes_on_and_the_daemons_list_follows(mine: Workspace, tmp_path: Path) -> None:
     add(registry_path(os.environ), mine.root)
     moved = mine.root.rename(tmp_path / "renamed")
@@ -300,14 +170,6 @@ def test_one_that_was_moved_goes_on_and_the_daemons_list_follows(mine: Workspace
     assert known(registry_path(os.environ)) == (moved,)
     assert is_remembered(workspace)
     assert workspace_at(mine.root) is None
-
-
-@pytest.fixture
-def main(tmp_path: Path) -> Path:
-    """The main checkout, whose linked worktree is beside it."""
-    main = repository(tmp_path / "main")
-    git(main, "worktree", "add", "--detach", tmp_path / "tree")
-    return main
 
 
 def test_the_nearest_workspace_above_is_found(tmp_path: Path) -> None:
@@ -319,59 +181,175 @@ def test_the_nearest_workspace_above_is_found(tmp_path: Path) -> None:
     assert find_workspace(tmp_path / "a" / "b") == outer
 
 
-def test_a_worktree_has_the_workspace_of_the_corresponding_folder(main: Path, tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    for folder in (main, tree):
-        (folder / "part" / "deep").mkdir(parents=True)
-    with pytest.raises(UsageError):
-        find_workspace(tree)
-    assert shared_folder(tree / "part") == main / "part"
-    whole = init_workspace(main)
-    assert find_workspace(tree / "part") == whole
-    assert shared_folder(tree / "part") == main
-    part = init_workspace(main / "part")
-    assert find_workspace(tree / "part" / "deep") == part
-    assert find_workspace(tree) == whole
-    assert shared_folder(tree / "only here") == main
-    own = init_workspace(tree)
-    assert find_workspace(tree / "part" / "deep") == own
-    assert shared_folder(tree / "part") is None
-    assert shared_folder(main / "part" / "deep") is None
+# ------------------------------------------------------------ repositories
 
 
-def test_a_worktree_has_also_what_is_above_the_main_checkout(main: Path, tmp_path: Path) -> None:
-    git(main, "worktree", "add", "--detach", tmp_path / "away" / "tree")
+@pytest.fixture
+def main(tmp_path: Path) -> Path:
+    """A repository, whose linked worktree is beside it."""
+    main = repository(tmp_path / "main")
+    git(main, "worktree", "add", "--detach", tmp_path / "tree")
+    return main
+
+
+def made(folder: Path) -> Workspace:
+    """Make the memory of a repository, with a line that says whose it is."""
+    workspace = find_or_make(folder)
+    NoteInbox(workspace).append(Note(FACT, utc_now(), 0.8))
+    return workspace
+
+
+def has_none(folder: Path) -> bool:
+    """Whether a folder is in a repository that has no memory."""
+    return isinstance(look_from(folder), Checkout)
+
+
+def test_a_repository_has_one_memory_outside_of_it_for_all_its_worktrees(main: Path, tmp_path: Path) -> None:
+    (main / "part").mkdir()
+    before = {path for path in main.rglob("*") if ".git" not in path.parts}
+    memory = made(main / "part")
+    assert memory.root == memory.state == tmp_path / "data" / "dreamd" / (main / ".git/dreamd").read_text().strip()
+    for folder in (main, main / "part", tmp_path / "tree", memory.root):
+        assert find_workspace(folder) == open_workspace(folder) == init_workspace(folder) == memory
+    assert {path for path in main.rglob("*") if ".git" not in path.parts} == before
+    assert git(main, "status", "--porcelain", "--ignored") == ""
+    assert project_of(memory) == main
+
+
+def test_a_renamed_repository_keeps_its_memory_and_its_old_place_has_none(main: Path, tmp_path: Path) -> None:
+    memory = made(main)
+    moved = main.rename(tmp_path / "renamed")
+    repository(main)
+    assert has_none(main)
+    assert find_workspace(moved) == memory
+    assert project_of(memory) == moved
+    assert made(main) != memory
+
+
+def test_a_copy_a_clone_and_one_made_anew_have_a_memory_of_their_own(main: Path, tmp_path: Path) -> None:
+    memory, copy, clone = made(main), tmp_path / "copy", tmp_path / "clone"
+    shutil.copytree(main, copy, symlinks=True)
+    git(tmp_path, "clone", "--quiet", main, clone)
+    for folder in (copy, clone):
+        assert has_none(folder)
+    assert len({memory, made(copy), made(clone)}) == 3
+    assert find_workspace(main) == memory
+    shutil.rmtree(main)
+    repository(main)
+    assert has_none(main)
+    assert init_workspace(main, resume=True) == memory == find_workspace(main)
+
+
+def test_one_that_came_back_from_another_disk_goes_on(main: Path, tmp_path: Path) -> None:
+    memory = made(main)
+    shutil.copytree(main, tmp_path / "away", symlinks=True)
+    shutil.rmtree(main)
+    assert find_workspace(tmp_path / "away") == memory
+    shutil.copytree(tmp_path / "away", main, symlinks=True)
+    assert has_none(main)
+
+
+@pytest.mark.parametrize("kind", ["submodule", "apart", "bare", "bare beside"])
+def test_every_form_of_repository_is_one(main: Path, tmp_path: Path, kind: str) -> None:
+    outer = made(main)
+    if kind == "submodule":
+        git(main, "submodule", "add", repository(tmp_path / "other"), "part")
+        tops = [main / "part"]
+    elif kind == "apart":
+        git(tmp_path, "clone", "--quiet", "--separate-git-dir", tmp_path / "elsewhere", main, tmp_path / "apart")
+        tops = [tmp_path / "apart"]
+    else:
+        bare = tmp_path / ("trees/.bare" if kind == "bare beside" else "bare.git")
+        git(tmp_path, "clone", "--quiet", "--bare", main, bare)
+        tops = [tmp_path / "trees" / name for name in ("one", "two")]
+        for top in tops:
+            git(bare, "worktree", "add", "--detach", top)
+        if kind == "bare beside":
+            (bare.parent / ".git").write_text("gitdir: ./.bare\n")
+            tops.append(bare.parent)
+    assert all(has_none(top) for top in tops)
+    found = {made(top) for top in tops}
+    assert len(found) == 1
+    assert outer not in found
+    assert not [path for top in tops for path in top.rglob("MEMORY.md")]
+
+
+@pytest.mark.parametrize("said", ["another's", "a link", "a fifo", "a folder", "a gitdir of another's", "worktree"])
+def test_no_folder_claims_the_memory_of_another_repository(main: Path, tmp_path: Path, said: str) -> None:
+    memory, hostile = made(main), tmp_path / "hostile"
+    hostile.mkdir()
+    mark = hostile / ".git" / "dreamd"
+    if said in ("a gitdir of another's", "worktree"):
+        link = main / ".git" if said == "a gitdir of another's" else main / ".git/worktrees/tree"
+        (hostile / ".git").write_text(f"gitdir: {link}\n")
+    else:
+        git(hostile, "init")
+        if said == "another's":
+            mark.write_text(f"{memory.state.name}\n")
+        elif said == "a link":
+            mark.symlink_to(main / ".git" / "dreamd")
+        elif said == "a fifo":
+            os.mkfifo(mark)
+        else:
+            mark.mkdir()
+    assert not isinstance(look_from(hostile), Workspace)
+    assert find_workspace(main) == memory
+
+
+def test_a_mark_that_is_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "hostile")
+    (folder / ".git" / "dreamd").symlink_to("config")
+    config = (folder / ".git" / "config").read_bytes()
+    memory = made(folder)
+    assert (folder / ".git" / "config").read_bytes() == config
+    assert find_workspace(folder) == memory
+
+
+def test_a_folder_in_a_repository_may_have_one_of_its_own(main: Path, tmp_path: Path) -> None:
+    here = init_workspace(main, here=True)
+    assert (here.root, find_workspace(main)) == (main, here)
+    assert find_workspace(tmp_path / "tree") == here  # and all worktrees share it
+    (main / "part").mkdir()
+    part = init_workspace(main / "part", here=True)
+    assert find_workspace(main / "part") == part != here
     above = init_workspace(tmp_path)
-    assert find_workspace(tmp_path / "away" / "tree") == above
+    assert find_workspace(repository(tmp_path / "other")) == above  # its owner made one around it
+    assert init_workspace(tmp_path / "other") != above
 
 
-def test_a_worktree_shares_nothing_that_this_user_has_not_adopted(main: Path, tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    shutil.copytree(init_workspace(tmp_path / "elsewhere").state, main / ".dreamd")
-    with pytest.raises(UsageError, match=str(tree)):
-        find_workspace(tree)
-    shutil.rmtree(main / ".dreamd")
-    (main / ".dreamd").symlink_to("/etc")
-    with pytest.raises(UsageError, match=str(tree)):
-        find_workspace(tree)
-
-
-def test_a_link_in_the_main_checkout_leads_to_no_other_workspace(main: Path, tmp_path: Path) -> None:
-    private = init_workspace(tmp_path / "private")
-    (main / "part").symlink_to(private.root)
-    (main / "up").symlink_to(tmp_path)
-    for name in ("part", "up/private"):
-        (tmp_path / "tree" / name).mkdir(parents=True)
-        assert shared_folder(tmp_path / "tree" / name) == main
-        with pytest.raises(UsageError):
-            find_workspace(tmp_path / "tree" / name)
-
-
-def test_a_worktree_whose_main_checkout_is_the_home_folder_has_its_own(main: Path, tmp_path: Path) -> None:
-    environment = {"HOME": str(main), "XDG_STATE_HOME": str(tmp_path / "state")}
-    assert shared_folder(tmp_path / "tree", environment) is None
-    init_workspace(main, environment)
-    with pytest.raises(UsageError):
-        find_workspace(tmp_path / "tree", environment)
+def test_home_and_the_folders_of_the_system_are_no_project(main: Path, tmp_path: Path) -> None:
+    environment = {"HOME": str(main), "XDG_STATE_HOME": str(tmp_path / "state"), "XDG_DATA_HOME": str(tmp_path / "d")}
+    for folder in (main, main / "plain", tmp_path, Path("/tmp"), Path("/")):  # noqa: S108
+        assert look_from(folder, environment) is None
+        with pytest.raises(NoWorkspaceError):
+            find_or_make(folder, environment)
     with pytest.raises(UsageError, match="--here"):
         require_project(main, environment)
+    own = init_workspace(main, environment, here=True)
+    assert find_workspace(main, environment) == own
+    assert look_from(main / "plain", environment) is None
+
+
+def test_of_many_who_make_one_at_once_all_get_the_same(main: Path, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(made, [main, tmp_path / "tree"] * 8))
+    assert len(found) == 1
+    assert [path.name for path in (tmp_path / "data" / "dreamd").iterdir() if path.is_dir()] == [
+        one.state.name for one in found
+    ]
+
+
+def test_an_ignored_project_is_kept_out_until_its_owner_lifts_it(main: Path, tmp_path: Path) -> None:
+    made(main)
+    ignore(str(tmp_path / "m*"), os.environ)
+    for folder in (main, main / ".git", tmp_path / "tree"):
+        with pytest.raises(IgnoredError):
+            look_from(folder)
+    other = repository(tmp_path / "mine")
+    assert lift(main, os.environ)
+    assert not lift(main, os.environ)
+    assert isinstance(look_from(tmp_path / "tree"), Workspace)
+    with pytest.raises(IgnoredError):
+        look_from(other)
+    ignore(str(main), os.environ)
+    assert ignored(os.environ) == (str(tmp_path / "m*"), str(main))
