@@ -418,6 +418,7 @@ def status_text(value: "Status") -> str:
     own = (spending.usd, spending.usd_per_day, spending.tokens, spending.tokens_per_day)
     every = (spending.all_usd, spending.all_usd_per_day, spending.all_tokens, spending.all_tokens_per_day)
     return facts(
+        *([("project", value.project)] if value.project not in ("", value.workspace) else []),
         ("workspace", value.workspace),
         ("MEMORY.md", f"version {value.version}, {value.characters:,} characters"),
         ("last dream", _last_dream(value.last_dream, value.at)),

@@ -24,6 +24,7 @@ from state.stores.database.copies import found_damaged
 from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.lock import Holder, present_holder
+from state.stores.disk.places import project_of
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
@@ -150,7 +151,8 @@ class Status:
     """The state of a workspace at one moment. `crystals` counts them by stored lifecycle.
 
     `service` is None without a daemon. `withheld` counts texts that were not learned because they contain a forgotten
-    text; `changes` counts what the owner should review; `last_bootstrap` is what an agent was last given at a start.
+    text; `changes` counts what the owner should review; `last_bootstrap` is what an agent was last given at a start;
+    `project` is the folder in which people work.
     """
 
     workspace: str
@@ -170,6 +172,7 @@ class Status:
     withheld: int = 0
     changes: OpenChanges = field(default_factory=OpenChanges)
     last_bootstrap: BootstrapReceipt | None = None
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +242,7 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
         withheld=facts.withheld,
         changes=facts.changes,
         last_bootstrap=given,
+        project=str(project_of(workspace)),
     )
 
 
