@@ -7,12 +7,12 @@ UV := $(BIN)/uv
 EXAMPLE := .example
 UV_VERSION := 0.13.8
 
-.PHONY: help install clients lock dream test test-all laws check format bench minds mutants chaos chaos-fleet redteam clean
+.PHONY: help install clients lock dream test test-rest laws check format bench minds mutants chaos chaos-fleet redteam clean
 
 help:
 	@echo "make dream    install, run the main job on the example workspace, show what came out"
 	@echo "make test     install, run the tests (minutes)"
-	@echo "make test-all the same with every case of them (a quarter of an hour)"
+	@echo "make test-rest what that leaves out: every case, more examples, agents from npm (twenty minutes)"
 	@echo "make laws     what holds for every input, with other examples each time (five minutes)"
 	@echo "make check    format, lint, types, import contracts"
 	@echo "make mutants  faults in the rooms without stores that no test of theirs notices; ROOM=state/search (minutes)"
@@ -56,7 +56,7 @@ lock:
 
 dream: install
 	@rm -rf $(EXAMPLE) && cp -R docs/example $(EXAMPLE)
-	@$(BIN)/dreamd init --mine --no-daemon $(EXAMPLE) >/dev/null
+	@$(BIN)/dreamd init --here --mine --no-daemon $(EXAMPLE) >/dev/null
 	@DREAMD_DREAM__CONTEXT_WINDOW=128000 $(BIN)/dreamd dream $(EXAMPLE)
 	@echo && echo "----- $(EXAMPLE)/MEMORY.md -----" && cat $(EXAMPLE)/MEMORY.md
 	@keywords=$$(sed -n 's/.*→ search: `\(.*\)`.*/\1/p' $(EXAMPLE)/MEMORY.md | head -n 1); \
@@ -65,14 +65,14 @@ dream: install
 
 # More workers than cores, for a part of a test is waiting; each more of them loads what is heavy once more. What is
 # compiled is kept, or each of them compiles all.
-test test-all: export PYTHONDONTWRITEBYTECODE =
+test test-rest: export PYTHONDONTWRITEBYTECODE =
 PYTEST := $(BIN)/python -m pytest --dist worksteal
 
 test: install
 	$(PYTEST) -n 3
 
-test-all: install clients
-	$(PYTEST) -n 4 -m '' --hypothesis-profile=all
+test-rest: install clients
+	$(PYTEST) -n 4 -m '' --hypothesis-profile=all --rest
 
 # What fails prints the decorator that brings it back: make laws LAWS=tests/daemon/workspace
 laws: install

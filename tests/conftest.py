@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import Phase, is_hypothesis_test, settings
 
 from daemon.config import beside
 from tests.support import embedding, forked, heavy
@@ -36,6 +36,30 @@ settings.register_profile("other", deadline=None, max_examples=ALL_EXAMPLES, pri
 # `make mutants` asks only whether a law fails, thousands of times, and not for its smallest example.
 settings.register_profile("mutants", settings.get_profile("few"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile("other" if IS_LONG else "few")
+
+
+# What a module imports whose tests do more in `make test-rest`.
+_VARYING = ("fewer", "is_whole", "every_fault", "share")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--rest", action="store_true", help="only what `make test` leaves out, or does with fewer examples"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --rest, leave out what `make test` has run as a whole."""
+    if config.getoption("--rest"):
+        done = [item for item in items if not _is_left_out(item)]
+        config.hook.pytest_deselected(items=done)
+        items[:] = [item for item in items if _is_left_out(item)]
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    function, module = getattr(item, "obj", None), getattr(item, "module", None)
+    is_law = is_hypothesis_test(function) or hasattr(getattr(item, "cls", None), "settings")
+    return item.get_closest_marker("full") is not None or is_law or any(hasattr(module, name) for name in _VARYING)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""A short chaos within `make test-all`: every ordeal once. `make chaos` is longer, with a new seed each time.
+"""A short chaos within `make test-rest`: every ordeal once. `make chaos` is longer, with a new seed each time.
 
 DREAMD_CHAOS_SEED is another seed ("" for a new one); it is shown when something was lost, with the command that
 repeats the run. What the seed draws is the same each time, the moments in which processes meet are not.

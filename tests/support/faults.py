@@ -264,7 +264,7 @@ Faulty = TypeVar("Faulty", bound=FaultySystem)
 
 
 def share(runs: int) -> int:
-    """Return the number of runs to expect: all in `make test-all`, a tenth in `make test`."""
+    """Return the number of runs to expect: all in `make test-rest`, a tenth in `make test`."""
     return runs if is_whole() else runs // _SHARE
 
 

@@ -1,4 +1,4 @@
-"""How much a test does in `make test`, in `make test-all` and with DREAMD_LONG=1, from least to most."""
+"""How much a test does in `make test`, in `make test-rest` and with DREAMD_LONG=1, from least to most."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 
 IS_LONG = os.environ.get("DREAMD_LONG") == "1"
-# The max_examples of Hypothesis' profile `all`, used by `make test-all`; counts of examples refer to it.
+# The max_examples of Hypothesis' profile `all`, used by `make test-rest`; counts of examples refer to it.
 ALL_EXAMPLES = 100
 _FEWEST_EXAMPLES = 6
 _LONG = (
@@ -19,7 +19,7 @@ _LONG = (
 
 
 def is_whole() -> bool:
-    """Return whether this is `make test-all`."""
+    """Return whether this is `make test-rest`."""
     return settings().max_examples >= ALL_EXAMPLES
 
 
@@ -29,12 +29,12 @@ def variants(short: object, long: object) -> list[Any]:
 
 
 def fewer(few: int, whole: int) -> int:
-    """Return `few` in `make test` and `whole` in `make test-all`."""
+    """Return `few` in `make test` and `whole` in `make test-rest`."""
     return whole if is_whole() else few
 
 
 def spread(cases: Iterable[Any], every_nth: int) -> list[Any]:
-    """Return all cases for `pytest.mark.parametrize`; `make test` runs every n-th, `make test-all` all."""
+    """Return all cases for `pytest.mark.parametrize`; `make test` runs every n-th, `make test-rest` all."""
     return sample(cases, lambda number, _: number % every_nth == 0)
 
 
@@ -46,6 +46,6 @@ def sample(cases: Iterable[Any], runs: Callable[[int, Any], bool]) -> list[Any]:
 
 
 def examples(count: int, **more: Any) -> settings:
-    """Return settings for `count` examples in `make test-all`, and proportionally fewer in `make test`."""
+    """Return settings for `count` examples in `make test-rest`, and proportionally fewer in `make test`."""
     fewer = count * settings().max_examples // ALL_EXAMPLES
     return settings(max_examples=max(fewer, min(count, _FEWEST_EXAMPLES)), **more)
