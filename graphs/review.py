@@ -36,7 +36,7 @@ from state.trust import Trust
 
 AUTHOR = "owner"
 OWNERS_IMPORTANCE = 0.8
-# The birth of a line in a staged change that does not record it, as kept by earlier versions of dreamd.
+# The birth of a line of a staged change without lines and evidence, some of which may have been forgotten.
 _UNKNOWN = datetime.fromtimestamp(0, UTC)
 NOT_TRUE = "It is not true that: "
 CONFLICT = "conflict"

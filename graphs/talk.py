@@ -133,7 +133,7 @@ def _said_by(trust: Trust) -> list[str]:
 def begun(snapshot: Snapshot) -> Sheet:
     """Return the sheet before the model has answered, with the lines that the program counts.
 
-    Lines that a former release quoted from a page or a tool leave; search still shows them.
+    Lines that quote a page or a tool leave; search still shows them.
     """
     sheet = Sheet(snapshot)
     for line in snapshot.lines:

@@ -6,15 +6,14 @@ prompts, and committed again after a crash.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
-from typing import Any
 
 from state.changes.change import Change, CurrentLine
 from state.codec import decode, encode
-from state.crystals.crystal import Crystal, Origin, crystal_digest
+from state.crystals.crystal import Crystal, Origin
 from state.document.approval import Policy
 from state.document.document import Edit
 from state.document.operations import Operation, Refusal, Why
@@ -70,7 +69,6 @@ class Kind(StrEnum):
 
     NOTE = "N"
     CRYSTAL = "C"
-    INSIGHT = "I"  # from releases that drew insights with a second call; their staged changes may rest on some
     GAP = "G"
     SKILL = "S"
     FEED = "E"
@@ -377,78 +375,9 @@ class Dream:
 
 
 RECORD_FORMAT = 6
-"""The format of a stored dream. Records without a number predate formats: 0."""
+"""The format of a stored dream: the first one of a release."""
 
 _HEAD = f'{{"format":{RECORD_FORMAT},'.encode()
-
-
-def _without_doubts(record: dict[str, Any]) -> dict[str, Any]:
-    """Drop the doubts of former releases; a change that applied in doubt counts as applied."""
-    decided = [
-        {**one, "decision": "applied"} if one.get("decision") == "doubtful" else one
-        for one in record.get("decided", ())
-    ]
-    return {key: value for key, value in record.items() if key != "doubts"} | (
-        {"decided": decided} if decided else {}
-    )
-
-
-def _without_segments(record: dict[str, Any]) -> dict[str, Any]:
-    """Drop the names of files that a former release consumed: their notes are rows."""
-    return {key: value for key, value in record.items() if key != "segments"}
-
-
-def _with_ids(record: dict[str, Any]) -> dict[str, Any]:
-    """Add the ids of crystals, which used to be their digests; the wording of a line was called evicted."""
-    named = [
-        one | {"origin": Origin.LINE.value} if one["origin"] == "evicted" else one
-        for one in record.get("crystals", ())
-    ]
-    crystals = [
-        {
-            **one,
-            "id": crystal_digest(Origin(one["origin"]), one["text"], one["speaker"] if one.get("distinct") else ""),
-        }
-        for one in named
-    ]
-    return record | ({"crystals": crystals} if crystals else {})
-
-
-_LINE = ("id", "section", "text", "importance", "trust", "born_at", "crystal")
-
-
-def _with_changes(record: dict[str, Any]) -> dict[str, Any]:
-    """Combine births and the deaths they caused into changes."""
-    gone = "edits", "births", "deaths", "pointers", "retired_pointers", "merged"
-    kept = {key: value for key, value in record.items() if key not in gone}
-    at, deaths = record.get("at"), list(record.get("deaths", ()))
-
-    def line(one: dict[str, Any]) -> dict[str, Any]:
-        said = {"importance": 0.5, "trust": Trust.AGENT.value, "born_at": at} | one
-        return {key: said[key] for key in _LINE if key in said}
-
-    changes = []
-    for birth in record.get("births", ()):
-        replaced = [death for death in deaths if death.get("successor") == birth.get("id")]
-        deaths = [death for death in deaths if death not in replaced]
-        why = replaced[0]["fate"] if replaced else Why.ADDED.value
-        come, evidence = [line(birth)], birth.get("evidence", ())
-        changes.append({"why": why, "gone": list(map(line, replaced)), "come": come, "evidence": evidence})
-    changes += [{"why": death["fate"], "gone": [line(death)]} for death in deaths]
-    after = record.get("merged") or record.get("after", "")
-    return {**kept, "changes": changes, "after": after, "joined": record.get("merged") is not None}
-
-
-# Step N upgrades a record of format N by one. Format 1 added only the number, 2 optional fields; 3 dropped doubts, 4
-# turned files into rows of notes, 5 added ids of crystals, 6 replaced births and deaths by changes.
-_UPGRADES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
-    dict,
-    dict,
-    _without_doubts,
-    _without_segments,
-    _with_ids,
-    _with_changes,
-)
 
 
 def with_ids(dream: Dream, ids: Mapping[str, str]) -> Dream:
@@ -523,7 +452,7 @@ def encode_kept(dream: Dream) -> str:
 
 
 def decode_record(content: str | bytes, name: str) -> Dream:
-    """Decode what `encode_record` of this or an earlier dreamd wrote. `name` identifies the record in errors.
+    """Decode what `encode_record` wrote. `name` identifies the record in errors.
 
     Raise StorageError if it cannot be read, or if a newer dreamd has written it.
     """
@@ -531,21 +460,13 @@ def decode_record(content: str | bytes, name: str) -> Dream:
     if written.startswith(_HEAD):
         return decode(Dream, b"{" + written.removeprefix(_HEAD), name)
     try:
-        record = json.loads(written)
+        record = json.loads(written)  # a person may have laid it out
     except (ValueError, RecursionError) as error:
         raise StorageError(f"{name}: it cannot be read ({error})", "run 'dreamd doctor'") from error
-    return decode(Dream, json.dumps(upgrade(record, name)), name)
-
-
-def upgrade(record: object, name: str) -> dict[str, Any]:
-    """Bring a record of any former format to the current one, without its number."""
-    fields = dict(record) if isinstance(record, dict) else {"format": None}
-    form = fields.pop("format", 0)
-    if type(form) is not int or form < 0:
-        raise StorageError(f"{name}: it is no record of a dream", "run 'dreamd doctor'")
-    if form > RECORD_FORMAT:
+    form = record.pop("format", None) if isinstance(record, dict) else None
+    if type(form) is int and form > RECORD_FORMAT:
         knows = f"record format {form}, this one knows {RECORD_FORMAT}"
         raise StorageError(f"{name}: written by a newer dreamd ({knows})", "upgrade")
-    for step in _UPGRADES[form:]:
-        fields = step(fields)
-    return fields
+    if type(form) is not int or form != RECORD_FORMAT:
+        raise StorageError(f"{name}: it is no record of a dream", "run 'dreamd doctor'")
+    return decode(Dream, json.dumps(record), name)

@@ -296,13 +296,6 @@ class Config(_Section):
         return self._origins
 
 
-# Keys of earlier versions for features that no longer exist; they are ignored.
-_REMOVED = (
-    ("model", "idle_minutes"), ("embeddings", "download"), ("dream", "approve", "doubtful"),
-    ("dream", "approve", "ask_newer"),
-)  # fmt: skip
-
-
 def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Config:
     """Read the configuration: defaults, then the user's file, then the environment.
 
@@ -311,12 +304,6 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Con
     """
     environment = os.environ if environment is None else environment
     merged, origins = layers(path, environment)
-    for *sections, key in _REMOVED:
-        table: object = merged
-        for section in sections:
-            table = table.get(section) if isinstance(table, dict) else None
-        if isinstance(table, dict):
-            table.pop(key, None)
     try:
         config = Config.model_validate(merged)
     except ValidationError as error:

@@ -36,14 +36,11 @@ _VECTORS = dict[str, "dict[bytes, NDArray[np.float32]]"]()
 
 @dataclass(frozen=True, slots=True)
 class Upto:
-    """How far a dream has read: the last crystal's row, the last note's row, and the number of its next line.
-
-    `next_line` is 0 for a dream that was begun by an earlier dreamd, which did not save it; that dream begins anew.
-    """
+    """How far a dream has read: the last crystal's row, the last note's row, and the number of its next line."""
 
     crystal: int
     note: int
-    next_line: int = 0
+    next_line: int
 
 
 @dataclass(frozen=True, slots=True)

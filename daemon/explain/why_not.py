@@ -157,9 +157,7 @@ class _Question:
                 what = f"no agent has read this memory yet; it stands in line {at} of MEMORY.md"
                 yield Reason(Absence.LATER, what, "'dreamd init' shows how to connect one", text, at)
             return
-        then = self.then = document_of(
-            self.store.workspace, self.store.lineage, receipt, now_text, without_lines(now_text, now)
-        )
+        then = self.then = document_of(self.store.lineage, receipt, now_text, without_lines(now_text, now))
         if then is None:
             yield from self._uncertain(receipt, now)
             return

@@ -1,8 +1,8 @@
 """Memory files: turns instructions and memories from before dreamd into crystals, each with its author's trust.
 
-A file is taken in line by line, verbatim. Left out are dreamd's own block, which repeats what dreamd knows; headers
-that programs write; lines that only import another file; and in Codex's memory of all projects, what applies to
-others. A line that is left out is replaced by an empty one, so that all others keep their numbers.
+A file is taken in line by line, verbatim. Left out are headers that programs write; lines that only import another
+file; and in Codex's memory of all projects, what applies to others. A line that is left out is replaced by an empty
+one, so that all others keep their numbers.
 """
 
 import os
@@ -27,7 +27,6 @@ from state.trust import Trust, least_trust
 
 # Somebody chose to write it down, as in an old MEMORY.md; that does not make a stranger's word more important.
 _IMPORTANCE = {Trust.OWNER: 0.75, Trust.AGENT: 0.7}
-_BLOCK = (b"<!-- dreamd:begin -->", b"<!-- dreamd:end -->")
 _RULE, _GROUP = b"---", b"# Task Group"
 _CODE = re.compile(rb"\s{0,3}(```|~~~)")
 _IMPORT = re.compile(rb"(?<![\w@./`-])@(?:~?/|\.{1,2}/)?[\w.-]+(?:/[\w.-]+)*\.\w+")
@@ -77,12 +76,11 @@ def absorb_memory_file(store: Store, path: Path, trust: Trust, belongs: Callable
 def memory_text(content: bytes, belongs: Callable[[str], bool]) -> tuple[bytes, int]:
     """Return the bytes with non-content lines emptied, and the number of files they import.
 
-    `belongs` says whether a folder belongs to this project. Raise DocumentError if this is no text, or if it is
-    unclear where dreamd's block begins and ends.
+    `belongs` says whether a folder belongs to this project. Raise DocumentError if this is no text.
     """
     if b"\0" in content:
         raise DocumentError("it has a NUL byte: this is no text", "leave it out, or save it as UTF-8 text")
-    lines = _of_this_project(_without_block(content.split(b"\n")), belongs)
+    lines = _of_this_project(content.split(b"\n"), belongs)
     for number in range(_head(lines)):
         lines[number] = b""
     imports, fence = 0, b""
@@ -95,19 +93,6 @@ def memory_text(content: bytes, belongs: Callable[[str], bool]) -> tuple[bytes, 
             if _ONLY_IMPORT.fullmatch(line):
                 lines[number] = b""
     return b"\n".join(lines), imports
-
-
-def _without_block(lines: list[bytes]) -> list[bytes]:
-    """Empty the block that an earlier dreamd wrote between its two marker rows, which contain nothing else."""
-    rows = [(at, line.strip(b"\xef\xbb\xbf \t\r")) for at, line in enumerate(lines)]
-    found = [(at, row) for at, row in rows if row in _BLOCK]
-    if found and [row for _, row in found] != [*_BLOCK]:
-        what = "the markers of dreamd's block in it are not one begin and one end"
-        raise DocumentError(what, "take them out, and what stands between them")
-    if found:
-        (begin, _), (end, _) = found
-        lines[begin : end + 1] = [b""] * (end + 1 - begin)
-    return lines
 
 
 def _of_this_project(lines: list[bytes], belongs: Callable[[str], bool]) -> list[bytes]:

@@ -27,7 +27,6 @@ from state.document.document import parse
 from state.errors import DreamdError
 from state.scratch import decode as scratch_text
 from state.scratch import parse_notes
-from state.stores.backup.former_archive import is_former
 from state.stores.backup.reading import open_archive
 from state.stores.database.copies import write_copy
 from state.stores.database.table import Kind, layouts_of
@@ -52,7 +51,7 @@ _OWN_WORDS = frozenset(
     "|length|auto|manual|ttl|hybrid|hierarchical|none|full|expired|forgotten|closed".split("|")
 )
 _OWN_ID = re.compile(
-    r"[NCIGSETW]\d{1,3}|L\d{1,9}|[0-9a-f]{16,64}|\d{8}T\d{6,12}Z|\d{4}-\d\d-\d\dT[\d:.+Z-]+|purged-\d+|"
+    r"[NCGSETW]\d{1,3}|L\d{1,9}|[0-9a-f]{16,64}|\d{8}T\d{6,12}Z|\d{4}-\d\d-\d\dT[\d:.+Z-]+|purged-\d+|"
 )
 _OWNERS = "it is yours: dreamd does not touch it"
 
@@ -225,18 +224,15 @@ def of_the_owner(store: Store, patterns: Patterns) -> Iterator[Residue]:
 
 def _exports(workspace: Workspace) -> Iterator[Residue]:
     """Yield the archives in the workspace's folder, each of which holds the memory as of its export."""
-    for path in sorted(path for ending in ("db", "gz") for path in workspace.root.glob(f"*.{ending}")):
+    for path in sorted(workspace.root.glob("*.db")):
         if _is_archive(path):
             why = f"an export, which holds what was remembered when it was made; remove it: rm '{path}'"
             yield Residue(name_of(workspace, path), 1, why, owners=True)
 
 
 def _is_archive(path: Path) -> bool:
-    with suppress(DreamdError, OSError):
-        if is_former(path):
-            return True
-        with open_archive(path):
-            return True
+    with suppress(DreamdError, OSError), open_archive(path):
+        return True
     return False
 
 

@@ -163,7 +163,7 @@ def _is_inside(path: Path, workspace: Workspace) -> bool:
 
 def _ours(workspace: Workspace) -> Iterator[Path]:
     """Yield dreamd's files in the state folder, except ChromaDB's and those kept aside."""
-    for folder in (workspace.state, workspace.history, workspace.checkpoints, workspace.copies):
+    for folder in (workspace.state, workspace.checkpoints, workspace.copies):
         if folder.is_dir() and not folder.is_symlink():
             with suppress(OSError):  # an unreadable folder is reported itself
                 yield from sorted(folder.iterdir())

@@ -76,10 +76,7 @@ class ShownMemory:
 
 
 def escaped(text: str) -> str:
-    """Return the Markdown escaped so that an agent hides nothing of it and follows no import in it.
-
-    The digests of blocks that earlier versions wrote are of lines escaped in this way.
-    """
+    """Return the Markdown escaped so that an agent hides nothing of it and follows no import in it."""
     return _IMPORTS.sub(r"\1\\@", text.replace("<!--", "&lt;!--"))
 
 

@@ -1,8 +1,6 @@
 """Document: a workspace's MEMORY.md as it is on disk, its last version if it was emptied, or as it was."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from datetime import timedelta
 from sqlite3 import Connection
 
 from daemon.workspace.stores import Store
@@ -67,18 +65,13 @@ def _put(workspace: Workspace, disk: Disk, found: str, text: str) -> None:
     change_text(disk, workspace.document, lambda content: new if content == old else content, join, "dream again")
 
 
-def document_of(workspace: Workspace, lineage: Lineage, receipt: BootstrapReceipt, *others: str) -> str | None:
+def document_of(lineage: Lineage, receipt: BootstrapReceipt, *others: str) -> str | None:
     """Return MEMORY.md as it was when this bootstrap was given; None if that cannot be known.
 
     The owner may have edited the file after its last version. Such a text is known while it is in the file (`others`
     are candidates too), and after a dream has read it.
     """
     later = (receipt.version, *lineage.versions_after(receipt.version)[:_LATER])
-    if not receipt.digest:  # of an earlier dreamd
-        with suppress(OSError):
-            if workspace.document.stat().st_mtime <= (receipt.at + timedelta(seconds=1)).timestamp():
-                return others[0] if others else None
-        return lineage.text(receipt.version) if later[1:] else None
     texts = (*others, "", *map(lineage.text, later))
     return next((text for text in texts if digest_of(text) == receipt.digest), None)
 

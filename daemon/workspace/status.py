@@ -21,7 +21,7 @@ from state.errors import CeilingError, DreamdError, StorageError
 from state.pending import PendingCount
 from state.stores.database.connection import explained, open_unmigrated
 from state.stores.database.copies import found_damaged
-from state.stores.database.schema import SCHEMA_VERSION
+from state.stores.database.schema import unreadable
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.lock import Holder, present_holder
 from state.stores.disk.places import project_of
@@ -44,8 +44,6 @@ BY_FLEET = "by itself, when enough is new"
 LONGEST_WAIT = timedelta(hours=24)
 TORN = "git left a conflict in MEMORY.md: the version before it is used, and nothing is written into the file"
 RESOLVE = "edit MEMORY.md until its markers (<<<<<<<, =======, >>>>>>>) are gone"
-_WITH_CHANGES = 6  # the first schema with staged changes
-_WITH_VECTORS = 24  # the first schema whose crystals have vectors
 _UNEMBEDDED = "SELECT count(*) FROM crystals WHERE vector IS NULL"
 _NO_HELP = 3
 MOST_UNREAD = 20
@@ -252,22 +250,22 @@ def lifecycles(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def _read_facts(workspace: Workspace, now: datetime) -> _Facts:
-    """Read the facts in one transaction. Raise StorageError if state.db is unreadable or from a newer dreamd."""
+    """Read the facts in one transaction. Raise StorageError if state.db is unreadable, or not of this dreamd."""
     path = workspace.database
     if not path.exists():
         return _Facts()
     try:
         with open_unmigrated(path) as connection:
             schema = int(connection.execute("PRAGMA user_version").fetchone()[0])
-            if schema > SCHEMA_VERSION:
-                raise StorageError(f"{path}: written by a newer dreamd (schema {schema})", "upgrade this one")
+            if why := unreadable(schema):
+                raise StorageError(f"{path}: {why[0]}", why[1])
             connection.execute("BEGIN")  # one snapshot for all queries
-            return _facts(connection, workspace, now, schema) if schema else _Facts()
+            return _facts(connection, workspace, now) if schema else _Facts()
     except sqlite3.Error as error:
         raise explained(error, path) from error
 
 
-def _facts(connection: sqlite3.Connection, workspace: Workspace, now: datetime, schema: int) -> _Facts:
+def _facts(connection: sqlite3.Connection, workspace: Workspace, now: datetime) -> _Facts:
     ledger, lineage = Ledger(connection), Lineage(connection)
     last = None
     if run := ledger.last_dream():
@@ -288,13 +286,13 @@ def _facts(connection: sqlite3.Connection, workspace: Workspace, now: datetime, 
         version=lineage.standing()[0],
         last_dream=last,
         crystals=lifecycles(connection),
-        waiting_embeddings=connection.execute(_UNEMBEDDED).fetchone()[0] if schema >= _WITH_VECTORS else 0,
-        changes=Changes(connection).counts() if schema >= _WITH_CHANGES else OpenChanges(),
+        waiting_embeddings=connection.execute(_UNEMBEDDED).fetchone()[0],
+        changes=Changes(connection).counts(),
         spent=ledger.spent(since=day_start(now)),
         rejections=tuple(ledger.rejections(run.id)) if run else (),
         withheld=TombstoneStore(connection).withheld(),
         forgetting_unfinished=is_unfinished(connection),
-        no_help=_no_help(connection) if schema >= _WITH_CHANGES else "",
+        no_help=_no_help(connection),
         unread=tuple(UnreadTranscripts(connection, workspace.root).named(now)),
     )
 

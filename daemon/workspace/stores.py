@@ -19,7 +19,6 @@ from state.errors import BusyError, DocumentError, StorageError
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import may_write, open_database, open_reading
-from state.stores.database.meta import Meta
 from state.stores.disk.lock import Lock, acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import is_unfinished
@@ -30,7 +29,6 @@ from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 from state.stores.history.notes import Notes
 from state.stores.history.reading import is_checkout
-from state.stores.repair.former_files import take_in_records, take_in_segments
 
 
 @dataclass(slots=True)
@@ -180,21 +178,9 @@ def _opened(
 
 def recover(store: Store) -> None:
     """Finish interrupted commits, including the agents' files."""
-    take_in_segments(store.workspace, store.memory.disk, store.notes.inbox)
-    for problem in take_in_records(store.workspace, store.memory.disk, store.crystals, store.memory):
-        store.notices.add(f"a version of an older dreamd cannot be shown or restored: {problem}")
     with suppress(DocumentError, StorageError):  # whoever needs the text reports the problem
         if store.memory.recover():
             store.notices.add(f"MEMORY.md was not version {store.lineage.standing()[0]}, and is written again")
-    from state.stores.database.migration import ENTRIES_FILE, ENTRIES_WRITTEN
-
-    meta = Meta(store.connection)
-    if count := meta.get(ENTRIES_WRITTEN):
-        where = store.workspace.state / ENTRIES_FILE
-        store.notices.add(
-            f"{count} entries that programs kept here are now in {where}: docs/agents.md, LangGraph's store"
-        )
-        meta.remove(ENTRIES_WRITTEN)
     from daemon.workspace.agent_files import write_agent_files  # it imports this module
 
     write_agent_files(store)

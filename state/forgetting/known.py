@@ -20,7 +20,6 @@ from typing import NamedTuple, Self
 
 from state.crystals.crystal import Crystal
 from state.errors import UsageError
-from state.forgetting import old_rows
 from state.forgetting.cutting import BREAKS, Cut, Span, cut_all, joined
 from state.forgetting.digests import digest_of_letters, digest_of_text, mark_of_run, marked_places, sums_of
 from state.forgetting.letters import Letters, letters_of
@@ -196,7 +195,6 @@ class _Index(NamedTuple):
     marks: Mapping[int, Mapping[int, frozenset[tuple[int, int]]]]  # by size and mark: (kind, length)
     totals: tuple[int, ...]  # lengths of the short texts, in letters
     plain: tuple[str, ...]  # without a salt: one of these must occur
-    old: old_rows.OldRows
 
 
 @lru_cache(maxsize=64)
@@ -204,7 +202,7 @@ def _index(known: Known) -> _Index:
     marks = dict[int, dict[int, frozenset[tuple[int, int]]]]()
     totals, plain = set[int](), set[str]()
     for digest, code, mark in known.rows:
-        if old_rows.is_old(code) or code >= RUN or code in (SPELT, FIRST, LAST, ASKED):
+        if code >= RUN or code in (SPELT, FIRST, LAST, ASKED):
             continue
         kind = next(one for one in _KINDS if code < one)
         length = kind - code
@@ -221,7 +219,6 @@ def _index(known: Known) -> _Index:
         marks,
         tuple(sorted(totals)),
         tuple(plain),
-        old_rows.OldRows.of(known.salt, known.rows),
     )
 
 
@@ -258,7 +255,6 @@ def _hits(known: Known, text: str) -> Iterator[tuple[Span, str]]:
         read = letters_of(reading)
         for first, end, digest in _places(known.salt, index, read):
             yield (read.at[first], read.at[end - 1] + 1), digest
-        yield from index.old.hits(reading)
 
 
 def _places(salt: str, index: _Index, read: Letters) -> Iterator[tuple[int, int, str]]:

@@ -90,7 +90,7 @@ def test_a_question_is_a_gap_and_code_files_nothing_else_by_its_topic() -> None:
     assert section_for(note(1, "Why does the cache grow at night?")) is GAPS
     assert section_for(note(1, "夜间缓存为什么会增长？")) is GAPS
     assert section_for(evidence(Kind.GAP, "DNS ownership")) is GAPS
-    assert section_for(evidence(Kind.INSIGHT, "steps are small", "skill")) is PHENOTYPE
+    assert section_for(evidence(Kind.CRYSTAL, "steps are small", "skill")) is PHENOTYPE
     assert section_for(note(1, "Anna prefers short answers.")) is CONTEXT
     assert section_for(note(1, "Anna prefers short answers."), PHENOTYPE) is PHENOTYPE
 

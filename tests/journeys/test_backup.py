@@ -26,7 +26,6 @@ from state.stores.history.inbox import NoteInbox
 from state.stores.vectors.embedder import Unavailable
 from tests.journeys.test_full_disk import limited
 from tests.support import archives, forked, lived
-from tests.support.former_archives import FORMER, FORMER_RECORDS
 from tests.support.keeping import copied, one_line
 from tests.support.long_variants import variants
 from tests.support.running import Caller, Ended
@@ -117,26 +116,18 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return archives.exported(archives.lived(folder / "here"), folder / "honest.db")
 
 
-@pytest.mark.parametrize("origin", ["an export", FORMER, FORMER_RECORDS])
 def test_a_memory_goes_on_at_another_users(
-    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], origin: object
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With MEMORY.md, notes, history and search; of an archive that an older dreamd wrote, too."""
+    """With MEMORY.md, notes, history and search."""
     dreamd, here, there = Caller(capsys), archive.parent / "here", tmp_path / "there"
-    file = origin if isinstance(origin, Path) else archive
     asked = ("history", "search granite", "search 東京", "session show s")
     before = [dreamd(*words.split(), "-w", here) for words in asked]
     pending = lived.pending(open_workspace(here))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    assert dreamd("import", file, there, "--no-daemon").status == 0
+    assert dreamd("import", archive, there, "--no-daemon").status == 0
     after = [dreamd(*words.split(), "-w", there) for words in asked]
-    if origin == "an export":
-        assert [_timeless(ended) for ended in after] == [_timeless(ended) for ended in before]
-    else:  # of a life as an older dreamd has led it
-        assert [ended.status for ended in after] == [0] * len(asked)
-        assert len(after[0].out.splitlines()) == 1 + 4  # versions
-        assert "the harbour wall is of granite" in after[3].out
-        assert "東京" in after[2].out
+    assert [_timeless(ended) for ended in after] == [_timeless(ended) for ended in before]
     workspace = open_workspace(there)
     assert workspace.state.is_relative_to(tmp_path / "data")
     assert sorted(lived.pending(workspace)) == sorted(pending)

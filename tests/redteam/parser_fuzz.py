@@ -4,12 +4,12 @@ Each parser returns or raises a DreamdError, within a time in proportion to what
 nothing is written outside of the room that it is given. What breaks that is kept as a file, which is named.
 """
 
-import gzip
 import json
 import os
 import random
 import resource
 import shutil
+import sqlite3
 import tempfile
 import time
 import traceback
@@ -25,7 +25,7 @@ from daemon.config.registry import WorkspaceList, known
 from daemon.config.settings import load
 from daemon.ingest.formats.reading import readings
 from daemon.upkeep.import_ import import_archive
-from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.adoption import open_workspace
 from state.document.document import complete, parse, render
 from state.document.markdown import units
 from state.dream import decode_record
@@ -34,11 +34,10 @@ from state.scratch import decode as scratch_text
 from state.scratch import parse_notes, render_note
 from state.stores.database.connection import open_database
 from state.stores.database.copies import make_copy
+from state.stores.database.table import unpacked
 from state.stores.disk.disk import Disk
 from state.stores.repair.check import damage_of
 from tests.support.archives import changed, exported, files_of, lived
-from tests.support.former_archives import FORMER, FORMER_RECORDS, forged, members
-from tests.support.working import working
 
 REPOSITORY = Path(__file__).parents[2]
 NOW = datetime(2026, 3, 12, tzinfo=UTC)
@@ -78,17 +77,13 @@ def parsers(folder: Path) -> Iterator[Parser]:
         for path in (*root.rglob("*.md"), open_workspace(root).inbox)
         if "scratch" in path.name or path.name == "inbox.md"
     )
-    history = tuple(path.read_bytes() for path in (REPOSITORY / "tests/stores/database").glob("record_*.json"))
+    with closing(sqlite3.connect(open_workspace(root).database)) as connection:
+        records = tuple(unpacked(row[0]).encode() for row in connection.execute("SELECT record FROM versions"))
     yield Parser("document", documents, lambda content, _: _document(content))
     yield Parser("scratch", (*logs, (REPOSITORY / "docs/example/memory/scratch.md").read_bytes()), _scratch)
     yield Parser("transcript", _transcripts(), _transcript)
-    yield Parser("record", history, lambda content, _: decode_record(content, "a record"))
-    yield Parser("journal", history, _journal)
-    former = tuple(path.read_bytes() for path in (FORMER, FORMER_RECORDS))
-    yield Parser("archive", (archive.read_bytes(), *former), _archive)
-    inside = tuple(gzip.decompress(content) for content in former)
-    yield Parser("tar", inside, lambda content, room: _archive(gzip.compress(content, 1), room))
-    yield Parser("member", tuple(members(FORMER_RECORDS).values()), _member)
+    yield Parser("record", records, lambda content, _: decode_record(content, "a record"))
+    yield Parser("archive", (archive.read_bytes(),), _archive)
     yield Parser("file", tuple(content for content, _ in files_of(archive).values()), partial(_file, archive))
     yield Parser("database", tuple(_databases(root)), _database)
     yield Parser(
@@ -228,25 +223,10 @@ def _transcript(content: bytes, room: Path) -> None:
             continue
 
 
-def _journal(content: bytes, room: Path) -> None:
-    workspace = init_workspace(room / "w")
-    workspace.history.mkdir()
-    (workspace.history / "000001.json").write_bytes(content)
-    with working(workspace.root) as store:
-        store.memory.recover()
-
-
 def _archive(content: bytes, room: Path) -> None:
     path = room / "backup"
     path.write_bytes(content)
     import_archive(path, room / "imported")
-
-
-def _member(content: bytes, room: Path) -> None:
-    name = random.Random(len(content)).choice(sorted(members(FORMER_RECORDS)))
-    if content.startswith(b"SQLite format"):
-        name = "state.db"
-    import_archive(forged(FORMER_RECORDS, room / "forged.tar.gz", {name: content}), room / "imported")
 
 
 def _file(archive: Path, content: bytes, room: Path) -> None:

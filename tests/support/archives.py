@@ -24,15 +24,13 @@ from tests.support.working import add, working
 NOTES = ("Ada prefers tea over coffee", "The deployment runs on port 8443", "Grüße aus Köln, 東京で会いましょう 🍵")
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOSTILE_NAMES = (
-    "/etc/cron.d/x", "../x", "segments/../../x", "segments/..", "..\\x", "C:\\x", "memory\\scratch.md", "memory.md",
-    "MEMORY.MD", "memory/Scratch.md", "./MEMORY.md", "MEMORY.md/", "MEMORY.md ", "segments/", "segments/1.json",
-    "segments/0000001.json", "segments/000001.JSON", "segments/٠٠٠٠٠١.json", "segments/retired/000001.01.md",
-    "segments/000001.md/x", ".dreamd/state.db", ".dreamd/lock", ".dreamd", "lock", "state.db-wal",
-    "checkpoints/dreams.db", "crystals/chroma.sqlite3", "transcripts/one.jsonl", "inner.tar.gz", "x", "",
-    "history/../../x", "history/1.json", "history/٠٠٠٠٠١.json", "MEMORY.md\n", "m\u0130emory", "\u202eMEMORY.md",
-    "a" * 60_000,
+    "/etc/cron.d/x", "../x", "memory/../../x", "memory/..", "..\\x", "C:\\x", "memory\\scratch.md", "memory.md",
+    "MEMORY.MD", "memory/Scratch.md", "./MEMORY.md", "MEMORY.md/", "MEMORY.md ", "memory/", "state.db", "inbox.md",
+    ".dreamd/state.db", ".dreamd/lock", ".dreamd", "lock", "state.db-wal", "checkpoints/dreams.db",
+    "index/chroma.sqlite3", "transcripts/one.jsonl", "inner.tar.gz", "x", "", "MEMORY.md\n", "m\u0130emory",
+    "\u202eMEMORY.md", "a" * 60_000,
 )  # fmt: skip
-"""Names that no workspace file has, neither in a current archive nor in one of an older dreamd."""
+"""Names that no workspace file has."""
 
 
 def lived(root: Path) -> Path:

@@ -13,10 +13,6 @@ CLAUDE_MD = """# Shop
 
 See @docs/style.md for the style.
 @docs/more.md
-
-<!-- dreamd:begin -->
-- Ada keeps bees on the roof
-<!-- dreamd:end -->
 """
 TOPIC = """---
 name: testing

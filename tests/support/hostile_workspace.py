@@ -33,7 +33,6 @@ from state.stores.database.connection import to_text, transaction
 from state.stores.database.meta import Meta
 from state.stores.database.table import packed, unpacked
 from state.stores.disk.workspace import Workspace
-from state.stores.history.originals import Original
 from state.text.words import normalise
 from state.trust import Trust
 from tests.support.committing import added
@@ -273,13 +272,7 @@ def _standing(connection: sqlite3.Connection) -> Iterator[tuple[str, SectionName
 
 
 def _files(workspace: Workspace, texts: Sequence[HostileText], now: datetime) -> None:
-    """Fill what is in no table: originals, pointers by hand, and lines by hand in scratch.md."""
-    originals = (
-        Original(f"{one.number:08x}", now.isoformat(timespec="seconds"), one.label, ("pin",), one.text[:_LINE])
-        for one in texts
-    )
-    rows = "".join(json.dumps(asdict(one)) + "\n" for one in originals)
-    (workspace.state / "originals.jsonl").write_text(rows, encoding="utf-8")
+    """Fill what is in no table: pointers by hand, and lines by hand in scratch.md."""
     document = workspace.document.read_text(encoding="utf-8")
     for one in texts[::20]:
         pointer = f"{one.label[:48]} → search: `{one.label.replace('`', ' ')}`"

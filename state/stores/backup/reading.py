@@ -8,7 +8,7 @@ must be readable by dreamd.
 import os
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,10 +26,10 @@ from state.stores.backup.archive import (
     place,
     plainly,
 )
+from state.stores.database import schema
 from state.stores.database.connection import explained, from_text, normalised, open_database, things, unlike_schema
 from state.stores.database.copies import broken_page, is_damage
-from state.stores.database.migration import FORMER, make_schema
-from state.stores.database.schema import SCHEMA_VERSION
+from state.stores.database.migration import make_schema
 from state.stores.database.table import is_moment, layouts_of
 from state.stores.database.tables import TABLES as STATE_TABLES
 from state.stores.disk.disk import LONGEST_FILE, opened
@@ -60,11 +60,11 @@ def unpack(path: Path, workspace: Workspace, system: System) -> Unpacked:
     with open_archive(path) as (source, at):
         for row, name, mtime_ns in source.execute("SELECT rowid, name, mtime_ns FROM files").fetchall():
             with closing(content_of(source, row)) as blocks:
-                write_file(workspace.root / name, blocks, mtime_ns, system)
+                _write_file(workspace.root / name, blocks, mtime_ns, system)
         return Unpacked(at, rebuild(source, workspace.database))
 
 
-def write_file(path: Path, blocks: Iterable[bytes], mtime_ns: int, system: System) -> None:
+def _write_file(path: Path, blocks: Iterable[bytes], mtime_ns: int, system: System) -> None:
     """Create a file of an archive, synced. Only the owner can read the log; other files get MEMORY.md's mode."""
     with storage_errors(path):
         fd = system.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
@@ -80,7 +80,7 @@ def write_file(path: Path, blocks: Iterable[bytes], mtime_ns: int, system: Syste
             os.close(fd)
 
 
-def refused(what: str) -> ArchiveError:
+def _refused(what: str) -> ArchiveError:
     """Return the error for an archive that is not imported, with the reason as one printable line."""
     return ArchiveError(plainly(what), "nothing was imported, take another backup")
 
@@ -88,15 +88,15 @@ def refused(what: str) -> ArchiveError:
 @contextmanager
 def open_archive(path: Path) -> Iterator[tuple[sqlite3.Connection, datetime]]:
     """Open an archive, and yield it with its time once it was read completely and is whole."""
-    with open_foreign(path, TABLES) as source:
+    with open_foreign(path) as source:
         found = source.execute("SELECT at, sha256 FROM manifest LIMIT 2").fetchall()
         if len(found) != 1:
-            raise refused("its manifest is no row")
+            raise _refused("its manifest is no row")
         _require_files(source)
         if digest_of(source) != found[0][1]:
-            raise refused("it is not what its manifest says; the archive is damaged")
+            raise _refused("it is not what its manifest says; the archive is damaged")
         if not is_moment(found[0][0]):
-            raise refused("its manifest has no time")
+            raise _refused("its manifest has no time")
         yield source, from_text(found[0][0])
 
 
@@ -105,15 +105,15 @@ def _require_files(source: sqlite3.Connection) -> None:
     names = set[str]()
     for name, kind, mtime_ns in source.execute("SELECT name, typeof(content), mtime_ns FROM files"):
         if not isinstance(name, str) or place(contained(Path("/")), name) is None or name in names:
-            raise refused(f"{str(name)[:200]!r} is no file of a workspace, or in it twice")
+            raise _refused(f"{str(name)[:200]!r} is no file of a workspace, or in it twice")
         if kind != "blob" or not isinstance(mtime_ns, int) or not 0 <= mtime_ns < _MAX_MTIME_NS:
-            raise refused(f"{name} is no file, or of no time")
+            raise _refused(f"{name} is no file, or of no time")
         names.add(name)
 
 
 @contextmanager
-def open_foreign(path: Path, more: Mapping[str, str]) -> Iterator[sqlite3.Connection]:
-    """Open a database read-only that has the tables of one of dreamd's schemas and `more`, with all pages intact.
+def open_foreign(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a database read-only that has the tables of an archive, with all pages intact.
 
     Raise ArchiveError for any other, also for errors found while it is open.
     """
@@ -127,32 +127,31 @@ def open_foreign(path: Path, more: Mapping[str, str]) -> Iterator[sqlite3.Connec
             for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "query_only = ON"):
                 source.execute(f"PRAGMA {pragma}")
             version = int(source.execute("PRAGMA user_version").fetchone()[0])
-            if version > SCHEMA_VERSION:
-                newer = f"it was written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})"
-                raise ArchiveError(newer, "upgrade, then import it")
             if version < 1:
-                raise refused("it has no schema of dreamd's")
-            _require_tables(source, version, more)
+                raise _refused("it has no schema of dreamd's")
+            if why := schema.unreadable(version):
+                raise ArchiveError(f"it was {why[0]}", f"{why[1]}; nothing was imported")
+            _require_tables(source, version)
             if wrong := broken_page(source):
-                raise refused(f"it is damaged: {wrong}")
+                raise _refused(f"it is damaged: {wrong}")
             yield source
     except UnicodeDecodeError as error:
-        raise refused("a text in it is not UTF-8") from error
+        raise _refused("a text in it is not UTF-8") from error
     except sqlite3.Error as error:
         if not is_damage(error):
             raise explained(error, path) from error
-        raise refused(str(error)) from error
+        raise _refused(str(error)) from error
 
 
-def _require_tables(source: sqlite3.Connection, version: int, more: Mapping[str, str]) -> None:
-    """Raise ArchiveError unless it has the current schema and `more`; of an older schema, rows are read by name."""
-    wrong = bool(unlike_schema(source, more))
-    if version < SCHEMA_VERSION:
+def _require_tables(source: sqlite3.Connection, version: int) -> None:
+    """Raise ArchiveError unless it has the current schema and `TABLES`; of an older one, rows are read by name."""
+    wrong = bool(unlike_schema(source, TABLES))
+    if version < schema.SCHEMA_VERSION:
         found = things(source)
         wrong = "crystals" not in layouts_of(source)
-        wrong |= any(found.get(name) != normalised(statement) for name, statement in more.items())
+        wrong |= any(found.get(name) != normalised(statement) for name, statement in TABLES.items())
     if wrong:
-        raise refused(f"its tables are not those of schema {version}")
+        raise _refused(f"its tables are not those of schema {version}")
 
 
 def _require_form(path: Path) -> None:
@@ -160,12 +159,12 @@ def _require_form(path: Path) -> None:
     with storage_errors(path), opened(path) as file:
         start, size = file.read(_HEADER_BYTES), os.fstat(file.fileno()).st_size
     if len(start) < _HEADER_BYTES or not start.startswith(_MAGIC):
-        raise refused("it is no archive of a workspace")
+        raise _refused("it is no archive of a workspace")
     page, pages = int.from_bytes(start[16:18], "big"), int.from_bytes(start[28:32], "big")
     if (65_536 if page == 1 else page) * pages != size:
-        raise refused("it is cut off, or longer than it says")
+        raise _refused("it is cut off, or longer than it says")
     if start[18:20] != b"\1\1":
-        raise refused("it wants a journal beside it")
+        raise _refused("it wants a journal beside it")
 
 
 def rebuild(source: sqlite3.Connection, target: Path) -> int:
@@ -179,13 +178,13 @@ def rebuild(source: sqlite3.Connection, target: Path) -> int:
     except StorageError as error:  # rows that violate a table's constraints
         if not isinstance(error.__cause__, sqlite3.IntegrityError):
             raise
-        raise refused(str(error.__cause__)) from error
+        raise _refused(str(error.__cause__)) from error
     with closing(connection):
         for fault in faults(connection):
-            raise refused(fault)
+            raise _refused(fault)
         each_full_text(connection, "rebuild")
         if is_unfinished(connection):
-            raise refused(f"{UNFINISHED} where it comes from")
+            raise _refused(f"{UNFINISHED} where it comes from")
         files = [str(row[0]) for row in connection.execute("SELECT file FROM watermarks")]
         foreign = [(file,) for file in files if not _is_inside(file)]
         connection.executemany("DELETE FROM watermarks WHERE file = ?", foreign)
@@ -195,10 +194,10 @@ def rebuild(source: sqlite3.Connection, target: Path) -> int:
 def _take_rows(source: sqlite3.Connection, made: sqlite3.Connection) -> None:
     """Copy the rows of dreamd's tables; rows of an older schema go to bare tables, which a migration reads."""
     version = int(source.execute("PRAGMA user_version").fetchone()[0])
-    if is_current := version == SCHEMA_VERSION:
+    if is_current := version == schema.SCHEMA_VERSION:
         make_schema(made)
     for table in layouts_of(source).values():
-        if table.name in STATE_TABLES or (table.name in FORMER and not is_current):
+        if table.name in STATE_TABLES:
             columns = ", ".join(f'"{name}"' for name in table.columns if _COLUMN.fullmatch(name))
             if not is_current:
                 made.execute(f"CREATE TABLE {table.name} ({columns})")

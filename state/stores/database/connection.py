@@ -19,7 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from state.errors import StorageError
-from state.stores.database.schema import SCHEMA_VERSION
+from state.stores.database import schema
 from state.stores.disk.disk import Disk
 
 DATABASE = "state.db"
@@ -33,9 +33,7 @@ _LARGE_PAGES = 2_048
 _UNHARMED = "the notes and MEMORY.md are unharmed, run 'dreamd doctor'"
 
 _MOST_THINGS = 1_000
-_COMMENT = re.compile(r"--[^\n]*")
 _PUNCTUATION = re.compile(r"\s*([(),])\s*")
-_RENAMED = re.compile(r'^(CREATE TABLE )"(\w+)"')
 _SHADOW = re.compile(r"CREATE TABLE '\w+_(?:data|idx|content|docsize|config)'\((?!.*\bAS\b)")
 
 # One statement, so that it sees one snapshot: another process may be creating the tables.
@@ -50,8 +48,8 @@ def open_database(path: Path) -> sqlite3.Connection:
     """Open state.db; create it or migrate it to the current schema as needed, with a copy before a migration.
 
     The connection is in autocommit mode: use `transaction` around writes. Raise StorageError if the file is no
-    database, is damaged, belongs to another program or to a newer dreamd, is a link, or is missing while copies of
-    it exist.
+    database, is damaged, belongs to another program, to a newer dreamd or to one before the first release, is a link,
+    or is missing while copies of it exist.
     """
     _require_file(path)
     _require_no_lone_log(path)
@@ -64,11 +62,11 @@ def open_database(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA wal_autocheckpoint = 500")  # 4 MB
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA secure_delete = ON")
-        if path.name == DATABASE and 0 < version < SCHEMA_VERSION:
+        if path.name == DATABASE and 0 < version < schema.SCHEMA_VERSION:
             from state.stores.database.copies import make_copy
 
             make_copy(path, Disk(path.parent))
-        if version < SCHEMA_VERSION:
+        if version < schema.SCHEMA_VERSION:
             _make_or_migrate(connection)
         connection.execute("PRAGMA foreign_keys = ON")
         return connection
@@ -110,7 +108,7 @@ def open_reading(path: Path) -> sqlite3.Connection:
     Raise StorageError as `open_database` does, and if the schema is another one.
     """
     with _opening(path, _uri(path, "ro")) as connection:
-        if _version(connection, path) != SCHEMA_VERSION:
+        if _version(connection, path) != schema.SCHEMA_VERSION:
             raise StorageError(f"{path} is of an older dreamd", "run 'dreamd status' where it may be written")
         return connection
 
@@ -219,9 +217,8 @@ def explained(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StorageE
 def _version(connection: sqlite3.Connection, path: Path) -> int:
     """Return the file's schema version without writing. Raise StorageError if this dreamd cannot use the file."""
     version, tables, ours = connection.execute(_IDENTITY).fetchone()
-    if version > SCHEMA_VERSION:
-        message = f"{path}: written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})"
-        raise StorageError(message, "upgrade")
+    if why := schema.unreadable(version):
+        raise StorageError(f"{path}: {why[0]}", why[1])
     if tables and not ours:
         message = f"{path}: another program's database"
         raise StorageError(message, _UNHARMED)
@@ -246,7 +243,7 @@ def _equal(found: str | None, made: str | None) -> bool:
 def things(connection: sqlite3.Connection) -> dict[str, str]:
     """Return the SQL of each table, index and other schema object by name, at most 1,000.
 
-    Comments are removed and white space is normalised, so that a migrated table reads like a new one.
+    White space is normalised, so that the code may lay out a statement anew.
     """
     rows = connection.execute(
         "SELECT name, iif(count(*) = 1, coalesce(max(sql), ''), 'several') FROM sqlite_schema"
@@ -258,9 +255,8 @@ def things(connection: sqlite3.Connection) -> dict[str, str]:
 
 
 def normalised(statement: str) -> str:
-    """Return a statement without comments and needless white space, as `things` returns it."""
-    words = " ".join(_COMMENT.sub("", statement).split())
-    return _RENAMED.sub(r"\1\2", _PUNCTUATION.sub(r"\1", words))
+    """Return a statement without needless white space, as `things` returns it."""
+    return _PUNCTUATION.sub(r"\1", " ".join(statement.split()))
 
 
 @cache
@@ -279,7 +275,7 @@ def _make_or_migrate(connection: sqlite3.Connection) -> None:
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         if not version:
             make_schema(connection)
-        elif version < SCHEMA_VERSION:
+        elif version < schema.SCHEMA_VERSION:
             migrate(connection, version)
 
 

@@ -1,6 +1,14 @@
-"""Schema: what state.db holds besides the declared tables (`tables`): full-text indexes, and an append-only log."""
+"""Schema: its number, and what state.db holds besides the declared tables (`tables`): full-text indexes, triggers."""
 
-SCHEMA_VERSION = 24
+FIRST_SCHEMA = 24
+"""The schema of 0.2.0, the first release; every later one can be read."""
+UPGRADES: tuple[tuple[str, ...], ...] = ()
+"""For each later schema, the statements that bring the rows of the one before it up to date.
+
+They run when the rows are in the current tables (`migration`). The table NAME as it was is `before_NAME`, and a table
+that the current schema lacks has its own name.
+"""
+SCHEMA_VERSION = FIRST_SCHEMA + len(UPGRADES)
 UNDECLARED = (
     """CREATE VIRTUAL TABLE words USING fts5 (text, context, pairs, content = 'crystals', content_rowid = 'key',
     tokenize = 'porter unicode61 remove_diacritics 2')""",
@@ -24,3 +32,12 @@ END""",
 END""",
 )
 INDEXES = ("words", "cold_words")
+
+
+def unreadable(version: int) -> tuple[str, str] | None:
+    """Return why this dreamd cannot read a database of this schema, and what to do; None if it can (0: a new one)."""
+    if version > SCHEMA_VERSION:
+        return f"written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})", "upgrade"
+    if version and version < FIRST_SCHEMA:
+        return f"made by a dreamd before 0.2.0, which was never released (schema {version})", "move it away"
+    return None

@@ -74,7 +74,6 @@ _SQL = {int: "INTEGER", bool: "INTEGER", float: "REAL", bytes: "BLOB"}
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "TEXT": (str,), "INTEGER": (int,), "REAL": (int, float), "BLOB": (bytes,),
 }  # fmt: skip
-_COUNTS = "item_counts"  # a table of older schemas, kept by triggers
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
@@ -205,14 +204,14 @@ class Layout:
 
 
 def layouts_of(connection: Connection) -> dict[str, Layout]:
-    """Return the tables that hold rows of their own: no views, full-text indexes, counts or SQLite tables."""
+    """Return the tables that hold rows of their own: no views, full-text indexes or SQLite tables."""
     found = connection.execute(
         "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' ORDER BY name"
     )
     return {
         name: _layout(connection, name, has_rowids=not bare)
         for name, bare in found.fetchall()
-        if not name.startswith("sqlite_") and name != _COUNTS
+        if not name.startswith("sqlite_")
     }
 
 
@@ -223,15 +222,15 @@ def _layout(connection: Connection, name: str, *, has_rowids: bool) -> Layout:
     return Layout(name, {column: kind for column, kind, _ in map(tuple, declared)}, key)
 
 
-def packed(text: str | bytes) -> bytes:
+def packed(text: str) -> bytes:
     """Return a text as a packed column stores it."""
-    return text if isinstance(text, bytes) else zlib.compress(text.encode(), 9) if text else b""
+    return zlib.compress(text.encode(), 9) if text else b""
 
 
 def unpacked(value: Any) -> str:  # noqa: ANN401 - what a database holds, perhaps somebody else's
-    """Return the text of a packed column, also if it is not packed. Raise ValueError for any other value."""
-    if isinstance(value, str) or not value:
-        return value or ""
+    """Return the text of a packed column. Raise ValueError for any other value."""
+    if not value:
+        return ""
     stream = zlib.decompressobj()
     try:
         content = stream.decompress(value, _LONGEST_UNPACKED)

@@ -235,7 +235,7 @@ class SupersessionRow(Declared, table="supersessions", key="older, newer", index
     older: Annotated[int, _CRYSTAL]
     newer: Annotated[int, _CRYSTAL]
     trust: Trust  # whose word it is
-    cause: Annotated[Cause, _one_of((*Cause, "consolidation"))]  # an older dreamd wrote "consolidation"
+    cause: Cause
     version: int | None  # the version whose dream found it
     at: datetime
     undone_at: datetime | None = None  # when the owner took it back, so that it is not found again
@@ -304,7 +304,7 @@ class GapRow(Declared, table="gaps", indexes=("gaps_by_time (last_at)",)):
 
     folded: Annotated[str, Kind.PROSE, PRIMARY]
     question: Annotated[str, Kind.WHOLE]
-    cause: Annotated[str, Kind.CODE, _one_of((*curiosity.Cause, "contradiction"))]  # the last is an older dreamd's
+    cause: curiosity.Cause
     times: int = 1
     first_at: datetime
     last_at: datetime

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from state.crystals.crystal import Crystal
 from state.errors import StorageError
-from state.forgetting import old_rows
 from state.forgetting.digests import digest_of_text
 from state.forgetting.known import NOTHING, WHOLE, Known, Row, Target, rows_of
 from state.forgetting.letters import letters_of
@@ -157,4 +156,4 @@ def _digests_of(salt: str, text: str) -> set[str]:
     """Return all digests that may be stored for a text."""
     words = letters_of(text).words()
     rows: Iterable[Row] = rows_of(salt, Target(words)) if words else ()
-    return {digest for digest, _, _ in rows} | set(old_rows.digests_of(salt, text))
+    return {digest for digest, _, _ in rows}

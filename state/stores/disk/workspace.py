@@ -58,8 +58,6 @@ class Workspace(_Folders):
     copies = _Within("state", "copies")  # verified copies of state.db
     lock = _Within("state", "lock")  # its lock makes a process the owner
     fence = _Within("state", "fence")  # the number of the last owner
-    history = _Within("state", "history")  # an older dreamd's records of versions
-    segments = _Within("state", "segments")  # where an older dreamd kept the notes that dreams took in
 
     @property
     def is_apart(self) -> bool:

@@ -39,11 +39,6 @@ _CHECKPOINT_SECONDS = 10.0
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.+Z-]+|[0-9a-f]{64}|\[\]|\{\}|")
 # Columns with these kinds of text are not checked; all others are.
 _NAMES = (Kind.CODE, Kind.FILE)
-_REFERENCES = (
-    ("crystals", "id"), ("crystals", "parents"), ("evidence", "crystal"), ("lines", "crystal"),
-    ("pointers", "crystal"), ("changes", "note"), ("changes", "record"),
-    ("versions", "record"), ("calls", "request"), ("calls", "reply"), ("meta", "value"),
-)  # fmt: skip
 
 
 def planned(connection: sqlite3.Connection, targets: tuple[Target, ...], cut: Cut) -> Erasure:
@@ -83,8 +78,6 @@ def made_from(connection: sqlite3.Connection, erasure: Erasure) -> list[str]:
 def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Counter[str]:
     """Erase the targets from every table; return how many rows changed, by place. In the caller's transaction."""
     changed: Counter[str] = Counter()
-    connection.create_function("packed", 1, packed, deterministic=True)
-    connection.create_function("unpacked", 1, unpacked, deterministic=True)
     changed["sessions"] += _sessions(connection, erasure)
     leading_nowhere = json.dumps(sorted(erasure.keywords))
     statement = "DELETE FROM pointers WHERE keywords IN (SELECT value FROM json_each(?))"
@@ -130,16 +123,6 @@ def empty_log(connection: sqlite3.Connection) -> None:
             raise BusyError(
                 "another process reads state.db, so its log cannot be emptied", "run 'dreamd forget' to go on"
             )
-
-
-def _give_new_id(connection: sqlite3.Connection, old: str) -> None:
-    """Replace the id of an older dreamd's crystal, which is a digest of its text, wherever it is referenced."""
-    new = new_id()
-    for table, column in _REFERENCES:
-        is_packed = content_of(table, column).is_packed
-        value, kept = (f"unpacked({column})", "packed") if is_packed else (column, "")
-        statement = f"UPDATE {table} SET {column} = {kept}(replace({value}, ?1, ?2)) WHERE instr({value}, ?1)"
-        connection.execute(statement, (old, new))
 
 
 def _sessions(connection: sqlite3.Connection, erasure: Erasure) -> int:
@@ -236,11 +219,7 @@ def _crystal(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, n
     left = old | new
     if (left["text"], left["context"], left["speaker"]) == (old["text"], old["context"], old["speaker"]):
         return {}
-    id_, digest, origin = connection.execute(
-        "SELECT id, digest, origin FROM crystals WHERE key = ?", place
-    ).fetchone()
-    if id_ == digest:
-        _give_new_id(connection, id_)
+    digest, origin = connection.execute("SELECT digest, origin FROM crystals WHERE key = ?", place).fetchone()
     if not left["text"]:
         statement = "UPDATE crystals SET merged_into = NULL, lifecycle = 'activated' WHERE merged_into = ?"
         connection.execute(statement, place)

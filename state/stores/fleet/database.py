@@ -19,6 +19,8 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from state.errors import ConfigError, DreamdError, NotFoundError, UnreachableError
 
+FIRST_SCHEMA = 2
+"""The schema of 0.2.0, the first release; of each one the file schema_NUMBER.sql makes it from the one before."""
 SCHEMA_VERSION = 2
 _MIGRATE = "run 'dreamd migrate --database URL' with this version of dreamd"
 _OPTIONS = "-c search_path=dreamd,public -c statement_timeout=12s -c lock_timeout=8s -c timezone=UTC"
@@ -138,12 +140,8 @@ class FleetDatabase:
                 f"{_MIGRATE}; where they were lost, 'dreamd fleet recover' then brings back what the store holds",
             )
         if version["schema"] != SCHEMA_VERSION:
-            is_older = version["schema"] < SCHEMA_VERSION
-            raise ConfigError(
-                f"{named(self.url)} has schema {version['schema']} of the fleet, and this dreamd knows "
-                f"{SCHEMA_VERSION}",
-                _MIGRATE if is_older else "start a dreamd as new as the newest of the fleet",
-            )
+            newest = "start a dreamd as new as the newest of the fleet"
+            raise _other_schema(version["schema"], named(self.url), newest)
 
     def close(self) -> None:
         """Close all connections."""
@@ -285,8 +283,9 @@ def _connection_error(url: str, error: Exception) -> DreamdError:
 def migrate(url: str, mark: str) -> int:
     """Create the tables or bring them to this version, and return it. Doing it again is harmless.
 
-    `mark` identifies the fleet if it is created now. Raise UnreachableError, or ConfigError for a newer schema, for
-    tables that belong to others, and for a user who may not create tables; then nothing is changed.
+    `mark` identifies the fleet if it is created now. Raise UnreachableError, or ConfigError for a newer schema or one
+    from before the first release, for tables that belong to others, and for a user who may not create tables; then
+    nothing is changed.
     """
     with explained_errors(url), psycopg.connect(conninfo(url), row_factory=dict_row, **KEEP_ALIVE) as connection:
         try:
@@ -309,17 +308,23 @@ def _migrate(connection: Connection[DictRow], name: str, mark: str) -> None:
     connection.execute("SET LOCAL search_path = dreamd")
     connection.execute("CREATE TABLE IF NOT EXISTS meta (schema integer NOT NULL)")
     found = connection.execute("SELECT schema FROM meta").fetchone()
-    version = found["schema"] if found else 0
-    if version > SCHEMA_VERSION:
-        raise ConfigError(
-            f"{name} has schema {version} of the fleet, and this dreamd knows {SCHEMA_VERSION}",
-            "migrate with a newer dreamd",
-        )
-    if version == 0:
+    version = found["schema"] if found else FIRST_SCHEMA - 1
+    if found is None:
         connection.execute(SchemaManager.get_schema())
         connection.execute("INSERT INTO meta VALUES (0)")
+    elif not FIRST_SCHEMA <= version <= SCHEMA_VERSION:
+        raise _other_schema(version, name, "migrate with a newer dreamd")
     for number in range(version + 1, SCHEMA_VERSION + 1):
         schema = files(__package__).joinpath(f"schema_{number}.sql")
         connection.execute(schema.read_text(encoding="utf-8"))
         connection.execute("UPDATE meta SET schema = %s", (number,))
     connection.execute("INSERT INTO fleet (mark) SELECT %s WHERE NOT EXISTS (SELECT 1 FROM fleet)", (mark,))
+
+
+def _other_schema(version: int, name: str, if_newer: str) -> ConfigError:
+    """Return the error for tables of another schema than this dreamd's."""
+    if version < FIRST_SCHEMA:
+        what = f"{name} has tables of a dreamd before 0.2.0, which was never released (schema {version})"
+        return ConfigError(what, "give the fleet a new database")
+    what = f"{name} has schema {version} of the fleet, and this dreamd knows {SCHEMA_VERSION}"
+    return ConfigError(what, if_newer if version > SCHEMA_VERSION else _MIGRATE)

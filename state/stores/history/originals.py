@@ -96,8 +96,6 @@ class Originals:
 
     def sweep(self, now: datetime) -> None:
         """Delete what is older than a week, in every workspace."""
-        with suppress(OSError):  # an older dreamd kept them here in plain text
-            (self._workspace.state / "originals.jsonl").unlink(missing_ok=True)
         for other in self._path.parent.glob("*.originals"):
             with suppress(FileNotFoundError):
                 if other.stat().st_mtime < (now - KEPT_FOR).timestamp():

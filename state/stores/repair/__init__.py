@@ -1,1 +1,1 @@
-"""Repair of state.db: checks of a database, and files of earlier versions that move into the current state."""
+"""Repair of state.db: checks of a database, and a state that moves out of its folder."""

@@ -12,9 +12,9 @@ from state.crystals.crystal import Origin, crystal_digest
 from state.errors import DreamdError, StorageError
 from state.forgetting.cutting import Cut
 from state.sessions.policies import policy_of
+from state.stores.database import schema
 from state.stores.database.connection import explained, open_unmigrated, things, unlike_schema
 from state.stores.database.copies import is_damage
-from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.database.table import Column, Kind, Layout, Rule, Value, is_moment, layouts_of
 from state.stores.database.tables import REST, content_of
 from state.stores.sessions.sessions import SPAN
@@ -26,7 +26,7 @@ _MOST = 5
 def damage_of(database: Path, *, expected: bool) -> list[str]:
     """Describe what is wrong with the file; empty if it is sound. No other process may have it open.
 
-    `expected` says that a missing file is a fault. Raise StorageError for a newer dreamd's database.
+    `expected` says that a missing file is a fault. Raise StorageError as `faults` does.
     """
     if not os.path.lexists(database) or (database.is_file() and not database.stat().st_size):
         log = database.with_name(f"{database.name}-wal")
@@ -45,7 +45,7 @@ def damage_of(database: Path, *, expected: bool) -> list[str]:
 
 
 def faults(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield what is wrong with an open database, reading all of it. Raise StorageError for a newer dreamd's."""
+    """Yield what is wrong with an open database, reading all of it. Raise StorageError for a schema unknown here."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     found = things(connection)
     if not found and not version:
@@ -53,15 +53,13 @@ def faults(connection: sqlite3.Connection) -> Iterator[str]:
     if "crystals" not in found:
         yield "is another program's database"
         return
-    if version > SCHEMA_VERSION and unlike_schema(connection):
-        raise StorageError(
-            f"state.db was written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})", "upgrade"
-        )
+    if (why := schema.unreadable(version)) and unlike_schema(connection):
+        raise StorageError(f"state.db was {why[0]}", why[1])
     yield from (str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({_MOST})") if row[0] != "ok")
-    if not 1 <= version <= SCHEMA_VERSION:
+    if not schema.FIRST_SCHEMA <= version <= schema.SCHEMA_VERSION:
         yield f"{WRONG_SCHEMA} {version}"
         return
-    if version < SCHEMA_VERSION:
+    if version < schema.SCHEMA_VERSION:
         return  # its rows are checked when they are migrated
     if wrong := unlike_schema(connection):
         yield f"its schema is not ours: {', '.join(wrong[:_MOST])}"
@@ -141,7 +139,6 @@ def _are_places(text: str) -> bool:
 _IS_COUNT: Rule = re.compile(r"[0-9]{1,18}").fullmatch
 # The rules for the values in `meta`, by name.
 _META: Mapping[str, Rule] = {
-    "entries_written": _IS_COUNT,
     "forgotten_salt": re.compile(r"(?:[0-9a-f]{2}){16,64}").fullmatch,
     "forgotten_withheld": _IS_COUNT,
     "forgotten_withheld_told": _IS_COUNT,

@@ -56,18 +56,6 @@ def test_each_value_names_the_layer_that_set_it(tmp_path: Path) -> None:
     assert config.model_copy().origins == config.origins
 
 
-def test_keys_of_former_builds_say_nothing(tmp_path: Path) -> None:
-    file = tmp_path / "config.yaml"
-    file.write_text(
-        "model: {idle_minutes: 3}\nembeddings: {download: true}\ndream: {approve: {doubtful: ask, add: ask}}\n"
-    )
-    config = load(file, {"HOME": str(tmp_path), "DREAMD_EMBEDDINGS__DOWNLOAD": "true"})
-    assert config.dream.approve.add == "ask"
-    file.write_text("embeddings: 3\n")
-    with pytest.raises(ConfigError, match="embeddings"):
-        load(file, {"HOME": str(tmp_path)})
-
-
 def test_no_secret_is_among_the_values(tmp_path: Path) -> None:
     state = tmp_path / "state"
     (state / "dreamd").mkdir(parents=True)

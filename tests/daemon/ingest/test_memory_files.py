@@ -40,7 +40,6 @@ from tests.support.working import working
 
 SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 
-BEGIN, END = "<!-- dreamd:begin -->", "<!-- dreamd:end -->"
 HERON = "The staging database is called heron"
 
 
@@ -113,11 +112,13 @@ def test_secrets_are_redacted_and_what_is_forgotten_stays_so(store: Store) -> No
 @pytest.mark.parametrize(
     "content",
     [
-        *(b"\xff\xfea\0", b"a\0b", b"caf\xe9 is closed\n", b"x" * (LONGEST_FILE + 1)),
-        *(f"a\n{BEGIN}\nb\n", f"a\n{END}\n{BEGIN}\n", f"{BEGIN}\n{BEGIN}\n{END}\n"),  # which block is meant?
+        b"\xff\xfea\0",
+        b"a\0b",
+        b"caf\xe9 is closed\n",
+        b"x" * (LONGEST_FILE + 1),
     ],
 )
-def test_what_is_no_text_or_too_long_or_unclear_is_refused_by_name(store: Store, content: str | bytes) -> None:
+def test_what_is_no_text_or_too_long_is_refused_by_name(store: Store, content: str | bytes) -> None:
     path = written(store, content)
     with pytest.raises((DocumentError, StorageError), match=r"CLAUDE\.md"):
         absorbed(store, path)
@@ -201,7 +202,6 @@ def left(text: str) -> list[tuple[int, str]]:
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
-        (f"one\n{BEGIN}\n- two\n- three\n{END}\nfour\n", [(1, "one"), (6, "four")]),
         ("---\nname: x\ntype: y\n---\nword\n", [(5, "word")]),
         ("---\nno end of it\n", [(1, "---"), (2, "no end of it")]),
         (SUMMARY.format(here="/here"), [(6, "The migration of the orders table took two hours")]),
@@ -232,9 +232,9 @@ def test_of_codexs_handbook_the_groups_of_this_project_count() -> None:
     assert [folder_of_summary(head) for head in heads] == ["/a b", "", ""]
 
 
-# What markdown is made of, with a speaker, a fence and the marks of a block.
+# What markdown is made of, with a speaker, a fence and a comment.
 _PIECES = st.sampled_from(
-    ("# A\n", "- x is y\n", "\n", "```\n", "---\n", "User: hi\n", "@a.md\n", "<!-- dreamd:begin -->\n", "東京\n")
+    ("# A\n", "- x is y\n", "\n", "```\n", "---\n", "User: hi\n", "@a.md\n", "<!-- a remark -->\n", "東京\n")
 )
 
 _TEXTS = st.lists(_PIECES | st.text(st.characters(codec="utf-8"), max_size=40), max_size=30)

@@ -23,9 +23,7 @@ from state.document.document import parse
 from state.dream import Reason
 from state.errors import NothingToDoError
 from state.scratch import Note
-from state.stores.database.connection import open_database
 from state.stores.database.copies import KEPT, copies_of, found_damaged, is_copy_due
-from state.stores.database.schema import SCHEMA_VERSION
 from state.stores.disk.workspace import Workspace
 from tests.support import breaking
 from tests.support.breaking import DAMAGE, WORDS_ONLY, Chance, assert_works, content
@@ -33,7 +31,6 @@ from tests.support.faults import Unsynced
 from tests.support.forgettable import SECRET, little
 from tests.support.long_variants import variants
 from tests.support.notes import pending_notes
-from tests.support.older import OLDER, older_schema
 from tests.support.running import Caller
 
 _PLACES = "harbour bakery library museum orchard quarry railway stadium temple vineyard airport brewery".split()
@@ -223,21 +220,6 @@ def test_a_damaged_database_is_told_of_and_replaces_no_copy(
     assert copied_now(here) == ()
     assert not found_damaged(here.database)
     assert [one for one in status(here, Config(), utc_now()).problems if "copied" in one.what] == []
-
-
-def test_a_migration_copies_first(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        older_schema(connection, OLDER[-1])
-        connection.execute("INSERT INTO meta VALUES ('name', 'of old')")
-    with closing(open_database(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
-    (copy,) = copies_of(path)
-    with closing(sqlite3.connect(copy)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone()[0] == OLDER[-1]
-        assert connection.execute("SELECT value FROM meta").fetchall() == [("of old",)]
-    with closing(open_database(path)):
-        assert copies_of(path) == [copy]
 
 
 def test_after_a_forgetting_no_copy_holds_the_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

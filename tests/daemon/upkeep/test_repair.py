@@ -53,7 +53,7 @@ from tests.support.running import Caller
 
 
 def files_of(workspace: Workspace) -> list[Path]:
-    every = [workspace.document, *workspace.history.glob("*.json"), *workspace.state.glob("inbox*.md")]
+    every = [workspace.document, *workspace.state.glob("inbox*.md")]
     return [*[workspace.database] * 6, *workspace.copies.glob("*.db"), workspace.checkpoints / "dreams.db", *every]
 
 

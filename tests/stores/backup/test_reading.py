@@ -16,19 +16,17 @@ from daemon.ingest.formats.conversation import Watermark
 from daemon.upkeep.import_ import import_archive
 from daemon.workspace.adoption import open_workspace
 from state.codec import encode
-from state.crystals.crystal import Origin, crystal_digest
 from state.errors import DreamdError, UsageError
-from state.stores.backup.archive import TABLES, ArchiveError, digest_of, place
+from state.stores.backup.archive import ArchiveError, digest_of, place
 from state.stores.backup.reading import open_foreign, rebuild, unpack
-from state.stores.database.connection import open_database, to_text, unlike_schema
-from state.stores.database.schema import SCHEMA_VERSION
+from state.stores.database import schema
+from state.stores.database.connection import open_database, unlike_schema
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import contained, init_workspace
 from tests.support.archives import HOSTILE_NAMES, Importer, changed
 from tests.support.lived import everything
 from tests.support.long_variants import examples
-from tests.support.older import OLDER, older_schema
-from tests.support.working import AT
+from tests.support.upgrade import SECOND, made_older
 
 OTHER_SCHEMAS = (
     "CREATE TABLE cargo (text TEXT)",
@@ -62,13 +60,14 @@ def test_a_trigger_with_a_tables_name_is_another_schema(archive: Path, importer:
 def test_other_versions_and_another_programs_database_are_refused(
     archive: Path, importer: Importer, tmp_path: Path
 ) -> None:
-    for version, said in ((99, "schema 99"), (0, "no schema"), (-7, "no schema")):
+    first = schema.FIRST_SCHEMA
+    for version, said in ((99, "schema 99"), (first - 1, "never released"), (0, "no schema"), (-7, "no schema")):
         importer.refuses(changed(archive, tmp_path / "x.db", f"PRAGMA user_version = {version}"), said)
     assert "upgrade" in importer.refuses(changed(archive, tmp_path / "x.db", "PRAGMA user_version = 99"))
     other = tmp_path / "other.db"
     with closing(sqlite3.connect(other)) as connection:
         connection.execute("CREATE TABLE notes (text TEXT)")
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION}")
     importer.refuses(other, "its tables are not those")
 
 
@@ -154,7 +153,7 @@ def test_what_is_no_file_is_never_opened_and_a_link_is_followed(archive: Path, t
     assert import_archive(tmp_path / "latest.db", tmp_path / "there").version == 4
 
 
-@pytest.mark.parametrize("name", [*HOSTILE_NAMES, "state.db"])
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_only_names_that_a_workspace_has_are_let_in(
     archive: Path, importer: Importer, tmp_path: Path, name: str
 ) -> None:
@@ -214,7 +213,7 @@ def test_damaged_pages_that_its_maker_agrees_with_are_refused_or_are_other_rows(
         path.unlink()
     refusal = ""
     try:
-        with open_foreign(tmp_path / "spoiled.db", TABLES) as source:
+        with open_foreign(tmp_path / "spoiled.db") as source:
             rebuild(source, tmp_path / "out.db")
     except DreamdError as error:
         refusal = str(error)
@@ -240,51 +239,34 @@ def test_what_was_read_outside_the_workspace_is_nobodys_here(archive: Path, tmp_
     assert b"/etc/passwd" not in database.read_bytes()
 
 
-@pytest.mark.parametrize("version", OLDER)
-def test_every_older_schema_is_brought_to_this_one(importer: Importer, tmp_path: Path, version: int) -> None:
-    old = tmp_path / "old.db"
-    with closing(sqlite3.connect(old, isolation_level=None)) as connection:
-        older_schema(connection, version)
-        for statement in TABLES.values():
-            connection.execute(statement)
-        connection.execute(
-            "INSERT INTO crystals (id, text, origin, kind, importance, trust, lifecycle, created_at)"
-            " VALUES (?, 'the harbour wall', 'scratch', 'general', 0.7, 'agent', 'activated', ?)",
-            (crystal_digest(Origin.SCRATCH, "the harbour wall"), to_text(AT)),
-        )
-        if version > 16:
-            connection.execute("UPDATE crystals SET digest = id")
-        # Nothing of what a foreign file says is ever carried out.
-        connection.execute("CREATE TRIGGER hostile AFTER UPDATE ON crystals BEGIN DELETE FROM crystals; END")
-        connection.execute("INSERT INTO manifest VALUES (?, '', ?)", (to_text(AT), digest_of(connection)))
-    there = importer.folder / "there"
-    assert import_archive(old, there).crystals == 1
-    with closing(open_database(open_workspace(there).database)) as connection:
-        assert unlike_schema(connection) == []
-        assert len(connection.execute("SELECT rowid FROM words WHERE words MATCH 'harbour'").fetchall()) == 1
-
-
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("INSERT INTO crystals (text) VALUES ('a text with nothing else')", "NOT NULL"),
-        ("DROP TABLE crystals", "its tables are not those of schema 10"),
+        # Nothing of what a foreign file says is ever carried out.
+        ("CREATE TRIGGER hostile AFTER UPDATE ON crystals BEGIN DELETE FROM crystals; END", ""),
         ("DROP TABLE lines; CREATE VIEW lines AS SELECT * FROM crystals", ""),
+        ("INSERT INTO crystals (text) VALUES ('a text with nothing else')", "NOT NULL"),
+        ("DROP TABLE crystals", f"its tables are not those of schema {schema.FIRST_SCHEMA}"),
         ("INSERT INTO skills VALUES (7, x'00', 'y', 'z', 3)", "skills hold what they cannot hold"),
     ],
 )
-def test_an_older_archive_of_other_rows_is_refused(
-    importer: Importer, tmp_path: Path, statement: str, said: str
+def test_an_archive_of_an_earlier_release_is_brought_to_this_one_unless_its_rows_are_others(
+    archive: Path, importer: Importer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str, said: str
 ) -> None:
-    old = tmp_path / "old.db"
+    old = Path(shutil.copy(archive, tmp_path / "old.db"))
     with closing(sqlite3.connect(old, isolation_level=None)) as connection:
-        older_schema(connection, 10)
-        bare = (
-            "CREATE TABLE bare AS SELECT * FROM crystals; DROP TABLE crystals; ALTER TABLE bare RENAME TO crystals;"
-        )
-        connection.executescript(f"{bare} {'; '.join(TABLES.values())}; {statement}")
-        connection.execute("INSERT INTO manifest VALUES (?, '', ?)", (to_text(AT), digest_of(connection)))
+        made_older(connection)
+        bare = "CREATE TABLE bare AS SELECT * FROM crystals; DROP TABLE crystals; ALTER TABLE bare RENAME TO crystals"
+        connection.executescript(f"{bare}; {statement}; VACUUM")
+        connection.execute("UPDATE manifest SET sha256 = ?", (digest_of(connection),))
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", SECOND)
+    monkeypatch.setattr(schema, "UPGRADES", (("INSERT INTO meta SELECT 'had', count(*) FROM before_crystals",),))
     if said:
         importer.refuses(old, said)
-    else:
-        assert import_archive(old, importer.folder / "there").crystals == 0
+        return
+    there = importer.folder / "there"
+    crystals = import_archive(old, there).crystals
+    with closing(open_database(open_workspace(there).database)) as connection:
+        assert unlike_schema(connection) == []
+        assert connection.execute("SELECT value FROM meta WHERE name = 'had'").fetchone()[0] == str(crystals)
+        assert connection.execute("SELECT rowid FROM words WHERE words MATCH 'coffee'").fetchall()
