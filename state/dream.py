@@ -186,15 +186,12 @@ class StagedChange:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A decision on a staged change, identified by its dream and its index among the changes of that dream.
-
-    `before` is the previous decision; None in records that predate this field.
-    """
+    """A decision on a staged change, identified by its dream and its index there. `before` is the previous one."""
 
     dream: str
     place: int
     decision: Decision
-    before: Decision | None = None
+    before: Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,15 +437,13 @@ def without_changes(dream: Dream, gave_way: Sequence[Change], why: str) -> Dream
 
 
 def encode_record(dream: Dream) -> str:
-    """Encode a dream for storage, with the number of its format, and without what only its commit needs."""
+    """Encode what a version stores of its dream, with the number of the format.
+
+    Left out are the texts, which the version has, what rows contain, and what only the commit needs.
+    """
     changes = tuple(replace(one, above=None) for one in dream.changes)
-    dream = replace(dream, changes=changes, reading=Reading())
-    return _HEAD.decode() + encode(dream).removeprefix("{")
-
-
-def encode_kept(dream: Dream) -> str:
-    """Encode what a version stores of its dream: without texts, which the version has, and what rows contain."""
-    return encode_record(replace(dream, before="", after="", joined=False, crystals=()))
+    kept = replace(dream, before="", after="", joined=False, crystals=(), changes=changes, reading=Reading())
+    return _HEAD.decode() + encode(kept).removeprefix("{")
 
 
 def decode_record(content: str | bytes, name: str) -> Dream:

@@ -107,16 +107,6 @@ def _remarks(notes: Notes, number: int, later: Sequence[Dream]) -> tuple[Remark,
     return tuple(Remark(note, now[note], was) for note, was in then.items() if note in now and now[note] != was)
 
 
-# The decision before this one, for records that do not say it.
-_BEFORE = {
-    Decision.APPROVED: Decision.WAITING,
-    Decision.UNDONE: Decision.APPLIED,
-    Decision.OUTDATED: Decision.WAITING,  # by a restore, which is undone here
-    Decision.WAITING: Decision.APPROVED,
-    Decision.APPLIED: Decision.UNDONE,
-}
-
-
 def _undecided(changes: Changes, later: Sequence[Dream]) -> tuple[Decided, ...]:
     """Return the decisions that bring changes back to their state before these versions.
 
@@ -126,7 +116,7 @@ def _undecided(changes: Changes, later: Sequence[Dream]) -> tuple[Decided, ...]:
     before: dict[tuple[str, int], Decision] = {}
     for record in later:
         for one in record.decided:
-            before.setdefault((one.dream, one.place), one.before or _BEFORE[one.decision])
+            before.setdefault((one.dream, one.place), one.before)
     staged = {record.id for record in later}
     known = [one for dream in sorted({*staged, *(dream for dream, _ in before)}) for one in changes.of(dream)]
     decided = []

@@ -45,8 +45,8 @@ _FIELD = re.compile(r"[a-z][a-z0-9_]*")
 # Values that dreamd itself writes: guards, outcomes, causes, and reasons why an item left a session. A forgotten text
 # may be the same word, but a value that is exactly one of these is not that text.
 _OWN_WORDS = frozenset(
-    "bond drift|bounds|budget|citation|empty synthesis|eviction runaway|evidence|genome|human veto|injection|pinned"
-    "|nothing taken in|pointer|schema|shape|slow erosion|truncation|all refused|approval|operation|section|dream"
+    "bounds|budget|citation|empty synthesis|eviction runaway|evidence|human veto|pinned|nothing taken in|pointer"
+    "|schema|shape|approval|operation|section|dream"
     "|extractive|restore|import|hand|approved|rejected|outdated|waiting|committed|failed|skipped|calm|stop"
     "|length|auto|manual|ttl|hybrid|hierarchical|none|full|expired|forgotten|closed".split("|")
 )

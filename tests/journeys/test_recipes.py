@@ -301,18 +301,16 @@ def _asking(model: ScriptedModel) -> dict[str, str]:
 
 
 @pytest.mark.full
-def test_langgraphs_own_store_keeps_what_an_earlier_dreamd_kept(me: Follower) -> None:
+def test_langgraphs_own_store_finds_with_our_embedding_model(me: Follower) -> None:
     (recipe,) = (one for one in blocks(ROOT / "docs" / "agents.md", "python") if "SqliteStore" in one)
-    (me.home.folder / "entries.json").write_text(
-        json.dumps([
-            {"namespace": ["users", "ada"], "key": "drink", "value": {"content": "A hot beverage made of leaves"}},
-            {"namespace": ["users", "ada"], "key": "car", "value": {"content": "The garage has room for two"}},
-        ])
-    )  # fmt: skip
-    script = recipe.replace("/path/to", str(me.home.folder))
-    script += 'print([one.key for one in store.search(("users",), query="what tea does she like?")])\n'
+    put = """
+store.put(("users", "ada"), "drink", {"content": "A hot beverage made of leaves"})
+store.put(("users", "ada"), "car", {"content": "The garage has room for two"})
+"""
+    find = 'print([one.key for one in store.search(("users",), query="what tea does she like?")])\n'
+    stored = recipe.replace("/path/to", str(me.home.folder))
     paths = os.pathsep.join((str(ROOT), *site.getsitepackages()))
-    for found in (["drink", "car"], ["drink", "car"]):  # the second time from the file
+    for script in (stored + put + find, stored + find):  # the second time from the file
         run = subprocess.run(
             [_loading_extensions(), "-c", script],
             env=me.environment(
@@ -325,7 +323,7 @@ def test_langgraphs_own_store_keeps_what_an_earlier_dreamd_kept(me: Follower) ->
             text=True,
             timeout=300,
         )
-        assert (run.returncode, run.stdout) == (0, f"{found}\n"), run.stderr
+        assert (run.returncode, run.stdout) == (0, "['drink', 'car']\n"), run.stderr
 
 
 def _loading_extensions() -> str:

@@ -17,8 +17,9 @@ from tests.state.test_codec import dreams
 def test_a_record_is_read_as_it_was_written_and_says_its_form(dream: Dream) -> None:
     written = encode_record(dream)
     assert json.loads(written)["format"] == RECORD_FORMAT
-    # Where new lines went stands in the text of the version, and what session starts know in a row of its own.
-    dream = replace(dream, changes=tuple(replace(one, above=None) for one in dream.changes), reading=Reading())
+    # The version has the texts, in which new lines have their places; crystals and what session starts know are rows.
+    changes = tuple(replace(one, above=None) for one in dream.changes)
+    dream = replace(dream, before="", after="", joined=False, crystals=(), changes=changes, reading=Reading())
     assert decode_record(written, "a record") == decode_record(written.encode(), "a record") == dream
     laid_out = json.dumps(json.loads(written), indent=1)  # by a person who looked at it
     assert decode_record(laid_out, "a record") == dream

@@ -48,7 +48,7 @@ def intended(connection: sqlite3.Connection) -> Erasure | None:
         return None
     record = json.loads(value)
     targets = tuple(Target(tuple(words)) for words in record["targets"])
-    targets += tuple(Target(tuple(words), kept=True) for words in record.get("kept", ()))
+    targets += tuple(Target(tuple(words), kept=True) for words in record["kept"])
     return Erasure(targets, Cut(record["cut"]), frozenset(record["crystals"]), frozenset(record["keywords"]))
 
 

@@ -23,13 +23,13 @@ from state.text.words import ends_as_question
 # In `meta`: what is being forgotten, until it is done.
 INTENTION = "forgetting"
 WORDS = frozenset(
-    "text figures topic keywords about old new content tombstones lifted_tombstones problems cites lines".split()
+    "text figures keywords about old new content tombstones lifted_tombstones problems cites lines".split()
 )
-# Fields beside a text, erased as a whole; versions of MEMORY.md; and JSON whose names are the owner's, too.
-_BESIDE, _DOCUMENTS = frozenset({"context", "speaker", "session"}), frozenset({"before", "after"})
+# Fields beside a text, erased as a whole; and JSON whose names are the owner's, too.
+_BESIDE = frozenset({"context", "speaker", "session"})
 _TABLES = frozenset({"metadata", "relations", "tags"})
 # The texts in these fields are prose; all others are lines of MEMORY.md, which are erased as a whole.
-_PROSE = frozenset({"crystals", "evidence", "figures", "problems"})
+_PROSE = frozenset({"evidence", "figures", "problems"})
 _FIELD = re.compile(r"[a-z][a-z0-9_]*")
 _MARKED_HEADING = "[forgotten]"
 
@@ -128,15 +128,11 @@ class Erasure:
         if not isinstance(value, dict):
             return value
         left = {key: self.record(one, key, lines=lines) for key, one in value.items()}
-        if left.get("source") and left.get("text") != value.get("text"):
-            left["source"]["digest"] = ""  # it would be a trace of the text
         if "guard" in left and _lost_text(left["operation"], value["operation"]):
             left["operation"] = None
         return left
 
     def _field(self, value: str, name: str, *, lines: bool) -> str:
-        if name in _DOCUMENTS:
-            return erased_document(value, self)
         if name in _BESIDE and self.holds(value):
             return ""
         if name not in WORDS:
@@ -156,8 +152,6 @@ class Erasure:
         """Return whether nothing of this part of a record remains."""
         if name == "corrections":
             return old["crystal"] in self.gone
-        if isinstance(old, dict) and "topic" in old:
-            return old["keywords"] in self.keywords or any(old[key] != new[key] for key in ("keywords", "topic"))
         return _lost_text(new, old)
 
 

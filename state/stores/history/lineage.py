@@ -15,7 +15,7 @@ from state.changes.change import CurrentLine
 from state.document.operations import Why
 from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
-from state.dream import HUMAN, MERGED, Dream, PointerLine, encode_kept
+from state.dream import HUMAN, MERGED, Dream, PointerLine, encode_record
 from state.errors import StorageError
 from state.stores.database.connection import from_text, open_unmigrated
 from state.stores.database.table import unpacked
@@ -330,7 +330,7 @@ class Lineage:
             evicted=len(evicted),
             notes=dream.notes,
             text=dream.after,
-            record=encode_kept(dream),
+            record=encode_record(dream),
         )
         self._record_lines(dream)
         self._record_pointers(dream)

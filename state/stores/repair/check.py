@@ -126,7 +126,7 @@ def _are_receipts(text: str) -> bool:
 def _is_intention(text: str) -> bool:
     """Return whether this is a valid intent of a forgetting (state.stores.erasing.intent)."""
     record = json.loads(text)
-    texts = [word for target in record["targets"] for word in target]
+    texts = [word for target in (*record["targets"], *record["kept"]) for word in target]
     texts += [*record["crystals"], *record["keywords"], record["cut"]]
     return all(isinstance(text, str) for text in texts) and record["cut"] in set(Cut)
 

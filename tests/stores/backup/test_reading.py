@@ -44,7 +44,7 @@ OTHER_SCHEMAS = (
     "DROP TRIGGER item_events_stay",
     *(f"DROP TABLE {table}" for table in ("skills", "files", "manifest")),
 )
-HALF_FORGOTTEN = '{"targets": [["tea"]], "cut": "sentences", "crystals": [], "keywords": [], "rows": []}'
+HALF_FORGOTTEN = '{"targets": [["tea"]], "cut": "sentences", "kept": [], "crystals": [], "keywords": []}'
 
 
 def test_a_trigger_with_a_tables_name_is_another_schema(archive: Path, importer: Importer, tmp_path: Path) -> None:
