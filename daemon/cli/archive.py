@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _STDOUT = "-"
 # A nightly backup waits for a dream, which may take minutes.
 _PATIENCE_SECONDS = 600.0
-_ENDINGS = (".gz", ".tar", ".db", ".dreamd")
+_ENDINGS = (".db", ".dreamd")
 
 
 @command(
