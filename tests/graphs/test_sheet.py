@@ -413,7 +413,7 @@ def test_a_line_of_the_same_dream_that_is_tidied_is_shown_with_what_it_was() -> 
     (shown,) = sheet.dream("a model", Usage(), 0.0).staged
     assert [line.text for line in shown.lines] == ["Anna plays chess."]
     assert change_of(shown).undone.come == shown.lines
-    # One that an earlier dreamd kept without its lines is no reason to fail.
+    # One whose lines and evidence were forgotten is no reason to fail.
     assert change_of(replace(shown, lines=(), evidence=())).come
 
 

@@ -246,7 +246,7 @@ def test_systemd_is_told_how_the_daemon_is(home: Home) -> None:
 
 @pytest.mark.parametrize("umask", spread([0o000, 0o077], 2))
 def test_nobody_else_may_read_what_is_kept(home: Home, umask: int) -> None:
-    """By a command or by the daemon, whatever they are told of modes; what an earlier dreamd left open is closed."""
+    """By a command or by the daemon, whatever they are told of modes; what somebody opened is closed."""
     port, before = home.with_port(), os.umask(umask)
     try:
         root = home.folder / "agent"

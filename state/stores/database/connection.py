@@ -109,7 +109,7 @@ def open_reading(path: Path) -> sqlite3.Connection:
     """
     with _opening(path, _uri(path, "ro")) as connection:
         if _version(connection, path) != schema.SCHEMA_VERSION:
-            raise StorageError(f"{path} is of an older dreamd", "run 'dreamd status' where it may be written")
+            raise StorageError(f"{path} is of an earlier release", "run 'dreamd history' where it may be written")
         return connection
 
 

@@ -146,7 +146,6 @@ _META: Mapping[str, Rule] = {
     "forgetting": _is_intention,
     "notes_left": _IS_COUNT,
     "refused_inputs": _are_counts,
-    "relations_dropped": _IS_COUNT,
     "seen_upto": _IS_COUNT,
     "session_ended": is_moment,
     "swept_at": is_moment,

@@ -189,7 +189,7 @@ def test_what_is_forgotten_is_in_no_prompt_answer_or_step(tmp_path: Path) -> Non
         assert "called heron" not in repr(found)
         assert [message.role for message in found.calls[0].request] == ["system", "user"]
         assert TEA in found.calls[0].request[1].content
-        connection = store.crystals.connection  # what the ledger holds as an earlier dreamd wrote it
+        connection = store.crystals.connection  # whatever the ledger holds
         said = (dream, f"it says so. {HERON}. The key is {SECRET}")
         connection.execute(
             "INSERT INTO rejections (dream, at, guard, scope, figures) VALUES (?, '', 'g', 'dream', ?)", said

@@ -241,7 +241,7 @@ def test_what_nobody_means_is_deleted(workspace: Workspace) -> None:
     with opened(workspace) as crystals:
         for name in ("chroma-left", "chroma-meant"):
             (workspace.index / name).mkdir()
-        (workspace.index / "vectors.db").write_bytes(b"of an earlier version")
+        (workspace.index / "left.db").write_bytes(b"of nobody")
         put_index_state(crystals.connection, index_state(crystals.connection)._replace(build="chroma-meant"))
         Index(workspace, lambda: None).prepare(crystals)
         assert [path.name for path in workspace.index.iterdir()] == ["chroma-meant"]

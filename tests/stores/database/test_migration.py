@@ -59,7 +59,7 @@ def second(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("second")
 def test_a_database_of_an_earlier_release_gets_the_schema_of_a_new_one_and_keeps_its_rows(older: Workspace) -> None:
-    with pytest.raises(StorageError, match="of an older dreamd; run 'dreamd status' where it may be written"):
+    with pytest.raises(StorageError, match="of an earlier release; run 'dreamd history' where it may be written"):
         open_reading(older.database)
     for _ in range(2):  # opened again, nothing is done twice
         with closing(open_database(older.database)) as connection, closing(memory_database()) as new:
