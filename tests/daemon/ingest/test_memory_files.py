@@ -211,7 +211,7 @@ def left(text: str) -> list[tuple[int, str]]:
              (8, "@everyone listen")],
         ),
     ],
-    ids=["our block", "front matter", "no end", "a head of Codex", "imports"],
+    ids=["front matter", "no end", "a head of Codex", "imports"],
 )  # fmt: skip
 def test_what_is_nobodys_word_is_empty_and_the_others_keep_their_numbers(
     text: str, lines: list[tuple[int, str]]
