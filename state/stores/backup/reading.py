@@ -130,7 +130,10 @@ def open_foreign(path: Path) -> Iterator[sqlite3.Connection]:
             if version < 1:
                 raise _refused("it has no schema of dreamd's")
             if why := schema.unreadable(version):
-                raise ArchiveError(f"it was {why[0]}", f"{why[1]}; nothing was imported")
+                is_newer = version > schema.SCHEMA_VERSION
+                raise ArchiveError(
+                    f"it was {why[0]}", "upgrade, then import it" if is_newer else "nothing was imported"
+                )
             _require_tables(source, version)
             if wrong := broken_page(source):
                 raise _refused(f"it is damaged: {wrong}")

@@ -39,5 +39,8 @@ def unreadable(version: int) -> tuple[str, str] | None:
     if version > SCHEMA_VERSION:
         return f"written by a newer dreamd (schema {version}, this one knows {SCHEMA_VERSION})", "upgrade"
     if version and version < FIRST_SCHEMA:
-        return f"made by a dreamd before 0.2.0, which was never released (schema {version})", "move it away"
+        return (
+            f"made by a dreamd before 0.2.0, which was never released (schema {version})",
+            "move it and copies/ away",
+        )
     return None
