@@ -21,6 +21,7 @@ from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.reading import length_given
 from state.scratch import HEADER, decode, parse_notes
+from state.stores.database.schema import FIRST_SCHEMA
 from tests.support.copies import place_of
 from tests.support.keeping import KNOWN, PENDING, copied, crystals, one_line, pending, refused, works_again
 from tests.support.running import ROOT, Caller, Ended, process
@@ -142,7 +143,7 @@ BAD = {
     "state.db: cut in half": database(lambda path: os.truncate(path, path.stat().st_size // 2)),
     "state.db: noise": database(noisy),
     "state.db: another program's": database(of_another_program(0)),
-    "state.db: another program's of our schema": database(of_another_program(1)),
+    "state.db: another program's of our schema": database(of_another_program(FIRST_SCHEMA)),
     "state.db: a folder": database(a_folder),
     "state.db: gone": database(gone, "run 'dreamd doctor'"),
     "state.db: of a later dreamd": database(

@@ -217,11 +217,10 @@ def explained(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StorageE
 def _version(connection: sqlite3.Connection, path: Path) -> int:
     """Return the file's schema version without writing. Raise StorageError if this dreamd cannot use the file."""
     version, tables, ours = connection.execute(_IDENTITY).fetchone()
+    if tables and not ours:
+        raise StorageError(f"{path}: another program's database", _UNHARMED)
     if why := schema.unreadable(version):
         raise StorageError(f"{path}: {why[0]}", why[1])
-    if tables and not ours:
-        message = f"{path}: another program's database"
-        raise StorageError(message, _UNHARMED)
     return int(version)
 
 
