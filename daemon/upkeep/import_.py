@@ -149,10 +149,12 @@ def _place_for(folder: Path) -> tuple[Path, int]:
 
 
 def _require_space(file: Path, parent: Path) -> None:
-    """Raise StorageError unless there is room to unpack the file; a compressed one may need even more."""
+    """Raise StorageError if there is no room for what is in the file, or no such file."""
+    with storage_errors(file):
+        wanted = _TIMES * file.stat().st_size + _SPARE_BYTES
     with storage_errors(parent):
         disk = os.statvfs(parent)
-    free, wanted = disk.f_bavail * disk.f_frsize, _TIMES * file.stat().st_size + _SPARE_BYTES
+    free = disk.f_bavail * disk.f_frsize
     if wanted > free:
         raise StorageError(
             f"{file} needs {wanted:,} bytes in {parent}, and {free:,} are free", "free some space and try again"
