@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daemon.api.keeping import keep
 from daemon.cli.ingest import patiently
-from daemon.cli.keeping import keep
 from daemon.cli.parsing import FOLDER, WORKSPACE, arg, caller_of, command, config_of, named_folder
 from daemon.cli.perform import show
 from daemon.cli.terminal import out, say, show_json, show_notices, working

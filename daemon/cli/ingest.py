@@ -151,7 +151,7 @@ def _link_and_dream(arguments: argparse.Namespace) -> None:
     if hook.transcript is not None and (is_written or not hook.ends_session):
         link(workspace, hook.transcript, globs)
     if is_untold(workspace):
-        from daemon.cli.keeping import keep
+        from daemon.api.keeping import keep
 
         keep(workspace, wanted=True)
     if (hook.ends_session or hook.ends_turn) and not _left_to_daemon(workspace, hook):

@@ -58,7 +58,7 @@ def note(arguments: argparse.Namespace) -> int:
         with told as access:
             doubt_what_it_replaces(access, taken)
     if is_new:
-        from daemon.cli.keeping import keep
+        from daemon.api.keeping import keep
 
         keep(workspace, wanted=True)
     return 0

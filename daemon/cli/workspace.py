@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from daemon.api.keeping import keep
 from daemon.cli.ingest_found import offer
-from daemon.cli.keeping import keep
 from daemon.cli.parsing import FOLDER, JSON, arg, command, config_of, named_folder, workspace_of
 from daemon.cli.terminal import agreed, can_ask, out, say, show_json, show_notices
 from daemon.config.ignored import ignore as keep_ignored

@@ -149,7 +149,7 @@ def _grounds(*workspaces: Workspace | None) -> Grounds:
 
         from state.document.document import Block
         from state.stores.database.connection import open_unmigrated
-        from state.stores.history.grounds import texts_behind
+        from state.stores.history.wordings import texts_behind
 
         texts = list[str]()
         for workspace in filter(None, workspaces):

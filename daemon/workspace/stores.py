@@ -22,13 +22,13 @@ from state.stores.database.connection import may_write, open_database, open_read
 from state.stores.disk.lock import Lock, acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import is_unfinished
-from state.stores.history.grounds import texts_behind
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.ledger import Ledger
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 from state.stores.history.notes import Notes
 from state.stores.history.reading import is_checkout
+from state.stores.history.wordings import texts_behind
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ A line that a dream rewords, moves or merges rests on what the old lines rested 
 their own words alone. A draft, which the same dream replaced, was never in the file: it gets no crystal.
 """
 
+import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,6 +26,20 @@ _ORIGINS = (Origin.LINE, Origin.SCRATCH, Origin.SESSION, Origin.WORKING, Origin.
 # A line of these sections is found by a search while it is in MEMORY.md. Questions answer nothing, and the others are
 # written by the program.
 _SEARCHED = frozenset((SectionName.PHENOTYPE, SectionName.BOND, SectionName.CONTEXT))
+
+
+def texts_behind(connection: sqlite3.Connection, line: str) -> tuple[str, ...]:
+    """Return the texts of the crystals behind the line with this text, and of the lines that it replaced.
+
+    Crystals hold no secrets.
+    """
+    rows = connection.execute(
+        """SELECT text FROM crystals WHERE id IN (
+             SELECT crystal FROM evidence WHERE line IN (SELECT id FROM lines WHERE text = ?1)
+             UNION SELECT crystal FROM lines WHERE successor IN (SELECT id FROM lines WHERE text = ?1))""",
+        (line,),
+    )
+    return tuple(row[0] for row in rows)
 
 
 @dataclass(slots=True)
