@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import AnyOperation, Arg, operation, operations_in
+from daemon.api.operations.setup import LONGEST_KEY, Configuration, in_force
 from daemon.api.text import daemon_text
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
@@ -99,6 +100,9 @@ class DaemonApi(Protocol):
     def unready_reason(self) -> str:
         """Return why the daemon does not serve yet; empty if it does."""
 
+    def reload(self) -> None:
+        """Read the configuration again. If it is invalid, raise ConfigError and keep the old one."""
+
 
 @dataclass(frozen=True, slots=True)
 class DaemonCall:
@@ -163,6 +167,15 @@ def release(
     """Look after a workspace no more; nothing in it is changed."""
     call.api.unregister(name)
     return Named(name)
+
+
+@operation("reload", remote=False)
+def reload(
+    call: DaemonCall, key: Annotated[str, Arg("A key to return; empty: all", max_length=LONGEST_KEY)] = ""
+) -> Configuration:
+    """Read the configuration again, and return it as it is in force from now on."""
+    call.api.reload()
+    return in_force(call.api.config, key)
 
 
 @dataclass(frozen=True, slots=True)

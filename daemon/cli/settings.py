@@ -4,14 +4,13 @@ import argparse
 import json
 import os
 import re
-import signal
 import sys
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from daemon.api.client import daemon
+from daemon.api.client import NoDaemonError, daemon
 from daemon.api.operations.setup import LONGEST_KEY, configuration, in_force
 from daemon.api.shapes import table
 from daemon.cli import COMMANDS
@@ -29,11 +28,15 @@ from daemon.cli.parsing import (
     workspace_if_any,
     workspace_of,
 )
-from daemon.cli.perform import arguments_of, show
+from daemon.cli.perform import show
 from daemon.cli.terminal import out, say, show_json, working
-from daemon.config.layers import redaction
+from daemon.config.edit import edited, without
+from daemon.config.entries import ConfigEntry, meanings
+from daemon.config.entries import entries as entries_of
+from daemon.config.layers import PREFIX, file_place, redaction, sections_in, value_of
 from daemon.config.paths import allow_path, allowed, make_private_folder
-from state.errors import DreamdError, NotFoundError, NothingToDoError, UsageError
+from daemon.config.settings import checked
+from state.errors import ConfigError, DreamdError, NotFoundError, NothingToDoError, UsageError
 from state.scratch import Note
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
@@ -57,20 +60,97 @@ complete -o default -F _dreamd dreamd
 _BEFORE = {"bash": "", "zsh": "autoload -U +X compinit bashcompinit && compinit && bashcompinit\n"}
 
 
-@command(*arguments_of(configuration), *WORKSPACE)
+_SET, _UNSET = "set", "unset"
+
+
+@command(
+    arg("words", nargs="*", metavar="KEY", help="such as dream.mode, or a section; or: set KEY VALUE, unset KEY"),
+    *WORKSPACE,
+)
 def config(arguments: argparse.Namespace) -> int:
     """Show the configuration as it is in force, where each value comes from, and what it means.
 
     The daemon's, if it keeps the workspace, unless this call was given one of its own. What may be a secret is not
     printed.
+
+    `dreamd config set KEY VALUE` writes a value into your config.yaml (or the file of --config), `unset KEY` takes it
+    out. Comments, order and form of the file stay, and a running daemon reads it again at once.
     """
-    key = (arguments.key or "")[:LONGEST_KEY]  # no key is longer, so the beginning of a longer word is none either
+    match arguments.words:
+        case [deed, key, *rest] if (deed, len(rest)) in ((_SET, 1), (_UNSET, 0)):
+            return _changed(arguments, key, *rest)
+        case [] | [_] if arguments.words not in ([_SET], [_UNSET]):
+            key = "".join(arguments.words)[:LONGEST_KEY]  # none is longer, so its beginning is none either
+        case _:
+            raise UsageError("say KEY, or 'set KEY VALUE', or 'unset KEY'", "quote a value of several words")
     if is_configured(arguments) or workspace_if_any(arguments) is None:
         reply = in_force(config_of(arguments), key)
     else:
         reply = caller_of(arguments, "config").ask(configuration, key=key)
     show(configuration.text, reply, as_json=arguments.json)
     return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A key that was set or unset in `file`: what is in force from now on, and whether a daemon has read it again."""
+
+    file: str
+    entries: tuple[ConfigEntry, ...]
+    daemon: str
+
+
+def _changed(arguments: argparse.Namespace, key: str, value: str | None = None) -> int:
+    """Set the key in the user's file, or without a value unset it; tell what is in force from then on."""
+    file = Path(os.path.realpath(file_place(arguments.config, os.environ)))
+    if not file.parent.exists():
+        make_private_folder(file.parent)
+    disk = Disk(file.parent)
+    _with_key(disk, file, key, value)  # an invalid one creates no file
+    with disk.locked(file, b""):
+        disk.write_atomic(file, _with_key(disk, file, key, value).encode())
+    entries = tuple(
+        one
+        for one in entries_of(config_of(arguments))
+        if f"{one.key}.".startswith(f"{key}.") or f"{key}.".startswith(f"{one.key}.")
+    )
+    done = Changed(str(file), entries, _reread(file))
+    show(lambda _: "\n".join(f"{one.key} is {one.value}" for one in entries), done, as_json=arguments.json)
+    say(f"{file} is written; {done.daemon}")
+    for one in entries:
+        if one.origin.startswith(PREFIX):
+            say(f"{one.key} is set by {one.origin} here, which comes before the file")
+    return 0
+
+
+def _with_key(disk: Disk, file: Path, key: str, value: str | None) -> str:
+    """Return the file's text with the change. Raise ConfigError if it would be no valid configuration."""
+    text, path = (disk.read_optional(file) or b"").decode(errors="surrogateescape"), key.split(".")
+    sections_in(text, file)
+    new = without(text, path) if value is None else edited(text, path, value_of(value))
+    if new is None:
+        raise NothingToDoError(f"{file} does not set {key}", "'dreamd config' shows where each value comes from")
+    try:
+        checked(sections_in(new, file), {})
+    except ConfigError as error:
+        what = error.what.removeprefix("the configuration: ")
+        raise ConfigError(what, f"{file} was not changed") from None
+    return new
+
+
+def _reread(file: Path | None = None) -> str:
+    """Have a running daemon read its configuration again; tell whether it did, and from this file."""
+    if (client := daemon()) is None:
+        return "no daemon runs"
+    try:
+        read = client.post("/v1/reload", {"key": "timezone"})["file"]
+    except NoDaemonError:
+        return "no daemon runs"
+    except DreamdError as error:
+        return f"the daemon did not read it again: {error}"
+    if file is not None and Path(os.path.realpath(read)) != file:
+        return f"the daemon has another configuration: {read or 'the defaults'}"
+    return "the daemon has read it again"
 
 
 # ------------------------------------------------------------------- models
@@ -236,14 +316,7 @@ def _allow(arguments: argparse.Namespace, workspace: Workspace) -> list[str]:
             originals.drop(one.id)
             noted.append(one.id)
             say(f"noted anew as it was given: {one.id}")
-    told = ""
-    if (client := daemon()) is not None:
-        told = ", by the daemon too"
-        try:
-            os.kill(int(client.get("/v1/workspaces")["pid"]), signal.SIGHUP)
-        except (DreamdError, OSError) as error:
-            told = f", but by the daemon only when it starts again ({error})"
-    say(f"it is allowed from now on{told}")
+    say(f"it is allowed from now on; {_reread()}")
     return noted
 
 
@@ -279,7 +352,8 @@ def completion(arguments: argparse.Namespace) -> int:
 def _words(name: str) -> dict[str, str]:
     """Return the long options of a command and the choices of its arguments, with their help."""
     actions = command_called(name)[0]._actions  # noqa: SLF001 - argparse has no public access to them
-    return {
+    keys = {_SET: "write a value", _UNSET: "take a value out", **meanings()} if name == "config" else {}
+    return keys | {
         word: one.help or ""
         for one in actions
         for word in (one.option_strings or one.choices or ())

@@ -25,7 +25,11 @@ NOT_KEYS = frozenset(
 
 def configured_here(environment: Mapping[str, str]) -> bool:
     """Return whether environment variables set keys of the configuration."""
-    return any(name.startswith(PREFIX) and name not in NOT_KEYS for name in environment)
+    return any(map(_sets_key, environment))
+
+
+def _sets_key(variable: str) -> bool:
+    return variable.startswith(PREFIX) and variable not in NOT_KEYS
 
 
 def layers(path: Path | None, environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -34,35 +38,52 @@ def layers(path: Path | None, environment: Mapping[str, str]) -> tuple[dict[str,
     origins: dict[str, str] = {}
     file = user_file(path, environment)
     if file is not None:
-        for section, keys in _read(file).items():
+        for section, keys in sections_in(_text_of(file), file).items():
             origins[section] = str(file)
             merged[section] = dict(keys) if isinstance(keys, dict) else keys
             if isinstance(keys, dict):
                 origins |= {f"{section}.{key}": str(file) for key in keys}
+    _add_variables(merged, origins, environment)
+    return merged, origins
+
+
+def of_variables(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return only the keys that environment variables set."""
+    merged: dict[str, Any] = {}
+    _add_variables(merged, {}, environment)
+    return merged
+
+
+def _add_variables(merged: dict[str, Any], origins: dict[str, str], environment: Mapping[str, str]) -> None:
     for variable, value in sorted(environment.items()):
-        if not variable.startswith(PREFIX) or variable in NOT_KEYS:
+        if not _sets_key(variable):
             continue
         section, _, key = variable[len(PREFIX) :].lower().partition("__")
         if not key or not isinstance(merged.setdefault(section, {}), dict):
-            merged[section] = _value(value)
-            origins = {name: origin for name, origin in origins.items() if not name.startswith(f"{section}.")}
+            merged[section] = value_of(value)
+            for name in [name for name in origins if name.startswith(f"{section}.")]:
+                del origins[name]
             origins[f"{section}.{key}" if key else section] = variable
             continue
         origins[f"{section}.{key}"] = variable
-        merged[section][key] = _value(value)
-    return merged, origins
+        merged[section][key] = value_of(value)
 
 
 def user_file(path: Path | None, environment: Mapping[str, str]) -> Path | None:
     """Return the named file, else the default one if it exists. Raise ConfigError if the named one does not exist."""
-    named = path or (Path(environment["DREAMD_CONFIG"]) if environment.get("DREAMD_CONFIG") else None)
-    if named is not None:
-        if not named.is_file():
-            raise ConfigError(f"{named}: no such file", "name the configuration with --config or DREAMD_CONFIG")
-        return named
+    file = file_place(path, environment)
+    if file.is_file():
+        return file
+    if path or environment.get("DREAMD_CONFIG"):
+        raise ConfigError(f"{file}: no such file", "name the configuration with --config or DREAMD_CONFIG")
+    return None
+
+
+def file_place(path: Path | None, environment: Mapping[str, str]) -> Path:
+    """Return where the user's file is, or would be: the named one, else ~/.config/dreamd/config.yaml."""
+    named = path or environment.get("DREAMD_CONFIG")
     home = environment.get("XDG_CONFIG_HOME") or f"{environment.get('HOME', '~')}/.config"
-    usual = Path(home).expanduser() / "dreamd" / "config.yaml"
-    return usual if usual.is_file() else None
+    return Path(named) if named else Path(home).expanduser() / "dreamd" / "config.yaml"
 
 
 def context_window(path: Path | None, environment: Mapping[str, str], default: int) -> int:
@@ -120,13 +141,19 @@ def _one(
     return keys.get(key, default) if isinstance(keys, dict) else keys, origin
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: {error}", "make it a readable text file") from error
+
+
+def sections_in(text: str, file: Path) -> dict[str, Any]:
+    """Return the sections of a file with this text. Raise ConfigError naming the file and the line."""
     import yaml
 
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: {error}", "make it a readable text file") from error
+        content = yaml.safe_load(text)
     except RecursionError:
         raise ConfigError(f"{file}: its lists and sections are nested too deep", "mend it") from None
     except ValueError as error:  # an impossible date or number
@@ -144,8 +171,8 @@ def _read(file: Path) -> dict[str, Any]:
     return {str(key): value if value is not None else {} for key, value in content.items()}
 
 
-def _value(text: str) -> Any:  # noqa: ANN401 - checked by the model of the configuration
-    """Return a variable's value: a number, boolean, null, list or {table} as in YAML, else its text."""
+def value_of(text: str) -> Any:  # noqa: ANN401 - checked by the model of the configuration
+    """Return what a variable or argument means: a number, boolean, null, list or {table} as in YAML, else a text."""
     import yaml
 
     try:

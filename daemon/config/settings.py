@@ -6,6 +6,7 @@ the environment; they are never in the file.
 """
 
 import os
+import re
 import reprlib
 from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
@@ -61,10 +62,23 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
+# An agent's program takes the name of a model as one word of its command line, which is no option.
+_OF_AGENT = re.compile(r"(?:claude-code|codex|gemini-cli)(?P<model>/.*)?", re.DOTALL)
+_ONE_WORD = re.compile(r"/[A-Za-z0-9][\w.:@/\[\]-]{0,99}", re.ASCII)
+
+
+def _known_model(name: str) -> str:
+    model = match["model"] if (match := _OF_AGENT.fullmatch(name)) else None
+    if model is not None and not _ONE_WORD.fullmatch(model):
+        wanted = "the model of an agent is one word, such as claude-code/haiku"
+        raise PydanticCustomError("model", "{wanted}", {"wanted": wanted})
+    return name
+
+
 class ModelSection(_Section):
     """The model that dreams use."""
 
-    name: str | None = None
+    name: Annotated[str, AfterValidator(_known_model)] | None = None
     api_base: str | None = None
     timeout_seconds: float = Field(default=120, gt=0)
     max_output_tokens: int = Field(default=4000, ge=256)
@@ -304,10 +318,7 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Con
     """
     environment = os.environ if environment is None else environment
     merged, origins = layers(path, environment)
-    try:
-        config = Config.model_validate(merged)
-    except ValidationError as error:
-        raise ConfigError(_explained(error, origins)) from error
+    config = checked(merged, origins)
     by_key = dict(_keys_set(merged, origins))
     by_command = allowed(environment)  # texts given to 'dreamd secrets allow'
     if by_command:
@@ -317,6 +328,14 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Con
     config = config.model_copy(update={"secrets": config.secrets.model_copy(update={"allow": allow})})
     config._file, config._origins = user_file(path, environment), by_key  # noqa: SLF001 - nobody else sets them
     return config
+
+
+def checked(merged: Mapping[str, Any], origins: Mapping[str, str]) -> Config:
+    """Return a configuration of these keys. Raise ConfigError naming the invalid key and what it may be."""
+    try:
+        return Config.model_validate(merged)
+    except ValidationError as error:
+        raise ConfigError(_explained(error, origins)) from error
 
 
 def _keys_set(merged: Mapping[str, Any], origins: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -337,9 +356,15 @@ def _explained(error: ValidationError, origins: Mapping[str, str]) -> str:
     key, problem = problems_of(error)[0]
     origin = origins.get(key) or origins.get(key.partition(".")[0]) or "the configuration"
     if first["type"] == "extra_forbidden":
-        allowed = sorted(_fields(first["loc"][:-1]))
-        return f"{origin}: there is no key '{key}'; here these are known: {', '.join(allowed)}"
-    return f"{origin}: {key} is {reprlib.repr(first['input'])}, but {problem}"
+        from difflib import get_close_matches
+
+        *above, name = map(str, first["loc"])
+        known = sorted(_fields(first["loc"][:-1]))
+        near = [".".join((*above, one)) for one in get_close_matches(name, known, 1)]
+        meant = f", is '{near[0]}' meant?" if near else ";"
+        return f"{origin}: there is no key '{key}'{meant} here these are known: {', '.join(known)}"
+    given = "wrong:" if key.startswith("secrets.") else f"{reprlib.repr(first['input'])}, but"
+    return f"{origin}: {key} is {given} {problem}"
 
 
 def _fields(path: tuple[int | str, ...]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, ModelSection, day_start
 from daemon.dream.answers import messages_of, without_secrets
 from daemon.models.errors import TransientError, UnusableReplyError, lost_answer
+from daemon.models.keys import KeylessModel, missing_key
 from daemon.models.litellm_model import LitellmModel
 from daemon.workspace.stores import utc_now
 from graphs.ports import Answer, Model, Request
@@ -179,9 +180,11 @@ def model_for(config: Config, ledger: Ledger, dream: str, listener: Listener) ->
 
 
 def _model(section: ModelSection, name: str) -> PricedModel:
-    from daemon.models.headless import AGENTS, HeadlessModel
+    from daemon.models.headless import HeadlessModel, agent_of
 
     seconds, tokens = section.timeout_seconds, section.max_output_tokens
-    if name in AGENTS:
+    if agent_of(name):
         return HeadlessModel(name, timeout_seconds=seconds, max_output_tokens=tokens)
+    if section.api_base is None and (missing := missing_key(name, os.environ)):
+        return KeylessModel(name=name, variable=missing)
     return LitellmModel(name, api_base=section.api_base, timeout_seconds=seconds, max_output_tokens=tokens)

@@ -33,7 +33,7 @@ from daemon.fleet.held import Held, Surroundings
 from daemon.fleet.lifetime import Lifetime, every
 from daemon.fleet.upkeep.status import FleetMetrics
 from daemon.fleet.work import Work
-from daemon.models.headless import AGENTS
+from daemon.models.headless import agent_of
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics
 from daemon.workspace.status import BY_FLEET
@@ -107,6 +107,10 @@ class FleetProcess:
     def unregister(self, name: str) -> None:
         """Raise UsageError, as a fleet's workspaces are removed over HTTP."""
         raise UsageError(f"{handle_parts(name)[1]!r} is not unregistered here", "DELETE /v1/workspaces/NAME does it")
+
+    def reload(self) -> None:
+        """Raise UsageError, as a fleet's process reads its configuration once."""
+        raise UsageError("a fleet's process reads its configuration when it starts", "restart it")
 
     def meant(self, given: str) -> str:
         """Return the handle given in an MCP path if its token reaches the workspace.
@@ -249,7 +253,7 @@ def without_machines_ceilings(config: Config) -> Config:
 
     `Work.require_room` applies the fleet's and the tenants' ceilings. Raise ConfigError for a person's own agent.
     """
-    if config.model.name in AGENTS:
+    if config.model.name is not None and agent_of(config.model.name):
         who = f"model.name is {config.model.name}, which answers on the login of one person"
         raise ConfigError(who, "tenants' dreams want a provider's model.")
     section = config.daemon.model_copy(update={"usd_per_day": _NO_CEILING_USD, "tokens_per_day": _NO_CEILING_TOKENS})

@@ -66,6 +66,7 @@ class _Program:
 
     `prepare` takes a private folder that lasts as long as the call and has the system prompt in `system.md`, and the
     most tokens of an answer. It creates the program's files there and returns arguments and environment variables.
+    `model` is what it is told to use unless `model.name` says it ("": what its user has set).
     `read` parses stdout and stderr, and raises ValueError, LookupError or TypeError for an unknown format. `asks`
     returns what the program at a path would ask its user before it answers, "" if nothing is known.
     """
@@ -76,6 +77,7 @@ class _Program:
     prepare: Callable[[Path, int], tuple[list[str], dict[str, str]]]
     read: Callable[[str, str], _Said]
     asks: Callable[[str], str] = lambda _: ""  # most say so in their answer
+    model: str = ""
 
 
 def _prepare_claude(folder: Path, max_output_tokens: int) -> tuple[list[str], dict[str, str]]:
@@ -181,9 +183,8 @@ def _prepare_gemini(folder: Path, _: int) -> tuple[list[str], dict[str, str]]:
         auth = json.loads((theirs / "settings.json").read_text(encoding="utf-8"))["security"]["auth"]
     settings = {**_GEMINI_SETTINGS, "security": {"auth": auth, "folderTrust": {"enabled": False}}}
     (ours / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-    # Without a named model, Gemini first asks another model which one to use.
     variables = {"GEMINI_CLI_HOME": str(folder), "GEMINI_SYSTEM_MD": str(folder / "system.md")}
-    return ["--output-format", "json", "--model", "flash"], variables
+    return ["--output-format", "json"], variables
 
 
 def _read_gemini(out: str, err: str) -> _Said:
@@ -201,9 +202,17 @@ def _read_gemini(out: str, err: str) -> _Said:
 AGENTS: Mapping[str, _Program] = {
     "claude-code": _Program("claude", "Claude Code", 1_500, _prepare_claude, _read_claude),
     "codex": _Program("codex", "Codex", 6_000, _prepare_codex, _read_codex, _codex_asks),
-    "gemini": _Program("gemini", "Gemini CLI", 1_500, _prepare_gemini, _read_gemini),
+    # Without a named model, Gemini first asks another model which one to use.
+    "gemini": _Program("gemini", "Gemini CLI", 1_500, _prepare_gemini, _read_gemini, model="flash"),
 }
-"""The programs, by their name in `model.name`."""
+"""The programs, by their name in `model.name`, which may add a model of theirs: claude-code/haiku."""
+# To litellm, gemini/MODEL is Google's API.
+_WITH_MODEL = {**{name: name for name in AGENTS if name != "gemini"}, "gemini-cli": "gemini"}
+
+
+def agent_of(name: str) -> str:
+    """Return the agent in `AGENTS` that `model.name` means; "" for a model of litellm's."""
+    return name if name in AGENTS else _WITH_MODEL.get(name.partition("/")[0], "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +227,8 @@ class Offer:
 def find_program(name: str) -> str | None:
     """Return the path of this agent's program; None if it is not installed."""
     more = (str(home(os.environ) / folder) for folder in _MORE_FOLDERS)
-    return shutil.which(AGENTS[name].command, path=os.pathsep.join((os.environ.get("PATH", os.defpath), *more)))
+    command = AGENTS[agent_of(name)].command
+    return shutil.which(command, path=os.pathsep.join((os.environ.get("PATH", os.defpath), *more)))
 
 
 def offers(limits: Limits) -> Iterator[Offer]:
@@ -231,7 +241,7 @@ def offers(limits: Limits) -> Iterator[Offer]:
 
 @dataclass(eq=False, kw_only=True)
 class HeadlessModel:
-    """An agent as a model. `name` is one of `AGENTS`."""
+    """An agent as a model. `name` is one of `AGENTS`, perhaps with a model of its maker: claude-code/haiku."""
 
     name: str = field(kw_only=False)
     timeout_seconds: float
@@ -239,7 +249,9 @@ class HeadlessModel:
     context_window: int = field(default=200_000, init=False)  # tokens: the smallest of their default models
 
     def __post_init__(self) -> None:
-        self._program = AGENTS[self.name]
+        self._program = AGENTS[agent_of(self.name)]
+        model = self.name.partition("/")[2] or self._program.model
+        self._model = ["--model", model] if model else []
 
     def worst_case(self, request: Request) -> Spend:
         """Return the most that one try may cost, if the agent obeys the limit on the answer."""
@@ -301,7 +313,7 @@ class HeadlessModel:
             kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_PASSED_ON)}
             try:
                 process = subprocess.Popen(  # noqa: S603 - a program that the configuration names
-                    [path, *words], cwd=folder / "empty", env={**kept, **variables},
+                    [path, *words, *self._model], cwd=folder / "empty", env={**kept, **variables},
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                     text=True, encoding="utf-8", errors="replace",
                     start_new_session=True,  # so that `_kill` reaches its children too

@@ -50,15 +50,20 @@ def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
 
     Raise ConfigError for an invalid configuration, and BusyError if a daemon runs already.
     """
-    config = load()
-    logs.configure(config.log.form, config.log.level)
+
+    def loaded() -> Config:
+        read = load()
+        logs.configure(read.log.form, read.log.level)
+        return read
+
+    config = loaded()
     with suppress(AttributeError):  # another libc may have no mallopt
         _LIBC.mallopt(*_ONE_ARENA)
     # Switch threads often, so that requests do not wait for a dream's computations.
     sys.setswitchinterval(0.001)
     listeners, port_problem = _open_listeners(config)
     try:
-        return asyncio.run(_serve(load, folders, listeners, port_problem))
+        return asyncio.run(_serve(loaded, folders, listeners, port_problem))
     finally:
         for listener in listeners:
             listener.close()
@@ -155,7 +160,6 @@ async def _reload_on_signal(daemon: "Daemon", notifier: Notifier, reload: asynci
             logs.get().error("config_refused", error=error)
             status = f"the new configuration is refused, the old one stands: {Problem.of(error).what}"
         else:
-            logs.configure(daemon.config.log.form, daemon.config.log.level)
             logs.get().info("config_reloaded", workspaces=len(daemon.info().workspaces))
             status = _summary(daemon)
         notifier.tell(READY=1, STATUS=status)

@@ -8,7 +8,7 @@ from itertools import chain
 
 from daemon.config.beside import start_beside
 from daemon.config.settings import Config
-from daemon.models.headless import AGENTS, offers
+from daemon.models.headless import agent_of, offers
 from daemon.models.known import KnownModel, look_up
 from daemon.upkeep.examine import (
     REPAIR,
@@ -108,8 +108,8 @@ def _model(config: Config, look_up: LookUp) -> Finding:
         such = "".join(f", such as {offer.name} ({offer.costs})" for offer in agents)
         advice = f"set model.name for dreams that a model writes{such}"
         return Finding("model", Level.OK, "none configured: dreams are extractive", advice)
-    if name in AGENTS:
-        offer = next((one for one in agents if one.name == name), None)
+    if agent := agent_of(name):
+        offer = next((one for one in agents if one.name == agent), None)
         if offer is None:
             advice = "install it, or set model.name otherwise: until then dreams are extractive"
             return problem("model", f"{name} is not installed here", advice)

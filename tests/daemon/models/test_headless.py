@@ -13,7 +13,7 @@ import pytest
 from daemon.config.settings import Config, ModelSection
 from daemon.fleet.process import without_machines_ceilings
 from daemon.models.errors import TransientError, UnusableReplyError
-from daemon.models.headless import AGENTS, HeadlessModel, offers
+from daemon.models.headless import AGENTS, HeadlessModel, agent_of, offers
 from state.budget import Limits
 from state.errors import ConfigError, ModelError, UnattendedError
 from tests.support.conversing import REQUEST
@@ -64,6 +64,33 @@ def test_it_is_asked_in_an_empty_folder_with_the_prompt_over_stdin_and_knows_not
     assert "DREAMD_TOKEN" not in (tmp_path / "env").read_text()
     assert "CLAUDECODE=" not in (tmp_path / "env").read_text()
     assert REQUEST.messages[1][1] not in (tmp_path / "words").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("claude-code", None),
+        ("claude-code/haiku", "haiku"),
+        ("codex/gpt-5-mini", "gpt-5-mini"),
+        ("gemini", "flash"),
+        ("gemini-cli/gemini-2.5-pro", "gemini-2.5-pro"),
+    ],
+)
+def test_the_program_is_told_the_model_behind_its_name(
+    program: Program, tmp_path: Path, name: str, option: str | None
+) -> None:
+    program(AGENTS[agent_of(name)].command, f'printf "%s\\n" "$@" > {tmp_path}/words; exit 1')
+    with pytest.raises(ModelError):
+        model(Config(model=ModelSection(name=name)).model.name or "").ask(REQUEST)
+    words = (tmp_path / "words").read_text().split("\n")
+    assert (words[words.index("--model") + 1] if "--model" in words else None) == option
+
+
+@pytest.mark.parametrize("name", ["claude-code/", "codex/--help", "gemini-cli/two words", "codex/a\nb"])
+def test_a_model_that_is_no_word_is_refused_and_another_providers_is_not_an_agents(name: str) -> None:
+    with pytest.raises(ValueError, match="one word"):
+        ModelSection(name=name)
+    assert agent_of("gemini/gemini-2.5-pro") == agent_of("openai/codex") == ""
 
 
 @pytest.mark.parametrize(
