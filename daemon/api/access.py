@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
+from daemon.config.per_dream import DreamSettings
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from state.dream import Reason
@@ -68,6 +69,9 @@ class WorkspaceAccess(Protocol):
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
         """Dream now, or follow the dream that a daemon runs already, and report each step. Raise as `dream_now`."""
+
+    def take(self, settings: DreamSettings) -> None:
+        """Use these settings for a dream of this call. Raise ConfigError for invalid ones."""
 
     def dream_soon(self, reason: Reason) -> bool:  # noqa: ARG002 - the same for every reason
         """Queue a dream for the daemon without waiting; return False if there is no daemon."""
@@ -158,6 +162,10 @@ class LocalAccess(WorkspaceAccess):
         embedding = self.embedding or Embedding(model=self.config.embeddings.model)
         with acquire(self.workspace, self.command, self.wait_seconds) as lock:
             yield LockedWorkspace(lock.check, embedding)
+
+    def take(self, settings: DreamSettings) -> None:
+        """Use these settings from now on."""
+        self.config = settings.applied(self.config)
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
         """Dream in this process, or with a model in a child process if this one stays."""

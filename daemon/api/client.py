@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 
-from daemon.api.headers import ADOPT_HEADER, NDJSON, ROOT_HEADER
+from daemon.api.headers import ADOPT_HEADER, NDJSON, ROOT_HEADER, SETTINGS_HEADER
 from daemon.api.peer import require_trusted
 from daemon.config.paths import fits_socket, has_socket, socket_path
 from daemon.config.registry import name_of
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from daemon.api.operations.operation import Operation
     from daemon.api.operations.request import Request
+    from daemon.config.per_dream import DreamSettings
 
 ReplyT = TypeVar("ReplyT")
 
@@ -83,14 +84,18 @@ class Client:
         *,
         register: bool = False,
         seconds: float | None = None,
+        settings: "DreamSettings | None" = None,
     ) -> ReplyT:
         """Return the operation's reply for the workspace at this root. `register`: the daemon keeps it from now on.
+
+        `settings`: of the dream that it runs.
 
         `seconds` of silence count as lost; by default as many as the operation may need. Raise what the operation
         raises, NoDaemonError if no daemon runs, UnknownWorkspaceError if it does not keep this workspace, and
         LostError if it ended meanwhile.
         """
         headers = _root_header(root) | ({ADOPT_HEADER: "yes"} if register else {})
+        headers |= {SETTINGS_HEADER: settings.header()} if settings is not None else {}
         connection = self._connection(seconds or (LONG_SECONDS if operation.long else ANSWER_SECONDS))
         path = f"/v1/workspaces/{name_of(root)}"
         try:

@@ -2,13 +2,14 @@
 
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from daemon.api.access import LocalAccess
 from daemon.api.client import LostError, NoDaemonError, SandboxedError, daemon
 from daemon.config.paths import registry_path
+from daemon.config.per_dream import SECTIONS, DreamSettings
 from daemon.config.registry import excluded
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
@@ -33,8 +34,8 @@ _POLL_SECONDS = 0.1
 class Caller:
     """A command that calls operations on one workspace.
 
-    `config` and `command` (the name in the lock) apply if the operation runs in this process. `own_config`: the user
-    gave that configuration, so a notice says if the daemon runs a long operation without it.
+    `config` and `command` (the name in the lock) apply if the operation runs in this process. `own`: the keys that
+    the user set for this call, by section. A dream of the daemon takes along what it may; a notice says what not.
     """
 
     workspace: Workspace
@@ -42,7 +43,7 @@ class Caller:
     command: str
     on_step: Callable[[Step], None] = lambda _: None
     on_notice: Callable[[str], None] = lambda _: None
-    own_config: bool = False
+    own: Mapping[str, Any] = field(default_factory=dict)
 
     def ask(self, operation: "Operation[P, ReplyT]", *args: P.args, **kwargs: P.kwargs) -> ReplyT:
         """Return the operation's reply. Raise what it raises, and BusyError if another process has the workspace."""
@@ -54,10 +55,20 @@ class Caller:
             with own:
                 return own.run(operation, request)
 
-        reply = dispatch(self.workspace, operation, request, here, self.on_step, self.on_notice)
-        if self.own_config and operation.long and not used:
-            self.on_notice("the daemon did it, with its own configuration; that of this call was not used")
+        settings = self._settings() if operation.configured else None
+        reply = dispatch(self.workspace, operation, request, here, self.on_step, self.on_notice, settings=settings)
+        left = self.own.keys() - (settings.sections.keys() if settings is not None else ())
+        if left and operation.long and not used:
+            self.on_notice(f"the daemon did it, with its own settings of {', '.join(sorted(left))}, not this call's")
         return reply
+
+    def _settings(self) -> DreamSettings | None:
+        """Return what a dream of the daemon takes along: settings of this call, and keys for its model."""
+        from daemon.models.keys import variables_of
+
+        sections = {name: keys for name, keys in self.own.items() if name in SECTIONS}
+        keys = variables_of(self.config.model.name or "", os.environ)
+        return DreamSettings(sections, keys) if sections or keys else None
 
 
 def dispatch(
@@ -69,6 +80,7 @@ def dispatch(
     on_notice: Callable[[str], None],
     *,
     register: bool = False,
+    settings: DreamSettings | None = None,
 ) -> ReplyT:
     """Return the daemon's reply, or the result of `here` if no daemon runs or keeps the workspace.
 
@@ -83,7 +95,9 @@ def dispatch(
         client = None if is_stopped(present_holder(workspace)) else daemon()
         if client is not None:
             try:
-                return client.call(workspace.root, operation, request, on_step, on_notice, register=register)
+                return client.call(
+                    workspace.root, operation, request, on_step, on_notice, register=register, settings=settings
+                )
             except SandboxedError as error:
                 sandboxed = error  # a read also works here
             except (NoDaemonError, UnknownWorkspaceError, NotKeptError):

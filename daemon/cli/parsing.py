@@ -205,6 +205,7 @@ def caller_of(
 ) -> "Caller":
     """Return a caller of operations that prints each notice to stderr once."""
     from daemon.api.dispatch import Caller
+    from daemon.config.per_dream import settings_of_call
 
     shown = set[str]()
 
@@ -213,7 +214,8 @@ def caller_of(
         shown.add(notice)
 
     workspace, config = workspace_of(arguments), config_of(arguments)
-    return Caller(workspace, config, f"dreamd {command}", on_step, on_notice, is_configured(arguments))
+    own = settings_of_call(arguments.config, os.environ, config)
+    return Caller(workspace, config, f"dreamd {command}", on_step, on_notice, own)
 
 
 def as_arguments(error: UsageError, parser: argparse.ArgumentParser) -> UsageError:

@@ -6,7 +6,7 @@
 So litellm and LangGraph, which stay in a process once they are imported, are imported by one that ends. All durable
 data is in the workspace: either process may be killed at any moment, and the next dream resumes. The kernel keeps the
 lock as long as one of the two lives; the child ends with its parent. Keys of providers reach it as they reached the
-daemon, in the environment.
+daemon, in the environment, or come from the command that asked for the dream.
 """
 
 import os
@@ -15,7 +15,7 @@ import sqlite3
 import subprocess
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,6 +23,7 @@ from functools import partial
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from threading import Thread
+from types import MappingProxyType
 from typing import NoReturn
 
 from daemon.config.beside import Process, start_beside
@@ -33,6 +34,7 @@ from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.models import headless
 from daemon.models.errors import discreet
+from daemon.models.keys import variables_of
 from daemon.observability import logs
 from daemon.observability.failures import failure
 from daemon.workspace.searching import tell
@@ -59,7 +61,8 @@ _COMMIT_SECONDS = 60.0
 class Handed:
     """The input of the process. `lock` is its descriptor, with the number `fence`; `turn` is held during a commit.
 
-    `now` is the parent's clock at `at` (`time.monotonic`), because a fleet follows a clock of its own.
+    `variables`: keys of the model's provider from a caller's environment. `now` is the parent's clock at `at`
+    (`time.monotonic`), because a fleet follows a clock of its own.
     """
 
     workspace: Workspace
@@ -70,6 +73,7 @@ class Handed:
     mode: Mode
     discreet: bool
     turn: Path | None
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     now: datetime = field(default_factory=utc_now)
     at: float = field(default_factory=time.monotonic)
 
@@ -95,16 +99,19 @@ def dream_beside(
     on_step: Callable[[Step], None],
     *,
     discreetly: bool = False,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Outcome:
     """Run `dream_now` in a process that also holds the lock of these stores; raise what it raises.
 
     An exception from `on_step` ends the process, and the next dream resumes. `discreetly`: errors of the model are
-    only logged. Raise ModelError if the process dies twice.
+    only logged. `variables` of the environment reach it if its model's provider takes its key from them. Raise
+    ModelError if the process dies twice.
     """
     log, how = logs.get(workspace=store.workspace.root.name), ""
+    keys = variables_of(store.config.model.name or "", variables)
     for _ in range(_TRIES):
         try:
-            return _Dreaming(store, lock, on_step).run(reason, mode, discreetly=discreetly)
+            return _Dreaming(store, lock, on_step).run(reason, mode, keys, discreetly=discreetly)
         except _DiedError as died:
             how = died.how
             log.warning("dream_process_died", process=died.pid, why=how)
@@ -137,7 +144,7 @@ class _Dreaming:
         self._asked: Asked | None = None  # a call that was made and is not recorded yet
         self._ends_at = float("inf")
 
-    def run(self, reason: Reason, mode: Mode, *, discreetly: bool) -> Outcome:
+    def run(self, reason: Reason, mode: Mode, keys: Mapping[str, str], *, discreetly: bool) -> Outcome:
         """Start the process and listen to it until it ends."""
         ours, theirs = Pipe()
         with ours:
@@ -148,7 +155,7 @@ class _Dreaming:
             alone = self._store.memory.alone
             turn = alone.path if isinstance(alone, Turn) else None
             handed = Handed(
-                self._store.workspace, self._store.config, fd, self._lock.fence, reason, mode, discreetly, turn
+                self._store.workspace, self._store.config, fd, self._lock.fence, reason, mode, discreetly, turn, keys
             )
             try:
                 with suppress(OSError):  # it has died, which shows at once
@@ -254,6 +261,7 @@ def dream_given(fd: int) -> int:
         handed: Handed = wire.recv()
     except EOFError:
         return 1
+    os.environ.update(handed.variables)
     follow_clock(handed.now, handed.at)
     Thread(target=_end_with_parent, args=(wire,), daemon=True).start()
     _tell(wire, _dreamt(handed, wire))

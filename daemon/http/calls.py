@@ -22,9 +22,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from daemon.api.daemon import DaemonApi, DaemonCall
-from daemon.api.headers import ADOPT_HEADER, NDJSON, NOTICES_HEADER, ROOT_HEADER
+from daemon.api.headers import ADOPT_HEADER, NDJSON, NOTICES_HEADER, ROOT_HEADER, SETTINGS_HEADER
 from daemon.api.operations.operation import AnyOperation, FieldsError
 from daemon.api.operations.request import Request as OperationRequest
+from daemon.config.per_dream import DreamSettings
 from daemon.config.registry import name_of
 from daemon.dream.progress import Step
 from daemon.http.errors import ErrorResponse, error_response
@@ -49,7 +50,8 @@ class Call:
     """A call of one operation on the workspace of this name, or on the daemon itself (`of_daemon`).
 
     `root`: the workspace's folder, if a local client names it; `register`: register an unknown workspace there.
-    `as_text`: reply with the text that people read. `streaming`: report each step.
+    `settings`: of its dream, from a local client. `as_text`: reply with the text that people read. `streaming`:
+    report each step.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Call:
     operation: AnyOperation
     request: OperationRequest
     register: bool = False
+    settings: DreamSettings | None = None
     of_daemon: DaemonCall | None = None
     as_text: bool = False
     streaming: bool = False
@@ -83,6 +86,8 @@ def perform(api: DaemonApi, call: Call, on_step: Callable[[Step], None]) -> Call
             else:
                 access = _open(api, call, on_step, stack)
                 notices, config = access.notices, access.config
+                if call.settings is not None:
+                    access.take(call.settings)
                 value = access.run(call.operation, call.request)
         reply = (call.operation.text_of(value, config.zone) if call.as_text else encode(value)).encode()
     except Exception as failed:  # noqa: BLE001 - the top of a request: an unexpected error is logged as a defect
@@ -125,7 +130,10 @@ def parse_call(
         arguments = from_query(operation.request, [one for one in query if one[0] != "as"])
     root = _root(headers.getlist(ROOT_HEADER), name) if is_local and name else None
     register = headers.get(ADOPT_HEADER) == "yes"
-    return Call(name, root, operation, arguments, register, None if name else of_daemon, as_text, streaming)
+    given = headers.get(SETTINGS_HEADER) if is_local and operation.configured else None
+    settings = DreamSettings.parse(given) if given is not None else None
+    itself = None if name else of_daemon
+    return Call(name, root, operation, arguments, register, settings, itself, as_text, streaming)
 
 
 def _form(asked: list[str], accepts: list[str]) -> tuple[bool, bool]:

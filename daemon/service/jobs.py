@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from daemon.config.per_dream import DreamSettings
 from daemon.dream.consolidation import consolidate
 from daemon.dream.progress import Step
 from daemon.observability import logs
@@ -44,8 +45,15 @@ class Jobs:
     stopping: threading.Event
     discreet: bool = field(default=False, kw_only=True)
 
-    def dream(self, keeper: Keeper, reason: Reason, mode: "Mode", on_step: Callable[[Step], None]) -> "Outcome":
-        """Run one dream like `dream_now`; log and count its outcome.
+    def dream(
+        self,
+        keeper: Keeper,
+        reason: Reason,
+        mode: "Mode",
+        on_step: Callable[[Step], None],
+        settings: DreamSettings | None = None,
+    ) -> "Outcome":
+        """Run one dream like `dream_now`, with settings of its own if there are any; log and count its outcome.
 
         Raise StoppedError after a node if the daemon stops; its next start resumes the dream there.
         """
@@ -55,7 +63,7 @@ class Jobs:
         began, since = time.monotonic(), utc_now()
         keeper.dreaming, keeper.running = "a dream begins now", (running := RunningDream(mode))
         try:
-            with keeper.exclusive() as store:
+            with keeper.exclusive(settings=settings) as store:
                 logs.get(workspace=keeper.name, reason=reason.value).info("dream_started", mode=mode.value)
                 on_node = self._steps(keeper, running, on_step)
                 try:
@@ -63,7 +71,10 @@ class Jobs:
                         outcome = dream_now(store, reason, mode, on_node)
                     else:  # in a process of its own
                         keeper.written += 1
-                        outcome = dream_beside(store, keeper.lock, reason, mode, on_node, discreetly=self.discreet)
+                        outcome = dream_beside(
+                            store, keeper.lock, reason, mode, on_node, discreetly=self.discreet,
+                            variables=settings.variables if settings is not None else {},
+                        )  # fmt: skip
                 finally:  # after a failure, too
                     self._tell(keeper, store, since)
         except BaseException as error:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from daemon.api.access import LockedWorkspace, WorkspaceAccess
 from daemon.api.dispatch import KEEPER
 from daemon.config.paths import spent_folder
+from daemon.config.per_dream import DreamSettings
 from daemon.config.settings import Config, day_start
 from daemon.dream.consolidation import new_crystals
 from daemon.dream.progress import Step
@@ -230,15 +231,15 @@ class Keeper:
                         self.changed |= store.crystals.newest() > newest
 
     @contextmanager
-    def exclusive(self, *, wait: bool = True) -> Iterator[Store]:
-        """Open the stores for long work, or work that makes a version; one user at a time.
+    def exclusive(self, *, wait: bool = True, settings: DreamSettings | None = None) -> Iterator[Store]:
+        """Open the stores for long work, or work that makes a version; one user at a time, with settings of its own.
 
         Without `wait`, raise BusyError while there is another user.
         """
         if not self._work.acquire(blocking=wait):
             raise BusyError("something long is under way in this workspace, such as a dream", "try again")
         try:
-            with self._opened() as store, self._counting(store.connection):
+            with self._opened(settings) as store, self._counting(store.connection):
                 yield store
         finally:
             self._work.release()
@@ -268,7 +269,7 @@ class Keeper:
                 self._index.rest()
 
     @contextmanager
-    def _opened(self) -> Iterator[Store]:
+    def _opened(self, settings: DreamSettings | None = None) -> Iterator[Store]:
         self.check_lock()  # this process may have been suspended and displaced
         with self._idle:
             lock, index = self._lock, self._index
@@ -276,7 +277,8 @@ class Keeper:
                 raise self.unkept()
             self._users += 1
         try:
-            with closing(open_owned(index, self._config(), self.alone)) as store:
+            config = settings.applied(self._config()) if settings is not None else self._config()
+            with closing(open_owned(index, config, self.alone)) as store:
                 yield store
         except FencedError:
             # Another process took over while this one was suspended. The next look tries to get it back.
@@ -395,19 +397,21 @@ def _latest(moments: Iterable[datetime | None], now: datetime) -> datetime | Non
 class DaemonAccess(WorkspaceAccess):
     """One client's call on a workspace that the daemon keeps: a `WorkspaceAccess` over the keeper's stores.
 
-    `dream_now` runs a dream with a client's `on_step`; `ask` requests one soon; `note_taken` makes the workspace's
-    thread look at once; `service_status` is what `service` returns; `acquire` reopens a released workspace.
+    `dream_now` runs a dream with a client's `on_step`, and its `settings` if it has any; `ask` requests one soon;
+    `note_taken` makes the workspace's thread look at once; `service_status` is what `service` returns; `acquire`
+    reopens a released workspace.
     """
 
     keeper: Keeper
     config: Config = field()
     on_step: Callable[[Step], None]
-    dream_now: "Callable[[Reason, Mode, Callable[[Step], None]], Outcome]"
+    dream_now: "Callable[..., Outcome]"
     ask: Callable[[Reason], None]
     note_taken: Callable[[], None]
     service_status: Callable[[], ServiceStatus]
     acquire: Callable[[], object]
     notices: list[str] = field(default_factory=list)
+    settings: DreamSettings | None = None
 
     @property
     def workspace(self) -> Workspace:
@@ -456,12 +460,24 @@ class DaemonAccess(WorkspaceAccess):
         keeper = self._kept()
         if (running := keeper.running) is not None and Mode.DRY not in (running.mode, mode):
             self.report(Step("follow", "a dream was running already; what came since it began is for the next one"))
+            self._ignore_settings()
             return running.follow(self.report)
         keeper.require_awake()
-        return self.dream_now(reason, mode, self.report)
+        own = {"settings": self.settings} if self.settings is not None else {}
+        return self.dream_now(reason, mode, self.report, **own)
+
+    def take(self, settings: DreamSettings) -> None:
+        """Use these settings for a dream of this call. Raise ConfigError for invalid ones."""
+        settings.applied(self.config)
+        self.settings = settings
+
+    def _ignore_settings(self) -> None:
+        if self.settings is not None and self.settings.sections:
+            self.notices.append("the daemon dreams with its own settings; those of this call are not used")
 
     def dream_soon(self, reason: Reason) -> bool:
         """Request a dream. A session's end is recorded durably, and the schedule decides when to dream."""
+        self._ignore_settings()
         if reason is Reason.SESSION_END:
             self._kept().record_session_end(utc_now())
             self.note_taken()

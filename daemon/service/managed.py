@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daemon.config.per_dream import DreamSettings
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.ingest.notes import absorb_notes
@@ -283,7 +284,13 @@ class ManagedWorkspace:
             self.asked.append(reason)
         self.wake()
 
-    def dream(self, reason: Reason, mode: "Mode", on_step: Callable[[Step], None] | None = None) -> "Outcome":
+    def dream(
+        self,
+        reason: Reason,
+        mode: "Mode",
+        on_step: Callable[[Step], None] | None = None,
+        settings: DreamSettings | None = None,
+    ) -> "Outcome":
         """Run a dream in this thread once there is a slot; with `on_step`, ahead of those that no client awaits.
 
         Raise BusyError while another of its dreams is running, and StoppedError if the daemon stops first.
@@ -294,7 +301,7 @@ class ManagedWorkspace:
             keeper.require_awake()
             self.next = None
             try:
-                return self.shared.jobs.dream(keeper, reason, mode, on_step or _ignore)
+                return self.shared.jobs.dream(keeper, reason, mode, on_step or _ignore, settings)
             finally:
                 self.wake()
 

@@ -15,9 +15,12 @@ from typing import Any
 import pytest
 
 from daemon import sessions
+from daemon.api.headers import SETTINGS_HEADER
 from daemon.api.operations.dreams import dream_now
 from daemon.api.operations.sessions import add, stats
 from daemon.api.operations.signals import feel_event
+from daemon.config.per_dream import DreamSettings
+from daemon.config.registry import name_of
 from daemon.workspace.stores import utc_now
 from state.document.sections import SectionName
 from state.signals.hormones import Feeling
@@ -26,7 +29,7 @@ from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.model_characters import good
 from tests.support.scripted_model import Reply, Script, ScriptedModel, error
-from tests.support.serving import Daemon, Home, noted, repairs, until
+from tests.support.serving import Daemon, Home, noted, over_tcp, repairs, until
 from tests.support.working import working
 
 # An interval that is waited for in a test: a second, the shortest that there is.
@@ -104,6 +107,31 @@ def test_a_spike_leaves_a_note_and_makes_a_pass_and_asks_no_model(home: Home) ->
             assert daemon.events("dream_started") == []
             assert lived.pending(workspace) == [automatic]
         assert model.count == 0
+
+
+def test_a_dream_of_the_daemon_takes_along_what_its_command_sets(home: Home) -> None:
+    workspace, port = home.workspace(), home.with_port()
+    with ScriptedModel(good) as model, home.serving() as daemon:
+        own = {
+            "DREAMD_MODEL__NAME": "openai/gpt-4o-mini",
+            "DREAMD_MODEL__API_BASE": model.url,
+            "OPENAI_API_KEY": "sk-of-the-command",
+        }
+        noted(workspace, repairs(1))
+        ended = home.dreamd("dream", workspace.root, DREAMD_SECRETS__REDACT="true", **own)
+        assert (ended.status, "its own settings of secrets" in ended.err) == (0, True), ended.err
+        assert [one["model"] for one in daemon.events("dream_committed")] == ["openai/gpt-4o-mini"]
+        assert {one["authorization"] for one in model.headers} == {"Bearer sk-of-the-command"}
+        wrong = home.dreamd("dream", workspace.root, DREAMD_DREAM__MODE="sometimes")
+        assert (wrong.status, "DREAMD_DREAM__MODE" in wrong.err) == (2, True)
+        # The next dream is the daemon's own again, and nobody at the port chooses a model.
+        asked, token = model.count, home.token.read_text().strip()
+        noted(workspace, repairs(2, " again"))
+        settings = DreamSettings({"model": {"name": own["DREAMD_MODEL__NAME"], "api_base": model.url}}).header()
+        path = f"/v1/workspaces/{name_of(workspace.root)}/dream_now"
+        status, body, _ = over_tcp(port, path, token, fields={}, **{SETTINGS_HEADER: settings})
+        assert (status, model.count) == (200, asked), body
+        assert "sk-of-the-command" not in daemon.log
 
 
 class Slow:

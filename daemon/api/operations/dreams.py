@@ -29,7 +29,7 @@ class Dreamt:
     outcome: Outcome | None
 
 
-@operation("dream_now", long=True, agents="memory", text=dream_text)
+@operation("dream_now", long=True, agents="memory", text=dream_text, configured=True)
 def dream_now(
     access: WorkspaceAccess,
     reason: Annotated[Literal["manual", "session-end"], Arg("For the ledger")] = "manual",

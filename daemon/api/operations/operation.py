@@ -88,7 +88,7 @@ class Operation(Generic[P, ReplyT]):
     The reply is a frozen dataclass, which `state.codec` reads and writes. Unless `remote`, the operation names local
     files and is only for the Unix socket. `long`: it may take minutes, as a dream does. `reads`: it can be repeated,
     and called by GET; a search still counts its hits. `agents`: the MCP toolset that offers it as a tool; empty for
-    none. `text` renders the reply for people and agents.
+    none. `text` renders the reply for people and agents. `configured`: it runs with the settings of a local caller.
     """
 
     name: str
@@ -98,6 +98,7 @@ class Operation(Generic[P, ReplyT]):
     reads: bool = False
     agents: str = ""
     text: Callable[[Any], str] | None = None
+    configured: bool = False
 
     @property
     def summary(self) -> str:
@@ -184,9 +185,10 @@ def operation(
     reads: bool = False,
     agents: str = "",
     text: Callable[[Any], str] | None = None,
+    configured: bool = False,
 ) -> Callable[[Callable[Concatenate[Any, P], ReplyT]], Operation[P, ReplyT]]:
     """Turn the decorated function into an operation."""
-    return lambda run: Operation(name, run, remote, long, reads, agents, text)
+    return lambda run: Operation(name, run, remote, long, reads, agents, text, configured)
 
 
 def _parameter(name: str, hint: Any, default: object) -> Parameter:  # noqa: ANN401 - any type there is

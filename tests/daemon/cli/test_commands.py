@@ -95,7 +95,7 @@ WRONG = """
 2 export --json=0                  | --json
 2 export -o /nowhere/x             | /nowhere is no folder
 2 import ''                        |
-2 config dream.mode auto           | arguments: auto
+2 config dream.mode auto           | say KEY, or 'set KEY VALUE'
 1 config no.such                   | the configuration has no key 'no.such'
 2 doctor --dry-run                 | --dry-run goes with --repair
 2 completion tcsh                  | invalid choice: 'tcsh'
@@ -269,19 +269,28 @@ def test_on_a_terminal_rows_are_coloured_by_how_they_begin_and_wrapped_below_the
     )
 
 
-@pytest.mark.parametrize(("words", "told"), [(("history",), False), (("search", "tea"), False), (("dream",), True)])
+@pytest.mark.parametrize(
+    ("words", "name", "told"),
+    [
+        (("history",), "SECRETS__REDACT", False),
+        (("search", "tea"), "SECRETS__REDACT", False),
+        (("dream",), "SECRETS__REDACT", True),
+        (("dream",), "DREAM__CONTEXT_WINDOW", False),
+    ],
+)
 def test_that_the_daemon_has_its_own_configuration_is_said_where_it_matters(
-    dreamd: Caller, here: Path, monkeypatch: pytest.MonkeyPatch, *, words: tuple[str, ...], told: bool
+    dreamd: Caller, here: Path, monkeypatch: pytest.MonkeyPatch, *, words: tuple[str, ...], name: str, told: bool
 ) -> None:
     house = OwnHouse()
     house.register(here)
     monkeypatch.setenv("DREAMD_WORKSPACE", str(here))
-    monkeypatch.setenv("DREAMD_DREAM__CONTEXT_WINDOW", "128000")
+    monkeypatch.setenv(f"DREAMD_{name}", {"SECRETS__REDACT": "true"}.get(name, "128000"))
     assert dreamd("note", "Ada prefers tea over coffee").status == 0
     with running(house) as server:
         monkeypatch.setenv("DREAMD_SOCKET", str(server.path))
         ended = dreamd(*words)
-    assert ("with its own configuration" in ended.err) is told
+    assert ended.status == 0
+    assert ("with its own settings of secrets" in ended.err) is told
 
 
 # ------------------------------------------------------------ put to a running daemon

@@ -1,0 +1,63 @@
+"""Per dream: the settings that a command takes along to one dream of a running daemon.
+
+Over the Unix socket of the same user alone: a program at the port can choose neither a model nor what it costs.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from daemon.config.layers import layers, of_variables
+from daemon.config.settings import Config, checked
+from state.errors import UsageError
+
+SECTIONS = ("model", "dream", "limits", "sources")
+"""The sections whose keys may differ from one dream to the next; the others are the daemon's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class DreamSettings:
+    """Keys of `SECTIONS` in place of the daemon's, and environment variables with keys of the model's provider."""
+
+    sections: Mapping[str, Mapping[str, Any]]
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def applied(self, config: Config) -> Config:
+        """Return the configuration with these settings. Raise ConfigError naming an invalid one."""
+        whole = config.model_dump(mode="json")
+        for name, keys in self.sections.items():
+            whole[name] |= keys
+        wanted = checked(whole, {})
+        return config.model_copy(update={name: getattr(wanted, name) for name in self.sections})
+
+    def header(self) -> str:
+        """Return the settings as the value of an HTTP header."""
+        return quote(json.dumps([self.sections, self.variables], default=str))
+
+    @classmethod
+    def parse(cls, header: str) -> "DreamSettings":
+        """Parse the text of `header`. Raise UsageError."""
+        try:
+            sections, variables = json.loads(unquote(header))
+            given = cls({name: dict(keys) for name, keys in sections.items()}, dict(variables))
+        except (ValueError, TypeError, AttributeError):
+            given = None
+        if given is None or not given.sections.keys() <= set(SECTIONS) or not _is_text(given.variables):
+            raise UsageError(
+                "the settings for this dream cannot be read", "restart the daemon, which is of another version"
+            )
+        return given
+
+
+def _is_text(table: Mapping[str, Any]) -> bool:
+    return all(isinstance(one, str) and "\0" not in one for pair in table.items() for one in pair)
+
+
+def settings_of_call(path: Path | None, environment: Mapping[str, str], config: Config) -> dict[str, Any]:
+    """Return what a call of a command sets itself: the variables' keys, or all if it names a file of its own."""
+    if path is None and not environment.get("DREAMD_CONFIG"):
+        return of_variables(environment)
+    return layers(path, environment)[0] | config.model_dump(mode="json", include=set(SECTIONS))
