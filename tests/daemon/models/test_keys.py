@@ -12,9 +12,6 @@ from tests.support.running import RUNNING, loaded
 from tests.support.serving import noted
 
 MODELS = {name: f"{name}/x" for name in PROVIDERS} | {"openai": "openai/gpt-4o", "cohere": "cohere/command-r"}
-    "openai": "openai/gpt-4o",
-    "cohere": "cohere/command-r",
-}
 
 
 @pytest.fixture(autouse=True)
