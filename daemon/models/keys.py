@@ -71,6 +71,4 @@ class KeylessModel:
 
     def ask(self, _: Request) -> Answer:
         """Raise ModelError."""
-        raise ModelError(
-            f"{self.name} wants a key and there is none", f"set {self.variable} in dreamd's environment."
-        )
+        raise ModelError(f"{self.name}: its key is missing", f"set {self.variable} in dreamd's environment.")

@@ -229,7 +229,7 @@ class LitellmModel:
             answer = most if "message body" in str(broken) else None
             return TransientError(f"{place} broke the connection off", "see the server's log.", answer=answer)
         if self.api_base is None and (missing := missing_keys(litellm, self.name)):
-            return ModelError(f"{place} wants a key and there is none", _set_keys(missing))
+            return ModelError(f"{place}: its key is missing", _set_keys(missing))
         # For an unreadable 200, adapters raise a 500, a 422 or no status. A missing package fails before sending.
         is_json = any(isinstance(link, json.JSONDecodeError) for link in chain)
         is_status = getattr(error, "status_code", None) in (None, 200, 422, 500)
@@ -260,7 +260,7 @@ class LitellmModel:
         rows = (
             (is_too_long, "takes no request as long as this one",
              "lower limits.tokens_per_dream, or use a model with a larger context window."),
-            (bool(missing), "wants a key and there is none", _set_keys(missing)),
+            (bool(missing), "refuses it, as its key is missing", _set_keys(missing)),
             (status in (401, 403), f"does not accept the key ({status})",
              "check the provider's key in dreamd's environment."),
             (300 <= status < 400,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +11,10 @@ from state.errors import DreamdError, UsageError
 from state.stores.disk.syscalls import storage_errors
 
 _DEBUG = "DREAMD_DEBUG"
+# A quoted text, or a path outside of quotes.
+_PART = re.compile(r"""(?<!\w)'[^']*'|"[^"]*"|(?<!\S)~?/[^\s'"]*[\w/]""")
+_PATH = re.compile(r"""['"]?~?/\S*""")
+_PLACE = re.compile(r"/place(\d+)\b")
 
 
 def debugging() -> bool:
@@ -20,11 +25,27 @@ def debugging() -> bool:
 def failure(error: Exception) -> DreamdError:
     """Return any error as a DreamdError, in one line and without secrets."""
     known = error if isinstance(error, DreamdError) else _as_dreamd_error(error)
-    from state.secrets.redaction import redact  # an error may quote its input
-
-    failed = DreamdError(*(redact(" ".join(text.split())).text for text in (known.what, known.advice)))
+    failed = DreamdError(*(without_secrets(" ".join(text.split())) for text in (known.what, known.advice)))
     failed.code, failed.exit_status, failed.details = known.code, known.exit_status, known.details
     return failed
+
+
+def without_secrets(sentence: str) -> str:
+    """Return a sentence of dreamd's own, which may quote anything, without secrets.
+
+    A path in it is judged alone: the name of a folder says nothing about the words behind it.
+    """
+    from state.secrets.redaction import redact
+
+    paths = list[str]()
+
+    def placed(part: re.Match[str]) -> str:
+        if not _PATH.fullmatch(part[0]):
+            return part[0]
+        paths.append(redact(part[0]).text)
+        return f"/place{len(paths) - 1}"
+
+    return _PLACE.sub(lambda place: paths[int(place[1])], redact(_PART.sub(placed, sentence)).text)
 
 
 def report(failed: DreamdError, *, as_json: bool) -> int:

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TextIO
 
+from daemon.observability.failures import without_secrets
 from daemon.observability.printable import safe
 from state.errors import DreamdError
 
@@ -43,6 +44,8 @@ _SHORTEST_SECRET = 16
 _OWN_NAMES = frozenset({"event", "level", "at"})
 # Fields that name a folder of the owner or a place in the code. They do not load the rules for secrets, 14 MiB.
 _PLACES = frozenset({"workspace", "root", "entrances", "place", "logger"})
+# Fields with a sentence of dreamd's own.
+_SENTENCES = frozenset({"error", "why", "problem"})
 _PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3}  # of syslog(3)
 
 
@@ -145,7 +148,9 @@ def _loggable(name: str, value: object) -> object:
         return [_loggable(name, one) for one in list(value)[:_MOST_ITEMS]]
     if isinstance(value, str | Path):
         text = str(value)
-        return _withheld(text) if is_memory else _line(text) if _is_place(name, text) else _short(text)
+        if is_memory:
+            return _withheld(text)
+        return _line(text) if _is_place(name, text) else _short(text, is_own=name in _SENTENCES)
     # The repr of another type may contain anything.
     return value.isoformat() if isinstance(value, datetime) else f"<{type(value).__name__}>"
 
@@ -173,7 +178,8 @@ def _error_fields(error: BaseException, *, at_debug: bool) -> dict[str, object]:
     if isinstance(error, DreamdError):
         fields["code"] = error.code
     # The message of a foreign error may quote anything: a note, a reply, a whole request.
-    fields["error"] = _short(message) if at_debug or not is_defect else _withheld(message)
+    own = isinstance(error, DreamdError)
+    fields["error"] = _short(message, is_own=own) if at_debug or not is_defect else _withheld(message)
     if is_defect or at_debug:
         frames = traceback.extract_tb(error.__traceback__)[-_MOST_FRAMES:]
         fields["traceback"] = [f"{one.filename}:{one.lineno} {one.name}" for one in frames]
@@ -184,13 +190,13 @@ def _withheld(text: str) -> str:
     return f"[{len(text)} characters]"
 
 
-def _short(text: str, longest: int = _LONGEST) -> str:
-    """Return the text without secrets, as `_line` does."""
+def _short(text: str, longest: int = _LONGEST, *, is_own: bool = False) -> str:
+    """Return the text, perhaps a sentence of our own, without secrets, as `_line` does."""
     text = text[: 4 * longest]
     if len(text) >= _SHORTEST_SECRET:
         from state.secrets.redaction import redact
 
-        text = redact(text).text
+        text = without_secrets(text) if is_own else redact(text).text
     return _line(text, longest)
 
 

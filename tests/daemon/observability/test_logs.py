@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from daemon.observability import logs
 from daemon.observability.logs import WITHHELD
-from state.errors import CeilingError, StorageError
+from state.errors import BusyError, CeilingError, StorageError
 from tests.support.running import ROOT
 
 FIGURES: dict[str, int] = {}
@@ -90,6 +90,13 @@ def test_an_event_is_one_json_line_with_its_fields_from_the_level_on(stream: Str
         "level_": 2,
     }
     assert later["event"] == "stumbled"
+
+
+def test_a_sentence_of_our_own_stands_whatever_a_folder_is_called(stream: Stream) -> None:
+    held = "/srv/dreamd-pw71p7fc/ws is held by process 4211 ('dreamd serve')"
+    logs.get().warning("workspace_refused", error=BusyError(held), why=held, said=held)
+    (event,) = stream.events
+    assert (event["error"], event["why"], "[redacted: " in event["said"]) == (held, held, True)
 
 
 def test_before_it_is_configured_nothing_is_said_and_nothing_loaded() -> None:
