@@ -143,6 +143,10 @@ class StorageError(DreamdError):
     code = "STORAGE_ERROR"
 
 
+class FullError(StorageError):
+    """The disk has no space left, or the user's share of it is used up."""
+
+
 class ReadOnlyError(StorageError):
     """This process may read here and not write: the disk, the folder's rights or a sandbox forbid it."""
 

@@ -35,7 +35,7 @@ from state.dream import Reason
 from state.errors import BusyError, DreamdError, FencedError, NotKeptError
 from state.scratch import HEADER
 from state.stores.crystals.hormones import Feelings
-from state.stores.database.connection import from_text, to_text, transaction
+from state.stores.database.connection import from_text, may_write, to_text, transaction
 from state.stores.database.copies import DAY, is_copy_due
 from state.stores.database.meta import Meta
 from state.stores.disk.disk import Disk
@@ -419,8 +419,8 @@ class DaemonAccess(WorkspaceAccess):
         return self.keeper.workspace
 
     def read(self) -> AbstractContextManager[Store]:
-        """Open the stores as `write` does, but read-only while another process has the workspace."""
-        if not self.keeper.holds_lock:
+        """Open the stores as `write` does, but read-only while another process has the workspace, or without room."""
+        if not (self.keeper.holds_lock and may_write(self.workspace.database)):
             return self._noticing(open_readonly(self.workspace, self.config))
         return self._noticing(self.keeper.store())
 

@@ -1,5 +1,6 @@
 """Operations that read the memory: search, bootstrap, where a line comes from, why something was missing."""
 
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,10 +23,11 @@ from daemon.workspace.stores import Store, utc_now
 from state.agents import agent_called
 from state.bootstrap import budget_for
 from state.crystals.crystal import Kind, Origin
-from state.errors import BusyError, DreamdError, ReadOnlyError
+from state.errors import BusyError, DreamdError, FullError, ReadOnlyError
 from state.search.ranking import Filters, Findings, Hit
 from state.signals.curiosity import Cause, gap_of_search
 from state.stores.crystals.hormones import Feelings, Questions
+from state.stores.database.connection import explained
 from state.stores.history.leave_receipt import leave_receipt
 from state.trust import Trust
 
@@ -156,12 +158,16 @@ def memory_search(
         asking = tuple(_recalled(hit, None, redacted) for hit in findings.questions)
         return SearchReply(query, findings.good, findings.arms, hits, left, findings.unlikely, asking, findings.over)
 
-    # While another process holds the workspace it is only read: a note of this minute may be missed then.
+    # While another process holds the workspace, or the disk is full, it is only read: a note of this minute may be
+    # missed then.
     try:
         with access.write() as store:
             asks = None if look else agent
             return found(store, recall(store, query, limit, filters, everything=all, agent=asks))
-    except (BusyError, ReadOnlyError) as why:
+    except (BusyError, ReadOnlyError, FullError, sqlite3.OperationalError) as error:
+        why = explained(error, access.workspace.database) if isinstance(error, sqlite3.Error) else error
+        if not isinstance(why, BusyError | ReadOnlyError | FullError):
+            raise
         with access.read() as store:
             store.notices.add(f"searched as it stands: {why}")
             return found(store, search(store, query, limit, filters, everything=all))

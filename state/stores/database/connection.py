@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
-from state.errors import StorageError
+from state.errors import FullError, StorageError
 from state.stores.database import schema
 from state.stores.disk.disk import Disk
 
@@ -26,6 +26,7 @@ DATABASE = "state.db"
 SIDES = ("", "-wal", "-journal", "-shm")
 """The suffixes of SQLite's files: the database itself and the files beside it."""
 BUSY_TIMEOUT_MS = 10_000
+_SHARED_BYTES = 32_768
 _PAUSE_SECONDS = 0.01
 PAGE_BYTES = 8_192
 """The size of a new database's pages: with SQLite's 4 KB, hardly three crystals with their vectors share one."""
@@ -114,12 +115,26 @@ def open_reading(path: Path) -> sqlite3.Connection:
 
 
 def may_write(path: Path) -> bool:
-    """Return whether this process may write to the file, considering sandboxes as well as permissions."""
+    """Return whether this process may write to the file, considering sandboxes, permissions and a full disk."""
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
     except OSError as error:
         return error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM)
-    return True
+    return not _lacks_room(path)
+
+
+def _lacks_room(path: Path) -> bool:
+    """Return whether the disk has no room for SQLite's shared memory, which nobody has made: it cannot use a log."""
+    with suppress(OSError):
+        disk = os.statvfs(path.parent)
+        return disk.f_bavail * disk.f_frsize < _SHARED_BYTES and _size(f"{path}-shm") < _SHARED_BYTES
+    return False
+
+
+def _size(path: str) -> int:
+    with suppress(OSError):
+        return os.lstat(path).st_size
+    return 0
 
 
 def _require_file(path: Path) -> None:
@@ -133,7 +148,8 @@ def _require_file(path: Path) -> None:
 def _uri(path: Path, mode: str) -> str:
     """Return the file's SQLite URI; immutable if SQLite would have to create a log that it may not write."""
     _require_file(path)
-    has_log = os.path.lexists(f"{path}-wal")
+    log = f"{path}-wal"
+    has_log = bool(_size(log)) if _lacks_room(path) else os.path.lexists(log)
     fixed = "&immutable=1" if mode == "ro" and not has_log and not may_write(path) else ""
     return f"file:{quote(str(path))}?mode={mode}{fixed}"
 
@@ -204,7 +220,7 @@ def explained(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StorageE
     name = getattr(error, "sqlite_errorname", "")
     # SQLITE_IOERR_SHMSIZE: the shared-memory file cannot grow, which SQLite reports as an I/O error.
     if name in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"):
-        return StorageError(f"{path}: the disk is full", "free some space and try again")
+        return FullError(f"{path}: the disk is full", "free some space and try again")
     if name.startswith("SQLITE_READONLY"):
         return StorageError(
             f"{path}: it cannot be written", f"make {path.parent} and the files in it writable for this user"

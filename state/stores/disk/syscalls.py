@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from state.errors import NotFoundError, ReadOnlyError, StorageError
+from state.errors import FullError, NotFoundError, ReadOnlyError, StorageError
 
 # Errors of a kernel or file system that lacks renameat2, one of its flags, or hard links.
 NO_SUCH_CALL = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP)
@@ -71,10 +71,11 @@ def storage_errors(path: Path) -> Iterator[None]:
         raise NotFoundError(f"{path}: no such file or folder", "check the path or run 'dreamd init'") from error
     except OSError as error:
         what, advice = _explained(error, path)
-        kind = ReadOnlyError if error.errno in _FORBIDDING else StorageError
+        kind = ReadOnlyError if error.errno in _FORBIDDING else FullError if error.errno in _FULL else StorageError
         raise kind(f"{path}: {what}", advice) from error
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDING = (errno.EROFS, errno.EACCES, errno.EPERM)
 _SANDBOX = "in an agent's sandbox note over MCP (working_memory_note), which is outside of it"
 # What a kernel error means to a person, and what to do.
