@@ -26,8 +26,10 @@ def dream(arguments: argparse.Namespace) -> int:
 
         return dream_given(arguments.given)
     from daemon.api.operations.dreams import dream_now
+    from daemon.api.other_version import other_version
     from daemon.dream.run import Mode
 
+    show_notices("; ".join(said) for said in (other_version(),) if said)
     began = time.monotonic()
     with working("dreaming…"):
 

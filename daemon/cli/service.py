@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from daemon.api.client import SILENT, Client, LostError, NoDaemonError
+from daemon.api.other_version import other_version
 from daemon.api.text import status_text
 from daemon.cli.parsing import CONFIG, FOLDER, arg, check_config, command, config_of, workspace_if_any, workspace_of
 from daemon.cli.perform import show, show_answer
-from daemon.cli.terminal import out, say, show_json
+from daemon.cli.terminal import out, say, show_json, show_notices
 from daemon.config.registry import name_of
 from state.errors import BusyError, ConfigError
 from state.stores.disk.lock import is_stopped, present_holder
@@ -131,6 +132,7 @@ def status(arguments: argparse.Namespace) -> int:
         operation = "dream_status" if workspace else "status"
         try:
             if show_answer(operation, workspace, {}, _STATUS_SECONDS, as_json=arguments.json):
+                show_notices("; ".join(said) for said in (other_version(),) if said)
                 return 0
         except (BusyError, LostError) as error:  # none runs, or it does not answer
             is_silent = isinstance(error.__cause__, TimeoutError)

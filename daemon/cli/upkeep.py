@@ -14,6 +14,7 @@ from daemon.api.dispatch import Caller
 from daemon.api.operations.dreams import dream_status
 from daemon.api.operations.upkeep import Findings, forget_text, repair_workspace
 from daemon.api.operations.upkeep import doctor as examine
+from daemon.api.other_version import other_version
 from daemon.cli.parsing import FOLDER, WORKSPACE, arg, caller_of, command, config_of, named_folder, workspace_of
 from daemon.cli.perform import arguments_of, fields_of, show
 from daemon.cli.terminal import asked, can_ask, say, working
@@ -55,6 +56,8 @@ def doctor(arguments: argparse.Namespace) -> int:
         return _repair(caller, arguments)
     with working("examining…"):  # without the network
         found = caller.ask(examine).findings
+    if said := other_version():
+        wrong.append(Finding("service", Level.WARNING, *said))
     wrong += _stopped_service() if any(one.what.startswith("no daemon runs") for one in found) else ()
     replaced = {one.about for one in wrong}
     found = (*wrong, *(one for one in found if one.about not in replaced))

@@ -2,6 +2,9 @@
 
 import json
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +15,7 @@ from state.stores.disk.lock import acquire, holder
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.long_variants import variants
+from tests.support.running import ROOT, Ended
 from tests.support.serving import Home, noted, until
 
 DAEMON = "dreamd serve"
@@ -50,6 +54,28 @@ def test_a_second_daemon_says_so_and_the_first_one_goes_on(home: Home, asked: bo
         finally:
             third.kill()
     assert owner(workspace) == ""
+
+
+def test_a_daemon_of_another_version_is_told_with_how_to_restart_it(home: Home) -> None:
+    workspace = home.workspace()
+    with home.serving() as daemon:
+        assert "this is" not in home.dreamd("status", workspace.root).err
+        installed = Path(home.folder / "later" / "dreamd-99.0.dist-info")
+        installed.mkdir(parents=True)
+        (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: dreamd\nVersion: 99.0\n")
+
+        def later(*words: str | Path) -> Ended:
+            command = [sys.executable, "-m", "daemon", *map(str, words)]
+            environment = home.environment(PYTHONPATH=f"{installed.parent}:{ROOT}")
+            ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+            return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+        told = f"and this is 99.0; restart it: 'kill {daemon.process.pid}', then 'dreamd serve'"
+        noted(workspace, ["The cat is called Miez"])
+        for words in (("status", workspace.root), ("status",), ("dream", workspace.root)):
+            assert told in later(*words).err.split("\n")[0]
+        doctor = later("doctor", workspace.root, "--json")
+        assert [one["level"] for one in doctor.json["findings"] if "99.0" in one["what"]] == ["warning"]
 
 
 @pytest.mark.full

@@ -44,6 +44,7 @@ def listening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Liste
 
         def run() -> None:
             connection, _ = server.accept()
+            server.close()  # whoever asks again finds nobody
             with connection:
                 asked = b""
                 while b"\r\n\r\n" not in asked or not asked.endswith(b"}"):
