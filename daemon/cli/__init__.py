@@ -37,6 +37,7 @@ COMMANDS = {
     "why": ("api.operations.search:memory_why", "show where a line comes from"),
     "why-not": ("api.operations.search:memory_why_not", "say why an agent was not given a thing"),
     "supersede": ("api.operations.crystals:supersede", "say which of two memories holds now, or that both do"),
+    "wrong": ("cli.review:wrong", "say that a line was never true; --right says what is"),
     "forget": ("cli.upkeep:forget", "erase a text everywhere, with a receipt"),
     "secrets": ("cli.settings:secrets", "list what was redacted and may be no secret, and bring it back"),
     "review": ("cli.review:review", "what waits for you: show it side by side, approve, decline, undo"),

@@ -86,6 +86,7 @@ WRONG = """
 3 review                           | nothing waits for you
 1 review 2026                      | no change '2026' waits
 2 review 1 --accept --undo         | not allowed with
+1 wrong Kim                        | no line of MEMORY.md has 'Kim'
 2 feel hungry                      | invalid choice: 'hungry'
 2 mood 1                           | arguments: 1
 2 ingest                           | name the files or folders

@@ -1,5 +1,6 @@
 """`dreamd review`: what waits is shown and decided by number, by section, or in an editor."""
 
+import re
 import shlex
 import sqlite3
 from contextlib import closing
@@ -277,3 +278,36 @@ def test_a_text_that_cannot_be_read_changes_nothing_and_is_kept(dreamd: Caller, 
     file.write_text(file.read_text(encoding="utf-8").replace("aprove", "approve"), encoding="utf-8")
     assert process("review", "--from", file, "-w", here).status == 0
     assert (here / "MEMORY.md").read_text(encoding="utf-8").count("Oh, Ada") == 2
+
+
+# ------------------------------------------------------------ a line that was never true
+
+
+def test_a_wrong_line_is_named_by_its_id_or_its_text_and_goes_or_says_what_is_right(told: Transcript) -> None:
+    told(
+        """
+        $ dreamd note Ada prefers tea in the morning
+        noted
+        $ dreamd note Ada lives in a flat in Porto
+        noted
+        $ dreamd note Ada lives in Porto since May
+        noted
+        $ dreamd dream
+        version 1…
+        $ dreamd wrong lives in
+        ! dreamd: 2 lines have 'lives in': …give an id…
+        [2]
+        $ dreamd wrong PREFERS  tea --right 'Ada prefers coffee in the morning'
+        wrong: Ada prefers tea in the morning
+        right: Ada prefers coffee in the morning
+        version 2
+        $ dreamd wrong prefers tea
+        ! dreamd: no line of MEMORY.md has 'prefers tea'…
+        [1]
+        """
+    )
+    (flat,) = re.findall(r"(L\d+)  Active Context: Ada lives in a flat", told("$ dreamd why a flat in Porto\n…").out)
+    assert told(f"$ dreamd wrong {flat.lower()} --json\n…").json["version"] == 3
+    told("$ dreamd dream\n! …nothing new…\n[3]")
+    memory = (told.here / "MEMORY.md").read_text()
+    assert [text in memory for text in (TEA, COFFEE, "a flat", "since May")] == [False, True, False, True]
