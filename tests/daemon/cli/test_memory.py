@@ -338,6 +338,7 @@ def test_a_shell_completes_every_command(told: Transcript, tmp_path: Path, shell
         ("dreamd his", ["history"]),
         ("dreamd note --imp", ["--importance"]),
         ("dreamd feel re", ["reward"]),
+        ("dreamd config set model.on", ["model.on_failure"]),
     ):
         asked = [shell, "-c", f"source '{file}'; {_COMPLETING[shell]}", *name, line]
         assert subprocess.run(asked, check=True, capture_output=True, text=True).stdout.split() == words
