@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from daemon.api.access import LocalAccess
 from daemon.api.client import LostError, NoDaemonError, SandboxedError, daemon
 from daemon.config.paths import registry_path
-from daemon.config.per_dream import SECTIONS, DreamSettings
+from daemon.config.per_dream import DreamSettings
 from daemon.config.registry import excluded
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
@@ -34,8 +34,9 @@ _POLL_SECONDS = 0.1
 class Caller:
     """A command that calls operations on one workspace.
 
-    `config` and `command` (the name in the lock) apply if the operation runs in this process. `own`: the keys that
-    the user set for this call, by section. A dream of the daemon takes along what it may; a notice says what not.
+    `config` and `command` (the name in the lock) apply if the operation runs in this process. `settings`: what a
+    dream of the daemon takes along, by section; `named`: the sections that the user set for this call. A notice says
+    which of them a long operation of the daemon did not use.
     """
 
     workspace: Workspace
@@ -43,7 +44,8 @@ class Caller:
     command: str
     on_step: Callable[[Step], None] = lambda _: None
     on_notice: Callable[[str], None] = lambda _: None
-    own: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
 
     def ask(self, operation: "Operation[P, ReplyT]", *args: P.args, **kwargs: P.kwargs) -> ReplyT:
         """Return the operation's reply. Raise what it raises, and BusyError if another process has the workspace."""
@@ -55,20 +57,19 @@ class Caller:
             with own:
                 return own.run(operation, request)
 
-        settings = self._settings() if operation.configured else None
-        reply = dispatch(self.workspace, operation, request, here, self.on_step, self.on_notice, settings=settings)
-        left = self.own.keys() - (settings.sections.keys() if settings is not None else ())
+        taken = self._taken() if operation.configured else None
+        reply = dispatch(self.workspace, operation, request, here, self.on_step, self.on_notice, settings=taken)
+        left = self.named - (taken.sections.keys() if taken is not None else set())
         if left and operation.long and not used:
             self.on_notice(f"the daemon did it, with its own settings of {', '.join(sorted(left))}, not this call's")
         return reply
 
-    def _settings(self) -> DreamSettings | None:
+    def _taken(self) -> DreamSettings | None:
         """Return what a dream of the daemon takes along: settings of this call, and keys for its model."""
         from daemon.models.keys import variables_of
 
-        sections = {name: keys for name, keys in self.own.items() if name in SECTIONS}
         keys = variables_of(self.config.model.name or "", os.environ)
-        return DreamSettings(sections, keys) if sections or keys else None
+        return DreamSettings(self.settings, keys) if self.settings or keys else None
 
 
 def dispatch(

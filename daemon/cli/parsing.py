@@ -214,8 +214,8 @@ def caller_of(
         shown.add(notice)
 
     workspace, config = workspace_of(arguments), config_of(arguments)
-    own = settings_of_call(arguments.config, os.environ, config)
-    return Caller(workspace, config, f"dreamd {command}", on_step, on_notice, own)
+    settings = settings_of_call(arguments.config, os.environ, config)
+    return Caller(workspace, config, f"dreamd {command}", on_step, on_notice, *settings)
 
 
 def as_arguments(error: UsageError, parser: argparse.ArgumentParser) -> UsageError:

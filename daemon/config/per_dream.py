@@ -56,8 +56,14 @@ def _is_text(table: Mapping[str, Any]) -> bool:
     return all(isinstance(one, str) and "\0" not in one for pair in table.items() for one in pair)
 
 
-def settings_of_call(path: Path | None, environment: Mapping[str, str], config: Config) -> dict[str, Any]:
-    """Return what a call of a command sets itself: the variables' keys, or all if it names a file of its own."""
-    if path is None and not environment.get("DREAMD_CONFIG"):
-        return of_variables(environment)
-    return layers(path, environment)[0] | config.model_dump(mode="json", include=set(SECTIONS))
+def settings_of_call(
+    path: Path | None, environment: Mapping[str, str], config: Config
+) -> tuple[dict[str, Any], frozenset[str]]:
+    """Return what a dream takes along from a call with this configuration, and the sections that the call sets.
+
+    That is what its variables set, or the whole of `SECTIONS` if it names a file (`path`, or DREAMD_CONFIG).
+    """
+    own = layers(path, environment)[0] if path is not None else of_variables(environment)
+    if path is not None or environment.get("DREAMD_CONFIG"):
+        return config.model_dump(mode="json", include=set(SECTIONS)), frozenset(own)
+    return {name: own[name] for name in SECTIONS if name in own}, frozenset(own)

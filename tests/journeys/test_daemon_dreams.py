@@ -124,6 +124,11 @@ def test_a_dream_of_the_daemon_takes_along_what_its_command_sets(home: Home) -> 
         assert {one["authorization"] for one in model.headers} == {"Bearer sk-of-the-command"}
         wrong = home.dreamd("dream", workspace.root, DREAMD_DREAM__MODE="sometimes")
         assert (wrong.status, "DREAMD_DREAM__MODE" in wrong.err) == (2, True)
+        # A file that it names goes along as a whole.
+        (file := home.folder / "own.yaml").write_text("limits: {calls_per_dream: 4}\nlog: {level: debug}\n")
+        noted(workspace, repairs(1, " later"))
+        named = home.dreamd("dream", workspace.root, "--config", file)
+        assert (named.status, "its own settings of log, not" in named.err) == (0, True), named.err
         # The next dream is the daemon's own again, and nobody at the port chooses a model.
         asked, token = model.count, home.token.read_text().strip()
         noted(workspace, repairs(2, " again"))
