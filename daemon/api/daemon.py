@@ -1,5 +1,6 @@
 """DaemonApi: the daemon's interface for its HTTP application and MCP endpoint; operations on the daemon itself."""
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -11,8 +12,11 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import AnyOperation, Arg, operation, operations_in
 from daemon.api.operations.setup import LONGEST_KEY, Configuration, in_force
 from daemon.api.text import daemon_text
+from daemon.config.paths import registry_path
+from daemon.config.registry import excluded, name_of
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
+from daemon.workspace.adoption import find_workspace
 from daemon.workspace.status import Problem, Status
 from state.errors import NotFoundError, UsageError
 
@@ -157,6 +161,24 @@ def register(
     if not path.startswith("/") or "\0" in path:
         raise UsageError(f"{path!r} is no absolute path", "name the workspace from the root on")
     return Named(call.api.register(Path(path)))
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A workspace's name in URLs and its root. `excluded`: its owner wants no daemon to look after it."""
+
+    name: str
+    root: str
+    excluded: bool
+
+
+@operation("find", remote=False)
+def find(_: DaemonCall, folder: Annotated[str, Arg("A folder, absolute", min_length=1, max_length=4_096)]) -> Located:
+    """Return the workspace of a folder, for a program that only knows where it runs."""
+    if not folder.startswith("/") or "\0" in folder:
+        raise UsageError(f"{folder!r} is no absolute path", "name the folder from the root on")
+    root = find_workspace(Path(folder)).root
+    return Located(name_of(root), str(root), root in excluded(registry_path(os.environ)))
 
 
 @operation("release", remote=False)

@@ -49,6 +49,7 @@ COMMANDS = {
     "import": ("cli.archive:import_", "make a workspace of such a file"),
     "serve": ("cli.service:serve", "the daemon, in the foreground: dreams by itself, serves agents"),
     "mcp": ("cli.mcp:mcp", "MCP over stdio, for an agent"),
+    "call": ("cli.perform:call", "run any operation for a program: JSON in, lines of JSON out"),
     "migrate": ("cli.service:migrate", "make the tables of a fleet in PostgreSQL"),
     "fleet": ("cli.fleet", "serve and keep a fleet: its processes, status, tenants, tokens, workspaces, recovery"),
     "install-service": ("cli.install_service:install_service", "have systemd run the daemon"),
@@ -124,7 +125,7 @@ def _run(words: Sequence[str]) -> int:
     try:
         return run(arguments)
     except UsageError as error:
-        if "fields" not in error.details:
+        if "fields" not in error.details or name == "call":  # a program knows the fields by their own names
             raise
         from daemon.cli.parsing import as_arguments
 

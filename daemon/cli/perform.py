@@ -8,8 +8,10 @@ generated from the operations. Anything but a plain answer, such as an error, ma
 import argparse
 import json
 import os
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from pathlib import Path
@@ -17,15 +19,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from daemon.api.client import Client
 from daemon.api.headers import NOTICES_HEADER
-from daemon.cli.parsing import WORKSPACE, Argument, caller_of, is_configured, parser_of, workspace_of
+from daemon.cli.parsing import WORKSPACE, Argument, arg, caller_of, command, is_configured, parser_of, workspace_of
 from daemon.cli.terminal import show_json, show_notices, show_reply, write_json
 from daemon.config.paths import has_socket, socket_path
-from state.errors import DreamdError
+from state.errors import DreamdError, UsageError
 from state.stores.disk.lock import is_stopped, present_holder
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
     from daemon.api.operations.operation import AnyOperation, Parameter
+    from daemon.dream.progress import Step
 
 TABLE = Path(__file__).with_name("commands.json")
 _ANSWER_SECONDS, _OK = 30.0, 200
@@ -89,6 +92,35 @@ def show_answer(
     else:
         show_reply(reply)
     return True
+
+
+@command(arg("operation", metavar="OPERATION", help="its name, as /v1/openapi.json has it"), *WORKSPACE)
+def call(arguments: argparse.Namespace) -> int:
+    """Run any operation with fields on stdin, as a JSON object; print steps, notices and reply as the daemon does."""
+    from daemon.api.operations.table import OPERATIONS
+    from state.codec import plain
+
+    def tell(kind: str, value: object) -> None:
+        sys.stdout.write(json.dumps({kind: value}) + "\n")
+        sys.stdout.flush()
+
+    operation = OPERATIONS.get(arguments.operation)
+    if operation is None:
+        raise UsageError(f"there is no operation {arguments.operation!r}", "/v1/openapi.json lists them")
+    try:
+        fields = json.loads(sys.stdin.buffer.read() or b"{}")
+    except ValueError as error:
+        raise UsageError(f"stdin is no JSON: {error}", "give a JSON object") from None
+    if not isinstance(fields, dict):
+        raise UsageError("stdin is no JSON object", "give the operation's fields as one")
+
+    def on_step(step: "Step") -> None:
+        tell("step", {"node": step.node, "figures": step.figures})
+
+    caller = caller_of(arguments, "call", on_step)
+    reply = replace(caller, on_notice=lambda notice: tell("notice", notice)).ask(operation, **fields)
+    tell("reply", plain(reply))
+    return 0
 
 
 def fields_of(arguments: Iterable[Argument], given: argparse.Namespace) -> dict[str, Any]:

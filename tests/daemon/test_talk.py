@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from dreamd_client import Client
 
 from daemon.api.access import LocalAccess
 from daemon.api.daemon import HOUSEHOLD
@@ -18,7 +19,6 @@ from daemon.api.operations.operation import AnyOperation, FieldsError
 from daemon.api.operations.request import Request
 from daemon.api.operations.table import OPERATIONS
 from daemon.cli import OPERATIONS as COMMANDS
-from daemon.client import Client
 from daemon.config.settings import Config, McpSection
 from daemon.mcp.tools import TOOLSETS, arguments_of
 from daemon.workspace.adoption import open_workspace
@@ -146,13 +146,11 @@ def by_get(served: Running, root: Path) -> Window:
 
 
 def by_client(served: Running, root: Path) -> Window:
-    served.house.register(root)
+    name = served.house.register(root)
 
     def call(operation: AnyOperation, fields: Fields, _: tuple[str, ...]) -> Any:
-        port = Client(root, address=f"http://127.0.0.1:{served.port}", token=TOKEN)
-        reply = (port if operation.remote else Client(root)).call(operation, **fields)
-        assert type(reply) is operation.reply
-        return json.loads(encode(reply))
+        port = Client(name, address=f"http://127.0.0.1:{served.port}", token=TOKEN)
+        return (port if operation.remote else Client(root)).call(operation.name, **fields)
 
     return call
 

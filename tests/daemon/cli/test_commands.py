@@ -51,6 +51,7 @@ WRONG = """
 2 fly                              | there is no command 'fly'
 2 init --trust=0                   | --trust=0
 2 init a b                         | arguments: b
+2 call nonsense                    | there is no operation 'nonsense'
 2 connect nobody                   | nobody
 2 note                             | arguments are required: TEXT
 2 note x --loud                    | --loud

@@ -1,22 +1,25 @@
-"""A program's client: typed replies and errors at both doors, safe retries, and no weight at import."""
+"""A program's client: the same replies and errors at every door, safe retries, and no note lost without a daemon."""
 
+import dataclasses
+import os
 import socket
 import threading
+import tomllib
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import pytest
+from dreamd_client import Client, DreamdError, LostError, NoDaemonError, replies
 
-from daemon.api.operations.operation import FieldsError
-from daemon.api.operations.signals import current_mood, gaps
-from daemon.client import Client, LostError, NoDaemonError
-from daemon.config.registry import name_of
-from daemon.dream.run import Mode
+from daemon.api.operations.table import OPERATIONS
+from daemon.config.paths import registry_path
+from daemon.config.registry import exclude, name_of
 from daemon.workspace.adoption import init_workspace
-from state.errors import DreamdError, NothingToDoError, UnknownWorkspaceError, UsageError
-from state.signals.hormones import Feeling
 from tests.daemon.http.running import TOKEN, Running
+from tests.support import forked
+from tests.support.running import ROOT
 
 SWIFT = "the swift nests under the roof"
 
@@ -26,42 +29,61 @@ def at_the_socket(served: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DREAMD_SOCKET", str(served.path))
 
 
-@pytest.fixture(params=["socket", "address", "name"])
-def client(request: pytest.FixtureRequest, served: Running, tmp_path: Path) -> Client:
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The command that runs `dreamd`."""
+    words, variables = forked.stand_in()
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return words
+
+
+@pytest.fixture(params=["socket", "address", "program"])
+def client(
+    request: pytest.FixtureRequest,
+    served: Running,
+    tmp_path: Path,
+    program: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Client:
     """Of a new workspace, at each door."""
     name = served.house.make(tmp_path / "Ada's work")
-    if request.param == "socket":
-        return Client(tmp_path / "Ada's work")
-    workspace = name if request.param == "name" else tmp_path / "Ada's work"
-    return Client(workspace, address=f"http://127.0.0.1:{served.port}", token=TOKEN)
+    (tmp_path / "Ada's work" / "deep").mkdir()
+    if request.param == "address":
+        return Client(name, address=f"http://127.0.0.1:{served.port}", token=TOKEN)
+    if request.param == "program":
+        monkeypatch.setenv("DREAMD_SOCKET", str(tmp_path / "no.sock"))
+        monkeypatch.setenv("DREAMD_WORKSPACE", str(tmp_path / "of another program"))
+    return Client(tmp_path / "Ada's work" / "deep", program=program if request.param == "program" else "/no/dreamd")
+
+
+def code_of(refused: "pytest.ExceptionInfo[DreamdError]") -> str:
+    return refused.value.code
 
 
 def test_a_program_notes_finds_and_reads_its_memory(client: Client) -> None:
-    with pytest.raises(NothingToDoError):
+    with pytest.raises(DreamdError) as nothing:
         client.dream()
-    taken = client.note(SWIFT, importance=0.8)
-    assert (taken.importance, taken.crystal) == (0.8, "pending")
+    assert code_of(nothing) == "NOTHING_TO_DO"
+    taken = client.note(f"-{SWIFT} 🍵", importance=0.8)
+    assert (taken.importance, taken.text) == (0.8, f"-{SWIFT} 🍵")
     assert taken.at <= datetime.now(UTC)
-    assert [hit.text for hit in client.search("where does the swift nest", limit=1).hits] == [SWIFT]
+    assert [hit.text for hit in client.search("where does the swift nest", limit=1).hits] == [taken.text]
     assert "swift" in client.bootstrap(context_window=200_000).text
     assert client.status().pending.notes == 1
-    assert client.feel(Feeling.REWARD, "a test").now.dopamine > 0
-    assert client.dream(mode=Mode.AUTO).outcome is not None
+    client.feel("reward", "a test")
+    dreamt = client.dream().outcome
+    assert dreamt is not None
+    assert "swift" in dreamt.dream.after
     assert "swift" in client.memory().text
-    assert client.forget(SWIFT, dry_run=True).traces
+    assert client.status().last_dream is not None
+    (line,) = client.why("swift")
+    assert line.writing is not None
+    assert line.writing.version == 1
+    assert client.call("history", limit=1)["versions"][0]["number"] == 1
+    assert client.forget(SWIFT, dry_run=True)["traces"]
     client.forget(SWIFT, confirm=True)
     assert client.search("swift").hits == ()
-
-
-def test_only_what_an_agent_does_not_find_is_an_open_question(client: Client) -> None:
-    client.search("lattice quantum chromodynamics")
-    assert client.call(gaps).gaps == ()
-    secret = "ghp_" + "a1B2" * 9
-    for query in ("  ", f"zyxwv {secret}"):
-        client.search(query, agent="codex")
-    (gap,) = client.call(gaps).gaps
-    assert "zyxwv" in gap.question
-    assert secret not in gap.question
 
 
 def test_a_session_is_opened_filled_and_closed(client: Client) -> None:
@@ -73,57 +95,141 @@ def test_a_session_is_opened_filled_and_closed(client: Client) -> None:
         assert (session.capacity().items, session.capacity().max_items) == (1, 5)
         assert session.promote(memory.id).content == "the ledger is SQLite"
         assert session.recall("nothing").memories == ()
-    assert [one.session_id for one in client.sessions().sessions] == ["chat 1"]
+    assert [one.session_id for one in client.sessions()] == ["chat 1"]
     assert client.session_at("chat 1").id == "chat 1"
 
 
-def test_what_is_refused_is_raised_as_what_it_is(
-    served: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_refused_has_the_same_code_at_every_door(client: Client) -> None:
+    with pytest.raises(DreamdError, match="limit: ") as refused:
+        client.search("x", limit=0)
+    assert (code_of(refused), *refused.value.details["fields"]) == ("VALIDATION_ERROR", "limit")
+    with pytest.raises(DreamdError) as refused:
+        client.note("x", importance=7)
+    assert code_of(refused) == "VALIDATION_ERROR"
+    with pytest.raises(DreamdError) as refused:
+        client.session_at("nobody").close()
+    assert (code_of(refused), refused.value.details) == ("NOT_FOUND", {"session_id": "nobody"})
+
+
+def test_steps_and_notices_arrive_while_it_works(client: Client) -> None:
+    steps, notices = list[str](), list[str]()
+    client._on_step, client._on_notice = lambda node, _: steps.append(node), notices.append
+    client.note(SWIFT, replaces="no such line")
+    client.dream()
+    assert steps[-1] == "commit"
+    assert any("no such line" in one for one in notices)
+
+
+def test_wrong_arguments_are_named(served: Running, tmp_path: Path) -> None:
     door = f"http://127.0.0.1:{served.port}"
-    with pytest.raises(UsageError):
-        Client(tmp_path)  # no workspace
-    for wrong in ({"address": "localhost:7349"}, {"token": "t"}, {"address": "http://x", "workspace": ""}):
-        with pytest.raises(UsageError):
-            Client(**{"workspace": tmp_path, **wrong})  # type: ignore[arg-type]
-    stranger = Client("nobody-000000", address=door, token=TOKEN)
-    assert TOKEN not in repr(vars(stranger))
-    with pytest.raises(UnknownWorkspaceError):
-        stranger.status()
-    with pytest.raises(FieldsError, match="limit: ") as refused:
-        stranger.search("x", limit=0)
-    assert refused.value.http_status == 422
-    with pytest.raises(DreamdError, match="token") as refused_at_door:
+    for wrong in (
+        {"workspace": tmp_path / "none"},
+        {"address": "localhost:7349"},
+        {"token": "t"},
+        {"address": "http://x", "workspace": ""},
+        {"address": "http://x", "workspace": tmp_path},
+    ):
+        given: dict[str, Any] = {"workspace": tmp_path, **wrong}
+        with pytest.raises(DreamdError) as refused:
+            Client(**given)
+        assert code_of(refused) == "VALIDATION_ERROR"
+    with pytest.raises(DreamdError) as refused:
+        Client("nobody-000000", address=door, token=TOKEN).status()
+    assert code_of(refused) == "UNKNOWN_WORKSPACE"
+    with pytest.raises(DreamdError, match="token") as refused:
         Client("x", address=door, token="another").status()
-    assert refused_at_door.value.code == "UNAUTHORIZED"
-    root = init_workspace(tmp_path / "new").root  # the daemon keeps it from the first call on
-    (root / "deep").mkdir()
-    assert Client(root / "deep").status().workspace == str(root)
-    assert name_of(root) in served.house.roots
+    assert code_of(refused) == "UNAUTHORIZED"
+
+
+def test_the_daemon_keeps_a_workspace_from_the_first_call_on_unless_its_owner_ruled_that_out(
+    served: Running, tmp_path: Path, program: list[str]
+) -> None:
+    kept, excluded = init_workspace(tmp_path / "kept").root, init_workspace(tmp_path / "excluded").root
+    exclude(registry_path(os.environ), excluded)
+    assert Client(kept, program="/no/dreamd").status().workspace == str(kept)
+    assert Client(excluded, program=program).status().workspace == str(excluded)
+    assert name_of(kept) in served.house.roots
+    assert name_of(excluded) not in served.house.roots
+
+
+def test_without_a_daemon_and_a_program_or_a_workspace_it_says_so(
+    served: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: list[str]
+) -> None:
+    with pytest.raises(DreamdError, match="dreamd init") as refused:  # the program says it, beside a daemon too
+        Client(tmp_path, program=program).note(SWIFT)
+    assert code_of(refused) == "VALIDATION_ERROR"
     monkeypatch.setenv("DREAMD_SOCKET", str(tmp_path / "no.sock"))
-    with pytest.raises(NoDaemonError, match="'dreamd serve' starts one"):
-        Client(root).status()
+    with pytest.raises(NoDaemonError, match="'dreamd serve' starts a daemon"):
+        Client(tmp_path, program="/no/dreamd").note(SWIFT)
+    with pytest.raises(DreamdError, match="does not answer as dreamd does"):
+        Client(tmp_path, program=["/bin/echo", "good day"]).status()
+    with pytest.raises(DreamdError, match="ended with 1"):
+        Client(tmp_path, program="/bin/false").status()
+    with pytest.raises(NoDaemonError):
+        Client("x", address="http://127.0.0.1:1").note(SWIFT)
+
+
+@pytest.mark.parametrize(
+    ("kind", "operation"),
+    [
+        (replies.Note, "working_memory_note"),
+        (replies.Found, "memory_search"),
+        (replies.Bootstrap, "memory_bootstrap"),
+        (replies.Memory, "memory_state"),
+        (replies.Lines, "memory_why"),
+        (replies.Dreamt, "dream_now"),
+        (replies.Status, "dream_status"),
+        (replies.Memorized, "memory_memorize"),
+        (replies.Memories, "memory_remember"),
+        (replies.Memories, "memory_recall"),
+        (replies.Context, "memory_context"),
+        (replies.LongTerm, "working_memory_promote"),
+        (replies.Capacity, "memory_capacity"),
+        (replies.SessionList, "session_list"),
+    ],
+)
+def test_a_reply_has_fields_of_the_operations_own(kind: type, operation: str) -> None:
+    assert unknown(kind, OPERATIONS[operation].reply) == []
+
+
+def unknown(kind: Any, own: Any) -> list[str]:
+    """The fields of a reply, and of what is in it, that the operation's value does not have."""
+    if not (dataclasses.is_dataclass(kind) and dataclasses.is_dataclass(own)):
+        pairs = zip(get_args(kind), get_args(own), strict=False)
+        return [name for one, another in pairs for name in unknown(one, another)]
+    ours, theirs = get_type_hints(kind), get_type_hints(own)
+    missing = [f"{kind}.{name}" for name in ours if name not in theirs]
+    return missing + [name for one in ours.keys() & theirs for name in unknown(ours[one], theirs[one])]
+
+
+def test_it_is_of_the_products_version_and_under_its_licence() -> None:
+    folder = ROOT / "daemon" / "client"
+    of_client, of_product = (
+        tomllib.loads((one / "pyproject.toml").read_text())["project"]["version"] for one in (folder, ROOT)
+    )
+    assert of_client == of_product
+    assert (folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
 def test_a_read_is_asked_again_and_a_note_is_not(
     served: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A door that closes on each first visitor, in front of the real one."""
+    """A door that closes on each second visitor, in front of the real one; the first finds the workspace."""
     served.house.make(tmp_path / "w")
     for tries in (2, 1):
         with closing(_Door(tmp_path / f"door{tries}", served.path)) as door:
             monkeypatch.setenv("DREAMD_SOCKET", str(door.path))
             client = Client(tmp_path / "w")
             if tries == 2:
-                client.call(current_mood)
+                client.memory()
             else:
                 with pytest.raises(LostError):
                     client.note("x")
-            assert door.visitors == tries
+            assert door.visitors == 1 + tries
 
 
 class _Door:
-    """Closes on the first visitor and lets the others through, one at a time."""
+    """Closes on the second visitor and lets the others through, one at a time."""
 
     def __init__(self, path: Path, behind: Path) -> None:
         self.path, self.visitors = path, 0
@@ -144,7 +250,7 @@ class _Door:
                 said = b""
                 while not said.endswith(b"}"):
                     said += visitor.recv(65_536)
-                if self.visitors > 1:
+                if self.visitors != 2:
                     with socket.socket(socket.AF_UNIX) as real:
                         real.connect(str(self._behind))
                         real.sendall(said)
