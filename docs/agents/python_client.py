@@ -1,23 +1,22 @@
 """A program with a memory: dreamd's own client, in a loop of OpenAI's chat completions without tools.
 
-    python python_client.py WORKSPACE "What do I drink?"
+    python python_client.py PROJECT "What do I drink?"
 
-Needs dreamd and openai in one environment, and a running `dreamd serve`. OPENAI_API_KEY, OPENAI_BASE_URL (for any
-compatible server) and AGENT_MODEL say which model answers.
+Needs dreamd-client and openai, and the program dreamd. OPENAI_API_KEY, OPENAI_BASE_URL (for any compatible
+server) and AGENT_MODEL say which model answers; DREAMD says where the program is, if it is not on the PATH.
 """
 # ruff: noqa: T201 - an example: it prints, and reads its own environment
 
 import os
 import sys
 
+from dreamd_client import Client, DreamdError
 from openai import OpenAI
 
-from daemon.client import Client, DreamdError
 
-
-def main(workspace: str, question: str) -> None:
+def main(project: str, question: str) -> None:
     """One session: wake up, look up, answer, keep what was said."""
-    memory = Client(workspace)
+    memory = Client(project, program=os.environ.get("DREAMD", "dreamd"))
     with memory.session("python_client") as session:
         session.add(question, importance=0.5)
         found = "\n".join(f"> {hit.text}" for hit in memory.search(question, limit=5).hits)
