@@ -7,7 +7,7 @@ UV := $(BIN)/uv
 EXAMPLE := .example
 UV_VERSION := 0.13.8
 
-.PHONY: help install clients lock dream test test-rest laws check format bench minds mutants chaos chaos-fleet redteam clean
+.PHONY: help install clients lock dream test test-rest laws check format bench minds mutants chaos chaos-fleet redteam release clean
 
 help:
 	@echo "make dream    install, run the main job on the example workspace, show what came out"
@@ -21,13 +21,14 @@ help:
 	@echo "make redteam  what strangers have thrown at it: workspaces, texts, secrets, shapes, fuzzers (20 minutes)"
 	@echo "make chaos    1,000 runs in which it is killed, starved, torn and lied to (an hour or two)"
 	@echo "make chaos-fleet  storms over a fleet of processes: kills, partitions, wrong clocks"
+	@echo "make release  wheels and sdists in dist/, tried on Python 3.11 to 3.13; says what is left to do (minutes)"
 
 install: $(VENV)/.installed
 
 $(VENV)/.installed: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dreamd needs Python 3.11 or newer: make PYTHON=python3.11")'
 	@test -x $(UV) || { $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); }
-	@echo "installing into $(VENV) (about 800 MB, half a minute)"
+	@echo "installing into $(VENV) (about 1.7 GB with all that the tests need, a minute)"
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip sync --quiet --require-hashes --compile-bytecode requirements.lock
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q daemon graphs prompts state
@@ -125,5 +126,9 @@ chaos-fleet: install
 redteam: install
 	$(BIN)/python -m tests.redteam $(REDTEAM)
 
+# What it builds and tries is in tests/release.py; it neither tags nor uploads.
+release: install
+	$(BIN)/python -m tests.release
+
 clean:
-	rm -rf $(EXAMPLE) mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(EXAMPLE) dist mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis

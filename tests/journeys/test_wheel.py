@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +14,15 @@ from urllib.request import HTTPCookieProcessor, build_opener
 import pytest
 
 from state.errors import DreamdError
+from tests.release import CLIENT, PROGRAM, NotFitError, build, check_archive, check_changelog, version_of
 from tests.support.embedding import PACKAGE
+from tests.support.recipes import follower
 from tests.support.running import ROOT
 from tests.support.serving import Home, until
 
 UV = ROOT / ".venv" / "bin" / "uv"  # of 'make install'
 PACKAGES = ("daemon", "graphs", "prompts", "state")
-VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+VERSION = version_of(ROOT)
 
 pytestmark = [
     pytest.mark.full,
@@ -37,18 +38,11 @@ def place() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def built(place: Path) -> tuple[Path, Path]:
-    """The sdist, and the wheel that is made of it."""
-    with_this = ["--no-build-isolation", "--python", sys.executable]
-    subprocess.run([UV, "build", "--quiet", *with_this, "--out-dir", str(place / "dist"), ROOT], check=True)
-    (sdist,), (wheel,) = (place / "dist").glob("*.tar.gz"), (place / "dist").glob("*.whl")
-    return sdist, wheel
-
-
 def test_both_archives_have_every_file_of_the_packages_and_nothing_else(place: Path) -> None:
-    sdist, wheel = built(place)
+    sdist, wheel = build(ROOT, place)
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    wanted = {name for name in listed.splitlines() if name.split("/")[0] in PACKAGES and (ROOT / name).exists()}
+    ours = {name for name in listed.splitlines() if name.split("/")[0] in PACKAGES and (ROOT / name).exists()}
+    wanted = {name for name in ours if not name.startswith("daemon/client/")}  # another distribution
     assert {Path(name).suffix for name in wanted} >= set(".py .md .tsv .yaml .html .css .js .service".split())
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
@@ -59,8 +53,42 @@ def test_both_archives_have_every_file_of_the_packages_and_nothing_else(place: P
     assert wanted | {"README.md", "LICENSE", "config.yaml", "requirements.lock"} <= members
 
 
+def test_a_release_is_fit_as_far_as_neither_git_nor_an_index_is_asked(place: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.release", "--short", "--dist", place / "dist"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert f"git tag -a v{VERSION}" in ended.stdout
+    assert len(list((place / "dist").iterdir())) == 4
+
+
+def test_what_is_not_to_be_shipped_is_found(tmp_path: Path) -> None:
+    for name, content in (("x/tests/test_it.py", ""), ("agent/MEMORY.md", ""), ("x.py", f"A = '{ROOT}/x'")):
+        archive = tmp_path / "one.whl"
+        with zipfile.ZipFile(archive, "w") as made:
+            made.writestr(name, content)
+        with pytest.raises(NotFitError, match=name):
+            check_archive(archive)
+    with pytest.raises(NotFitError, match=r"## 9\.9\.9 —"):
+        check_changelog("9.9.9")
+
+
+def test_a_program_has_nothing_but_the_client(place: Path, home: Home) -> None:
+    _, wheel = build(CLIENT, place)
+    venv, user = place / "venv", follower(home)
+    subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, venv], check=True)
+    subprocess.run([UV, "pip", "install", "--quiet", "--offline", "--python", str(venv), str(wheel)], check=True)
+    words = [str(venv / "bin" / "python"), "-I", "-c", PROGRAM, str(user.workspace.root), str(user.program)]
+    ended = subprocess.run(words, env=user.environment(), cwd="/", capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_it_works_where_nothing_else_is(place: Path, home: Home) -> None:
-    _, wheel = built(place)
+    _, wheel = build(ROOT, place)
     venv = place / "venv"
     subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, venv], check=True)
     lock = ["--constraint", str(ROOT / "requirements.lock")]
