@@ -133,7 +133,7 @@ def try_out(wheel: Path, client: Path, python: str, place: Path) -> None:
     variables = {"HOME": str(home), "XDG_RUNTIME_DIR": str(home), "PATH": "/usr/bin:/bin"}
 
     def run(*words: str) -> str:
-        return subprocess.run(words, cwd=home, env=variables, stdout=subprocess.PIPE, text=True, check=True).stdout
+        return subprocess.run(words, cwd=home, env=variables, capture_output=True, text=True, check=True).stdout
 
     if (said := run(program, "--version")) != f"dreamd {version_of(ROOT)}\n":
         raise NotFitError(f"{program} says that it is {said!r}")
@@ -178,7 +178,8 @@ def main() -> int:
     try:
         release(options.dist, short=options.short)
     except (NotFitError, subprocess.CalledProcessError) as error:
-        print(f"not fit to be released: {error}", file=sys.stderr)
+        said = getattr(error, "stderr", None) or ""
+        print(f"{said}not fit to be released: {error}", file=sys.stderr)
         return 1
     return 0
 
