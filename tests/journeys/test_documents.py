@@ -15,13 +15,15 @@ from tests.support.running import ROOT
 from tests.support.scripted_model import ScriptedModel, in_turn
 from tests.support.serving import Home
 
+CLIENT = str(ROOT / "daemon" / "client")  # where `dreamd_client` is
 DOCUMENTS = (
     ROOT / "README.md",
     *(ROOT / f"docs/{name}.md" for name in "agents backup daemon architecture guarantees scope threat-model".split()),
 )
 # Blocks that need what is not here: the network, a provider's key, a running systemd. `make` is what runs this.
 _NOT_HERE = (
-    "make dream", "uv tool install", "ollama pull", "ANTHROPIC_API_KEY", "install-service --now", "uv tool uninstall",
+    "make dream", "uv tool install", "pip install", "ollama pull", "ANTHROPIC_API_KEY", "install-service --now",
+    "uv tool uninstall",
 )  # fmt: skip
 # Every command of a block counts; with nothing to do is no failure.
 _STRICT = "trap 'status=$?; [ $status = 3 ] || exit $status' ERR\n"
@@ -49,7 +51,7 @@ def test_what_the_documents_say_to_type_works_when_it_is_pasted(home: Home, name
     assert found
     script = in_turn(function_call("memory_search", {"query": "tea"}), "Nothing yet.")
     with ScriptedModel(script) as model:
-        variables = {"OPENAI_BASE_URL": model.url, "AGENT_MODEL": "scripted"}
+        variables = {"OPENAI_BASE_URL": model.url, "AGENT_MODEL": "scripted", "PYTHONPATH": CLIENT}
         if daemon:
             with me.served():
                 _pasted(me, found, variables)
