@@ -109,6 +109,13 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
 
 
+@pytest.fixture(params=["linux", "macos"])
+def platform(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a test and its processes twice: with Linux's own calls, and without them, as on macOS."""
+    if request.param == "macos":
+        monkeypatch.setenv("_DREAMD_PORTABLE", "1")
+
+
 @pytest.fixture
 def home() -> Iterator["Home"]:
     """A home for daemons."""

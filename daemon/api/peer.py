@@ -4,35 +4,52 @@ While no daemon runs, the folder of its socket may be missing, and another user 
 client asks the kernel who listens before it sends anything.
 """
 
+import errno
 import os
 import socket
 import struct
+import sys
 from contextlib import suppress
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 
 from state.errors import StorageError
+from state.stores.disk.syscalls import is_linux
 
 # Key in the state of a request at a Unix socket: the uid at the other end.
 PEER = "dreamd.peer"
 _ROOT = 0
 _WRITABLE_BY_OTHERS = 0o022
+_NOBODY = -1
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid: struct ucred of unix(7)
+# unix(4) of macOS: level SOL_LOCAL, option LOCAL_PEERCRED, and the version and uid that begin the 76 bytes of xucred.
+_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED_BYTES, _XUCRED = 0, 1, 76, struct.Struct("2I")
+_SAYS_NOTHING = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOPROTOOPT)
 
 
 def user_of(connection: socket.socket) -> int | None:
-    """Return the uid at the other end, according to the kernel; None for TCP."""
+    """Return the uid at the other end, according to the kernel; None for TCP, -1 for an end that has gone."""
     if connection.family != socket.AF_UNIX:
         return None
-    said = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return int(_CREDENTIALS.unpack(said)[1])
+    if sys.platform == "linux" and is_linux():
+        said = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        return int(_CREDENTIALS.unpack(said)[1])
+    try:
+        return int(_XUCRED.unpack_from(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED_BYTES))[1])
+    except OSError as error:
+        if error.errno not in _SAYS_NOTHING:
+            return _NOBODY
+        # Another kernel: the socket's file has mode 600, and whoever listens there has made it.
+        return Path(connection.getpeername() or connection.getsockname()).stat().st_uid
 
 
 def user_of_address(client: tuple[str, int], server: tuple[str, int]) -> int | None:
     """Return the uid of the program on this machine that is the client of this TCP connection.
 
-    None if Linux does not know: for a client on another machine or network, or one that has closed its end.
+    None if that is unknown: for a client on another machine or network, one that has closed its end, and on macOS.
     """
+    if not is_linux():
+        return None
     ends = [(_as_ipv6(host), port) for host, port in (client, server)]
     ports = [f":{port:04X}" for _, port in ends]
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):

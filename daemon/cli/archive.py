@@ -20,7 +20,7 @@ from daemon.workspace.adoption import open_workspace
 from state.codec import plain
 from state.errors import DreamdError, StorageError, UsageError
 from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import storage_errors
+from state.stores.disk.syscalls import System, storage_errors
 from state.text.words import counted
 from state.zone import clock_time
 
@@ -102,7 +102,7 @@ def _move(made: Path, target: Path) -> None:
         with os.fdopen(fd, "wb") as copy, made.open("rb") as file:
             shutil.copyfileobj(file, copy)
             copy.flush()
-            os.fsync(fd)
+            System().fsync(fd)
         if beside.stat().st_size != made.stat().st_size:
             raise StorageError(f"{target} could not be written whole", "try again")
         beside.replace(target)

@@ -13,17 +13,17 @@ from pathlib import Path
 from state.errors import ConfigError, StorageError
 from state.stores.disk import user_folder
 from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import storage_errors
+from state.stores.disk.syscalls import is_linux, storage_errors
 
-# sun_path has 108 bytes (unix(7)), the last of which is a NUL.
-MAX_SOCKET_BYTES = 107
 MIN_TOKEN_CHARACTERS = 16
 _TOKEN_BYTES = 32
 _LONGEST_TOKEN_FILE = 4096
 # System folders, which are nobody's project; a folder below most of them may be one.
 _OF_THE_SYSTEM = frozenset(
     "/ /bin /boot /dev /dev/shm /etc /home /lib /lib64 /media /mnt /opt /proc /root /run /run/user /sbin /srv /sys"
-    " /tmp /usr /usr/local /usr/share /var /var/lib /var/tmp".split()
+    " /tmp /usr /usr/local /usr/share /var /var/lib /var/tmp"
+    " /Applications /Library /System /Users /Volumes /private /private/etc /private/tmp /private/var"
+    " /private/var/tmp".split()
 )
 
 
@@ -46,7 +46,12 @@ def socket_path(environment: Mapping[str, str]) -> Path:
 
 def fits_socket(path: Path) -> bool:
     """Return whether the kernel takes a socket with this path."""
-    return len(os.fsencode(path)) <= MAX_SOCKET_BYTES
+    return len(os.fsencode(path)) <= max_socket_bytes()
+
+
+def max_socket_bytes() -> int:
+    """Return the longest path of a socket: sun_path of unix(7) without its NUL."""
+    return 107 if is_linux() else 103
 
 
 def has_socket(path: Path) -> bool:

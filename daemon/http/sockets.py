@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from daemon.config.paths import MAX_SOCKET_BYTES, fits_socket, make_private_folder
+from daemon.config.paths import fits_socket, make_private_folder, max_socket_bytes
 from daemon.http.access_policy import SOCKET, AccessPolicy, port_policy
 from state.errors import BusyError, ConfigError, StorageError
 from state.stores.disk.syscalls import storage_errors
@@ -56,7 +56,7 @@ def open_socket(path: Path) -> Listener:
     """
     if not fits_socket(path):
         raise ConfigError(
-            f"{path}: the socket's path has {len(os.fsencode(path))} bytes and the kernel takes {MAX_SOCKET_BYTES}",
+            f"{path}: the socket's path has {len(os.fsencode(path))} bytes and the kernel takes {max_socket_bytes()}",
             "set DREAMD_SOCKET to a shorter path, or XDG_RUNTIME_DIR, for the daemon and for its clients",
         )
     make_private_folder(path.parent)

@@ -46,6 +46,6 @@ class Notifier:
 
 @cache
 def _socket() -> socket.socket:
-    opened = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    opened = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     opened.settimeout(_WAIT_SECONDS)
     return opened

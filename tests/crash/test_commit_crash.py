@@ -210,6 +210,7 @@ def test_a_loss_of_power_leaves_the_old_version_or_the_new_one(act: Act, ready: 
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("platform")
 @ACTS
 def test_a_kill_before_any_step_leaves_the_old_version_or_the_new_one(
     act: Act, ready: Prepared, tmp_path: Path
@@ -343,6 +344,7 @@ def test_a_line_that_is_deleted_while_the_dream_revises_it_stays_deleted(edited:
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("platform")
 @pytest.mark.parametrize("saved", EDITS)
 @pytest.mark.parametrize("before_the_swap", [False, True])
 def test_edits_before_the_swap_and_between_a_crash_and_its_recovery_win(

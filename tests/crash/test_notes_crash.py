@@ -158,6 +158,7 @@ class Life:
         shutil.rmtree(self.workspace.scratch.parent, ignore_errors=True)
 
 
+@pytest.mark.usefixtures("platform")
 def test_killed_before_any_step_no_note_is_lost_or_doubled(ready: Path, tmp_path: Path) -> None:
     chance = random.Random(24)
     whole = killed(Life(copied(ready, tmp_path / "whole"), tmp_path / "all").work, -1, {})

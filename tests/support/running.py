@@ -53,6 +53,11 @@ class Caller:
         return Ended(status, captured.out, captured.err)
 
 
+def on_platform() -> dict[str, str]:
+    """Return the variable by which the fixture `platform` has the processes of a test run as on macOS."""
+    return {name: value for name, value in os.environ.items() if name == "_DREAMD_PORTABLE"}
+
+
 def process(
     *words: str | Path,
     stdin: bytes = b"",
@@ -66,7 +71,11 @@ def process(
     own = {name: os.environ[name] for name in ("XDG_STATE_HOME", "XDG_DATA_HOME")}
     state = {**own, "XDG_CACHE_HOME": str(cache_folder(os.environ).parent)}
     ended = forked.run(
-        words, stdin=stdin, environment={**places, **state, **environment}, before=before, folder=folder
+        words,
+        stdin=stdin,
+        environment={**places, **state, **on_platform(), **environment},
+        before=before,
+        folder=folder,
     )
     return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
 

@@ -31,7 +31,7 @@ from state.stores.history.inbox import NoteInbox
 from tests.support import forked
 from tests.support.folders import PLACE
 from tests.support.ports import free_port
-from tests.support.running import ROOT, Ended
+from tests.support.running import ROOT, Ended, on_platform
 from tests.support.scripted_model import ScriptedModel
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ class Home:
             # All tests share one embedding model.
             "XDG_CACHE_HOME": str(cache_folder(os.environ).parent),
             "OPENAI_API_KEY": "sk-of-a-test",
+            **on_platform(),
             **more,
         }
 

@@ -62,6 +62,7 @@ def open_database(path: Path) -> sqlite3.Connection:
         _use_log(connection)
         connection.execute("PRAGMA wal_autocheckpoint = 500")  # 4 MB
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA fullfsync = ON")  # on macOS, also through the cache of the drive
         connection.execute("PRAGMA secure_delete = ON")
         if path.name == DATABASE and 0 < version < schema.SCHEMA_VERSION:
             from state.stores.database.copies import make_copy

@@ -166,10 +166,31 @@ class Disk:
                 if error.errno not in NO_SUCH_CALL:
                     self.system.unlink(aside)
                     raise
-                # Without this system call, the window between reading and renaming can only be kept short.
-                self.write_atomic(aside, target.read_bytes())
-                self.write_atomic(target, content)
+                self._swap_in_steps(aside, target, content)
             return
+
+    def _swap_in_steps(self, aside: Path, target: Path, content: bytes) -> None:
+        """Swap where names cannot be exchanged: give the old file the second name `aside`, then the new one its own.
+
+        What is written into the old file meanwhile is found aside, and a file that was renamed over it is noticed. A
+        save could be lost only if it comes between the last two calls, which are microseconds apart.
+        """
+        with self._synced(target, content) as fresh:
+            spare = fresh.with_name(f"{fresh.name}{TEMPORARY}")
+            while True:
+                try:
+                    self.system.link(target, spare)
+                    self.system.rename(spare, aside)
+                    with suppress(FileNotFoundError):  # a rename to another name of the same file does nothing
+                        self.system.unlink(spare)
+                except OSError as error:
+                    if error.errno not in NO_SUCH_CALL:
+                        raise
+                    self.write_atomic(aside, target.read_bytes())  # this file system has no hard links
+                kept = aside.read_bytes()
+                if target.read_bytes() == kept:
+                    self.system.rename(fresh, target)
+                    return
 
     def _place(self, source: Path, target: Path) -> None:
         """Give the file a free name, or raise FileExistsError; the source may keep its own name."""
@@ -392,7 +413,7 @@ class Disk:
                 os.close(over)
 
     @contextmanager
-    def _synced(self, target: Path, content: bytes, mode: int) -> Iterator[Path]:
+    def _synced(self, target: Path, content: bytes, mode: int = 0o600) -> Iterator[Path]:
         """Create a synced temporary file beside the target, and delete it at the end unless it was renamed."""
         temporary = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}{TEMPORARY}")
         fd = self.system.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)

@@ -12,7 +12,6 @@ import errno
 import fcntl
 import json
 import os
-import signal
 import stat
 import time
 from collections.abc import Iterator
@@ -26,11 +25,11 @@ from typing import Any, Self
 from state.errors import BusyError, FencedError, StorageError
 from state.stores.disk.disk import Disk, is_same_file, opened, try_lock
 from state.stores.disk.places import id_in
+from state.stores.disk.processes import killed, own_start, state_of
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
 _POLL_SECONDS = 0.02
-_KILLED_SECONDS = 2.0
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LONGEST_RECORD = 4096
 _MOST_OWNERS = 2**62
@@ -39,7 +38,7 @@ _AGENTS_SERVER = "dreamd mcp"
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The holder of a workspace. `ticks` is the process's start in clock ticks; pid and ticks name one process.
+    """The holder of a workspace. `ticks` is the process's start as the machine counts it; both name one process.
 
     `child` and `child_ticks` name the process that shares the lock; 0 if there is none.
     """
@@ -177,7 +176,7 @@ def take_over(workspace: Workspace, fd: int, fence: int) -> Lock:
     lock = Lock(workspace, workspace.disk(), fd, fence)
     lock.check()
     if (parent := holder(workspace)) is not None:
-        both = replace(parent, child=os.getpid(), child_ticks=_process(os.getpid())[1])
+        both = replace(parent, child=os.getpid(), child_ticks=own_start(os.getpid()))
         with storage_errors(workspace.lock):
             os.pwrite(fd, json.dumps(asdict(both)).encode().ljust(_LONGEST_RECORD // 4), 0)
     lock.check()
@@ -221,7 +220,9 @@ def _displace(workspace: Workspace, disk: Disk) -> int | None:
         turn = os.open(path.with_name("lock.takeover"), _FLAGS, 0o600)
     try:
         # One process at a time, and a second look: it may be displaced already, or running again.
-        if not try_lock(turn) or not is_stopped(who := holder(workspace)) or not _kill_child(who):
+        if not try_lock(turn) or not is_stopped(who := holder(workspace)):
+            return None
+        if who is not None and who.child and not killed(who.child, who.child_ticks):
             return None
         fresh = path.with_name("lock.new")
         with storage_errors(path):
@@ -232,23 +233,6 @@ def _displace(workspace: Workspace, disk: Disk) -> int | None:
         return fd
     finally:
         os.close(turn)
-
-
-def _kill_child(who: Holder | None) -> bool:
-    """Kill the child of a stopped holder, if it has one; return whether none is left."""
-    if who is None or not who.child:
-        return True
-    deadline = time.monotonic() + _KILLED_SECONDS
-    with suppress(OSError):  # it is ending, or belongs to another user
-        pidfd = os.pidfd_open(who.child)
-        try:
-            if _state(who.child, who.child_ticks):  # otherwise the pid belongs to another process by now
-                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-        finally:
-            os.close(pidfd)
-    while _state(who.child, who.child_ticks) and time.monotonic() < deadline:
-        time.sleep(_POLL_SECONDS)
-    return not _state(who.child, who.child_ticks)
 
 
 def _enter(workspace: Workspace, disk: Disk, fd: int, command: str) -> Lock | None:
@@ -264,7 +248,7 @@ def _enter(workspace: Workspace, disk: Disk, fd: int, command: str) -> Lock | No
             started=datetime.now(UTC).isoformat(timespec="seconds"),
             command=command,
             fence=fence,
-            ticks=_process(os.getpid())[1],
+            ticks=own_start(os.getpid()),
         )
         with storage_errors(workspace.lock):
             os.pwrite(fd, json.dumps(asdict(signed)).encode(), 0)
@@ -312,22 +296,7 @@ def is_stopped(who: Holder | None) -> bool:
 
 def _states(who: Holder) -> tuple[str, str]:
     """Return the state letters of the holder and its child; empty for one that has ended."""
-    return _state(who.pid, who.ticks), _state(who.child, who.child_ticks)
-
-
-def _state(pid: int, ticks: int) -> str:
-    state, began = _process(pid) if pid else ("", 0)
-    return state if began == ticks and state != "Z" else ""
-
-
-def _process(pid: int) -> tuple[str, int]:
-    """Return state letter and start in clock ticks (fields 3 and 22 of /proc/PID/stat); ("", 0) if unknown."""
-    try:
-        line = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        fields = line[line.rindex(")") + 2 :].split()  # the command name before it may contain anything
-        return fields[0], int(fields[19])
-    except (OSError, ValueError, IndexError):
-        return "", 0
+    return state_of(who.pid, who.ticks), state_of(who.child, who.child_ticks)
 
 
 def _busy(workspace: Workspace) -> BusyError:

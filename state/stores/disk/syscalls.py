@@ -1,18 +1,31 @@
-"""System: the system calls that change the disk, and their errors as advice to a person."""
+"""System: the system calls that change the disk, and their errors as advice to a person.
+
+Linux's own calls have a portable form beside them, which macOS uses; `is_linux` chooses.
+"""
 
 import errno
+import fcntl
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from state.errors import FullError, NotFoundError, ReadOnlyError, StorageError
 
-# Errors of a kernel or file system that lacks renameat2, one of its flags, or hard links.
-NO_SUCH_CALL = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP)
-_RENAME_NOREPLACE = 1
-_RENAME_EXCHANGE = 2
+# Errors of a kernel or file system that lacks a call, one of its flags, or hard links.
+NO_SUCH_CALL = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP)
+# The flags of renameat2(2) on Linux, and of renamex_np(2) on macOS.
+_NOREPLACE, _EXCHANGE = (1, 4), (2, 2)
 _AT_FDCWD = -100
+
+
+def is_linux() -> bool:
+    """Return whether to use Linux's own calls; tests switch them off by a variable, to run as on macOS.
+
+    mypy knows which calls a platform lacks if `sys.platform == "linux"` stands beside it.
+    """
+    return sys.platform == "linux" and "_DREAMD_PORTABLE" not in os.environ
 
 
 class System:
@@ -28,21 +41,30 @@ class System:
         return os.pwrite(fd, block, offset)
 
     def fsync(self, fd: int) -> None:
+        """Make the file's bytes durable, also through the cache of the drive, which macOS leaves alone in fsync."""
+        if (full := getattr(fcntl, "F_FULLFSYNC", None)) is not None:
+            try:
+                fcntl.fcntl(fd, full)
+            except OSError as error:
+                if error.errno not in (*NO_SUCH_CALL, errno.ENOTTY):
+                    raise
+            else:
+                return
         os.fsync(fd)
 
     def rename(self, source: Path, target: Path) -> None:
         os.rename(source, target)  # noqa: PTH104 - beside its siblings
 
     def exchange(self, one: Path, other: Path, /) -> None:
-        """Swap two names atomically (Linux, renameat2). Raise OSError with one of NO_SUCH_CALL if unsupported."""
-        _renameat2(one, other, _RENAME_EXCHANGE)
+        """Swap two names atomically. Raise OSError with one of NO_SUCH_CALL if unsupported."""
+        _rename(one, other, _EXCHANGE)
 
     def link(self, source: Path, target: Path, /) -> None:
         os.link(source, target)
 
     def rename_new(self, source: Path, target: Path, /) -> None:
-        """Rename, but raise FileExistsError if the target exists (Linux, renameat2)."""
-        _renameat2(source, target, _RENAME_NOREPLACE)
+        """Rename, but raise FileExistsError if the target exists, or OSError as `exchange` does."""
+        _rename(source, target, _NOREPLACE)
 
     def unlink(self, path: Path) -> None:
         os.unlink(path)  # noqa: PTH108 - beside its siblings
@@ -51,13 +73,18 @@ class System:
         os.mkdir(path, mode)  # noqa: PTH102 - beside its siblings
 
 
-def _renameat2(source: Path, target: Path, flags: int) -> None:
+def _rename(source: Path, target: Path, flags: tuple[int, int]) -> None:
     import ctypes  # takes 5 ms, which only a commit pays
 
     library = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(library, "renameat2"):
+    old, new, (linux, macos) = os.fsencode(source), os.fsencode(target), flags
+    if is_linux() and hasattr(library, "renameat2"):
+        failed = library.renameat2(_AT_FDCWD, old, _AT_FDCWD, new, linux)
+    elif hasattr(library, "renamex_np"):
+        failed = library.renamex_np(old, new, macos)
+    else:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), str(target))
-    if library.renameat2(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flags):
+    if failed:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), str(target))
 

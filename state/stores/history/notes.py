@@ -8,7 +8,6 @@ A row has no text of its own: its crystal has it. A mark says how far a file was
 content, so that it also holds for a copy or a renamed file. An entry in two files is recognised by its digest.
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -446,6 +445,8 @@ class Notes:
 
         The last one stays, because it tells a repair that scratch.md was written from state.db.
         """
+        from state.stores.disk.processes import is_held_open  # late: its imports would delay session starts
+
         swept = 0
         for path in [*self.inbox.displaced().values()][:-1]:
             with suppress(NotFoundError, FileNotFoundError):
@@ -535,26 +536,6 @@ class Notes:
                     return Mark(*row)
         read = min(displaced_at(log.path)[1], log.size)
         return Mark(read, "", read)
-
-
-def is_held_open(path: Path) -> bool:
-    """Return whether any process has this file open; False where the file system cannot tell."""
-    import signal  # imported late: its enumerations would delay session starts
-
-    with storage_errors(path):
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        # The kernel grants a write lease only for a file that nobody else has open. If somebody opens it now, we get
-        # a signal, which must not be SIGIO: that would end this process.
-        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
-    return False
 
 
 def look(workspace: Workspace, ask: Callable[[Notes], Answer], redacted: Callable[[str], str] = str) -> Answer:

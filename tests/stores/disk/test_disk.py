@@ -47,6 +47,7 @@ def test_a_new_file_gets_the_mode_and_an_existing_one_keeps_its_own(tmp_path: Pa
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
+@pytest.mark.usefixtures("platform")
 @pytest.mark.parametrize("write", [Disk.write_atomic, Disk.exchange])
 def test_a_file_is_old_or_new_at_any_loss_of_power(write: Callable[..., object]) -> None:
     seen = set()
@@ -75,6 +76,7 @@ def test_write_new_works_without_hard_links(tmp_path: Path) -> None:
     assert names(tmp_path) == ["1.json"]
 
 
+@pytest.mark.usefixtures("platform")
 def test_a_save_between_reading_and_the_exchange_is_returned(tmp_path: Path) -> None:
     path = tmp_path / "MEMORY.md"
     path.write_bytes(OLD)
@@ -88,6 +90,37 @@ def test_a_save_between_reading_and_the_exchange_is_returned(tmp_path: Path) -> 
     assert Disk(tmp_path, HumanSaves()).exchange(path, NEW) == b"edited by hand"
 
 
+@pytest.mark.parametrize("saved_at", ["link", "rename"])
+def test_without_an_exchange_a_save_between_its_steps_is_returned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saved_at: str
+) -> None:
+    monkeypatch.setenv("_DREAMD_PORTABLE", "1")
+    path, aside = tmp_path / "MEMORY.md", tmp_path / ".MEMORY.md.displaced"
+    path.write_bytes(OLD)
+    saves = [b"edited by hand", b"and again"]
+
+    class HumanSaves(System):
+        def link(self, source: Path, target: Path, /) -> None:
+            self._save("link", target)
+            super().link(source, target)
+
+        def rename(self, source: Path, target: Path) -> None:
+            self._save("rename", target)
+            super().rename(source, target)
+
+        def _save(self, step: str, target: Path) -> None:
+            if step == saved_at and target != path and aside.exists() and saves:
+                path.with_name("tmp").write_bytes(saves.pop(0))
+                path.with_name("tmp").rename(path)
+
+    disk = Disk(tmp_path, HumanSaves())
+    assert disk.exchange(path, NEW) == (b"and again" if saved_at == "rename" else b"edited by hand")
+    assert path.read_bytes() == NEW
+    disk.settle(path)
+    assert names(tmp_path) == ["MEMORY.md"]
+
+
+@pytest.mark.usefixtures("platform")
 def test_a_save_is_never_lost_whenever_the_power_goes_during_an_exchange() -> None:
     def scenario(system: FaultySystem) -> None:
         disk, path = Disk(system.root, system), system.root / "a"

@@ -10,6 +10,8 @@ from state.errors import BusyError, FencedError
 from state.stores.disk.lock import acquire, holder, present_holder
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 
+pytestmark = pytest.mark.usefixtures("platform")
+
 # Says what it holds, waits for a line, then says whether it still may write.
 HOLD = """
 import sys

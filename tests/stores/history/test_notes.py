@@ -428,6 +428,7 @@ def test_a_log_that_leads_out_of_the_workspace_is_not_followed(store: Store, tmp
 # ------------------------------------------------------------------------------- late, twice, unfinished
 
 
+@pytest.mark.usefixtures("platform")
 def test_what_was_scratch_is_swept_when_it_is_old_read_and_closed(store: Store) -> None:
     script = "import sys; f = open(sys.argv[1], 'a'); print('open', flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", script, str(store.workspace.scratch)]
