@@ -19,6 +19,7 @@ from tests.support.running import ROOT, Ended
 from tests.support.serving import Home, noted, until
 
 DAEMON = "dreamd serve"
+pytestmark = pytest.mark.usefixtures("platform")
 
 
 def owner(workspace: Workspace) -> str:
