@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from daemon.api.headers import ADOPT_HEADER, NDJSON, ROOT_HEADER, SETTINGS_HEADER
 from daemon.api.peer import require_trusted
-from daemon.config.paths import fits_socket, has_socket, socket_path
+from daemon.config.paths import fits_socket, has_socket, service_command, socket_path
 from daemon.config.registry import name_of
 from daemon.dream.progress import Step
 from state.errors import BusyError, DreamdError, StorageError, error_of
@@ -40,7 +40,7 @@ _GONE = ("the daemon went while it worked", "see 'dreamd status', and try again"
 _GOES_ON = "the daemon goes on: 'dreamd status' shows that, and 'dreamd dream' follows a dream"
 SILENT = (
     "the daemon does not answer: it is stopped, or overrun",
-    "'kill -CONT' lets a stopped one go on, 'systemctl --user restart dreamd' starts it anew",
+    f"'kill -CONT' lets a stopped one go on, '{service_command('restart')}' starts it anew",
 )
 # A dream sends nothing while a model thinks, for up to model.timeout_seconds and retries.
 LONG_SECONDS = 3_600.0
@@ -267,4 +267,4 @@ def _unreached(error: OSError) -> DreamdError:
             "this process may not ask the daemon, as in a sandbox",
             "ask over MCP (memory_search, working_memory_note), which is outside of it",
         )
-    return BusyError(f"the daemon does not answer ({error})", "see 'systemctl --user status dreamd'")
+    return BusyError(f"the daemon does not answer ({error})", f"see '{service_command('status')}'")

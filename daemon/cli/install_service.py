@@ -1,39 +1,30 @@
-"""Install service: writes the systemd unit of the daemon, and runs or prints the remaining commands."""
+"""Install service: writes the unit or agent of the daemon, and runs or prints the remaining commands."""
 
 import argparse
 import os
 import pwd
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from daemon.cli.parsing import JSON, arg, command
 from daemon.cli.terminal import out, say, show_json
-from daemon.config.paths import home
+from daemon.process import service
 from daemon.process import systemd_unit as unit
+from daemon.process.service import Plan
 from daemon.process.systemd_unit import Placed, Sandbox
-from state.errors import DreamdError, UsageError
+from state.errors import UsageError
+from state.stores.disk.syscalls import is_linux
 
 # Folders and socket of the system's service, as in its unit.
 _PLACES = {"XDG_STATE_HOME": "/var/lib", "XDG_DATA_HOME": "/var/lib", "DREAMD_SOCKET": "/run/dreamd/dreamd.sock"}
+_ENABLE_LINGER = "loginctl enable-linger"
 _REDUCED = (
     "this machine forbids user namespaces to users: the service runs without its file system sandbox; "
     "'dreamd install-service --system' has it"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """A unit's text and path. `workspaces`: the folders that it names."""
-
-    unit: Path
-    sandbox: Sandbox
-    text: str
-    workspaces: tuple[Path, ...]
 
 
 @command(
@@ -41,7 +32,7 @@ class Unit:
         "workspaces", nargs="*", type=Path, metavar="DIR",
         help="workspaces outside of the home; without one, those of before",
     ),
-    arg("--system", action="store_true", help="a unit of the system, in /etc/systemd/system"),
+    arg("--system", action="store_true", help="a unit of the system, in /etc/systemd/system (Linux)"),
     arg("--user", dest="account", metavar="NAME", help="with --system: the account that it runs as"),
     arg(
         "--sandbox", choices=("auto", *Sandbox), default="auto",
@@ -52,7 +43,7 @@ class Unit:
     JSON,
 )  # fmt: skip
 def install_service(arguments: argparse.Namespace) -> int:
-    """Write the systemd unit that runs 'dreamd serve': for this user, or with --system for the machine.
+    """Have systemd, or launchd on macOS, run 'dreamd serve': for this user, or with --system for the machine.
 
     A user's service reaches every workspace in the home, those of tomorrow as well; DIR names folders elsewhere. The
     system's service runs as the account that --user names and reaches the DIRs alone. Doing it again changes nothing,
@@ -64,25 +55,23 @@ def install_service(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.system:
         _may_install_for_the_system(arguments.account)
-    systemctl = shutil.which("systemctl") if arguments.now else None
-    if arguments.now and systemctl is None:
-        what = "there is no systemctl on this machine"
-        raise UsageError(what, "leave out --now, or run 'dreamd serve' another way")
+    if arguments.now:
+        service.require_manager(is_system=arguments.system)
     outcome = unit.place(plan.unit, plan.text)
-    if systemctl:
-        _start([systemctl, *([] if arguments.system else ["--user"])], outcome)
     refused = dict[Path, str]()
-    if systemctl and arguments.system:  # root has named these folders for the account
-        refused = {one: why for one in plan.workspaces if (why := _refusal(arguments.account, one))}
-    commands = list(_commands(arguments, outcome, tuple(refused) if systemctl else plan.workspaces))
+    if arguments.now:
+        service.start(outcome, is_system=arguments.system)
+        if arguments.system:  # root has named these folders for the account
+            refused = {one: why for one in plan.workspaces if (why := _refusal(arguments.account, one))}
+    commands = list(_commands(arguments, outcome, tuple(refused) if arguments.now else plan.workspaces))
     notices = [f"{folder} is not looked after yet: {why}" for folder, why in refused.items()]
-    lingers = "loginctl enable-linger" not in commands
+    lingers = _ENABLE_LINGER not in commands
     notices += _notices(plan, outcome, is_system=arguments.system, lingers=lingers)
     if arguments.json:
-        done = {"unit": plan.unit, "outcome": outcome, "sandbox": plan.sandbox, "started": bool(systemctl)}
+        done = {"unit": plan.unit, "outcome": outcome, "sandbox": plan.sandbox, "started": arguments.now}
         show_json({**done, "next": commands, "notices": notices})
         return 0
-    out(f"{outcome}: {plan.unit}{'; the service runs' if systemctl else ''}")
+    out(f"{outcome}: {plan.unit}{'; the service runs' if arguments.now else ''}")
     for one in commands:
         out(f"next: {one}")
     for notice in notices:
@@ -90,8 +79,7 @@ def install_service(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _plan(arguments: argparse.Namespace) -> Unit:
-    installed, own = unit.installation(), home(os.environ)
+def _plan(arguments: argparse.Namespace) -> Plan:
     for folder in arguments.workspaces:
         if not folder.is_dir():
             raise UsageError(f"{folder} is no folder", f"run 'dreamd init {folder}' first")
@@ -99,12 +87,14 @@ def _plan(arguments: argparse.Namespace) -> Unit:
         raise UsageError("--system needs an account: --user NAME, the one whose agents write in the workspaces")
     if arguments.account and not arguments.system:
         raise UsageError("--user NAME goes with --system", "without it the unit is yours")
-    path = unit.SYSTEM_PATH if arguments.system else unit.user_path(os.environ, own)
-    folders = tuple(arguments.workspaces) or unit.named_in(path)
-    if arguments.system:
-        return Unit(path, Sandbox.FULL, unit.system_unit(installed, arguments.account, folders), folders)
-    sandbox = unit.sandbox_here() if arguments.sandbox == "auto" else Sandbox(arguments.sandbox)
-    return Unit(path, sandbox, unit.user_unit(installed, folders, os.environ, own, sandbox), folders)
+    if not arguments.system:
+        sandbox = None if arguments.sandbox == "auto" else Sandbox(arguments.sandbox)
+        return service.plan(arguments.workspaces, sandbox)
+    if not is_linux():
+        raise UsageError("--system is for systemd", "without it, launchd runs the service for you")
+    folders = tuple(arguments.workspaces) or unit.named_in(unit.SYSTEM_PATH)
+    text = unit.system_unit(unit.installation(), arguments.account, folders)
+    return Plan(unit.SYSTEM_PATH, Sandbox.FULL, text, folders)
 
 
 def _may_install_for_the_system(account: str) -> None:
@@ -115,21 +105,6 @@ def _may_install_for_the_system(account: str) -> None:
     except KeyError:
         make = f"useradd --system --home-dir /var/lib/dreamd --shell /usr/sbin/nologin {account}"
         raise UsageError(f"there is no account {account!r}", f"'{make}' makes one") from None
-
-
-def _start(systemctl: list[str], outcome: Placed) -> None:
-    steps = [["daemon-reload"], ["enable", "--now", unit.NAME]]
-    # A running service keeps its old unit until a restart.
-    steps += [["restart", unit.NAME]] if outcome is Placed.REPLACED else []
-    for step in steps:
-        done = subprocess.run(  # noqa: S603 - fixed words
-            [*systemctl, *step], capture_output=True, check=False, text=True, errors="replace"
-        )
-        if done.returncode:
-            why = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
-            journal = " ".join(["journalctl", *systemctl[1:], "-u", unit.NAME, "-e"])
-            words = " ".join([Path(systemctl[0]).name, *systemctl[1:], *step])
-            raise DreamdError(f"'{words}': {why}", f"see '{journal}'")
 
 
 def _refusal(account: str, folder: Path) -> str:
@@ -150,12 +125,10 @@ def _refusal(account: str, folder: Path) -> str:
 
 def _commands(arguments: argparse.Namespace, outcome: Placed, workspaces: tuple[Path, ...]) -> Iterator[str]:
     """Yield the commands that are left to run."""
-    systemctl = "systemctl" if arguments.system else "systemctl --user"
     if not arguments.now:
-        start = "restart" if outcome is Placed.REPLACED else "enable --now"
-        yield f"{systemctl} daemon-reload && {systemctl} {start} dreamd"
-    if not arguments.system and not _lingers():
-        yield "loginctl enable-linger"
+        yield from service.next_commands(outcome, is_system=arguments.system)
+    if is_linux() and not arguments.system and not _lingers():
+        yield _ENABLE_LINGER
     if arguments.system:  # the account must adopt folders that another account made
         places = " ".join(f"{name}={value}" for name, value in _PLACES.items())
         asks = f"sudo -u {arguments.account} env {places} {shlex.join(unit.installation().command)} init"
@@ -169,14 +142,15 @@ def _lingers() -> bool:
         return False
 
 
-def _notices(plan: Unit, outcome: Placed, *, is_system: bool, lingers: bool) -> Iterator[str]:
+def _notices(plan: Plan, outcome: Placed, *, is_system: bool, lingers: bool) -> Iterator[str]:
     if outcome is Placed.REPLACED:
         edit = "systemctl edit dreamd" if is_system else "systemctl --user edit dreamd"
-        yield f"the unit before is {unit.previous(plan.unit)}; changes of yours belong in a drop-in: '{edit}'"
-    config = (Path("/etc") if is_system else plan.unit.parents[2]) / "dreamd"
-    if not (config / "environment").exists():
-        keys = f"keys of model providers go into {config}/environment, one NAME=value a line, mode 600"
-        yield f"the service does not see your shell's variables; {keys}"
+        own = f"; changes of yours belong in a drop-in: '{edit}'" if is_linux() else ""
+        yield f"the unit before is {unit.previous(plan.unit)}{own}"
+    keys = Path("/etc/dreamd/environment") if is_system else service.keys_path()
+    if not keys.exists():
+        what = f"keys of model providers go into {keys}, one NAME=value a line, mode 600"
+        yield f"the service does not see your shell's variables; {what}"
     if plan.sandbox is Sandbox.REDUCED:
         yield _REDUCED
     if is_system:

@@ -18,9 +18,10 @@ from daemon.api.other_version import other_version
 from daemon.cli.parsing import FOLDER, WORKSPACE, arg, caller_of, command, config_of, named_folder, workspace_of
 from daemon.cli.perform import arguments_of, fields_of, show
 from daemon.cli.terminal import asked, can_ask, say, working
-from daemon.config.paths import data_folder, home
+from daemon.config.paths import data_folder, service_command
 from daemon.config.settings import Config
-from daemon.process.systemd_unit import SYSTEM_PATH, user_path
+from daemon.process.service import service_path
+from daemon.process.systemd_unit import SYSTEM_PATH
 from daemon.upkeep.examine import Finding, Level
 from state.errors import ConfigError, DreamdError, NothingToDoError, UsageError
 from state.stores.disk.places import id_in, id_of_repository
@@ -66,9 +67,9 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 
 def _stopped_service() -> Iterator[Finding]:
-    for path in (user_path(os.environ, home(os.environ)), SYSTEM_PATH):
+    for path in (service_path(), SYSTEM_PATH):
         if path.exists():
-            what, advice = f"{path} is installed, and no daemon runs", "see 'systemctl --user status dreamd'"
+            what, advice = f"{path} is installed, and no daemon runs", f"see '{service_command('status')}'"
             yield Finding("service", Level.PROBLEM, what, advice)
             return
 

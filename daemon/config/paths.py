@@ -133,6 +133,13 @@ def logins_path(environment: Mapping[str, str]) -> Path:
     return state_folder(environment) / "logins.json"
 
 
+def service_command(verb: str) -> str:
+    """Return the command of systemd or launchd for a `verb`, status or restart, of the service."""
+    if is_linux():
+        return f"systemctl --user {verb} dreamd"
+    return f"launchctl {'print' if verb == 'status' else 'kickstart -k'} gui/{os.getuid()}/dreamd"
+
+
 def program() -> tuple[str, ...]:
     """Return the command that runs this dreamd: the script beside its Python, else `python -P -m daemon`.
 

@@ -25,11 +25,13 @@ from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 
 NAME = "dreamd.service"
+WRITTEN_BY = b"# Written by 'dreamd install-service'"
+TARGET = "default.target"
 SYSTEM_PATH = Path("/etc/systemd/system") / NAME
 _HOMES = tuple(map(Path, ("/home", "/root", "/run/user")))  # what ProtectHome= covers
 _PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp")))  # noqa: S108 - PrivateTmp= gives the service its own
 # Variables of the installing shell that the unit repeats, as daemon and clients must agree on them.
-_PASSED_ON = ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "DREAMD_CONFIG", "DREAMD_SOCKET")
+PASSED_ON = ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "DREAMD_CONFIG", "DREAMD_SOCKET")
 # Keys, other agents' logins, and ways out of the sandbox: through the user's manager a program can run anything.
 _OUT_OF_REACH = (
     "%h/.ssh %h/.gnupg %h/.pki %h/.password-store %h/.aws %h/.azure %h/.kube %h/.docker %h/.netrc"
@@ -96,7 +98,7 @@ def user_unit(
 
     Raise UsageError for a folder that the service cannot see.
     """
-    passed_on = {name: path for name in _PASSED_ON if (path := (environment or {}).get(name, "")).startswith("/")}
+    passed_on = {name: path for name in PASSED_ON if (path := (environment or {}).get(name, "")).startswith("/")}
     folders = [_visible(folder) for folder in workspaces]
     kept = [Path(passed_on[name]) for name in ("XDG_STATE_HOME", "XDG_DATA_HOME") if name in passed_on]
     kept += [Path(passed_on["DREAMD_SOCKET"]).parent] if "DREAMD_SOCKET" in passed_on else []
@@ -118,7 +120,7 @@ def user_unit(
         command=_command([*installed.command, "serve", *map(str, folders)]),
         environment="\n".join(f"Environment={_word(f'{name}={value}')}" for name, value in passed_on.items()),
         paths="\n".join(paths),
-        target="default.target",
+        target=TARGET,
     )
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.daemon import DaemonInfo, DaemonStatus, WorkspaceInfo, meant
-from daemon.config.paths import home, registry_path, socket_path
+from daemon.config.paths import home, registry_path, service_command, socket_path
 from daemon.config.registry import Entry, WorkspaceList, name_of
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
@@ -303,7 +303,7 @@ class Daemon:
         if now == self._bound:
             return None
         what = f"http.host and http.port are now {now[0]}:{now[1]}, and the daemon listens as it did at its start"
-        return Problem(what, "restart it ('systemctl --user restart dreamd')")
+        return Problem(what, f"restart it ('{service_command('restart')}')")
 
     def _service_status(self, managed: ManagedWorkspace) -> ServiceStatus:
         now, keeper = utc_now(), managed.keeper

@@ -105,7 +105,7 @@ def _unkept(workspace: Workspace) -> Finding:
     try:
         info = Client.at(os.environ).get("/v1/workspaces")
     except NoDaemonError:
-        advice = "'dreamd install-service' has systemd run one"
+        advice = "'dreamd install-service' has this machine run one"
         return Finding("service", Level.OK, "no daemon runs: dreams by hand", advice)
     runs = f"the daemon runs (process {info['pid']}, version {info['version']})"
     kept = next((one for one in info["workspaces"] if one["root"] == str(workspace.root)), None)
