@@ -6,6 +6,7 @@ arguments (`parsing.command`). Only the requested command is imported, and it im
 everything else to stderr.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -52,7 +53,7 @@ COMMANDS = {
     "call": ("cli.perform:call", "run any operation for a program: JSON in, lines of JSON out"),
     "migrate": ("cli.service:migrate", "make the tables of a fleet in PostgreSQL"),
     "fleet": ("cli.fleet", "serve and keep a fleet: its processes, status, tenants, tokens, workspaces, recovery"),
-    "install-service": ("cli.install_service:install_service", "have systemd run the daemon"),
+    "install-service": ("cli.install_service:install_service", "have systemd or launchd run the daemon"),
     "models": ("cli.settings:models", "the embedding model: which is there; 'install' brings it"),
     "config": ("cli.settings:config", "the configuration in force, and where each value comes from"),
     "doctor": ("cli.upkeep:doctor", "check everything and say what to do"),
@@ -72,6 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     0 done, 1 failed, 2 usage, 3 nothing to do, 4 rejected by a guard, 5 busy. An error is one line on stderr, and
     with `--json` also an object on stdout; DREAMD_DEBUG=1 prints a traceback.
     """
+    if unfit := _unfit():
+        sys.stderr.write(f"dreamd: {unfit}\n")
+        return 1
     words = sys.argv[1:] if argv is None else list(argv)
     for stream in (sys.stdout, sys.stderr):
         # A command that has done its work must not fail because the terminal cannot show a character.
@@ -98,6 +102,25 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         return report(failure(error), as_json="--json" in words)
     return status
+
+
+def _unfit() -> str:
+    """Return why dreamd cannot work on this system or in this Python environment; "" if it can."""
+    if sys.platform == "win32":
+        return "it runs on Linux and macOS; on Windows use WSL"
+    folder = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - pathlib is slow to import
+    # The package has rooms alone: another module in it is of another distribution that calls its package the same.
+    others = {name for name in os.listdir(folder) if name.endswith(".py")} - {"__init__.py", "__main__.py"}  # noqa: PTH208
+    if not others:
+        return ""
+    from importlib.metadata import packages_distributions
+
+    names = " and ".join(sorted({*packages_distributions().get("daemon", ())} - {"dreamd"})) or "another program"
+    return (
+        f"{names} is installed in the same Python environment and has put {', '.join(sorted(others))} into {folder}, "
+        "the folder of dreamd, where only one can work; uninstall dreamd here, install it as a tool of its own "
+        f"('uv tool install dreamd' or 'pipx install dreamd'), and reinstall {names}"
+    )
 
 
 def _run(words: Sequence[str]) -> int:
@@ -174,7 +197,5 @@ def _version() -> str:
 
 def _discard_output() -> None:
     """Send stdout, whose reader has gone, to /dev/null, so that flushing it at exit does not fail again."""
-    import os
-
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
