@@ -1,1 +1,1 @@
-"""Process: runs the daemon under systemd or by hand, with its sockets and signals."""
+"""Process: runs the daemon with its sockets and signals, by hand or as a service of systemd or launchd."""
