@@ -63,7 +63,7 @@ def agent(
         "EnvironmentVariables": passed_on | quiet,
         "RunAtLoad": True,
         "KeepAlive": {"SuccessfulExit": False},
-        "ThrottleInterval": 10,
+        "ThrottleInterval": 60,  # between starts: a bad configuration does not become a good one by trying again
         "ExitTimeOut": 15,  # a running dream is checkpointed at SIGTERM
         "Umask": 0o077,
         "SoftResourceLimits": {"NumberOfFiles": 16384, "Core": 0},  # the default is 256 files

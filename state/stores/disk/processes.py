@@ -82,11 +82,14 @@ def _look(pid: int) -> tuple[str, int]:
     """Return state letter and start of a process: ("", 0) if there is none, ("?", 0) if nobody tells."""
     if not is_linux():
         said = _output("ps", "-o", "state=", "-o", "lstart=", "-p", str(pid))
-        if said is None:
+        if said == "":
+            return "", 0
+        try:
+            state, start = (said or "").split(maxsplit=1)
+            # A date in the C locale: Sun Nov 29 01:51:04 2026.
+            return state[0], timegm(time.strptime(start.strip()))
+        except ValueError:
             return _UNKNOWN, 0
-        state, _, start = said.strip().partition(" ")
-        # A date in the C locale: Sun Nov 29 01:51:04 2026.
-        return (state[0], timegm(time.strptime(start.strip()))) if state else ("", 0)
     try:
         line = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         fields = line[line.rindex(")") + 2 :].split()  # the command name before it may contain anything
