@@ -13,36 +13,15 @@ TRIED = "DREAMD_TRIED"
 
 
 class Reader(NamedTuple):
-    """How an agent reads: the most characters its hook may output, and `size`, the same in bytes of UTF-8.
-
-    `file_lines` and `file_bytes`: the limits its makers publish for its own file.
-    """
+    """How an agent reads: the most characters its hook may output, and `size`, the same in bytes of UTF-8."""
 
     characters: int = HOOK_CHARACTERS
     size: int | None = None
-    file_lines: int = 1_000
-    file_bytes: int = 32 * 1024
 
 
-# Codex takes 2,500 tokens of a hook's output, and counts one per four bytes. Its `project_doc_max_bytes`, 32 KiB,
-# covers all AGENTS.md from the root of the repository down; the excess is cut off silently
-# (developers.openai.com/codex/guides/agents-md). Claude Code loads "the first 200 lines or 25KB, whichever comes
-# first" of its MEMORY.md (code.claude.com/docs/en/memory). Cursor: "keep rules under 500 lines"
-# (cursor.com/docs/context/rules). Others publish no limit and get that of Codex, whose AGENTS.md they read too.
-READERS = {
-    "claude-code": Reader(file_lines=200, file_bytes=25_000),
-    "codex": Reader(size=9_500),
-    "cursor": Reader(file_lines=500),
-    "gemini": Reader(),
-    "opencode": Reader(),
-    "vscode": Reader(),
-    "claude-desktop": Reader(),
-    "windsurf": Reader(),
-    "zed": Reader(),
-    "cline": Reader(),
-    "inspector": Reader(),
-    OTHER: Reader(),
-}
+# Codex takes 2,500 tokens of a hook's output, and counts one per four bytes.
+_NAMES = "claude-code codex cursor gemini opencode vscode claude-desktop windsurf zed cline inspector".split()
+READERS = {name: Reader() for name in (*_NAMES, OTHER)} | {"codex": Reader(size=9_500)}
 AGENTS = ("", *READERS)
 # Part of the name by which an MCP client introduces itself; the first match counts.
 _CALLED = {name: name for name in READERS if name != OTHER} | {

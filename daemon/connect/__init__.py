@@ -1,1 +1,1 @@
-"""Connecting agents: what goes into whose configuration, and how it gets there without harm to what is there."""
+"""Connecting agents once per user, by the agents' own means: plugins, extensions, or one entry of a JSON file."""

@@ -1,346 +1,176 @@
-"""Agents: those that dreamd connects, each with its files, as of November 2026, and which of them are installed."""
+"""Agents: those that dreamd connects, once per user, by what their makers offer as of November 2026."""
 
-import hashlib
-import json
-import os
-import re
-import shutil
-import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from daemon.config.paths import home
-from daemon.connect.agent import (
-    SERVER,
-    Agent,
-    AgentFile,
-    CheckResult,
-    Place,
-    Read,
-    Scope,
-    State,
-    ask,
-    commands_in,
-    format_of,
-    run,
-    running,
-)
-from daemon.connect.edit import Setting, at, holds, import_of
+from daemon.config.paths import state_folder
+from daemon.connect.json_file import Entry, at, json_at, read
+from daemon.connect.place import PLUGIN, SERVER, Place
+from daemon.connect.plugin import OwnFiles, Part, Registration, Trust
 from state.errors import DreamdError, UsageError
-from state.text.words import counted
 
-# Without a time of its own an agent ends a hook early; a long session is read in less.
-_INGEST_SECONDS = 60
+_RULE = f'[[rule]]\nmcpName = "{SERVER}"\ntoolName = "*"\ndecision = "allow"\npriority = 100\n'
+_BY_HAND = "add to its rules: Begin every session with the tool memory_bootstrap."
 
 
-def _hooks(place: Place, *events: tuple[str, str, Mapping[str, object]]) -> tuple[Setting, ...]:
-    """Return the commands that an agent runs at these events, in the form that most took over from Claude Code.
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """One kind of agent. `name` is what a person types.
 
-    A file in place of the hook at the start of a session leaves that one out.
+    It is installed where one of `programs` is on the PATH, or `folder` in the home. `lists` asks the agent itself
+    which servers it knows, and `knows` is a pattern of its answer where ours works. `silenced`: a settings file in
+    the home, a key of it, and the value with which no hook runs. `advice` is what its owner may have to do.
     """
-    return tuple(
-        Setting(("hooks", event), {"hooks": [{"type": "command", "command": command, **more}]}, item=True)
-        for event, command, more in events
-        if event != "SessionStart" or not place.in_file
-    )
+
+    name: str
+    title: str
+    programs: tuple[str, ...]
+    parts: Callable[[Place], Sequence[Part]]
+    folder: str = ""
+    lists: str = ""
+    knows: str = ""
+    has_hooks: bool = True
+    silenced: tuple[str, str, bool] = ("", "", True)
+    advice: str = ""
 
 
-def _silenced(own: Sequence[Setting], files: Iterable[Path], *settings: Setting) -> Iterator[CheckResult]:
-    """Yield what keeps a hook from showing the memory: one of these settings, in one of these files."""
-    for path in files if any(one.path[-1] == "SessionStart" for one in own) else ():
-        with suppress(OSError, ValueError, DreamdError):
-            text = path.read_text(encoding="utf-8") if path.is_file() else ""
-            for setting in settings:
-                if text and holds(format_of(path), text, setting):
-                    what = f"{path} has {'.'.join(setting.path)}, so no hook shows the memory"
-                    yield CheckResult(State.WRONG, what, "take that out of the file")
+def _files(place: Place, agent: str) -> OwnFiles:
+    return OwnFiles(place.kept(agent), place.rendered(agent))
+
+
+def _entry(place: Place, path: Path, *keys: str, value: object = None) -> Entry:
+    return Entry(path, keys, value, state_folder(place.environment) / "connected-files")
+
+
+def _commands(text: str, folder: Path) -> list[list[str]]:
+    return [[str(folder) if word == "FOLDER" else word for word in one.split()] for one in text.split(" && ")]
 
 
 # Claude Code, 2.1.330: a hook's output goes into the context up to 10,000 characters; the hooks at the end of a
 # session have 1.5 seconds together unless they name a time. `alwaysLoad` has the tools there before the first
-# request, which is sent after a second or two. A tool that nobody allowed fails where nobody can be asked. A
-# project's settings are the personal ones: paths of one machine are nobody else's.
+# request. The hook before a tool allows ours, since a call that nobody allowed fails where nobody can be asked.
 
 
-def _claude_code(place: Place, _: Read) -> Sequence[AgentFile]:
-    own = place.folder("CLAUDE_CONFIG_DIR", ".claude")
-    server = Setting(("mcpServers", SERVER), {"type": "stdio", **place.server(), "alwaysLoad": True})
-    hooks = _hooks(
-        place,
-        ("SessionStart", place.bootstrap("claude-code"), {}),
-        ("PreCompact", place.ingest(), {}),
-        ("SessionEnd", place.ingest(), {"timeout": _INGEST_SECONDS}),
-    )
-    allowed = [Setting(("permissions", "allow"), f"mcp__{SERVER}", item=True)]
-    if place.scope is Scope.USER:
-        # With a folder of its own the file of servers lies in it, else beside it.
-        servers = (own if place.environment.get("CLAUDE_CONFIG_DIR") else place.home) / ".claude.json"
-        settings = own / "settings.json"
-    else:
-        servers, settings = place.project / ".mcp.json", place.project / ".claude" / "settings.local.json"
-        allowed.append(Setting(("enabledMcpjsonServers",), SERVER, item=True))
-    if not place.auto_memory:
-        allowed.append(Setting(("autoMemoryEnabled",), value=False))
-    rule = AgentFile(place.project / ".claude" / "rules" / "dreamd.md", "the memory as a rule", head="")
+def _claude_code(place: Place) -> Sequence[Part]:
+    own, files = place.folder("CLAUDE_CONFIG_DIR", ".claude"), _files(place, "claude-code")
+    settings, source = own / "settings.json", ("extraKnownMarketplaces", SERVER)
+    enabled, cached = ("enabledPlugins", PLUGIN), OwnFiles(own / "plugins/cache" / SERVER, {})
+    return files, Registration(
+        place, files.root,
+        connect=_commands(f"claude plugin marketplace add FOLDER && claude plugin install {PLUGIN}", files.root),
+        disconnect=_commands(
+            f"claude plugin uninstall {PLUGIN} && claude plugin marketplace remove {SERVER}", files.root
+        ),
+        found=lambda: (json_at(settings, *enabled), json_at(settings, *source, "source", "path")),
+        meant=(True, str(files.root)),
+        left=(_entry(place, settings, *enabled), _entry(place, settings, *source), cached),
+    )  # fmt: skip
+
+
+# Codex, 0.169.0, takes the same layout, and copies it. It ends a SessionEnd hook after 3 seconds; a session that a
+# background server keeps runs none at all, which is why Stop has the transcript read as well. It gives a server no
+# variable but those of its entry. Its user has to trust the hooks once, and again when a file of the plugin changes.
+
+
+def _codex(place: Place) -> Sequence[Part]:
+    own, files = place.folder("CODEX_HOME", ".codex"), _files(place, "codex")
+    cache, names = own / "plugins/cache" / SERVER, (".mcp.json", "hooks/hooks.json")
+
+    def found() -> tuple[object, ...]:
+        config: object = None
+        with suppress(ValueError, DreamdError):
+            config = tomllib.loads(read(own / "config.toml") or "")
+        copies = [read(path) for name in names for path in cache.glob(f"*/*/{name}")]
+        enabled = at(config, ("plugins", PLUGIN, "enabled"))
+        return enabled, at(config, ("marketplaces", SERVER, "source")), *copies
+
+    return files, Registration(
+        place, files.root,
+        connect=_commands(f"codex plugin marketplace add FOLDER && codex plugin add {PLUGIN}", files.root),
+        disconnect=_commands(f"codex plugin remove {PLUGIN} && codex plugin marketplace remove {SERVER}", files.root),
+        found=found,
+        meant=(True, str(files.root), *(files.files[f"plugin/{name}"] for name in names)),
+        left=(OwnFiles(cache, {}),),
+    ), Trust(place)  # fmt: skip
+
+
+# Gemini CLI, 0.61.0: times are in milliseconds. It wants the folder trusted that an extension is linked from, and
+# shows a server's tools to no unattended session without a rule.
+
+
+def _gemini(place: Place) -> Sequence[Part]:
+    own, files = place.home / ".gemini", _files(place, "gemini")
+    linked = own / "extensions" / SERVER
     return (
-        *([rule] if place.in_file else []),
-        AgentFile(servers, "its MCP server", (server,)),
-        AgentFile(settings, "its hooks and permissions", (*hooks, *allowed)),
-    )
+        files,
+        OwnFiles(own / "policies/dreamd.toml", {"": _RULE}),
+        _entry(place, own / "trustedFolders.json", str(files.root), value="TRUST_FOLDER"),
+        Registration(
+            place, files.root,
+            connect=_commands("gemini extensions link --consent FOLDER", files.root),
+            disconnect=_commands(f"gemini extensions uninstall {SERVER}", files.root),
+            found=lambda: (json_at(linked / ".gemini-extension-install.json", "source"),),
+            meant=(str(files.root),),
+            left=(OwnFiles(linked, {}),),
+        ),
+    )  # fmt: skip
 
 
-def _tries_claude_code(
-    own: Sequence[Setting], project: Path, environment: Mapping[str, str]
-) -> Iterable[CheckResult]:
-    folder = Path(environment.get("CLAUDE_CONFIG_DIR") or home(environment) / ".claude")
-    names = (folder / "settings.json", *(project / ".claude" / f"settings{kind}.json" for kind in ("", ".local")))
-    return _silenced(own, names, Setting(("disableAllHooks",), value=True))
+def _opencode(place: Place) -> Sequence[Part]:
+    path = place.folder("XDG_CONFIG_HOME", ".config") / "opencode/plugin/dreamd.js"
+    return (OwnFiles(path, {"": place.rendered("opencode")["dreamd.js"]}),)
 
 
-# Codex, 0.169.0: it ends a SessionEnd hook after 3 seconds and takes some 2,500 tokens of a SessionStart hook's
-# output; a session that a background server keeps runs no SessionEnd at all, which is why Stop has the transcript
-# read as well. A `required` server that does not start keeps Codex from starting, so ours is none; others have one
-# second before the first turn, which `dreamd mcp` needs for itself where no daemon runs, so they are given more. The
-# files of a project that is not trusted count for nothing, and hooks that nobody trusted are skipped; `codex exec`
-# says neither.
-
-_CODEX_MOST_SECONDS, _CODEX_USUAL_SECONDS = 3, 600
-# The first turn goes without the tools of a server that is not ready then. Whoever has set it keeps what they have.
-_GRACE = Setting(("mcp_optional_startup_grace_ms",), 10_000)
-
-
-def _codex(place: Place, read: Read) -> Sequence[AgentFile]:
-    """Return the file of server and hooks; with trust, also the user's own file, which says that they are trusted."""
-    own = place.folder("CODEX_HOME", ".codex") / "config.toml"
-    path = place.settings_in(".codex", own.parent) / "config.toml"
-    server = {name: value for name, value in place.server().items() if value}  # no empty table
-    # dream_now waits for a model. Codex writes such numbers with a point when it changes another server.
-    server |= {"startup_timeout_sec": 30.0, "tool_timeout_sec": 300.0}
-    hooks = _hooks(
-        replace(place, in_file=False),  # it reads no such file
-        ("SessionStart", place.bootstrap("codex"), {}),
-        ("PreCompact", place.ingest(), {}),
-        ("Stop", place.ingest(), {}),
-        ("SessionEnd", place.ingest(), {"timeout": _CODEX_MOST_SECONDS}),
-    )
-    grace = () if at(read(path, ()), _GRACE.path) is not None else (_GRACE,)
-    settings = (Setting(("mcp_servers", SERVER), server), *hooks, *grace)
-    trusted = [_codex_trusts(path, one, read(path, settings)) for one in hooks] if place.trust else []
-    if path == own:
-        return (AgentFile(own, "its MCP server and hooks", (*settings, *trusted)),)
-    project = Setting(("projects", str(place.project), "trust_level"), "trusted")
-    file = AgentFile(path, "its MCP server and hooks", settings)
-    return (file, AgentFile(own, "that you trust them", (project, *trusted))) if place.trust else (file,)
-
-
-def _codex_trusts(path: Path, hook: Setting, known: object) -> Setting:
-    """Return that the user trusts a hook, by its place in the file and the digest of what it runs."""
-    groups = at(known, hook.path)
-    assert isinstance(groups, list)
-    event = re.sub(r"(?<!^)(?=[A-Z])", "_", hook.path[-1]).lower()
-    hooks = at(hook.value, ["hooks"])
-    assert isinstance(hooks, list)
-    about = [{"async": False, "timeout": _CODEX_USUAL_SECONDS, **one} for one in hooks]
-    text = json.dumps(
-        {"event_name": event, "hooks": about}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
-    )
-    key, digest = f"{path}:{event}:{groups.index(hook.value)}:0", hashlib.sha256(text.encode()).hexdigest()
-    return Setting(("hooks", "state", key, "trusted_hash"), f"sha256:{digest}")
-
-
-def _tries_codex(settings: Sequence[Setting], project: Path, environment: Mapping[str, str]) -> Iterable[CheckResult]:
-    """Yield whether Codex runs the hooks, asked as its own windows ask it."""
-    own = {command for one in settings for command in commands_in(one)}
-    advice = "'dreamd connect codex --trust', or start 'codex' there, trust the folder and allow them with /hooks"
-    client = {"clientInfo": {"name": SERVER, "version": "1"}}
-    try:
-        with running(["codex", "app-server"], project, environment) as server:
-            ask(server, {"id": 1, "method": "initialize", "params": client})
-            listing = {"id": 2, "method": "hooks/list", "params": {"cwds": [str(project)]}}
-            listed = ask(server, {"method": "initialized"}, listing)
-    except (OSError, ValueError) as error:
-        yield CheckResult(State.WRONG, f"'codex app-server' does not say whether hooks run: {error}", advice)
-        return
-    hooks = [each for one in listed.get("data", ()) for each in one.get("hooks", ()) if each.get("command") in own]
-    skipped = [str(one.get("eventName")) for one in hooks if one.get("trustStatus") != "trusted"]
-    if len({one.get("eventName") for one in hooks}) < sum(one.path[0] == "hooks" and one.item for one in settings):
-        yield CheckResult(State.WAITS, f"Codex sees {len(hooks) or 'none'} of the hooks", advice)
-    elif skipped:
-        yield CheckResult(State.WAITS, f"Codex skips the hooks of {', '.join(skipped)}", advice)
-    else:
-        yield CheckResult(State.OK, f"Codex runs {counted(len(hooks), 'hook')}")
-
-
-def _cursor(place: Place, _: Read) -> Sequence[AgentFile]:
-    folder = place.settings_in(".cursor")
-    events = {"sessionStart": place.bootstrap("cursor"), "preCompact": place.ingest(), "sessionEnd": place.ingest()}
-    if place.in_file:
-        del events["sessionStart"]
-    hooks = [Setting(("hooks", event), {"command": command}, item=True) for event, command in events.items()]
-    rule = AgentFile(folder / "rules" / "dreamd.mdc", "the memory as a rule", head="---\nalwaysApply: true\n---\n")
+def _cursor(place: Place) -> Sequence[Part]:
+    own, ingest = place.home / ".cursor", place.ingest("cursor")
+    events = {"sessionStart": place.bootstrap("cursor"), "preCompact": ingest, "sessionEnd": ingest}
+    hooks = [_entry(place, own / "hooks.json", "hooks", one, value={"command": run}) for one, run in events.items()]
     return (
-        *([rule] if place.in_file else []),
-        AgentFile(folder / "mcp.json", "its MCP server", (Setting(("mcpServers", SERVER), place.server()),)),
-        AgentFile(folder / "hooks.json", "its hooks", (Setting(("version",), 1), *hooks)),
+        _entry(place, own / "mcp.json", "mcpServers", SERVER, value=place.server()),
+        *(replace(one, ours="--agent cursor", head={"version": 1}) for one in hooks),
     )
 
 
-# Gemini CLI: times are in milliseconds. `trust` has it ask nobody for each call of this server; an untrusted folder
-# turns off every server all the same.
+def _vscode(place: Place) -> Sequence[Part]:
+    path = place.folder("XDG_CONFIG_HOME", ".config") / "Code/User/mcp.json"
+    return (_entry(place, path, "servers", SERVER, value={"type": "stdio", **place.server()}),)
 
 
-def _gemini(place: Place, _: Read) -> Sequence[AgentFile]:
-    folder, name = place.settings_in(".gemini"), {"name": SERVER}
-    server = Setting(("mcpServers", SERVER), {**place.server(), "timeout": 300_000, "trust": True})
-    hooks = _hooks(
-        place,
-        ("SessionStart", place.bootstrap("gemini"), name),
-        ("PreCompress", place.ingest(), name),
-        ("SessionEnd", place.ingest(), {**name, "timeout": 1000 * _INGEST_SECONDS}),
-    )
-    file = AgentFile(folder / "settings.json", "its MCP server and hooks", (server, *hooks))
-    if not place.in_file:
-        return (file,)
-    imports = (import_of(".gemini/dreamd.md"),)
-    shows = AgentFile(folder / "dreamd.md", "the memory", head="")
-    return (file, shows, AgentFile(place.project / "GEMINI.md", "a line that has it read the memory", imports))
-
-
-def _tries_gemini(own: Sequence[Setting], project: Path, environment: Mapping[str, str]) -> Iterable[CheckResult]:
-    names = [folder / ".gemini" / "settings.json" for folder in (home(environment), project)]
-    disabled = Setting(("hooksConfig", "disabled"), SERVER, item=True)
-    return _silenced(own, names, Setting(("hooksConfig", "enabled"), value=False), disabled)
-
-
-# opencode has no hooks: MEMORY.md is one of its instructions.
-
-
-def _opencode(place: Place, _: Read) -> Sequence[AgentFile]:
-    folder = place.settings_in("", place.folder("XDG_CONFIG_HOME", ".config") / "opencode")
-    named = folder / "opencode.jsonc"
-    server: dict[str, object] = {"type": "local", "command": place.command(), "enabled": True}
-    server |= {"environment": place.needed} if place.needed else {}
-    settings = [Setting(("mcp", SERVER), server)]
-    if place.workspace is not None:
-        settings.append(Setting(("instructions",), str(place.workspace / "MEMORY.md"), item=True))
-    path = named if named.is_file() else folder / "opencode.json"
-    return (AgentFile(path, "its MCP server, and MEMORY.md as instructions", tuple(settings)),)
-
-
-def _tries_opencode(
-    settings: Sequence[Setting], project: Path, environment: Mapping[str, str]
-) -> Iterable[CheckResult]:
-    """Yield whether MEMORY.md is one of the instructions that opencode itself reads, of all its files together."""
-    command = "opencode debug config"
-    try:
-        read = at(json.loads(run(command.split(), project, environment).stdout), ("instructions",), [])
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        yield CheckResult(State.WAITS, f"'{command}' does not say what it reads", f"run: {command}")
-        return
-    for one in (one for one in settings if one.path == ("instructions",)):
-        if isinstance(read, list) and one.value in read:
-            yield CheckResult(State.OK, f"opencode reads {one.value}")
-        else:
-            yield CheckResult(State.WRONG, f"opencode does not read {one.value}", f"run: {command}")
-
-
-# VS Code reads no hook: in a project a file of instructions has the memory.
-
-
-def _vscode(place: Place, _: Read) -> Sequence[AgentFile]:
-    folder = place.settings_in(".vscode", place.folder("XDG_CONFIG_HOME", ".config") / "Code" / "User")
-    server = Setting(("servers", SERVER), {"type": "stdio", **place.server()})
-    servers = AgentFile(folder / "mcp.json", "its MCP server", (server,))
-    if place.scope is Scope.USER:
-        return (servers,)
-    shows = place.project / ".github" / "instructions" / "dreamd.instructions.md"
-    return (servers, AgentFile(shows, "the memory as instructions", head='---\napplyTo: "**"\n---\n'))
-
-
-# Zed runs no hooks, and reads one file of rules: one of ours would hide the others.
-
-
-def _zed(place: Place, _: Read) -> Sequence[AgentFile]:
-    folder = place.settings_in(".zed", place.folder("XDG_CONFIG_HOME", ".config") / "zed")
-    server = Setting(("context_servers", SERVER), {"source": "custom", **place.server()})
-    return (AgentFile(folder / "settings.json", "its MCP server", (server,)),)
-
-
-def _tries_zed(_: Sequence[Setting], project: Path, __: Mapping[str, str]) -> Iterable[CheckResult]:
-    names = (".rules", ".cursorrules", ".windsurfrules", ".clinerules", ".github/copilot-instructions.md")
-    every = (project / name for name in (*names, "AGENT.md", "AGENTS.md", "CLAUDE.md", "GEMINI.md"))
-    rules = next((path for path in every if path.is_file()), project / ".rules")
-    if rules.is_file() and "memory_bootstrap" in rules.read_text(encoding="utf-8", errors="replace"):
-        yield CheckResult(State.OK, f"{rules} has it ask for the memory")
-    else:
-        advice = f"add to {rules}: Begin every session with the tool memory_bootstrap."
-        yield CheckResult(State.WAITS, "Zed shows no memory by itself, and no rule has it ask", advice)
+def _zed(place: Place) -> Sequence[Part]:
+    path = place.folder("XDG_CONFIG_HOME", ".config") / "zed/settings.json"
+    return (_entry(place, path, "context_servers", SERVER, value={"source": "custom", **place.server()}),)
 
 
 AGENTS = (
     Agent(
-        "claude-code", "Claude Code", ("claude",), (".claude",), _claude_code,
-        since=(1, 0, 62),  # hooks at session start; rules:
-        since_file=(2, 0, 64),
-        lists=("claude", "mcp", "get", SERVER),
-        knows=r"^ *Status: \W*Connected$",
-        waits=r"^ *Status: \W*Pending approval|servers are awaiting approval",
-        unknown="start 'claude' once in the project, and trust the folder",
-        tries=_tries_claude_code,
-        advice=(
-            "it keeps an auto memory of its own beside; 'dreamd connect claude-code --no-auto-memory' turns that off",
-        ),
+        "claude-code", "Claude Code", ("claude",), _claude_code,
+        lists=f"claude mcp get plugin:{SERVER}:{SERVER}", knows=r"^ *Status: \W*Connected$",
+        silenced=(".claude/settings.json", "disableAllHooks", True),
     ),
     Agent(
-        "codex", "Codex", ("codex",), (".codex",), _codex,
-        lists=("codex", "mcp", "get", SERVER),
-        knows="^ *enabled: true$",
-        waits=f"No MCP server named '{SERVER}' found",
-        unknown="'dreamd connect codex --trust', or start 'codex' once in the project and trust the folder",
-        tries=_tries_codex,
-        advice=(
-            "'codex exec' skips a folder and hooks that nobody trusted: start 'codex' there once, or use --trust",
-        ),
+        "codex", "Codex", ("codex",), _codex, lists=f"codex mcp get {SERVER}", knows="^ *enabled: true$",
+        advice="it runs no hook before you trust it, and 'codex exec' does not say so: start 'codex' once and trust"
+        " the hooks, or run 'dreamd connect codex --trust'",
     ),
     Agent(
-        "cursor", "Cursor", ("cursor", "cursor-agent"), (".cursor",), _cursor,
-        lists=("cursor-agent", "mcp", "list"),
-        knows=rf"^\W*{SERVER}: *(ready|connected)",
-        waits=rf"^\W*{SERVER}: .*(needs approval|not loaded|disabled)",
-        unknown="enable the server in Cursor's settings, under MCP",
-        advice=("enable the server once in its settings, under MCP",),
+        "cursor", "Cursor", ("cursor", "cursor-agent"), _cursor, ".cursor",
+        lists="cursor-agent mcp list", knows=rf"^\W*{SERVER}: *(ready|connected)",
+        advice="enable the server once in its settings, under MCP",
     ),
     Agent(
-        "gemini", "Gemini CLI", ("gemini",), (".gemini",), _gemini,
-        since=(0, 26),
-        lists=("gemini", "mcp", "list"),
-        knows=rf"^\W*{SERVER}: .* - Connected$",
-        waits=rf"folder is untrusted|^\W*{SERVER}: .* - Disabled$",
-        unknown="start 'gemini' once in the project, and trust the folder",
-        tries=_tries_gemini,
-        advice=("start 'gemini' once in the project, trust the folder and its hooks",),
+        "gemini", "Gemini CLI", ("gemini",), _gemini, lists="gemini mcp list", knows=rf"^\W*{SERVER} .* - Connected$",
+        silenced=(".gemini/settings.json", "hooksConfig.enabled", False),
+        advice="it starts no server in a folder that you have not trusted: start 'gemini' once in each project",
     ),
     Agent(
-        "opencode", "opencode", ("opencode",), (".config/opencode",), _opencode,
-        lists=("opencode", "mcp", "list"),
-        knows=rf"^\W*{SERVER} +connected *$",
-        unknown="see 'opencode mcp list'",
-        tries=_tries_opencode,
-        advice=("it runs no hooks: past sessions are read by 'dreamd ingest PATH'",),
+        "opencode", "opencode", ("opencode",), _opencode,
+        lists="opencode mcp list", knows=rf"^\W*{SERVER} +connected *$",
     ),
-    Agent(
-        "vscode", "VS Code", ("code", "code-insiders"), (".config/Code",), _vscode,
-        advice=("start the server once from its mcp.json",),
-    ),
-    Agent(
-        "zed", "Zed", ("zed", "zeditor"), (".config/zed",), _zed,
-        tries=_tries_zed,
-        advice=(
-            "trust the project; add to its rules (.rules, AGENTS.md): Begin every session with memory_bootstrap.",
-        ),
-    ),
+    Agent("vscode", "VS Code", ("code",), _vscode, ".config/Code", has_hooks=False, advice=_BY_HAND),
+    Agent("zed", "Zed", ("zed", "zeditor"), _zed, ".config/zed", has_hooks=False, advice=_BY_HAND),
 )  # fmt: skip
 
 
@@ -353,12 +183,45 @@ def agent_of(name: str) -> Agent:
     return found
 
 
-def installed(environment: Mapping[str, str]) -> tuple[Agent, ...]:
+def installed(place: Place) -> tuple[Agent, ...]:
     """Return the agents that this user has: a program on the PATH, or a folder in the home."""
-    path, own = environment.get("PATH", os.defpath), home(environment)
-    return tuple(
-        one
-        for one in AGENTS
-        if any(shutil.which(program, path=path) for program in one.programs)
-        or any((own / folder).is_dir() for folder in one.folders)
-    )
+
+    def is_there(agent: Agent) -> bool:
+        return any(map(place.which, agent.programs)) or bool(agent.folder and (place.home / agent.folder).is_dir())
+
+    return tuple(filter(is_there, AGENTS))
+
+
+def changes(agent: Agent, place: Place) -> list[str]:
+    """Return in words what connecting would change; nothing if it is connected. Raise DreamdError if it cannot be."""
+    return [said for one in agent.parts(place) if (said := one.change())]
+
+
+def connect(agent: Agent, place: Place) -> None:
+    """Connect the agent; again is harmless. Raise DreamdError, after what was done is undone."""
+    parts = agent.parts(place)
+    try:
+        for one in parts:
+            if one.change():
+                one.put()
+    except DreamdError:
+        with suppress(DreamdError):
+            disconnect(agent, place)
+        raise
+
+
+def remains(agent: Agent, place: Place) -> list[str]:
+    """Return in words what disconnecting would take out; nothing if nothing is there. Raise DreamdError."""
+    return [said for one in reversed(agent.parts(place)) if (said := one.remains())]
+
+
+def disconnect(agent: Agent, place: Place) -> None:
+    """Take out what connects the agent, also if its program has gone. Raise DreamdError for what stays."""
+    problems = list[DreamdError]()
+    for one in reversed(agent.parts(place)):
+        try:
+            one.take()
+        except DreamdError as error:
+            problems.append(error)
+    if problems:
+        raise problems[0]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from daemon.dream.snapshot import snapshot
 from daemon.ingest.notes import absorb_notes, note_crystal, pending_crystals
-from daemon.workspace.agent_files import write_agent_files
 from daemon.workspace.document import settle_document
 from daemon.workspace.redaction import learnable
 from daemon.workspace.searching import embed_waiting, embedder_of, searcher_of
@@ -112,7 +111,7 @@ class WorkspaceMemory:
         return [one for one in learnable(self.store.crystals, crystals) if one.id not in shown]
 
     def commit(self, dream: Dream) -> Dream:
-        """Commit the dream, update the agents' files, then embed new crystals.
+        """Commit the dream, then embed new crystals.
 
         A dream that changes nothing makes no version, unless it is a restore, but consumes its input.
         """
@@ -122,7 +121,6 @@ class WorkspaceMemory:
             settle_document(self.store)  # an earlier version may have been checked out since the dream read it
         is_version = dream.number == 1 or dream.cause == RESTORE or not dream.changes_nothing
         done = memory.commit(dream) if is_version else memory.consume(dream)
-        write_agent_files(self.store)
         looked = LookedThrough(self.store.workspace, self.store.config.redaction)
         looked.redacted_lines(done.after, self.store.grounds)
         looked.keep()  # so that session starts need not

@@ -16,7 +16,6 @@ from daemon.ingest.notes import absorb_notes
 from daemon.upkeep.forget_plan import ForgetRequest, Plan, Said, plan_of, said_in
 from daemon.upkeep.forget_proof import left_in_file, name_of, notes_with, of_the_owner, searched
 from daemon.workspace.adoption import unvouch
-from daemon.workspace.agent_files import write_agent_files
 from daemon.workspace.document import settle_document
 from daemon.workspace.retention import copy_if_due
 from daemon.workspace.searching import embedder_of
@@ -108,7 +107,6 @@ def forget(
         absorb_notes(store, now, most=None)  # notes that were filed again must be rows before state.db is copied
         store.memory.show_notes(anew=True)
     _erase_others(store, plan.erasure)
-    write_agent_files(store)
     on_step(Step("history", "state.db, checkpoints, the vector index"))
     receipt = _receipt(store.connection, plan, traces, now)
     _finish(store, receipt, embeds=bool(traces["state.db: crystals"]))

@@ -21,7 +21,6 @@ from typing import Any
 from daemon.ingest.agent_hooks import is_trusted
 from daemon.ingest.existing_memory import existing_files
 from daemon.ingest.transcripts import transcript_files
-from daemon.workspace.agent_files import agent_files
 from daemon.workspace.stores import Store
 from state.document.document import parse
 from state.errors import DreamdError
@@ -193,9 +192,9 @@ def lines_with(content: bytes, erasure: Erasure) -> int:
 
 
 def of_the_owner(store: Store, patterns: Patterns) -> Iterator[Residue]:
-    """Yield the owner's files that contain a target: constraints, transcripts, feeds, instructions, agents' files."""
+    """Yield the owner's files that contain a target: constraints, transcripts, feeds, instructions."""
     workspace = store.workspace
-    own = {workspace.genome, *below(workspace.scratch.parent), *agent_files(workspace)} - {workspace.scratch}
+    own = {workspace.genome, *below(workspace.scratch.parent)} - {workspace.scratch}
     existing = (path for one in existing_files(workspace, os.environ) for path in one.files)
     own |= {path for path in existing if is_trusted(workspace, path)}
     try:

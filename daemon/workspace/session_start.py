@@ -100,35 +100,6 @@ def session(
     return Session(ready._replace(digest=digest_of(facts.memory), version=facts.version), tuple(notices))
 
 
-def lasting(
-    workspace: Workspace,
-    window: int,
-    most_bytes: int,
-    redaction: Redaction,
-    environment: Mapping[str, str],
-    zone: tzinfo = UTC,
-) -> str:
-    """Return the memory for an agent's file, which stays until the next version: without notes and status.
-
-    Raise StorageError if MEMORY.md cannot be read.
-    """
-    facts, (everywhere, beside) = _facts(workspace, _memory(workspace, [])), _everywhere(workspace, environment, [])
-    shown_of = _unforgotten(workspace) if facts.forgets else str
-    redacted = _redacted(redaction, workspace, beside)
-    return bootstrap(
-        facts.memory,
-        (),
-        window,
-        None,
-        redacted,
-        shown_of,
-        everywhere=everywhere,
-        most_bytes=most_bytes,
-        as_of=_day_of_dream(facts.memory, zone),
-        reading=facts.reading,
-    ).text
-
-
 def _day_of_dream(memory: str, zone: tzinfo) -> str:
     at = dreamt_at(memory)
     return day_of(at, zone) if at else ""

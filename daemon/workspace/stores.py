@@ -177,13 +177,10 @@ def _opened(
 
 
 def recover(store: Store) -> None:
-    """Finish interrupted commits, including the agents' files."""
+    """Finish interrupted commits."""
     with suppress(DocumentError, StorageError):  # whoever needs the text reports the problem
         if store.memory.recover():
             store.notices.add(f"MEMORY.md was not version {store.lineage.standing()[0]}, and is written again")
-    from daemon.workspace.agent_files import write_agent_files  # it imports this module
-
-    write_agent_files(store)
 
 
 def folders(workspace: Workspace) -> tuple[Path, ...]:

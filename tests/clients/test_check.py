@@ -20,19 +20,20 @@ def change(path: Path, name: str, value: object) -> None:
 
 
 def untrusted(ada: Person) -> None:
-    (ada.home.folder / ".gemini/trustedFolders.json").unlink()
+    path = ada.home.folder / ".gemini/trustedFolders.json"
+    write(path, {name: how for name, how in json.loads(path.read_text()).items() if name != str(ada.project)})
 
 
 def claude_runs_no_hooks(ada: Person) -> None:
-    change(ada.project / ".claude/settings.local.json", "disableAllHooks", value=True)
+    change(ada.home.folder / ".claude/settings.json", "disableAllHooks", value=True)
+
+
+def claude_has_it_switched_off(ada: Person) -> None:
+    assert ada.run("claude", "plugin", "disable", "dreamd@dreamd").status == 0
 
 
 def gemini_runs_no_hooks(ada: Person) -> None:
     change(ada.home.folder / ".gemini/settings.json", "hooksConfig", {"enabled": False})
-
-
-def gemini_runs_not_ours(ada: Person) -> None:
-    change(ada.project / ".gemini/settings.json", "hooksConfig", {"disabled": ["dreamd"]})
 
 
 def nobody_trusts_codex(ada: Person) -> None:
@@ -40,20 +41,24 @@ def nobody_trusts_codex(ada: Person) -> None:
     assert ada.dreamd("connect", "codex", "--yes").status == 0
 
 
-def instructions_are_others(ada: Person) -> None:
-    change(ada.project / "opencode.json", "instructions", ["docs/*.md"])
+def codex_has_another_one(ada: Person) -> None:
+    (hooks,) = (ada.home.folder / ".codex/plugins/cache/dreamd").rglob("hooks.json")
+    hooks.write_text(hooks.read_text().replace("bootstrap", "search"))
 
 
-IN_FILE = ("--file",)  # with rules of Claude Code, and an import of Gemini CLI's
+def the_file_has_gone(ada: Person) -> None:
+    (ada.home.folder / "config/opencode/plugin/dreamd.js").unlink()
+
+
 CASES: list[Any] = [
     *[(name, None, "ok") for name in AGENTS],
-    *[(name, IN_FILE, "ok") for name in ("claude-code", "gemini")],
     ("claude-code", claude_runs_no_hooks, "WRONG"),
+    ("claude-code", claude_has_it_switched_off, "WRONG"),
     ("codex", nobody_trusts_codex, "waits for you"),
+    ("codex", codex_has_another_one, "WRONG"),
     ("gemini", untrusted, "waits for you"),
     ("gemini", gemini_runs_no_hooks, "WRONG"),
-    ("gemini", gemini_runs_not_ours, "WRONG"),
-    ("opencode", instructions_are_others, "WRONG"),
+    ("opencode", the_file_has_gone, "WRONG"),
 ]
 
 
@@ -62,7 +67,7 @@ CASES: list[Any] = [
     [pytest.param(*case, id=f"{case[0]}-{case[2]}-{number}") for number, case in enumerate(CASES)],
 )
 def test_what_is_said_to_be_shown_is_shown(
-    ada: Person, name: str, way: Callable[[Person], None] | tuple[str, ...] | None, state: str
+    ada: Person, name: str, way: Callable[[Person], None] | None, state: str
 ) -> None:
     AGENTS[name].need()
     agent = AGENTS[name](ada, lambda _: ("Understood.",))
@@ -70,9 +75,9 @@ def test_what_is_said_to_be_shown_is_shown(
         agent.ready()
         assert ada.dreamd("note", CAT).status == 0
         assert ada.dreamd("dream").status == 0
-        connected = agent.connect(*(way if isinstance(way, tuple) else ()))
-        assert connected.status == 0, connected.err
-        if callable(way):
+        connected = agent.connect()
+        assert connected.status == 0, (connected.out, connected.err)
+        if way:
             way(ada)
         checked = ada.dreamd("connect", name, "--check", "--json").json["checks"]
         states = {one["state"] for one in checked}
@@ -82,28 +87,3 @@ def test_what_is_said_to_be_shown_is_shown(
     assert (answered.ended.status == 0 and answered.requests) or state != "ok", answered.ended.err
     is_shown = any(answered.reached(CAT, number) for number in range(len(answered.requests)))
     assert is_shown == (states == {"ok"}), (checked, answered.requests)
-
-
-@pytest.mark.parametrize(
-    ("name", "file", "adds"),
-    [
-        ("claude-code", ".claude.json", "claude mcp add -s user other -- /bin/true"),
-        ("codex", ".codex/config.toml", "codex mcp add other -- /bin/true"),
-        ("gemini", ".gemini/settings.json", "gemini mcp add -s user other /bin/true"),
-    ],
-)
-def test_what_an_agent_writes_anew_in_its_own_file_is_disconnected_all_the_same(
-    ada: Person, name: str, file: str, adds: str
-) -> None:
-    AGENTS[name].need()
-    (ada.home.folder / ".codex").mkdir()
-    assert ada.dreamd("connect", name, "--user", "--yes", "--trust").status == 0
-    added = ada.run(*adds.split())
-    assert added.status == 0, added.err
-    assert "/bin/true" in (ada.home.folder / file).read_text()
-    done = ada.dreamd("disconnect", name, "--user", "--yes")
-    assert (done.status, "stays" in done.err) == (0, False), done.err
-    left = (ada.home.folder / file).read_text()
-    assert "/bin/true" in left
-    assert str(ada.home.folder / "bin" / "dreamd") not in left
-    assert "bootstrap" not in left

@@ -1,4 +1,4 @@
-"""The MCP Inspector, by its command line, with the server that `dreamd connect` has written for Claude Code."""
+"""The MCP Inspector, by its command line, with the server of the plugin that `dreamd connect` writes."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Claude Code and Codex themselves, connected by one command: they read, note, find, resume, are compacted and end.
+"""The agents themselves, connected by one command: they read, note, find, resume, are compacted and end.
 
 Their models are scripted: what stands in a request has reached the model.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from state.dream import Reason
-from tests.support.native_clients import AGENTS, ClaudeCode, Codex, Person
+from tests.support.native_clients import AGENTS, Agent, ClaudeCode, Codex, Person
 from tests.support.scripted_apis import Call, Step
 from tests.support.serving import until
 
@@ -34,16 +34,25 @@ def plan(prompt: str) -> Sequence[Step]:
     return next((steps for words, steps in PLANS.items() if words in prompt), ("Understood.",))
 
 
-@pytest.fixture(params=["claude-code", "codex"])
-def agent(request: pytest.FixtureRequest, ada: Person) -> Iterator[ClaudeCode | Codex]:
-    kind = AGENTS[request.param]
-    kind.need()
-    one = kind(ada, plan)
-    assert isinstance(one, ClaudeCode | Codex)
+def connected(name: str, ada: Person) -> Iterator[Agent]:
+    AGENTS[name].need()
+    one = AGENTS[name](ada, plan)
     with one.api:
         one.ready()
-        connected = one.connect()
-        assert connected.status == 0, connected.err
+        done = one.connect()
+        assert done.status == 0, (done.out, done.err)
+        yield one
+
+
+@pytest.fixture(params=list(AGENTS))
+def agent(request: pytest.FixtureRequest, ada: Person) -> Iterator[Agent]:
+    yield from connected(request.param, ada)
+
+
+@pytest.fixture(params=["claude-code", "codex"])
+def resuming(request: pytest.FixtureRequest, ada: Person) -> Iterator[ClaudeCode | Codex]:
+    for one in connected(request.param, ada):
+        assert isinstance(one, ClaudeCode | Codex)
         yield one
 
 
@@ -88,27 +97,28 @@ def texts(answer: str) -> list[str]:
 
 
 @pytest.mark.parametrize("runs", [False, True], ids=["alone", "daemon"])
-def test_what_one_session_notes_reaches_the_model_of_the_next(agent: ClaudeCode | Codex, *, runs: bool) -> None:
-    ada = agent.person
+def test_what_one_session_notes_reaches_the_model_of_the_next(agent: Agent, *, runs: bool) -> None:
+    ada, below = agent.person, agent.person.project / "below"
+    below.mkdir()
     with a_daemon(ada, runs=runs):
         noted = agent.ask(f"{BICYCLE}. {NOTE}")
-        assert agent.output(noted).startswith("noted ")
+        assert "noted 20" in agent.output(noted)
         assert not noted.reached(CAT)
-        # What was said, and not noted, is read from the transcript, and the session's end is dreamt about.
-        said = until_dreamt(ada)
-        assert said["last_bootstrap"]["agent"] == agent.name
+        # What was said, and not noted, is read from the transcript, and the session is dreamt about.
+        until(lambda: any(BICYCLE in hit["text"] for hit in found(ada, BICYCLE)))
         (told,) = [hit for hit in found(ada, BICYCLE) if BICYCLE in hit["text"]]
         assert (told["origin"], told["trust"]) == ("session", "owner")
-        # Whoever asks next has it before the first word, and finds it; twice in a row.
-        for _ in range(2):
-            asked = agent.ask(FIND)
+        assert ada.dreamd("status", "--json").json["last_bootstrap"]["agent"] == agent.name
+        # Whoever asks next has it before the first word, and finds it; in a folder of the project, too.
+        for folder in (None, below):
+            asked = agent.ask(FIND, folder=folder)
             assert asked.reached(CAT)
             assert texts(agent.output(asked))[0] == CAT
         assert agent.output(agent.ask(DREAM))
 
 
-def test_a_session_that_goes_on_is_told_again_and_after_a_compaction_too(agent: ClaudeCode | Codex) -> None:
-    ada = agent.person
+def test_a_session_that_goes_on_is_told_again_and_after_a_compaction_too(resuming: ClaudeCode | Codex) -> None:
+    agent, ada = resuming, resuming.person
     assert agent.ask(BICYCLE).ended.status == 0
     assert ada.dreamd("note", CAT).status == 0
     resumed = agent.go_on("And now?")
@@ -125,7 +135,8 @@ def test_a_session_that_goes_on_is_told_again_and_after_a_compaction_too(agent: 
     assert [hit["text"] for hit in found(ada, BICYCLE)].count(BICYCLE) == 1
 
 
-def test_asking_the_same_in_five_sessions_drowns_no_fact(agent: ClaudeCode | Codex) -> None:
+def test_asking_the_same_in_five_sessions_drowns_no_fact(resuming: ClaudeCode | Codex) -> None:
+    agent = resuming
     assert agent.ask(NOTE).ended.status == 0
     ranks = [texts(agent.output(agent.ask(FIND))).index(CAT) + 1 for _ in range(5)]
     assert ranks == [1] * 5
@@ -133,20 +144,48 @@ def test_asking_the_same_in_five_sessions_drowns_no_fact(agent: ClaudeCode | Cod
     assert [hit["text"] for hit in found(agent.person, QUESTION) if "Texts are memory" in hit["text"]] == []
 
 
-def test_connecting_again_changes_nothing_and_disconnecting_leaves_nothing(agent: ClaudeCode | Codex) -> None:
-    ada = agent.person
-    own = {path: path.read_bytes() for path in ada.project.rglob(".[cm]*/*") if path.is_file()}
+def test_connecting_again_changes_nothing_and_disconnecting_leaves_nothing(agent: Agent) -> None:
+    ada, program = agent.person, str(agent.person.home.folder / "bin" / "dreamd")
+    project = sorted(ada.project.rglob("*"))
+    connected = settings(ada, program)
+    assert connected
     again = agent.connect()
-    assert (again.status, "is connected" in again.out) == (0, True)
-    assert {path: path.read_bytes() for path in own} == own
-    checked = ada.dreamd("connect", agent.name, "--check")
-    assert checked.status == 0, checked.out
+    assert (again.status, "it is connected" in again.out) == (0, True)
+    assert settings(ada, program) == connected
+    assert sorted(ada.project.rglob("*")) == project  # nothing of it is in a project
     assert ada.dreamd("note", CAT).status == 0
-    assert ada.dreamd("disconnect", agent.name, "--yes").status == 0
-    alone = agent.ask(FIND)
-    assert alone.ended.status == 0
-    assert not alone.reached(CAT)
-    assert "dreamd" not in json.dumps(alone.requests[0].get("tools"))
+    done = ada.dreamd("disconnect", agent.name, "--yes")
+    assert done.status == 0, done.err
+    assert settings(ada, program) == {}
+    forgotten(agent)
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini"])
+def test_an_agent_that_has_gone_is_disconnected_all_the_same(ada: Person, name: str) -> None:
+    for agent in connected(name, ada):
+        assert ada.dreamd("note", CAT).status == 0
+        program = ada.home.folder / "bin" / agent.program
+        aside = program.rename(program.with_name("aside"))
+        refused = ada.dreamd("connect", name, "--check")
+        done = ada.dreamd("disconnect", name, "--yes")
+        assert (refused.status, done.status) == (0, 0), done.err
+        aside.rename(program)
+        forgotten(agent)
+
+
+def settings(person: Person, words: str) -> dict[str, str]:
+    """The files of settings and plugins in the home that hold these words."""
+    paths = (path for path in person.home.folder.rglob("*") if path.suffix in (".json", ".toml", ".js"))
+    return {str(path): text for path in paths if path.is_file() and words in (text := path.read_text())}
+
+
+def forgotten(agent: Agent) -> None:
+    """See that its next session has neither the memory nor the tools."""
+    alone = agent.ask("What is the cat called?")
+    assert alone.ended.status == 0, alone.ended.err
+    for request in alone.requests:
+        assert CAT not in json.dumps(request, ensure_ascii=False)
+        assert "working_memory_note" not in json.dumps(request.get("tools"))
 
 
 def test_two_agents_have_one_memory(ada: Person) -> None:

@@ -23,9 +23,7 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from daemon.config.registry import name_of
-from daemon.connect.agent import Place, Scope
-from daemon.connect.agents import AGENTS
-from daemon.connect.plan import connected
+from daemon.connect.place import Place
 from daemon.workspace.vector_index import cache_folder
 from state.dream import Reason
 from state.stores.disk.workspace import Workspace
@@ -42,7 +40,7 @@ NOTE = "Ada prefers tea over coffee in the morning"
 LOCK, UV = ROOT / "tests/frameworks/requirements.lock", Path(sys.executable).with_name("uv")
 # What Codex hands to a server beside `env` and `env_vars`: its DEFAULT_ENV_VARS.
 CODEX_PASSES = ("HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ")
-CLAUDE, CODEX, SERVERS = ".claude/settings.local.json", ".codex/config.toml", ".mcp.json"
+CLAUDE, CODEX = "claude-code", "codex"
 
 
 @pytest.fixture
@@ -55,20 +53,16 @@ def cold(home: Home) -> Follower:
     return follower(home, cold=True)
 
 
-def settings(me: Follower, name: str) -> Any:
-    """The file that `dreamd connect` writes, as the agent reads it."""
-    root = me.workspace.root
-    place = Place(Scope.PROJECT, root, root, (str(me.program),), me.environment())
-    every = (file for agent in AGENTS for file in agent.files(place, lambda *_: {}))
-    (text,) = (connected(file, None, None).after or "" for file in every if file.path == root / name)
-    return tomllib.loads(text) if name == CODEX else json.loads(text)
+def plugin(me: Follower, agent: str, name: str) -> Any:
+    """A file of the plugin that `dreamd connect` writes, as the agent reads it."""
+    return json.loads(Place((str(me.program),), me.environment()).rendered(agent)[f"plugin/{name}"])
 
 
-def hook(me: Follower, event: str, name: str = CLAUDE, **more: Any) -> Ended:
+def hook(me: Follower, event: str, agent: str = CLAUDE, **more: Any) -> Ended:
     """The event's hook, as Claude Code or Codex runs it in a session whose transcript is there or not."""
     common = {"session_id": SESSION, "transcript_path": str(spoken(me)), "cwd": str(me.workspace.root)}
     about = {"model": "gpt-5-codex", "permission_mode": "default"}
-    (command,) = commands(settings(me, name), event)
+    (command,) = commands(plugin(me, agent, "hooks/hooks.json"), event)
     return me.shell(command, {**common, **about, "hook_event_name": event, **more})
 
 
@@ -146,17 +140,18 @@ def test_before_a_compaction_the_transcript_is_read_and_nothing_is_dreamt(me: Fo
 
 def test_the_server_of_claude_code_starts_as_it_is_written(cold: Follower) -> None:
     """With nothing in its environment but this person's HOME, and what the file and the SDK's client give it."""
-    server = settings(cold, SERVERS)["mcpServers"]["dreamd"]
-    assert (server.pop("type"), server.pop("alwaysLoad")) == ("stdio", True)
+    server = plugin(cold, CLAUDE, ".mcp.json")["mcpServers"]["dreamd"]
+    assert server.pop("alwaysLoad") is True
     server["env"]["HOME"] = cold.environment()["HOME"]
-    _remembers(cold, StdioServerParameters(**server))
+    _remembers(cold, StdioServerParameters(**server, cwd=cold.workspace.root))
 
 
 def test_the_server_of_codex_starts_as_it_is_written(me: Follower) -> None:
-    server = settings(me, CODEX)["mcp_servers"]["dreamd"]
-    given = {name: value for name, value in me.environment().items() if name in CODEX_PASSES}
+    server = plugin(me, CODEX, ".mcp.json")["mcpServers"]["dreamd"]
+    given = {name: value for name, value in me.environment().items() if name in CODEX_PASSES} | server["env"]
     # `env` replaces whatever the client would pass on by itself, and HOME is this person's.
-    _remembers(me, StdioServerParameters(command=server["command"], args=server["args"], env=given | server["env"]))
+    command, words = server["command"], server["args"]
+    _remembers(me, StdioServerParameters(command=command, args=words, env=given, cwd=me.workspace.root))
 
 
 def _remembers(me: Follower, server: StdioServerParameters) -> None:

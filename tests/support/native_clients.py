@@ -59,12 +59,15 @@ class Person:
 
     def run(self, *words: str | Path, **more: str) -> Ended:
         """Run a command from this user's PATH in the project."""
+        return self.run_in(self.project, *words, **more)
+
+    def run_in(self, folder: Path, *words: str | Path, **more: str) -> Ended:
         environment = self.environment(**more)
         program = shutil.which(str(words[0]), path=environment["PATH"])
         assert program, words
         ran = subprocess.run(
             [program, *map(str, words[1:])],
-            cwd=self.project,
+            cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -78,8 +81,9 @@ class Person:
         return self.run(DREAMD, *words, **more)
 
     def inspect(self, *words: str) -> Ended:
-        """Run `mcp-inspector --cli` with the server in the project's .mcp.json; skip the test if not installed."""
-        entry, config = INSTALLED / ".bin" / "mcp-inspector", self.project / ".mcp.json"
+        """Run `mcp-inspector --cli` with the server of Claude Code's plugin; skip the test if not installed."""
+        plugin = self.home.folder / "data/dreamd/agents/claude-code/plugin"
+        entry, config = INSTALLED / ".bin" / "mcp-inspector", plugin / ".mcp.json"
         if not entry.exists() or not shutil.which("node", path="/usr/bin:/bin"):
             pytest.skip("the MCP Inspector is not installed: 'make clients' does that where npm is there")
         return self.run("node", entry, "--cli", "--config", config, "--server", "dreamd", *words)
@@ -149,10 +153,11 @@ class Agent(ABC):
         """Return variables that send all requests to other machines to the scripted server, which refuses them."""
         return {"HTTP_PROXY": self.api.url, "HTTPS_PROXY": self.api.url, "NO_PROXY": "127.0.0.1,localhost"}
 
-    def ask(self, prompt: str, *options: str) -> Answered:
+    def ask(self, prompt: str, *options: str, folder: Path | None = None) -> Answered:
         """Ask it in a new session, unless the options say otherwise."""
-        before = len(self.api.requests)
-        ended = self.person.run(self.program, *self.words(prompt, options), **self.proxied, **self.login)
+        before, words = len(self.api.requests), self.words(prompt, options)
+        where = folder or self.person.project
+        ended = self.person.run_in(where, self.program, *words, **self.proxied, **self.login)
         return Answered(ended, self.api.requests[before:])
 
     def connect(self, *options: str) -> Ended:

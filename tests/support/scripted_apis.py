@@ -88,7 +88,7 @@ class MessagesApi(ScriptedApi):
             "message": {**head, "content": [], "stop_reason": None, "stop_sequence": None, "usage": used},
         }
         if isinstance(step, Call):
-            name = f"mcp__{step.server}__{step.tool}" if step.server else step.tool
+            name = f"mcp__plugin_{step.server}_{step.server}__{step.tool}" if step.server else step.tool
             block: Event = {"type": "tool_use", "id": f"toolu_{number:024}", "name": name, "input": {}}
             delta = {"type": "input_json_delta", "partial_json": json.dumps(step.arguments)}
         else:
@@ -155,34 +155,50 @@ class ResponsesApi(ScriptedApi):
 
 
 class ChatApi(ScriptedApi):
-    """OpenAI's Chat Completions, for an agent that is asked and calls no tools."""
+    """OpenAI's Chat Completions. A request without tools, such as for a title, is answered by a text."""
 
     path = "/v1/chat/completions"
 
     def conversation(self, request: dict[str, Any]) -> tuple[str, list[str]]:
-        return next(_text(one["content"]) for one in reversed(request["messages"]) if one["role"] == "user"), []
+        prompt, results = "", list[str]()
+        for one in request["messages"]:
+            if one["role"] == "user":
+                prompt, results = _text(one["content"]), []
+            elif one["role"] == "tool":
+                results.append(_text(one["content"]))
+        return prompt, results
 
     def events(self, request: dict[str, Any], step: Step) -> Iterator[Event]:
         head = {"id": "chat", "object": "chat.completion.chunk", "created": 1, "model": request["model"]}
         used = {"prompt_tokens": 1_000, "completion_tokens": 10, "total_tokens": 1_010}
-        said = {"role": "assistant", "content": step}
+        said: Event = {"role": "assistant", "content": step if isinstance(step, str) else "A title"}
+        reason = "stop"
+        if isinstance(step, Call) and request.get("tools"):
+            function = {"name": f"{step.server}_{step.tool}", "arguments": json.dumps(step.arguments)}
+            call = {"index": 0, "id": f"call_{len(self.requests)}", "type": "function", "function": function}
+            said, reason = {"role": "assistant", "tool_calls": [call]}, "tool_calls"
         yield {**head, "choices": [{"index": 0, "delta": said, "finish_reason": None}]}
-        yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": used}
+        yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}], "usage": used}
 
 
 class GenerateApi(ScriptedApi):
     path = ":streamGenerateContent"
 
     def conversation(self, request: dict[str, Any]) -> tuple[str, list[str]]:
-        said = [_text(one["parts"]) for one in request["contents"] if one["role"] == "user"]
-        return said[-1], []
+        prompt, results = "", list[str]()
+        for one in request["contents"]:
+            answers = [part["functionResponse"]["response"] for part in one["parts"] if "functionResponse" in part]
+            if answers:
+                results += [str(one.get("output", one)) for one in answers]
+            elif one["role"] == "user":
+                prompt, results = _text(one["parts"]), []
+        return prompt, results
 
     def events(self, request: dict[str, Any], step: Step) -> Iterator[Event]:  # noqa: ARG002 - nothing of it is said
-        part = (
-            {"functionCall": {"name": step.tool, "args": step.arguments}}
-            if isinstance(step, Call)
-            else {"text": step}
-        )
+        part: Event = {"text": step}
+        if isinstance(step, Call):
+            name = f"mcp_{step.server}_{step.tool}" if step.server else step.tool
+            part = {"functionCall": {"name": name, "args": step.arguments}}
         used = {"promptTokenCount": 1_000, "candidatesTokenCount": 10, "totalTokenCount": 1_010}
         candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
         yield {"candidates": [candidate], "usageMetadata": used, "modelVersion": "scripted"}
