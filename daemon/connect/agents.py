@@ -45,10 +45,6 @@ def _entry(place: Place, path: Path, *keys: str, value: object = None) -> Entry:
     return Entry(path, keys, value, state_folder(place.environment) / "connected-files")
 
 
-def _commands(text: str, folder: Path) -> list[list[str]]:
-    return [[str(folder) if word == "FOLDER" else word for word in one.split()] for one in text.split(" && ")]
-
-
 # Claude Code, 2.1.330: a hook's output goes into the context up to 10,000 characters; the hooks at the end of a
 # session have 1.5 seconds together unless they name a time. `alwaysLoad` has the tools there before the first
 # request. The hook before a tool allows ours, since a call that nobody allowed fails where nobody can be asked.
@@ -60,10 +56,8 @@ def _claude_code(place: Place) -> Sequence[Part]:
     enabled, cached = ("enabledPlugins", PLUGIN), OwnFiles(own / "plugins/cache" / SERVER, {})
     return files, Registration(
         place, files.root,
-        connect=_commands(f"claude plugin marketplace add FOLDER && claude plugin install {PLUGIN}", files.root),
-        disconnect=_commands(
-            f"claude plugin uninstall {PLUGIN} && claude plugin marketplace remove {SERVER}", files.root
-        ),
+        connect=f"claude plugin marketplace add FOLDER && claude plugin install {PLUGIN}",
+        disconnect=f"claude plugin uninstall {PLUGIN} && claude plugin marketplace remove {SERVER}",
         found=lambda: (json_at(settings, *enabled), json_at(settings, *source, "source", "path")),
         meant=(True, str(files.root)),
         left=(_entry(place, settings, *enabled), _entry(place, settings, *source), cached),
@@ -89,8 +83,8 @@ def _codex(place: Place) -> Sequence[Part]:
 
     return files, Registration(
         place, files.root,
-        connect=_commands(f"codex plugin marketplace add FOLDER && codex plugin add {PLUGIN}", files.root),
-        disconnect=_commands(f"codex plugin remove {PLUGIN} && codex plugin marketplace remove {SERVER}", files.root),
+        connect=f"codex plugin marketplace add FOLDER && codex plugin add {PLUGIN}",
+        disconnect=f"codex plugin remove {PLUGIN} && codex plugin marketplace remove {SERVER}",
         found=found,
         meant=(True, str(files.root), *(files.files[f"plugin/{name}"] for name in names)),
         left=(OwnFiles(cache, {}),),
@@ -110,8 +104,8 @@ def _gemini(place: Place) -> Sequence[Part]:
         _entry(place, own / "trustedFolders.json", str(files.root), value="TRUST_FOLDER"),
         Registration(
             place, files.root,
-            connect=_commands("gemini extensions link --consent FOLDER", files.root),
-            disconnect=_commands(f"gemini extensions uninstall {SERVER}", files.root),
+            connect="gemini extensions link --consent FOLDER",
+            disconnect=f"gemini extensions uninstall {SERVER}",
             found=lambda: (json_at(linked / ".gemini-extension-install.json", "source"),),
             meant=(str(files.root),),
             left=(OwnFiles(linked, {}),),
@@ -134,14 +128,14 @@ def _cursor(place: Place) -> Sequence[Part]:
     )
 
 
-def _vscode(place: Place) -> Sequence[Part]:
-    path = place.folder("XDG_CONFIG_HOME", ".config") / "Code/User/mcp.json"
-    return (_entry(place, path, "servers", SERVER, value={"type": "stdio", **place.server()}),)
+def _server_in(name: str, key: str, **more: str) -> Callable[[Place], Sequence[Part]]:
+    """Return what puts the server into this file of the user's configuration."""
 
+    def parts(place: Place) -> Sequence[Part]:
+        path = place.folder("XDG_CONFIG_HOME", ".config") / name
+        return (_entry(place, path, key, SERVER, value={**more, **place.server()}),)
 
-def _zed(place: Place) -> Sequence[Part]:
-    path = place.folder("XDG_CONFIG_HOME", ".config") / "zed/settings.json"
-    return (_entry(place, path, "context_servers", SERVER, value={"source": "custom", **place.server()}),)
+    return parts
 
 
 AGENTS = (
@@ -169,8 +163,14 @@ AGENTS = (
         "opencode", "opencode", ("opencode",), _opencode,
         lists="opencode mcp list", knows=rf"^\W*{SERVER} +connected *$",
     ),
-    Agent("vscode", "VS Code", ("code",), _vscode, ".config/Code", has_hooks=False, advice=_BY_HAND),
-    Agent("zed", "Zed", ("zed", "zeditor"), _zed, ".config/zed", has_hooks=False, advice=_BY_HAND),
+    Agent(
+        "vscode", "VS Code", ("code",), _server_in("Code/User/mcp.json", "servers", type="stdio"), ".config/Code",
+        has_hooks=False, advice=_BY_HAND,
+    ),
+    Agent(
+        "zed", "Zed", ("zed", "zeditor"), _server_in("zed/settings.json", "context_servers", source="custom"),
+        ".config/zed", has_hooks=False, advice=_BY_HAND,
+    ),
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from daemon.connect.agents import Agent, changes
-from daemon.connect.json_file import json_at
+from daemon.connect.json_file import at, json_at
 from daemon.connect.place import SECONDS, SERVER, Place, talk
 from daemon.connect.plugin import Trust
 from state.agents import TRIED
@@ -102,14 +102,14 @@ def _try_hook(command: str, place: Place, folder: Path) -> CheckResult:
             check=False, cwd=folder, env=dict(place.environment),
         )  # fmt: skip
         # A hook never fails: what went wrong is on stderr. Outside of every project it says nothing at all.
-        if ran.stderr and not ran.stdout:
-            return CheckResult(
-                State.WRONG, f"the hook at session start fails: {ran.stderr.strip()}", f"run: {command}"
-            )
-        answer = json.loads(ran.stdout or '{"additional_context": ""}')
-        given = answer.get("additional_context") or answer["hookSpecificOutput"]["additionalContext"]
-    except (OSError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
-        return CheckResult(State.WRONG, f"the hook at session start fails: {error}", f"run: {command}")
+        answer = json.loads(ran.stdout or "null")
+        found = at(answer, ("additional_context",)), at(answer, ("hookSpecificOutput", "additionalContext"))
+        given = next((one for one in found if isinstance(one, str)), "")
+        problem = "" if any(isinstance(one, str) for one in found) else f"{ran.stdout} {ran.stderr}".strip()
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        problem = str(error)
+    if problem:
+        return CheckResult(State.WRONG, f"the hook at session start fails: {problem}", f"run: {command}")
     what = f"{len(given):,} characters" if given else "nothing yet, for there is no memory here,"
     return CheckResult(State.OK, f"session start gives {what} in {1000 * (time.monotonic() - begin):.0f} ms")
 

@@ -47,7 +47,7 @@ class Place:
         return {**self.environment, "PATH": os.pathsep.join(one for one in folders if one.startswith("/"))}
 
     def which(self, program: str) -> str | None:
-        return shutil.which(program, path=self.quiet["PATH"] or "/")
+        return shutil.which(program, path=self.quiet["PATH"])
 
     def folder(self, variable: str, usual: str) -> Path:
         """Return a folder of an agent's own: what the variable names, else the usual one in the home folder."""

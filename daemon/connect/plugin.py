@@ -33,8 +33,7 @@ class OwnFiles:
 
     def put(self) -> None:
         for name, text in self.files.items():
-            if read(self.root / name) != text:
-                write(self.root / name, text)
+            write(self.root / name, text)
 
     def remains(self) -> str:
         return f"remove {self.root}" if os.path.lexists(self.root) else ""
@@ -49,65 +48,66 @@ class OwnFiles:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A plugin that an agent's own program is told of by the commands `connect`, run in `folder`.
+    """A plugin in `folder`, of which an agent's own program is told by a command.
 
-    `found` returns what the agent has noted of it, and `meant` is what that should be. `left` is what the commands of
-    `disconnect` leave, or cannot take out because the program has gone.
+    `found` returns what the agent has noted of it, and `meant` is what that should be. `left` is what the command
+    `disconnect` leaves, or cannot take out because the program has gone.
     """
 
     place: Place
     folder: Path
-    connect: Sequence[Sequence[str]]
-    disconnect: Sequence[Sequence[str]]
+    connect: str
+    disconnect: str
     found: Callable[[], Sequence[object]]
     meant: Sequence[object]
     left: Sequence[OwnFiles | Entry] = ()
 
     def change(self) -> str:
-        """Return the commands to run. Raise NotFoundError without the program."""
+        """Return the command to run. Raise NotFoundError without the program."""
         if self.found() == self.meant:
             return ""
         if not self._is_there:
-            raise NotFoundError(f"'{self.connect[0][0]}' is not on the PATH", "install it first")
-        return _shown(self.connect)
+            raise NotFoundError(f"'{self._program}' is not on the PATH", "install it first")
+        return f"run: {self.connect.replace('FOLDER', shlex.quote(str(self.folder)))}"
 
     def put(self) -> None:
         if any(self.found()):  # an earlier one, of another folder or another content
             self._run(self.disconnect)
         said = self._run(self.connect)
         if self.found() != self.meant:
-            raise StorageError(f"{self.connect[0][0]} does not take dreamd's plugin: {said or 'it says nothing'}")
+            raise StorageError(f"{self._program} does not take dreamd's plugin: {said or 'it says nothing'}")
 
     def remains(self) -> str:
-        gone = f"'{self.connect[0][0]}' has gone: remove what it kept of dreamd"
-        return "" if not any(self.found()) else _shown(self.disconnect) if self._is_there else gone
+        gone = f"'{self._program}' has gone: remove what it kept of dreamd"
+        return "" if not any(self.found()) else f"run: {self.disconnect}" if self._is_there else gone
 
     def take(self) -> None:
         said = self._run(self.disconnect) if self._is_there else ""
         for one in self.left:
             one.take()
         if self._is_there and any(self.found()):
-            raise StorageError(f"{self.connect[0][0]} still has dreamd's plugin: {said or 'it says nothing'}")
+            raise StorageError(f"{self._program} still has dreamd's plugin: {said or 'it says nothing'}")
+
+    @property
+    def _program(self) -> str:
+        return self.connect.split()[0]
 
     @property
     def _is_there(self) -> bool:
-        return self.place.which(self.connect[0][0]) is not None
+        return self.place.which(self._program) is not None
 
-    def _run(self, commands: Sequence[Sequence[str]]) -> str:
-        """Run the commands and return what the failed ones said."""
+    def _run(self, commands: str) -> str:
+        """Run the commands in the plugin's folder, and return what the failed ones said."""
         said = list[str]()
-        for command in commands:
+        for command in commands.split(" && "):
+            words = [str(self.folder) if word == "FOLDER" else word for word in command.split()]
             try:
                 self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                ran = self.place.run(command, self.folder)
+                ran = self.place.run(words, self.folder)
                 said += f"{ran.stdout} {ran.stderr}".split() if ran.returncode else ()
             except (OSError, subprocess.TimeoutExpired) as error:
                 said.append(str(error))
         return " ".join(said)
-
-
-def _shown(commands: Sequence[Sequence[str]]) -> str:
-    return "\n  ".join(f"run: {shlex.join(command)}" for command in commands)
 
 
 @dataclass(frozen=True, slots=True)

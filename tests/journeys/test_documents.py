@@ -43,6 +43,7 @@ def test_what_the_documents_say_to_type_works_when_it_is_pasted(home: Home, name
     (root / ".venv" / "bin").mkdir(parents=True)
     (root / ".venv" / "bin" / "dreamd").symlink_to(me.program)
     (root / "docs").symlink_to(ROOT / "docs")
+    (home.folder / ".cursor").mkdir()  # an agent that is installed
     for place in (".claude/projects/-home-ada-project", ".codex/sessions"):
         transcript(home.folder / place / "one.jsonl", "one", "I prefer tea over coffee")
     for written in (root / "CLAUDE.md", root / "AGENTS.md", home.folder / ".claude" / "CLAUDE.md"):
