@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # The module and attribute of each command, and its help.
 COMMANDS = {
+    "setup": ("cli.setup:setup", "set up agents, the service, a model; prove that it works"),
+    "uninstall": ("cli.setup:uninstall", "undo setup; the memories stay"),
     "init": ("cli.workspace:init", "give a repository or folder a memory, take in an existing MEMORY.md"),
     "path": ("cli.workspace:path", "print where MEMORY.md of a folder or repository is"),
     "ignore": ("cli.workspace:ignore", "keep projects out of every memory; list those that are"),
@@ -53,7 +55,7 @@ COMMANDS = {
     "call": ("cli.perform:call", "run any operation for a program: JSON in, lines of JSON out"),
     "migrate": ("cli.service:migrate", "make the tables of a fleet in PostgreSQL"),
     "fleet": ("cli.fleet", "serve and keep a fleet: its processes, status, tenants, tokens, workspaces, recovery"),
-    "install-service": ("cli.install_service:install_service", "have systemd or launchd run the daemon"),
+    "install-service": ("cli.setup:install_service", "have systemd or launchd run the daemon"),
     "models": ("cli.settings:models", "the embedding model: which is there; 'install' brings it"),
     "config": ("cli.settings:config", "the configuration in force, and where each value comes from"),
     "doctor": ("cli.upkeep:doctor", "check everything and say what to do"),

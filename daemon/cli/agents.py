@@ -41,13 +41,13 @@ def connect(arguments: argparse.Namespace) -> int:
     """
     place = Place(program(), os.environ, trust=arguments.trust)
     named = tuple(map(agent_of, arguments.agents))
-    agents = named or (arguments.check and _connected(place)) or installed(place)
+    agents = named or (arguments.check and connected(place)) or installed(place)
     if not agents:
         raise NothingToDoError("no agent that dreamd knows is installed here", f"name one all the same: {_NAMES}")
     if arguments.check:
-        return _check(agents, place, arguments)
-    done = _carry_out(agents, place, arguments, takes_out=False)
-    wrong = 0 if arguments.dry_run or arguments.json else _check(done, place, arguments)
+        return check_agents(agents, place, arguments)
+    done = carry_out(agents, place, arguments, takes_out=False)
+    wrong = 0 if arguments.dry_run or arguments.json else check_agents(done, place, arguments)
     return wrong or int(len(done) < len(agents))
 
 
@@ -55,14 +55,16 @@ def connect(arguments: argparse.Namespace) -> int:
 def disconnect(arguments: argparse.Namespace) -> int:
     """Disconnect agents: take out exactly what 'dreamd connect' has put in, also if the agent has gone."""
     place = Place(program(), os.environ)
-    agents = tuple(map(agent_of, arguments.agents)) or _connected(place)
+    agents = tuple(map(agent_of, arguments.agents)) or connected(place)
     if not agents:
         raise NothingToDoError("no agent is connected", "'dreamd connect' connects those that are installed")
-    done = _carry_out(agents, place, arguments, takes_out=True)
+    done = carry_out(agents, place, arguments, takes_out=True)
     return int(len(done) < len(agents))
 
 
-def _connected(place: Place) -> tuple[Agent, ...]:
+def connected(place: Place) -> tuple[Agent, ...]:
+    """Return the agents in which there is anything of ours."""
+
     def is_there(agent: Agent) -> bool:
         try:
             return bool(remains(agent, place))
@@ -72,7 +74,7 @@ def _connected(place: Place) -> tuple[Agent, ...]:
     return tuple(filter(is_there, AGENTS))
 
 
-def _carry_out(
+def carry_out(
     agents: Sequence[Agent], place: Place, arguments: argparse.Namespace, *, takes_out: bool
 ) -> list[Agent]:
     """Show what each agent's connection changes, ask, and do it; return the agents for which that went well."""
@@ -110,7 +112,7 @@ def _agreed(agent: Agent, arguments: argparse.Namespace) -> bool:
     return False
 
 
-def _check(agents: Sequence[Agent], place: Place, arguments: argparse.Namespace) -> int:
+def check_agents(agents: Sequence[Agent], place: Place, arguments: argparse.Namespace) -> int:
     """Check these agents; return 1 if one is wrong."""
     found = list[tuple[str, object]]()
     worst = 0

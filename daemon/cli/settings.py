@@ -196,7 +196,7 @@ def models(arguments: argparse.Namespace) -> int:
 
     config = config_of(arguments)
     if arguments.deed == "install":
-        _install(arguments.model, arguments.source)
+        install_embeddings(arguments.model, arguments.source)
     elif arguments.source is not None:
         raise UsageError("--from goes with install", "run 'dreamd models install --from FILE'")
     found = places(cache_folder(os.environ), model=config.embeddings.model)
@@ -216,7 +216,7 @@ def _models_text(found: Models) -> str:
     return table("model,size,,where", rows) if rows else ""
 
 
-def _install(word: str, source: Path | None) -> None:
+def install_embeddings(word: str, source: Path | None) -> None:
     """Fetch the model into the first of its folders, unless one of them has it whole."""
     from daemon.models.installation import MODELS, held, install, is_installed
     from daemon.workspace.vector_index import cache_folder

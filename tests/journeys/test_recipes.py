@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any

@@ -211,9 +211,7 @@ def test_the_system_is_told_how_its_account_makes_the_folders_its_workspaces(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(systemd_unit, "SYSTEM_PATH", home / "system" / "dreamd.service")
-    monkeypatch.setattr(
-        "daemon.cli.install_service._may_install_for_the_system", lambda _: None
-    )  # no root, and no account
+    monkeypatch.setattr("daemon.cli.setup._may_install_for_the_system", lambda _: None)  # no root, and no account
     (home / "an agent").mkdir()
     assert install("--system", "--user", "agents", home / "an agent") == 0
     (said,) = [row for row in capsys.readouterr().out.splitlines() if " init " in row]
