@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 from daemon.cli.terminal import columns, show_notices
 from daemon.config.layers import new_memories
 from daemon.config.paths import global_root
-from daemon.workspace.adoption import find_or_make, find_workspace, open_global_workspace, open_workspace
+from daemon.workspace.adoption import (
+    find_or_make,
+    find_workspace,
+    open_global_workspace,
+    open_workspace,
+    repository_of,
+)
 from state.errors import UsageError
 from state.stores.disk.workspace import Workspace
 
@@ -162,9 +168,10 @@ def workspace_of(arguments: argparse.Namespace, start: Path | None = None, *, ma
     if arguments.everywhere:
         named_folder(arguments)  # raises if another workspace is named, too
         return open_global_workspace()
-    if (folder := named_folder(arguments)) is not None:
+    folder = named_folder(arguments)
+    if folder is not None and not (makes and repository_of(folder) is not None):
         return open_workspace(folder)
-    start = start or current_folder()
+    start = folder or start or current_folder()
     if not makes:
         return find_workspace(start)
     return find_or_make(start, may_make=lambda: new_memories(arguments.config, os.environ))

@@ -236,6 +236,8 @@ def _connect_agents(arguments: argparse.Namespace) -> int:
         return 0
     said = argparse.Namespace(json=False, yes=arguments.yes, dry_run=False)
     done = carry_out(found, place, said, takes_out=False)
+    if arguments.yes and len(done) < len(found):
+        raise DreamdError("not every agent is connected", "mend what is said above")
     if done and check_agents(done, place, said):
         raise DreamdError("one of them does not work yet", "'dreamd connect --check' tries again")
     return len(done)
