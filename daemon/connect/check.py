@@ -73,10 +73,11 @@ def check(agent: Agent, place: Place, folder: Path) -> Iterator[CheckResult]:
     file, key, silent = agent.silenced
     if file and json_at(place.home / file, *key.split(".")) is silent:
         yield CheckResult(State.WRONG, f"~/{file} has {key}, so no hook runs", "take that out of the file")
+    if not agent.lists or place.which(agent.lists.split()[0]) is None:
+        return
     if agent.name == "codex":
         yield _try_trust(place, agent.advice)
-    if agent.lists and place.which(agent.lists.split()[0]):
-        yield _ask_agent(agent, place, folder)
+    yield _ask_agent(agent, place, folder)
 
 
 def _try_server(place: Place, folder: Path) -> CheckResult:

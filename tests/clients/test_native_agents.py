@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from state.dream import Reason
-from tests.support.native_clients import AGENTS, Agent, ClaudeCode, Codex, Person
+from tests.support.native_clients import AGENTS, DREAMD, Agent, ClaudeCode, Codex, Person
 from tests.support.scripted_apis import Call, Step
 from tests.support.serving import until
 
@@ -145,7 +145,7 @@ def test_asking_the_same_in_five_sessions_drowns_no_fact(resuming: ClaudeCode | 
 
 
 def test_connecting_again_changes_nothing_and_disconnecting_leaves_nothing(agent: Agent) -> None:
-    ada, program = agent.person, str(agent.person.home.folder / "bin" / "dreamd")
+    ada, program = agent.person, str(DREAMD)
     project = sorted(ada.project.rglob("*"))
     connected = settings(ada, program)
     assert connected
