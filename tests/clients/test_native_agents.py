@@ -12,6 +12,7 @@ import pytest
 
 from state.dream import Reason
 from tests.support.native_clients import AGENTS, DREAMD, Agent, ClaudeCode, Codex, Person
+from tests.support.running import until_dreamt_apart
 from tests.support.scripted_apis import Call, Step
 from tests.support.serving import until
 
@@ -199,6 +200,7 @@ def test_two_agents_have_one_memory(ada: Person) -> None:
         told = second.ask(FIND)
         assert told.reached(CAT)
         assert texts(second.output(told))[0] == CAT
+        until_dreamt_apart(ada.workspace)  # a session that ends meanwhile waits for the next dream
         assert second.ask(BICYCLE).ended.status == 0
         until_dreamt(ada)  # it may have been about the session before
         until(lambda: BICYCLE in [hit["text"] for hit in found(ada, BICYCLE)])
