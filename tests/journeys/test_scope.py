@@ -1,4 +1,4 @@
-"""One person, several folders: worktrees that share a memory, a home that is no project, what is true everywhere."""
+"""One person, several folders: a home that is no project, what is true everywhere."""
 
 import shutil
 import tempfile
