@@ -1,0 +1,432 @@
+"""Which project an agent is in: the text of one reaches no other, a folder that is none gets nothing."""
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.daemon.mcp.agents import Raw
+from tests.journeys.test_sandboxes import is_possible
+from tests.support import forked
+from tests.support.developer import Developer, at_home, tree
+from tests.support.repository import git
+
+HARBOUR, ORCHARD, DIARY = "The harbour gate opens at nine", "The orchard has forty bees", "The diary is under the bed"
+READ_ONLY = "tests.journeys.test_sandboxes:read_only"
+ID = b"0123456789abcdef0123456789abcdef\n"
+
+
+@pytest.fixture
+def ada() -> Iterator[Developer]:
+    with at_home() as developer:
+        yield developer
+
+
+@pytest.fixture
+def project(ada: Developer) -> Path:
+    return ada.remembering("clients/harbour", HARBOUR)
+
+
+def refused(ada: Developer, folder: Path, *said: str) -> None:
+    """Assert that a note in this folder is refused in words, and is nowhere."""
+    ended = ada.dreamd(folder, "note", "Nobody keeps this")
+    assert (ended.status in (1, 2), ended.err.count("\n")) == (True, 1), ended
+    assert [word for word in ("dreamd: ", *said) if word not in ended.err] == []
+    assert ada.holders("Nobody keeps this") == set()
+
+
+# ------------------------------------------------------------------- several projects, and folders that are none
+
+
+def test_what_is_said_in_one_project_reaches_no_other_and_no_folder_that_is_none(ada: Developer) -> None:
+    one, two = ada.repository("harbour"), ada.repository("orchard")
+    neither = ada.home / "Documents"
+    neither.mkdir()
+    places = ((one, HARBOUR), (two, ORCHARD), (neither, DIARY))
+    for folder, text in places:
+        transcript = ada.session(folder, f"Remember: {text}", name=folder.name)
+        own = {str(transcript.relative_to(ada.home))}
+        assert len(ada.holders(text) - own) == (folder != neither), ada.holders(text)
+    (harbour,), (orchard,) = (ada.holders(text) & ada.memories() for text in (HARBOUR, ORCHARD))
+    assert harbour != orchard
+    assert ada.memories() == {harbour, orchard}
+    links = {path.name: path.parent.parent.name for path in ada.data.glob("*/transcripts/*")}
+    assert links == {"harbour.jsonl": harbour, "orchard.jsonl": orchard}
+    for folder, _ in places:
+        told = ada.start(folder)
+        expected = [text for place, text in places[:2] if place == folder]
+        assert [text for _, text in places if text in told] == expected
+    assert ada.start(neither) == ""
+    refused(ada, neither, str(neither), "dreamd init")
+    assert list(neither.iterdir()) == []
+    ada.do(ada.home, "note", "--global", "Ada prefers tea")
+    assert "Ada prefers tea" in ada.start(one)
+    assert [text for _, text in places if text in ada.start(neither)] == []
+    assert list(neither.iterdir()) == []
+
+
+def test_a_home_folder_is_no_project_even_if_it_is_a_repository(ada: Developer) -> None:
+    git(ada.home, "init", "--quiet")  # as for dotfiles
+    (ada.home / "Documents").mkdir()
+    before = tree(ada.home)
+    for folder in (ada.home, ada.home / "Documents", Path("/"), Path("/tmp")):  # noqa: S108
+        assert ada.start(folder, at=folder) == ""
+        ada.session(folder, DIARY)
+        refused(ada, folder, "dreamd init")
+        assert ada.dreamd(folder, "path").status == 2
+    assert ada.memories() == set()
+    assert not (ada.home / ".git/dreamd").exists()
+    new = {name for name in tree(ada.home).keys() - before.keys() if not name.startswith((".claude", ".local"))}
+    assert new == set()
+    inner = ada.remembering("code/harbour", HARBOUR)
+    assert ada.knows(inner, HARBOUR)
+    assert not ada.knows(ada.home, HARBOUR)
+
+
+@pytest.mark.parametrize(
+    ("said", "variable", "folder", "meant"),
+    [
+        ("one", "two", "two", "one"),
+        ("one/deep/er", "two", "home", "one"),
+        (None, "two", "one", "two"),
+        (None, None, "two", "two"),
+        ("home", "one", "one", None),
+        ("one/gone", None, "home", None),
+        (7, "two", "one", "two"),
+        ("relative", None, "home", None),
+        ("", "two", "home", "two"),
+    ],
+)
+def test_the_project_is_that_of_the_message_else_of_the_variable_else_of_the_folder(
+    ada: Developer, said: Any, variable: str | None, folder: str, meant: str | None
+) -> None:
+    one, two = ada.remembering("one", HARBOUR), ada.remembering("two", ORCHARD)
+    (one / "deep/er").mkdir(parents=True)
+    places = {"one": one, "two": two, "home": ada.home, "one/deep/er": one / "deep/er", "one/gone": one / "gone"}
+    variables = {} if variable is None else {"CLAUDE_PROJECT_DIR": str(places[variable])}
+    given = said if said is None or said not in places else places[said]
+    told = ada.start(given, at=places[folder], **variables)
+    found = [name for name, text in (("one", HARBOUR), ("two", ORCHARD)) if text in told]
+    # A folder that was removed may mean the project it was in; it means no other one.
+    assert found == [meant] if meant else set(found) <= ({"one"} if said == "one/gone" else set())
+
+
+def test_a_memory_begins_when_there_is_something_to_remember_and_says_so_once(ada: Developer) -> None:
+    project = ada.repository("harbour")
+    assert ada.start(project) == ""
+    for words in (("search", "gate"), ("bootstrap",), ("status",)):
+        ada.dreamd(project, *words)
+    silent = ada.home / "silent.jsonl"  # a session that ended without a word has none
+    ended = ada.hook("SessionEnd", project, transcript_path=str(silent))
+    assert (ended.status, ended.out) == (0, "")
+    ada.settle()
+    assert (ada.memories(), (project / ".git/dreamd").exists()) == (set(), False)
+    ada.session(project, f"Remember: {HARBOUR}")
+    assert len(ada.memories()) == 1
+    first, second = ada.start(project), ada.start(project)
+    said = first.splitlines()[0]
+    assert "dreamd" in said
+    assert said not in second
+    assert first.replace(f"{said}\n", "", 1).strip() == second.strip()
+
+
+@pytest.mark.parametrize("new", ["ask", "never"])
+def test_no_memory_is_made_unasked_where_its_owner_wants_none(ada: Developer, new: str) -> None:
+    project = ada.repository("harbour")
+    ada.dreamd(project, "note", HARBOUR, DREAMD_CONNECT__NEW=new)
+    config = ada.home / ".config/dreamd/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f"connect:\n  new: {new}\n")
+    refused(ada, project, "dreamd init")
+    ada.session(project, HARBOUR)
+    assert (ada.memories(), (project / ".git/dreamd").exists()) == (set(), False)
+    told = ada.start(project)
+    assert HARBOUR not in told
+    assert ("dreamd init" in told) is (new == "ask")
+    ada.do(project, "init")
+    ada.note(project, HARBOUR)
+    assert ada.knows(project, HARBOUR)
+
+
+def test_an_ignored_project_stays_out_until_it_is_initialised(ada: Developer, project: Path) -> None:
+    other, third = ada.repository("clients/bank"), ada.remembering("own", ORCHARD)
+    git(project, "worktree", "add", "--quiet", "--detach", ada.home / "tree")
+    (project / "src").mkdir()
+    ada.do(ada.home, "ignore", project)
+    ada.do(ada.home, "ignore", str(ada.home / "cli*/b*"))
+    listed = ada.do(ada.home, "ignore").out
+    assert (str(project) in listed, str(ada.home / "cli*/b*") in listed) == (True, True)
+    before = tree(ada.data)
+    for folder in (project, project / "src", ada.home / "tree", other):
+        ada.session(folder, DIARY)
+        assert ada.start(folder) == ""
+        refused(ada, folder, "ignore", "dreamd init")
+    assert (tree(ada.data), git(project, "status", "--porcelain", "--ignored")) == (before, "")
+    assert not (other / ".git/dreamd").exists()
+    assert ada.knows(third, ORCHARD)
+    ada.do(project, "init")
+    assert ada.knows(project, HARBOUR)  # what it had is not lost
+    ada.note(project, "After the pause")
+    ada.do(ada.home, "init", other)
+    ada.note(other, "The bank opens at ten")
+    assert ada.knows(other, "The bank opens at ten")
+    assert str(project) not in ada.do(ada.home, "ignore").out
+    # Another one that the glob means is ignored still.
+    refused(ada, ada.repository("clients/brewery"), "dreamd init")
+
+
+# ------------------------------------------------------------------- hostile folders and files
+
+
+def names_it(victim: Path, folder: Path) -> None:
+    git(folder, "init", "--quiet")
+    (folder / ".git/dreamd").write_bytes((victim / ".git/dreamd").read_bytes())
+
+
+def git_file(victim: Path, folder: Path) -> None:
+    (folder / ".git").write_text(f"gitdir: {victim}/.git\n")
+
+
+def relative_git_file(victim: Path, folder: Path) -> None:
+    (folder / ".git").write_text(f"gitdir: {os.path.relpath(victim / '.git', folder)}\n")
+
+
+def git_link(victim: Path, folder: Path) -> None:
+    (folder / ".git").symlink_to(victim / ".git")
+
+
+def of_a_worktree(victim: Path, folder: Path) -> None:
+    git(victim, "worktree", "add", "--quiet", "--detach", victim.with_name("tree"))
+    (folder / ".git").write_bytes((victim.with_name("tree") / ".git").read_bytes())
+
+
+def own_worktree(victim: Path, folder: Path) -> None:
+    """As a linked worktree is, but that the victim's repository knows nothing of it."""
+    (folder / "fake").mkdir()
+    (folder / "fake/HEAD").write_text("ref: refs/heads/main\n")
+    (folder / "fake/commondir").write_text(f"{victim}/.git\n")
+    (folder / "fake/gitdir").write_text(f"{folder}/.git\n")
+    (folder / ".git").write_text(f"gitdir: {folder}/fake\n")
+
+
+def common_folder(victim: Path, folder: Path) -> None:
+    git(folder, "init", "--quiet")
+    (folder / ".git/commondir").write_text(f"{victim}/.git\n")
+
+
+def linked_name(victim: Path, folder: Path) -> None:
+    git(folder, "init", "--quiet")
+    (folder / ".git/dreamd").symlink_to(victim / ".git/dreamd")
+
+
+def workspace_id(victim: Path, folder: Path) -> None:
+    """As in a folder that is no repository."""
+    (folder / ".dreamd").write_bytes((victim / ".git/dreamd").read_bytes())
+    (folder / "MEMORY.md").write_text("# Working Memory State\n")
+
+
+PLOTS: tuple[Callable[[Path, Path], None], ...] = (
+    names_it, git_file, relative_git_file, git_link, of_a_worktree, own_worktree, common_folder, linked_name,
+    workspace_id,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.__name__)
+def test_a_folder_that_claims_another_projects_memory_gets_nothing_of_it(
+    ada: Developer, project: Path, plot: Callable[[Path, Path], None]
+) -> None:
+    folder = ada.home / "Downloads/unpacked"
+    folder.mkdir(parents=True)
+    plot(project, folder)
+    name, memory = (project / ".git/dreamd").read_bytes(), ada.path(project)
+    for _ in range(2):
+        assert HARBOUR not in ada.start(folder)
+        assert HARBOUR not in ada.dreamd(folder, "bootstrap").out
+        assert HARBOUR not in ada.dreamd(folder, "search", "gate").out
+        assert HARBOUR not in ada.dreamd(folder, "bootstrap", "-w", folder).out
+        ada.session(folder, f"Remember: {DIARY}")
+        ada.dreamd(folder, "note", ORCHARD)
+    assert memory.parent.name not in ada.holders(ORCHARD) | ada.holders(DIARY)
+    assert not list(memory.parent.glob("transcripts/*"))
+    ada.dreamd(folder, "init")
+    assert HARBOUR not in ada.start(folder)
+    assert (project / ".git/dreamd").read_bytes() == name
+    told = ada.start(project)
+    assert (HARBOUR in told, ORCHARD in told, DIARY in told) == (True, False, False)
+    assert ada.path(project) == memory
+
+
+def put_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def put_huge(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(8 << 30)
+
+
+NAMES: Mapping[str, Callable[[Path], object]] = {
+    "fifo": put_fifo,
+    "folder": Path.mkdir,
+    "huge": put_huge,
+    "link to a device": lambda path: path.symlink_to("/dev/zero"),
+    "dangling link": lambda path: path.symlink_to("/nonexistent/place"),
+    "loop": lambda path: path.symlink_to(path),
+    "empty": lambda path: path.write_bytes(b""),
+    "binary": lambda path: path.write_bytes(bytes(range(256)) * 9),
+    "unknown": lambda path: path.write_bytes(ID),
+    "way out": lambda path: path.write_bytes(b"../../../../etc\n"),
+    "full path": lambda path: path.write_bytes(b"/etc/passwd\n"),
+    "global": lambda path: path.write_bytes(b"global\n"),
+    "two": lambda path: path.write_bytes(ID * 2),
+}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_name_that_is_none_counts_as_none_and_hangs_nothing(ada: Developer, kind: str) -> None:
+    ada.do(ada.home, "note", "--global", "Ada prefers tea")
+    project = ada.repository("harbour")
+    NAMES[kind](project / ".git/dreamd")
+    assert ada.hook("SessionStart", project).status == 0
+    ada.session(project, f"Remember: {DIARY}")
+    noted = ada.dreamd(project, "note", HARBOUR)
+    if kind == "folder":  # nothing of somebody else's is removed
+        assert (noted.status, str(project / ".git/dreamd") in noted.err) == (1, True)
+        assert (project / ".git/dreamd").is_dir()
+    else:
+        assert noted.status == 0, noted.err
+        assert ada.knows(project, HARBOUR)
+        assert len(ada.holders(HARBOUR)) == 1
+    assert "global" not in ada.holders(HARBOUR) | ada.holders(DIARY)
+    assert ada.dreamd(project, "status").status in (0, 2)
+    assert git(project, "status", "--porcelain", "--ignored") == ""
+
+
+# ------------------------------------------------------------------- sandboxes
+
+
+@pytest.mark.skipif(not is_possible(), reason="nobody may mount here")
+@pytest.mark.parametrize("part", [".local", ""], ids=["data", "home"])
+def test_an_agent_that_may_write_nothing_there_reads_and_loses_nothing(ada: Developer, part: str) -> None:
+    known, new = ada.remembering("harbour", HARBOUR), ada.repository("orchard")
+    before = (READ_ONLY, [str(ada.home / part)])
+    for project in (known, new):
+        told = ada.start(project, before=before)
+        assert (HARBOUR in told) is (project == known)
+        transcript = ada.home / f"{project.name}.md"
+        transcript.write_text(f"Ada: {DIARY}\n")
+        for event in ("Stop", "PreCompact", "SessionEnd"):
+            ended = ada.hook(event, project, transcript_path=str(transcript), before=before)
+            assert (ended.status, ended.out) == (0, ""), ended
+        ada.settle()
+        noted = ada.dreamd(project, "note", ORCHARD, before=before)
+        assert noted.status == 0 or (noted.status == 1 and "read-only" in noted.err), noted
+        if noted.status == 0:
+            assert ada.knows(project, ORCHARD)
+        assert git(project, "status", "--porcelain", "--ignored") == ""
+        assert ada.dreamd(project, "search", "gate", before=before).status == (0 if project == known else 2)
+    ada.note(new, ORCHARD)  # outside, nothing half made is in the way
+    assert ada.knows(new, ORCHARD)
+    assert ada.knows(known, HARBOUR)
+    assert len(ada.memories()) == 2
+
+
+def test_a_git_folder_that_may_not_be_written_gets_no_half_memory(ada: Developer) -> None:
+    project = ada.repository("harbour")
+    (project / ".git").chmod(0o555)
+    ended = ada.dreamd(project, "note", HARBOUR, before=("tests.support.forked:unprivileged", []))
+    assert ended.status == 0 or (ended.status == 1 and str(project / ".git") in ended.err), ended
+    (project / ".git").chmod(0o755)
+    ada.note(project, ORCHARD)
+    told = ada.start(project)
+    assert (ORCHARD in told, HARBOUR in told) == (True, ended.status == 0)
+
+
+# ------------------------------------------------------------------- the server
+
+
+@contextmanager
+def server(
+    ada: Developer, folder: Path, *roots: Path, **variables: str
+) -> Iterator[Callable[[str, Mapping[str, Any]], str]]:
+    """A server that an agent starts in this folder; the agent announces these roots, and is asked for them."""
+    with tempfile.TemporaryFile() as errors:
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
+        process: forked.Forked[bytes] = forked.Forked(["mcp"], cwd=folder, env=ada.environment(**variables), **pipes)
+        with Raw(process, errors) as raw:
+            number = iter(range(1, 100))
+
+            def ask(method: str, **params: Any) -> Any:
+                asked = next(number)
+                raw.send(json.dumps({"jsonrpc": "2.0", "id": asked, "method": method, "params": params}).encode())
+                while True:
+                    message = raw.line()
+                    if message.get("method") == "roots/list":
+                        listed = [{"uri": root.as_uri(), "name": root.name} for root in roots]
+                        answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"roots": listed}}
+                        raw.send(json.dumps(answer).encode())
+                    elif message.get("id") == asked:
+                        return message["result"]
+
+            able = {"roots": {"listChanged": False}} if roots else {}
+            client = {"name": "a test", "version": "1"}
+            ask("initialize", protocolVersion="2025-06-18", capabilities=able, clientInfo=client)
+            raw.send(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}')
+
+            def call(tool: str, arguments: Mapping[str, Any]) -> str:
+                result = ask("tools/call", name=tool, arguments=arguments)
+                return "\n".join(part["text"] for part in result["content"])
+
+            yield call
+
+
+@pytest.mark.parametrize(
+    ("folder", "variable", "root", "meant"),
+    [
+        ("orchard", "", "", ORCHARD),
+        ("orchard", "harbour", "", HARBOUR),
+        ("", "", "harbour", HARBOUR),
+        ("orchard", "", "harbour", ORCHARD),
+        ("", "", "", ""),
+        ("", "", "none", ""),
+    ],
+)
+def test_a_server_finds_its_project_by_variable_folder_or_roots(
+    ada: Developer, folder: str, variable: str, root: str, meant: str
+) -> None:
+    for name, text in (("harbour", HARBOUR), ("orchard", ORCHARD)):
+        ada.remembering(name, text)
+        (ada.home / name / "src").mkdir()
+    (ada.home / "none").mkdir()
+    variables = {"CLAUDE_PROJECT_DIR": str(ada.home / variable)} if variable else {}
+    roots = [ada.home / root / "src" if root == "harbour" else ada.home / root] if root else []
+    with server(ada, ada.home / folder, *roots, **variables) as call:
+        told = call("memory_bootstrap", {})
+        said = call("working_memory_note", {"text": DIARY})
+    assert [text for text in (HARBOUR, ORCHARD) if text in told] == ([meant] if meant else [])
+    kept = ada.holders(DIARY)
+    if meant:
+        assert kept == ada.holders(meant)
+    else:
+        assert kept == set()
+        assert "dreamd init" in told + said
+        assert len(ada.memories()) == 2
+
+
+def test_a_server_makes_the_memory_at_the_first_note_and_says_where_a_project_is_ignored(ada: Developer) -> None:
+    project, other = ada.repository("harbour"), ada.repository("orchard")
+    ada.do(ada.home, "ignore", other)
+    for folder, text in ((project, HARBOUR), (other, ORCHARD)):
+        with server(ada, folder) as call:
+            call("memory_search", {"query": "gate"})
+            assert ada.memories() == (set() if folder == project else {ada.path(project).parent.name})
+            said = call("working_memory_note", {"text": text})
+            assert ("ignore" in said) is (folder == other)
+    assert ada.knows(project, HARBOUR)
+    assert ada.holders(ORCHARD) == set()
