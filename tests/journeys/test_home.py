@@ -17,6 +17,7 @@ from tests.support.developer import Developer, at_home, tree
 from tests.support.forked import Forked
 from tests.support.long_variants import spread
 from tests.support.repository import git
+from tests.support.serving import until
 
 KNOWN = "Ada keeps bees in the orchard"
 LATER = "The harbour gate opens at nine"
@@ -51,21 +52,15 @@ def remade(folder: Path) -> Path:
     return folder
 
 
-def is_apart(ada: Developer, folder: Path) -> bool:
+def is_apart(ada: Developer, folder: Path, text: str = LATER) -> bool:
     """Return whether this folder is told nothing of what is known, and keeps what is noted there from others."""
     before = ada.holders(KNOWN)
-    told = ada.start(folder)
-    ada.note(folder, LATER)
-    kept = ada.holders(LATER)
-    return (
-        KNOWN not in told
-        and LATER in ada.start(folder)
-        and KNOWN not in ada.start(folder)
-        and len(kept) == 1
-        and not kept & before
-        and ada.holders(KNOWN) == before
-        and ada.path(folder).parent.name in kept
-    )
+    first = ada.start(folder)
+    ada.note(folder, text)
+    second, kept = ada.start(folder), ada.holders(text)
+    assert (KNOWN in first, KNOWN in second, text in second) == (False, False, True)
+    assert ada.holders(KNOWN) == before
+    return kept == {ada.path(folder).parent.name} and not kept & before
 
 
 @pytest.mark.parametrize("anew", ["nothing", "folder", "repository", "clone"])
@@ -299,6 +294,28 @@ def test_many_who_note_first_at_once_make_one_memory(ada: Developer) -> None:
     assert len(ada.memories()) == 1
     told = ada.start(project)
     assert [text for text in texts if text not in told] == []
+
+
+@pytest.mark.full
+def test_a_daemon_keeps_the_memory_of_a_project_wherever_it_goes(ada: Developer) -> None:
+    with ada.serving():
+        project = ada.remembering("code/harbour", KNOWN)  # it begins while the daemon runs
+        memory = ada.path(project)
+        ada.session(project, "Thanks")
+        until(lambda: memory.exists() and KNOWN in memory.read_text())
+        renamed = project.rename(ada.home / "code/port")
+        server(ada, renamed, LATER)
+        assert ada.holders(LATER) == {memory.parent.name}
+        assert is_apart(ada, copied(renamed, project), "Of the copy")
+        ada.session(renamed, "Thanks again", name="again")
+        until(lambda: LATER in memory.read_text())
+        ada.do(ada.home, "ignore", renamed)
+        before = tree(memory.parent)
+        ada.session(renamed, "Never mind", name="ignored")
+        server(ada, renamed, "Nobody keeps this")
+        assert ada.holders("Nobody keeps this") == set()
+        assert set(tree(memory.parent)) == set(before)
+    assert len(ada.memories()) == 2
 
 
 # ------------------------------------------------------------------- nothing in the tree

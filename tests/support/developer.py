@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from daemon.api.client import Client
 from daemon.workspace.vector_index import cache_folder
+from state.errors import DreamdError
 from tests.support import forked
 from tests.support.folders import PLACE
 from tests.support.repository import git
@@ -150,6 +153,40 @@ class Developer:
             return False
 
         until(lambda: not any(map(is_mine, Path("/proc").glob("[0-9]*"))))
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """Run the daemon until the end of the block."""
+        config = self.home / ".config/dreamd/config.yaml"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text("http: {port: 0}\n", encoding="utf-8")
+        client, said = Client(self.home / ".run/dreamd/dreamd.sock"), self.home / ".run/said"
+        with said.open("wb") as log:
+            process: forked.Forked[bytes] = forked.Forked(
+                ["serve"],
+                before=("tests.support.forked:ticking", [2.0]),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.home,
+                env=self.environment(),
+            )
+
+        def is_ready() -> bool:
+            assert process.poll() is None, said.read_text(encoding="utf-8")
+            with suppress(DreamdError):
+                return bool(client.get("/readyz"))
+            return False
+
+        try:
+            until(is_ready, said.read_text)
+            yield
+            process.terminate()
+            assert process.wait(300) == 0, said.read_text(encoding="utf-8")
+            assert "Traceback" not in said.read_text(encoding="utf-8")
+        finally:
+            process.kill()
+            process.wait()
 
     def knows(self, folder: Path, text: str) -> bool:
         """Return whether an agent in this folder is told the text."""
