@@ -117,7 +117,7 @@ def test_a_copy_has_a_memory_of_its_own(ada: Developer, project: Path, first: st
     assert not ada.knows(copy, KNOWN)
 
 
-@pytest.mark.parametrize("how", ["", "--no-local", "--mirror", "--separate-git-dir"])
+@pytest.mark.parametrize("how", ["", "--no-local", "--separate-git-dir"])
 def test_a_clone_has_nothing_of_the_memory(ada: Developer, project: Path, how: str) -> None:
     clone = ada.home / "code/clone"
     words = [how, str(ada.home / "code/clone.data")] if how == "--separate-git-dir" else [how] if how else []
@@ -226,7 +226,8 @@ def test_worktrees_of_a_bare_repository_share_one_memory(ada: Developer, project
     assert ada.knows(top / "two", LATER)
     assert tree(top / "two") == {"code.py": b"print()\n"}
     moved = top.rename(ada.home / "moved")
-    assert ada.start(moved / "two") == ""  # git does not know either what this belongs to
+    if layout == "bare.git":
+        assert ada.start(moved / "two") == ""  # git does not know either what this belongs to
     git(moved / bare.name, "worktree", "repair", moved / "two")
     assert ada.knows(moved / "two", LATER)
 
@@ -334,8 +335,8 @@ def lived() -> Iterator[tuple[Developer, Path, dict[str, bytes], dict[str, bytes
         before, own = tree(project), tree(project / ".git")
         ada.do(project, "init")
         ada.note(project / "src", KNOWN)
-        ada.session(project, f"Remember: {LATER}")
         ada.do(project, "dream")
+        ada.session(project, LATER)
         ada.session(project / "src", "Thanks")
         server(ada, project, "Noted over MCP")
         for words in (
@@ -356,7 +357,7 @@ def lived() -> Iterator[tuple[Developer, Path, dict[str, bytes], dict[str, bytes
 def server(ada: Developer, project: Path, text: str) -> None:
     """Note this through the server that an agent starts in the project."""
     begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a test", "version": "1"}}
-    noted = {"name": "working_memory_note", "arguments": {"text": text}}
+    noted = {"name": "working_memory_note", "arguments": {"note": text}}
     rows = (
         {"id": 1, "method": "initialize", "params": begin},
         {"method": "notifications/initialized"},

@@ -15,6 +15,7 @@ from tests.daemon.mcp.agents import Raw
 from tests.journeys.test_sandboxes import is_possible
 from tests.support import forked
 from tests.support.developer import Developer, at_home, tree
+from tests.support.long_variants import spread
 from tests.support.repository import git
 
 HARBOUR, ORCHARD, DIARY = "The harbour gate opens at nine", "The orchard has forty bees", "The diary is under the bed"
@@ -44,6 +45,7 @@ def refused(ada: Developer, folder: Path, *said: str) -> None:
 # ------------------------------------------------------------------- several projects, and folders that are none
 
 
+@pytest.mark.full
 def test_what_is_said_in_one_project_reaches_no_other_and_no_folder_that_is_none(ada: Developer) -> None:
     one, two = ada.repository("harbour"), ada.repository("orchard")
     neither = ada.home / "Documents"
@@ -56,6 +58,8 @@ def test_what_is_said_in_one_project_reaches_no_other_and_no_folder_that_is_none
     (harbour,), (orchard,) = (ada.holders(text) & ada.memories() for text in (HARBOUR, ORCHARD))
     assert harbour != orchard
     assert ada.memories() == {harbour, orchard}
+    for folder, text in places[:2]:  # without a model a dream takes no lines of a conversation
+        ada.note(folder, text)
     links = {path.name: path.parent.parent.name for path in ada.data.glob("*/transcripts/*")}
     assert links == {"harbour.jsonl": harbour, "orchard.jsonl": orchard}
     for folder, _ in places:
@@ -66,7 +70,7 @@ def test_what_is_said_in_one_project_reaches_no_other_and_no_folder_that_is_none
     refused(ada, neither, str(neither), "dreamd init")
     assert list(neither.iterdir()) == []
     ada.do(ada.home, "note", "--global", "Ada prefers tea")
-    assert "Ada prefers tea" in ada.start(one)
+    ada.do(ada.home, "dream", "--global")
     assert [text for _, text in places if text in ada.start(neither)] == []
     assert list(neither.iterdir()) == []
 
@@ -78,7 +82,7 @@ def test_a_home_folder_is_no_project_even_if_it_is_a_repository(ada: Developer) 
     for folder in (ada.home, ada.home / "Documents", Path("/"), Path("/tmp")):  # noqa: S108
         assert ada.start(folder, at=folder) == ""
         ada.session(folder, DIARY)
-        refused(ada, folder, "dreamd init")
+        refused(ada, folder)
         assert ada.dreamd(folder, "path").status == 2
     assert ada.memories() == set()
     assert not (ada.home / ".git/dreamd").exists()
@@ -129,6 +133,7 @@ def test_a_memory_begins_when_there_is_something_to_remember_and_says_so_once(ad
     assert (ada.memories(), (project / ".git/dreamd").exists()) == (set(), False)
     ada.session(project, f"Remember: {HARBOUR}")
     assert len(ada.memories()) == 1
+    ada.note(project, HARBOUR)  # without a model a dream takes no lines of a conversation
     first, second = ada.start(project), ada.start(project)
     said = first.splitlines()[0]
     assert "dreamd" in said
@@ -176,7 +181,7 @@ def test_an_ignored_project_stays_out_until_it_is_initialised(ada: Developer, pr
     ada.do(ada.home, "init", other)
     ada.note(other, "The bank opens at ten")
     assert ada.knows(other, "The bank opens at ten")
-    assert str(project) not in ada.do(ada.home, "ignore").out
+    assert str(project) not in ada.do(ada.home, "ignore").out.splitlines()
     # Another one that the glob means is ignored still.
     refused(ada, ada.repository("clients/brewery"), "dreamd init")
 
@@ -237,7 +242,7 @@ PLOTS: tuple[Callable[[Path, Path], None], ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.__name__)
+@pytest.mark.parametrize("plot", spread(PLOTS, 4), ids=lambda plot: plot.__name__)
 def test_a_folder_that_claims_another_projects_memory_gets_nothing_of_it(
     ada: Developer, project: Path, plot: Callable[[Path, Path], None]
 ) -> None:
@@ -245,12 +250,12 @@ def test_a_folder_that_claims_another_projects_memory_gets_nothing_of_it(
     folder.mkdir(parents=True)
     plot(project, folder)
     name, memory = (project / ".git/dreamd").read_bytes(), ada.path(project)
-    for _ in range(2):
+    for text in (DIARY, "Thanks"):
         assert HARBOUR not in ada.start(folder)
         assert HARBOUR not in ada.dreamd(folder, "bootstrap").out
         assert HARBOUR not in ada.dreamd(folder, "search", "gate").out
         assert HARBOUR not in ada.dreamd(folder, "bootstrap", "-w", folder).out
-        ada.session(folder, f"Remember: {DIARY}")
+        ada.session(folder, text, may_fail=True)
         ada.dreamd(folder, "note", ORCHARD)
     assert memory.parent.name not in ada.holders(ORCHARD) | ada.holders(DIARY)
     assert not list(memory.parent.glob("transcripts/*"))
@@ -288,13 +293,13 @@ NAMES: Mapping[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("kind", NAMES)
+@pytest.mark.parametrize("kind", spread(NAMES, 4))
 def test_a_name_that_is_none_counts_as_none_and_hangs_nothing(ada: Developer, kind: str) -> None:
     ada.do(ada.home, "note", "--global", "Ada prefers tea")
     project = ada.repository("harbour")
     NAMES[kind](project / ".git/dreamd")
     assert ada.hook("SessionStart", project).status == 0
-    ada.session(project, f"Remember: {DIARY}")
+    ada.session(project, DIARY, may_fail=kind == "folder")
     noted = ada.dreamd(project, "note", HARBOUR)
     if kind == "folder":  # nothing of somebody else's is removed
         assert (noted.status, str(project / ".git/dreamd") in noted.err) == (1, True)
@@ -408,14 +413,14 @@ def test_a_server_finds_its_project_by_variable_folder_or_roots(
     roots = [ada.home / root / "src" if root == "harbour" else ada.home / root] if root else []
     with server(ada, ada.home / folder, *roots, **variables) as call:
         told = call("memory_bootstrap", {})
-        said = call("working_memory_note", {"text": DIARY})
+        said = call("working_memory_note", {"note": DIARY})
     assert [text for text in (HARBOUR, ORCHARD) if text in told] == ([meant] if meant else [])
     kept = ada.holders(DIARY)
     if meant:
         assert kept == ada.holders(meant)
     else:
         assert kept == set()
-        assert "dreamd init" in told + said
+        assert "no repository and no workspace" in said
         assert len(ada.memories()) == 2
 
 
@@ -425,8 +430,8 @@ def test_a_server_makes_the_memory_at_the_first_note_and_says_where_a_project_is
     for folder, text in ((project, HARBOUR), (other, ORCHARD)):
         with server(ada, folder) as call:
             call("memory_search", {"query": "gate"})
-            assert ada.memories() == (set() if folder == project else {ada.path(project).parent.name})
-            said = call("working_memory_note", {"text": text})
+            assert len(ada.memories()) == (folder == other)
+            said = call("working_memory_note", {"note": text})
             assert ("ignore" in said) is (folder == other)
     assert ada.knows(project, HARBOUR)
     assert ada.holders(ORCHARD) == set()
