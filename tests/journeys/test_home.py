@@ -309,7 +309,8 @@ def test_a_daemon_keeps_the_memory_of_a_project_wherever_it_goes(ada: Developer)
         assert ada.holders(LATER) == {memory.parent.name}
         assert is_apart(ada, copied(renamed, project), "Of the copy")
         ada.session(renamed, "Thanks again", name="again")
-        until(lambda: LATER in memory.read_text())
+        ada.do(renamed, "dream")  # the daemon would after a pause
+        assert LATER in memory.read_text()
         ada.do(ada.home, "ignore", renamed)
         before = tree(memory.parent)
         ada.session(renamed, "Never mind", name="ignored")

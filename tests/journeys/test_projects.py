@@ -121,6 +121,7 @@ def test_the_project_is_that_of_the_message_else_of_the_variable_else_of_the_fol
     assert found == [meant] if meant else set(found) <= ({"one"} if said == "one/gone" else set())
 
 
+@pytest.mark.full
 def test_a_memory_begins_when_there_is_something_to_remember_and_says_so_once(ada: Developer) -> None:
     project = ada.repository("harbour")
     assert ada.start(project) == ""
@@ -159,6 +160,7 @@ def test_no_memory_is_made_unasked_where_its_owner_wants_none(ada: Developer, ne
     assert ada.knows(project, HARBOUR)
 
 
+@pytest.mark.full
 def test_an_ignored_project_stays_out_until_it_is_initialised(ada: Developer, project: Path) -> None:
     other, third = ada.repository("clients/bank"), ada.remembering("own", ORCHARD)
     git(project, "worktree", "add", "--quiet", "--detach", ada.home / "tree")
@@ -316,6 +318,7 @@ def test_a_name_that_is_none_counts_as_none_and_hangs_nothing(ada: Developer, ki
 # ------------------------------------------------------------------- sandboxes
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not is_possible(), reason="nobody may mount here")
 @pytest.mark.parametrize("part", [".local", ""], ids=["data", "home"])
 def test_an_agent_that_may_write_nothing_there_reads_and_loses_nothing(ada: Developer, part: str) -> None:
