@@ -40,6 +40,14 @@ class NoWorkspaceError(UsageError):
     """A folder is in no workspace, or in a repository that has no memory yet."""
 
 
+class NoMemoryError(NoWorkspaceError):
+    """A folder is in a repository that has no memory yet."""
+
+    def __init__(self, project: str, what: str, advice: str) -> None:
+        super().__init__(f"{project} {what}", advice)
+        self.project = project
+
+
 class IgnoredError(NoWorkspaceError):
     """The owner wants no memory of this project."""
 

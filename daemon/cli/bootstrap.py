@@ -3,18 +3,27 @@
 import argparse
 import os
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from daemon.cli.parsing import FOLDER, JSON, arg, command, workspace_of
-from daemon.config.layers import context_window, redaction, transcripts, zone
+from daemon.config.layers import context_window, new_memories, redaction, transcripts, zone
 from daemon.config.paths import is_global
 from daemon.observability.printable import safe
 from daemon.workspace.adoption import has_global_workspace, is_untold, open_global_workspace, told
 from daemon.workspace.session_start import session
 from state.agents import TRIED, agent_called, reader_of
 from state.bootstrap import Bootstrap, budget_for
-from state.errors import DreamdError, ForeignError, IgnoredError, NoWorkspaceError, UsageError
+from state.errors import (
+    DreamdError,
+    ForeignError,
+    IgnoredError,
+    NoMemoryError,
+    NoWorkspaceError,
+    ReadOnlyError,
+    UsageError,
+)
 from state.stores.disk.workspace import Workspace
 from state.stores.history.leave_receipt import leave_receipt
 
@@ -37,6 +46,10 @@ _FOREIGN = Bootstrap(
 )
 
 
+# What an agent is told in a repository that gets no memory by itself.
+_ASKING = "[dreamd: {} has no memory yet; its owner may run 'dreamd init', or 'dreamd ignore .' for none]\n"
+
+
 @command(
     arg("--context-window", type=int, metavar="N", help="tokens of the reading model (else dream.context_window)"),
     arg(
@@ -52,23 +65,13 @@ _FOREIGN = Bootstrap(
 )  # fmt: skip
 def bootstrap(arguments: argparse.Namespace) -> int:
     """Print what an agent reads at session start: MEMORY.md within its budget, then the pending notes."""
-    # It takes no lock and waits for nothing; a missing MEMORY.md counts as empty. For another user's memory a hook
-    # prints one line, any other caller gets an error. Where nothing is kept, a hook shows what is true everywhere.
+    # It takes no lock and waits for nothing; a missing MEMORY.md counts as empty.
     is_hook = arguments.format == "hook"
     event = _event() if is_hook else None
-    try:
-        workspace = workspace_of(arguments, event.project(os.environ) if event is not None else None)
-    except ForeignError:
-        if not is_hook:
-            raise
-        sys.stdout.write(_formatted(_FOREIGN, "hook"))
+    workspace = _workspace(arguments, event)
+    if not isinstance(workspace, Workspace):
+        sys.stdout.write(_formatted(workspace, "hook", agent_called(arguments.agent or "")) if workspace.text else "")
         return 0
-    except NoWorkspaceError as error:
-        if not is_hook:
-            raise
-        if isinstance(error, IgnoredError) or not has_global_workspace():
-            return 0
-        workspace = open_global_workspace()
     agent = agent_called(arguments.agent or "")
     reader, window = reader_of(agent), arguments.context_window
     if window is None:
@@ -88,6 +91,29 @@ def bootstrap(arguments: argparse.Namespace) -> int:
             f"{safe(str(workspace.root))} remembers nothing yet; 'dreamd note' and 'dreamd dream' change that\n"
         )
     return 0
+
+
+def _workspace(arguments: argparse.Namespace, event: "Hook | None") -> Workspace | Bootstrap:
+    """Return the workspace to read, or what a hook is to print instead.
+
+    For another user's memory, and where the owner is to say whether there shall be one, that is one line. Where
+    nothing is kept it is what is true everywhere, or nothing. Any other caller than a hook gets an error.
+    """
+    try:
+        return workspace_of(arguments, event.project(os.environ) if event is not None else None)
+    except ForeignError:
+        if arguments.format != "hook":
+            raise
+        return _FOREIGN
+    except NoWorkspaceError as error:
+        if arguments.format != "hook":
+            raise
+        is_asked = isinstance(error, NoMemoryError) and new_memories(arguments.config, os.environ) == "ask"
+        if isinstance(error, NoMemoryError) and is_asked:
+            return Bootstrap(_ASKING.format(error.project), (), 0, truncated=False)
+        if not isinstance(error, IgnoredError) and has_global_workspace():
+            return open_global_workspace()
+        return Bootstrap("", (), 0, truncated=False)
 
 
 def _take_note(
@@ -113,7 +139,8 @@ def _take_note(
     except DreamdError as error:
         sys.stderr.write(f"notice: that this was given is not noted: {safe(str(error))}\n")
     if is_hook and ready.text and is_untold(workspace):
-        told(workspace)
+        with suppress(ReadOnlyError):  # then it is said again
+            told(workspace)
     if event is None or event.transcript is None or is_global(workspace.root, os.environ):
         return
     from daemon.ingest.agent_hooks import link

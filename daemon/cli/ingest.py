@@ -17,6 +17,7 @@ from state.errors import (
     NothingToDoError,
     NotKeptError,
     NoWorkspaceError,
+    ReadOnlyError,
     StoppedError,
     StorageError,
     UnknownWorkspaceError,
@@ -128,7 +129,7 @@ def _run_as_hook(arguments: argparse.Namespace) -> int:
         from daemon.cli.terminal import say
 
         say(f"dreamd: {' '.join(str(error).split())}")
-        return 1
+        return int(not isinstance(error, ReadOnlyError))  # a sandbox: nothing can be kept, and nothing is wrong
     return 0
 
 

@@ -59,7 +59,9 @@ def _put(row: str, environment: Mapping[str, str]) -> None:
     with disk.locked(path, _HEADER):
         lines = disk.read_bytes(path).splitlines(keepends=True)
         kept = [line for line in lines if os.fsdecode(line).strip() not in (row, contrary)]
-        disk.write_atomic(path, b"".join(kept) + os.fsencode(row) + b"\n")
+        disk.write_atomic(path, b"".join(kept))
+        if not row.startswith("!") or is_ignored(Path(row[1:]), environment):
+            disk.write_atomic(path, b"".join(kept) + os.fsencode(row) + b"\n")
 
 
 def _matches(row: str, folder: Path) -> bool:

@@ -14,7 +14,15 @@ from pathlib import Path
 
 from daemon.config.ignored import is_ignored
 from daemon.config.paths import data_folder, global_root, is_everybodys, make_private_folder, registry_path
-from state.errors import DreamdError, ForeignError, IgnoredError, NoWorkspaceError, StorageError, UsageError
+from state.errors import (
+    DreamdError,
+    ForeignError,
+    IgnoredError,
+    NoMemoryError,
+    NoWorkspaceError,
+    StorageError,
+    UsageError,
+)
 from state.stores.disk import workspace as workspaces
 from state.stores.disk.disk import Disk
 from state.stores.disk.places import (
@@ -93,8 +101,8 @@ def find_workspace(start: Path, environment: Mapping[str, str] = os.environ) -> 
     if isinstance(found, Workspace):
         return _writable(found)
     if found is not None:
-        raise NoWorkspaceError(
-            f"{found.main} has no memory yet", "the first note makes one, and so does 'dreamd init'"
+        raise NoMemoryError(
+            str(found.main), "has no memory yet", "the first note makes one, and so does 'dreamd init'"
         )
     here = os.path.realpath(start)
     advice = f"run 'dreamd init {here}' to make one"
@@ -115,7 +123,7 @@ def find_or_make(
         return find_workspace(start, environment)
     if (said := may_make()) != "auto":
         advice = f"connect.new is {said!r}: its owner may run 'dreamd init {found.main}'"
-        raise NoWorkspaceError(f"{found.main} has no memory yet, so nothing was kept", advice)
+        raise NoMemoryError(str(found.main), "has no memory yet, so nothing was kept", advice)
     from daemon.config.registry import add  # once in the life of a workspace
 
     workspace = init_workspace(found.top, environment)

@@ -221,23 +221,26 @@ def _facts(workspace: Workspace, memory: str = "") -> _Facts:
 
 
 def _in_place_of(memory: str, workspace: Workspace, connection: "Connection") -> tuple[str, bool]:
-    """Return MEMORY.md, or the text to read instead of an earlier version or a conflict, and whether it is one."""
+    """Return MEMORY.md, or the text to read instead of one that is gone, an earlier version or a conflict.
+
+    Also return whether it is a conflict.
+    """
     digest = sha256(memory.encode()).hexdigest()
-    query = "SELECT digest FROM versions ORDER BY number DESC LIMIT 1"
-    last = connection.execute(query).fetchone()
-    if last is None or not memory.strip() or last["digest"] == digest:
+    last = connection.execute("SELECT digest FROM versions ORDER BY number DESC LIMIT 1").fetchone()
+    if last is None or last["digest"] == digest:
         return memory, False
-    is_known = connection.execute("SELECT 1 FROM versions WHERE digest = ?", (digest,)).fetchone()
-    if not is_known and "<<<<<<<" not in memory and "\r\n" not in memory:
+    query = "SELECT 1 FROM versions WHERE digest = ?1 OR instr(former_digests, ?1)"
+    is_known = connection.execute(query, (digest,)).fetchone() is not None
+    if memory.strip() and not is_known and "<<<<<<<" not in memory and "\r\n" not in memory:
         return memory, False
-    from state.stores.history.reading import Found, reading
+    from state.stores.history.reading import Found, reading  # it loads much, and most files are somebody's edit
 
     try:
         read = reading(workspace, connection)
     except DreamdError:  # the status reports the problem
         return memory, False
-    is_torn = read.found is Found.CONFLICT
-    return read.text if is_torn or read.found is Found.CHECKOUT else memory, is_torn
+    is_edit = read.found in (Found.OWN, Found.EDITED)
+    return memory if is_edit else read.text, read.found is Found.CONFLICT
 
 
 def _unforgotten(workspace: Workspace) -> Callable[[str], str]:

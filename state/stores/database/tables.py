@@ -319,6 +319,7 @@ class VersionRow(Declared, table="versions", indexes=("versions_by_dream (dream)
     dream: Code = ""
     reason: Code = ""
     digest: Code  # SHA-256 of the text
+    former_digests: Code = ""  # of the text as it was before something of it was forgotten
     characters: int
     model: Code = ""
     calls: int = 0

@@ -247,8 +247,13 @@ def _line(connection: sqlite3.Connection, place: tuple[Any, ...], _: Row, new: R
     return {"crystal": "", "successor": "", "fate": Why.DELETED.value, "died_in": died_in}
 
 
-def _version(_: sqlite3.Connection, __: tuple[Any, ...], ___: Row, new: Row, ____: datetime) -> Row:
-    return {"digest": digest_of(new["text"]), "characters": len(new["text"])} if "text" in new else {}
+def _version(connection: sqlite3.Connection, place: tuple[Any, ...], _: Row, new: Row, __: datetime) -> Row:
+    """Return the digests: a MEMORY.md that git brings back with what was forgotten is known again as this version."""
+    if "text" not in new:
+        return {}
+    row = connection.execute("SELECT digest, former_digests FROM versions WHERE number = ?", place).fetchone()
+    former = f"{row['former_digests']} {row['digest']}".strip()
+    return {"digest": digest_of(new["text"]), "former_digests": former, "characters": len(new["text"])}
 
 
 def _change(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, new: Row, now: datetime) -> Row:

@@ -125,8 +125,9 @@ class Lineage:
         return self._first(query, number, HUMAN, MERGED) is not None
 
     def has_text(self, text: str) -> bool:
-        """Return whether any version has this text."""
-        return self._first("SELECT 1 FROM versions WHERE digest = ? AND number > 0", digest_of(text)) is not None
+        """Return whether any version has this text, or had it before something of it was forgotten."""
+        query = "SELECT 1 FROM versions WHERE number > 0 AND (digest = ?1 OR instr(former_digests, ?1))"
+        return self._first(query, digest_of(text)) is not None
 
     def versions_after(self, number: int) -> list[int]:
         """Return the numbers of the later versions, in order."""
