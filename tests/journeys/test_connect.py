@@ -11,8 +11,6 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.support.folders import PLACE
-from tests.support.long_variants import spread
-from tests.support.repository import git
 from tests.support.running import Ended, process
 
 IN_FILES = {
@@ -133,7 +131,6 @@ def test_only_those_that_are_installed_are_connected_unless_named(ada: Person) -
     assert (nothing.status, "claude-code" in nothing.err) == (3, True)
     path = ada.program("opencode", "exit 0")
     assert ada("connect", "--yes", "--json", path=path).json["done"] == ["opencode"]
-    assert "opencode), once for all projects:\n\n  dreamd connect" in ada("init", ada.project, path=path).out
 
 
 @pytest.mark.full
@@ -161,49 +158,3 @@ def test_no_program_of_the_project_is_run(ada: Person) -> None:
     assert ada("connect", *BY_PROGRAM, "--yes", path=path).status == 1
     assert ada("connect", "--check", path=path).status == 3
     assert not ran.exists()
-
-
-@pytest.mark.parametrize("form", spread(["plain", "index-4", "sha256", "worktree", "submodule"], 5))
-def test_what_dreamd_writes_in_a_repository_is_kept_out_of_git_and_said_once(ada: Person, form: str) -> None:
-    top = ada.home / "Ada's [code] *"
-    git(ada.home, "init", "-q", "--object-format=sha256" if form == "sha256" else "-q", str(top))
-    (top / "memory").mkdir()
-    for name in (".mcp.json", "memory/mine.md"):
-        (top / name).write_text("{}\n")
-    git(top, "add", "-A")
-    git(top, "commit", "-qm", "mine")
-    if form == "index-4":
-        git(top, "update-index", "--index-version", "4")
-    if form == "worktree":
-        git(top, "worktree", "add", "-q", str(ada.home / "tree"))
-        top = ada.home / "tree"
-    if form == "submodule":
-        git(ada.home, "init", "-q", str(ada.home / "above"))
-        git(ada.home / "above", "submodule", "--quiet", "add", str(top), "below")
-        top = ada.home / "above" / "below"
-    exclude = top / git(top, "rev-parse", "--git-path", "info/exclude").strip()
-    exclude.write_bytes(before := exclude.read_bytes().rstrip(b"\n"))
-    said = ada("init", "--separate", top, "--no-daemon", folder=top)
-    notes = "memory/scratch.md, memory/.scratch.md.*.displaced"
-    assert f"MEMORY.md, MEMORY.md.seed-backup, {notes}, .dreamd, transcripts\n" in said.out
-    assert "kept out of git" not in ada("init", "--separate", top, "--no-daemon", folder=top).out
-    assert ada("note", "Ada prefers tea", folder=top).status == 0
-    assert ada("dream", folder=top).status == 0
-    (after_init,) = {exclude.read_bytes()}
-    assert after_init.endswith(before)
-    assert git(top, "status", "--porcelain") == ""
-
-
-def test_a_memory_that_git_tracks_stays_tracked_and_another_repository_is_not_touched(ada: Person) -> None:
-    git(ada.home, "init", "-q", str(ada.home / "other"))
-    (ada.project / ".git").write_text(f"gitdir: {ada.home}/other/.git\n")
-    before = (ada.home / "other" / ".git" / "info" / "exclude").read_bytes()
-    assert ada("init", ada.project, "--no-daemon", "--json").json["git"]["names"] == []
-    assert (ada.home / "other" / ".git" / "info" / "exclude").read_bytes() == before
-    (ada.project / ".git").unlink()
-    git(ada.home, "init", "-q", str(ada.project))
-    (ada.project / "MEMORY.md").write_text("# Memory\n")
-    git(ada.project, "add", "-f", "MEMORY.md")
-    said = ada("init", ada.project, "--no-daemon", "--json").json["git"]
-    names = ["MEMORY.md.seed-backup", "memory/", ".dreamd", "transcripts"]
-    assert said == {"file": ".git/info/exclude", "names": names}

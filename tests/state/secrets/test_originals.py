@@ -104,7 +104,10 @@ def test_a_daemon_that_runs_hears_of_it(home: Home) -> None:
         (original,) = json.loads(home.dreamd("secrets", "--json", "--workspace", workspace.root).out)["originals"]
         allowing = home.dreamd("secrets", "allow", original["id"], "--json", "--workspace", workspace.root)
         assert allowing.json == {"noted": [original["id"]]}
-        assert (allowing.status, allowing.err.splitlines()[-1]) == (0, "it is allowed from now on, by the daemon too")
+        assert (allowing.status, allowing.err.splitlines()[-1]) == (
+            0,
+            "it is allowed from now on; the daemon has read it again",
+        )
         daemon.until(lambda: daemon.ask(workspace, working_memory_note, note=f"{SAID}!").text == f"{SAID}!")
 
 
