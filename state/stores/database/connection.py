@@ -107,8 +107,11 @@ def _use_log(connection: sqlite3.Connection) -> None:
 def open_reading(path: Path) -> sqlite3.Connection:
     """Open state.db for reading where this process may not write; the owner may be writing meanwhile.
 
-    Raise StorageError as `open_database` does, and if the schema is another one.
+    Before anything was learnt there is none, which is read as an empty one. Raise StorageError as `open_database`
+    does, and if the schema is another one.
     """
+    if not os.path.lexists(path) and path.parent.is_dir():
+        return memory_database()
     with _opening(path, _uri(path, "ro")) as connection:
         if _version(connection, path) != schema.SCHEMA_VERSION:
             raise StorageError(f"{path} is of an earlier release", "run 'dreamd history' where it may be written")
@@ -120,6 +123,8 @@ def may_write(path: Path) -> bool:
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
     except OSError as error:
+        if error.errno == errno.ENOENT:
+            return os.access(path.parent, os.W_OK)
         return error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM)
     return not _lacks_room(path)
 
