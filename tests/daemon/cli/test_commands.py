@@ -41,7 +41,9 @@ def test_every_command_explains_itself_and_the_help_lists_it(dreamd: Caller) -> 
         assert (ended.status, f"usage: dreamd {name}" in ended.out) == (0, True)
         unset = {"install-service", "completion", "ignore", "connect", "disconnect", "uninstall"}
         assert ("--config" in ended.out) is (name not in unset)
-        assert ("--json" in ended.out) is (name not in {"serve", "mcp", "migrate", "completion"})
+        assert ("--json" in ended.out) is (
+            name not in {"serve", "mcp", "migrate", "completion", "setup", "uninstall"}
+        )
     listed = dreamd("--help")
     assert (listed.status, [name for name in COMMANDS if f"  {name} " not in listed.out]) == (0, [])
     assert (dreamd().status, dreamd().out) == (2, listed.out)
@@ -52,6 +54,11 @@ WRONG = """
 2 fly                              | there is no command 'fly'
 2 init --trust=0                   | --trust=0
 2 init a b                         | arguments: b
+2 path /nowhere                    | /nowhere does not exist
+2 ignore /                         | would ignore everything
+3 ignore                           | no project is ignored
+2 setup 0                          | arguments: 0
+3 uninstall                        | nothing was changed; --yes does it
 2 call nonsense                    | there is no operation 'nonsense'
 2 connect nobody                   | nobody
 2 note                             | arguments are required: TEXT
@@ -119,7 +126,7 @@ def test_what_cannot_be_done_is_one_line_and_a_status(told: Transcript) -> None:
         assert said.strip() in ended.err, f"{words}: {ended.err[:300]}"
         assert (ended.out, ended.err.count("\n"), "a defect" in ended.err) == ("", 1, False), words
     named = {row[2].split()[0] for row in rows if row}
-    assert COMMANDS.keys() - named <= {"serve", "mcp", "migrate", "fleet", "install-service", "path", "ignore"}
+    assert COMMANDS.keys() - named <= {"serve", "mcp", "migrate", "fleet", "install-service"}
 
 
 def test_the_last_day_that_there_is_needs_no_end(told: Transcript) -> None:
