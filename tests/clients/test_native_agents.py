@@ -12,6 +12,7 @@ import pytest
 
 from state.dream import Reason
 from tests.support.native_clients import AGENTS, DREAMD, Agent, ClaudeCode, Codex, Person
+from tests.support.repository import git
 from tests.support.running import until_dreamt_apart
 from tests.support.scripted_apis import Call, Step
 from tests.support.serving import until
@@ -206,3 +207,21 @@ def test_two_agents_have_one_memory(ada: Person) -> None:
         until(lambda: BICYCLE in [hit["text"] for hit in found(ada, BICYCLE)])
         # Claude Code asked for nothing but its model.
         assert first.api.others == []
+
+
+def test_a_repository_that_nobody_prepared_is_remembered_in_all_its_worktrees_and_nowhere_else(agent: Agent) -> None:
+    ada = agent.person
+    shop, tree, other, plain = (ada.home.folder / name for name in ("shop", "shop-fix", "other", "plain"))
+    plain.mkdir()
+    for top in (shop, other):
+        git(ada.home.folder, "init", "--quiet", top)
+        git(top, "commit", "--quiet", "--allow-empty", "--message", "first")
+    git(shop, "worktree", "add", "--quiet", tree)
+    trusting = ("--skip-trust",) if agent.name == "gemini" else ()
+    assert "noted 20" in agent.output(agent.ask(NOTE, *trusting, folder=shop))
+    assert agent.ask(FIND, *trusting, folder=tree).reached(CAT)
+    for folder in (other, plain):
+        assert not agent.ask("Hello.", *trusting, folder=folder).reached(CAT)
+    for top in (shop, tree, other):
+        assert git(top, "status", "--porcelain", "--ignored") == ""
+    assert list(plain.iterdir()) == []
