@@ -26,7 +26,7 @@ def note(arguments: argparse.Namespace) -> int:
     if is_new := arguments.everywhere and named_folder(arguments) is not None and not has_global_workspace():
         init_global_workspace()
     workspace = workspace_of(arguments, makes=True)
-    is_new |= is_untold(workspace)
+    is_new |= is_untold(workspace) and not workspace.inbox.exists()
     # Bytes that are not UTF-8 must not lose the note: the log shows them as escapes.
     text = (
         sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
