@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _SECONDS = 10.0
 _QUIET = ("--no-pager", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 _NOTHING_OF_USER = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_OPTIONAL_LOCKS": "0"}
+# A partial clone fetches what it lacks, such as a folder of a sparse index, by a program that its config names.
+_NO_FETCH = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
 
 
 class Tracking(Enum):
@@ -52,11 +54,12 @@ def _tracking_of(path: Path) -> Tracking:
 def _is_tracked(checkout: Checkout, name: Path, _: "Stamp | None") -> bool:
     """Ask git once per index that it has written."""
     place = (f"--git-dir={checkout.own}", f"--work-tree={checkout.top}")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment = {**inherited, **_NOTHING_OF_USER, **_NO_FETCH}
     try:
         asked = subprocess.run(  # noqa: S603 - git, with fixed words
             ["git", *_QUIET, *place, "ls-files", "--error-unmatch", "--", str(name)],  # noqa: S607
-            cwd=checkout.top, env={**environment, **_NOTHING_OF_USER}, stdin=subprocess.DEVNULL, check=False,
+            cwd=checkout.top, env=environment, stdin=subprocess.DEVNULL, check=False,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_SECONDS,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):

@@ -74,3 +74,25 @@ def test_no_program_that_a_folder_names_is_run(tmp_path: Path, monkeypatch: pyte
     ran.unlink(missing_ok=True)
     assert tracking(main / "ours.md") is Tracking.YES
     assert not os.path.lexists(ran)
+
+
+def test_what_a_partial_clone_lacks_is_not_fetched(tmp_path: Path) -> None:
+    main, ran, program = tmp_path / "main", tmp_path / "ran", tmp_path / "program"
+    git(tmp_path, "init", "--quiet", main)
+    for name in ("ours.md", "left/out/other.md"):
+        (main / name).parent.mkdir(parents=True, exist_ok=True)
+        (main / name).write_text("x\n")
+    git(main, "add", "--all")
+    git(main, "commit", "--quiet", "--message", "all")
+    git(main, "sparse-checkout", "init", "--cone", "--sparse-index")
+    git(main, "sparse-checkout", "set", "none")
+    lacking = git(main, "rev-parse", "HEAD:left").strip()
+    (main / ".git/objects" / lacking[:2] / lacking[2:]).unlink()
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o755)
+    config = {"core.repositoryformatversion": "1", "extensions.partialClone": "origin", "protocol.allow": "always"}
+    config |= {"remote.origin.promisor": "true", "remote.origin.url": str(main)}
+    for key, value in (config | {"remote.origin.uploadpack": str(program), "protocol.file.allow": "always"}).items():
+        git(main, "config", key, value)
+    assert tracking(main / "ours.md") is Tracking.YES
+    assert not os.path.lexists(ran)
