@@ -41,8 +41,6 @@ _OF_A_KEY = {
     "OPENAI_API_KEY": "openai/gpt-5-mini",
     "GEMINI_API_KEY": "gemini/gemini-2.5-flash",
 }
-# Small ones of agents, with the program that has to be there.
-_SUBSCRIPTIONS = {"claude-code/haiku": "claude", "codex": "codex", "gemini": "gemini"}
 # The small model of an agent, and the program that has to be there.
 _SUBSCRIPTIONS = {"claude-code/haiku": "claude", "codex": "codex", "gemini": "gemini"}
 _OLLAMA_PORT, _MOST_OF_OLLAMA, _LONGEST_LIST = 11434, 3, 1 << 20
@@ -406,7 +404,9 @@ def _delete_caches() -> int:
     """Delete what can be made again: the socket, logins, the token, models, and what agents were connected with."""
     data, state, usual = data_folder(os.environ), state_folder(os.environ), cache_folder(os.environ)
     folders = (data / "models", data / "agents", usual)
-    files = (socket_path(os.environ), token_path(os.environ), logins_path(os.environ), state / "daemon.log")
+    files = [token_path(os.environ), logins_path(os.environ), state / "daemon.log"]
+    if (socket := socket_path(os.environ)).is_socket():  # DREAMD_SOCKET may name anything
+        files.append(socket)
     for path in (*folders, *files):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)

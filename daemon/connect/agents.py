@@ -13,6 +13,7 @@ from daemon.connect.plugin import OwnFiles, Part, Registration, Trust
 from state.errors import DreamdError, UsageError
 
 _RULE = f'[[rule]]\nmcpName = "{SERVER}"\ntoolName = "*"\ndecision = "allow"\npriority = 100\n'
+_HOOKS_OF_CURSOR = r"(bootstrap --format hook|ingest --hook) --agent cursor\b"
 _BY_HAND = "add to its rules: Begin every session with the tool memory_bootstrap."
 
 
@@ -124,7 +125,7 @@ def _cursor(place: Place) -> Sequence[Part]:
     hooks = [_entry(place, own / "hooks.json", "hooks", one, value={"command": run}) for one, run in events.items()]
     return (
         _entry(place, own / "mcp.json", "mcpServers", SERVER, value=place.server()),
-        *(replace(one, ours="--agent cursor", head={"version": 1}) for one in hooks),
+        *(replace(one, ours=_HOOKS_OF_CURSOR, head={"version": 1}) for one in hooks),
     )
 
 

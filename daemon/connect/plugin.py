@@ -27,7 +27,7 @@ class OwnFiles:
     def change(self) -> str:
         """Return what is to be written; a file that is already right stays. Raise DocumentError for another's."""
         found = {name: read(self.root / name) for name in self.files}
-        if "dreamd" not in (found.get("") or "dreamd"):
+        if self._is_anothers():
             raise DocumentError(f"{self.root} is there already, and not dreamd's", "move it away")
         return "" if found == self.files else f"write {self.root}: {', '.join(self.files)}".rstrip(": ")
 
@@ -36,14 +36,19 @@ class OwnFiles:
             write(self.root / name, text)
 
     def remains(self) -> str:
-        return f"remove {self.root}" if os.path.lexists(self.root) else ""
+        return f"remove {self.root}" if os.path.lexists(self.root) and not self._is_anothers() else ""
 
     def take(self) -> None:
+        if self._is_anothers():
+            return
         with storage_errors(self.root):
             if self.root.is_dir() and not self.root.is_symlink():
                 shutil.rmtree(self.root)
             else:
                 self.root.unlink(missing_ok=True)
+
+    def _is_anothers(self) -> bool:
+        return "" in self.files and "dreamd" not in (read(self.root) or "dreamd")
 
 
 @dataclass(frozen=True, slots=True)

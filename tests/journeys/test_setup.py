@@ -77,3 +77,24 @@ def test_setup_proves_the_model_that_is_configured_and_says_what_does_not_work(
 def test_uninstall_asks_first(home: Path, dreamd: Caller) -> None:
     ended = dreamd("uninstall")
     assert (ended.status, "--yes" in ended.err, servers(home)) == (3, True, {"other"})
+
+
+def test_uninstall_deletes_nothing_that_is_its_owners(
+    home: Path, dreamd: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {
+        ".config/opencode/plugin/dreamd.js": "// mine",
+        ".gemini/policies/dreamd.toml": "# mine",
+        ".cursor/hooks.json": '{"hooks": {"sessionEnd": [{"command": "mine --agent cursor-x"}]}}',
+        "sock/notes.md": "mine",
+    }
+    for name, text in own.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    assert dreamd("connect", "cursor", "--yes").status == 0
+    assert "mine --agent cursor-x" in (home / ".cursor/hooks.json").read_text()
+    dreamd("uninstall", "--yes")
+    assert [name for name in own if not (home / name).exists()] == []
+    monkeypatch.setenv("DREAMD_SOCKET", str(home / "sock/notes.md"))
+    dreamd("uninstall", "--yes")
+    assert (home / "sock/notes.md").exists()
