@@ -357,9 +357,12 @@ class _Lookup:
         if not place.is_folder(checkout.common) and place.path != checkout.common and place.is_named_there():
             return None
         other = checkout_at(place.project) if place.project != checkout.main else None
-        if other is not None and other.common == checkout.common:
+        is_others = other is not None and other.common == checkout.common
+        if is_others and checkout.own == checkout.common:
             return None  # this folder has a `.git` file that names another one's repository
-        now = Place.of(place.id, checkout.common, Kind.REPOSITORY, checkout.main)
+        # A linked worktree is named by the repository, which may not say where its main checkout is.
+        main = place.project if is_others else checkout.main
+        now = Place.of(place.id, checkout.common, Kind.REPOSITORY, main)
         if now != place:
             with suppress(StorageError):  # a later call does it
                 write_place(self._data, now)

@@ -1,6 +1,7 @@
 """Worktree: find the main checkout of a linked git worktree by reading git's few small files, without running git."""
 
 import os
+import re
 import stat
 from itertools import islice
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import NamedTuple
 _LINK = ".git"
 _MOST_WORKTREES = 500
 _LONGEST_LINE = 4_200  # PATH_MAX and a few words
+_LONGEST_CONFIG = 1 << 20
+_BARE = re.compile(rb"^\s*bare\s*=\s*true\b", re.MULTILINE | re.IGNORECASE)
 
 
 class Worktree(NamedTuple):
@@ -54,6 +57,7 @@ def checkout_at(top: Path) -> Checkout | None:
     is_module = any(own.is_relative_to(one / _LINK / "modules") for one in top.parents)
     # With `--separate-git-dir`, or a bare repository in the folder. The `.git` of another folder is that folder's.
     is_apart = own.name != _LINK and own.parent.name != "worktrees" and (own / "HEAD").is_file()
+    is_apart = is_apart and (own.parent == top or not _is_bare(own))  # which has only linked worktrees
     return Checkout(top, own, own, top) if is_module or is_apart else None
 
 
@@ -105,6 +109,10 @@ def _claimed(main: Path) -> tuple[Path, ...]:
         return ()
     links = ((Path(own), _line(Path(own) / "gitdir")) for own in known)
     return tuple(Path(os.path.realpath((own / link).parent)) for own, link in links if link)
+
+
+def _is_bare(repository: Path) -> bool:
+    return _BARE.search(_content_of(repository / "config", _LONGEST_CONFIG)) is not None
 
 
 def _pointed(folder: Path) -> Path | None:

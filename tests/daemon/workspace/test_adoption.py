@@ -254,10 +254,12 @@ def test_every_form_of_repository_is_one(main: Path, tmp_path: Path, kind: str) 
     outer = made(main)
     if kind == "submodule":
         git(main, "submodule", "add", repository(tmp_path / "other"), "part")
-        tops = [main / "part"]
+        tops = [main / "part", tmp_path / "tree of it"]
+        git(tops[0], "worktree", "add", "--detach", tops[1])
     elif kind == "apart":
         git(tmp_path, "clone", "--quiet", "--separate-git-dir", tmp_path / "elsewhere", main, tmp_path / "apart")
-        tops = [tmp_path / "apart"]
+        tops = [tmp_path / "apart", tmp_path / "tree of it"]
+        git(tops[0], "worktree", "add", "--detach", tops[1])
     else:
         bare = tmp_path / ("trees/.bare" if kind == "bare beside" else "bare.git")
         git(tmp_path, "clone", "--quiet", "--bare", main, bare)
@@ -268,19 +270,24 @@ def test_every_form_of_repository_is_one(main: Path, tmp_path: Path, kind: str) 
             (bare.parent / ".git").write_text("gitdir: ./.bare\n")
             tops.append(bare.parent)
     assert all(has_none(top) for top in tops)
-    found = {made(top) for top in tops}
+    found = {made(top) for top in (*tops, *tops)}
     assert len(found) == 1
     assert outer not in found
     assert not [path for top in tops for path in top.rglob("MEMORY.md")]
 
 
-@pytest.mark.parametrize("said", ["another's", "a link", "a fifo", "a folder", "a gitdir of another's", "worktree"])
+@pytest.mark.parametrize(
+    "said", ["another's", "a link", "a fifo", "a folder", "a gitdir of another's", "worktree", "bare"]
+)
 def test_no_folder_claims_the_memory_of_another_repository(main: Path, tmp_path: Path, said: str) -> None:
+    if said == "bare":
+        git(tmp_path, "clone", "--quiet", "--bare", main, tmp_path / "bare.git")
+        git(tmp_path / "bare.git", "worktree", "add", "--detach", main := tmp_path / "of bare")
     memory, hostile = made(main), tmp_path / "hostile"
     hostile.mkdir()
     mark = hostile / ".git" / "dreamd"
-    if said in ("a gitdir of another's", "worktree"):
-        link = main / ".git" if said == "a gitdir of another's" else main / ".git/worktrees/tree"
+    links = {"a gitdir of another's": main / ".git", "worktree": main / ".git/worktrees/tree"}
+    if link := (links | {"bare": tmp_path / "bare.git"}).get(said):
         (hostile / ".git").write_text(f"gitdir: {link}\n")
     else:
         git(hostile, "init")
