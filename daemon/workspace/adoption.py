@@ -85,10 +85,10 @@ def look_from(start: Path, environment: Mapping[str, str] = os.environ) -> Works
             continue
         if repository is None and (found := _project_at(folder, environment)) is not None:
             _require_wanted((here, found.main), environment)
-            if (workspace := lookup.at(folder) or lookup.of_repository(found)) is not None:
+            if (workspace := lookup.named(folder)) is not None:
                 return workspace
             repository = found
-        elif (workspace := lookup.at(folder)) is not None:
+        elif (workspace := lookup.at_or_around(folder)) is not None:
             _require_wanted((here,), environment)
             return workspace
     _require_wanted((here,), environment)
@@ -248,9 +248,7 @@ def init_workspace(
 def _known(root: Path, checkout: Checkout | None, environment: Mapping[str, str]) -> Workspace | None:
     lookup = _Lookup(environment)
     with suppress(ForeignError):
-        if (found := lookup.at(root)) is not None or checkout is None:
-            return found
-        return lookup.of_repository(checkout)
+        return lookup.at(root) if checkout is None else lookup.named(root)
     return None
 
 
@@ -320,9 +318,24 @@ class _Lookup:
 
         Return None if there is none. Raise ForeignError, StorageError.
         """
-        found = self.at(folder)
-        checkout = repository_of(folder, self._environment) if found is None else None
-        return self.of_repository(checkout) if checkout is not None else found
+        found = self.at_or_around(folder)
+        return self._around(folder) if found is None else found
+
+    def at_or_around(self, folder: Path) -> Workspace | None:
+        """Return what `at` returns; where that is a stranger's, which git may have brought, the repository's memory.
+
+        Raise ForeignError, StorageError.
+        """
+        try:
+            return self.at(folder)
+        except ForeignError:
+            if (found := self._around(folder)) is None:
+                raise
+            return found
+
+    def _around(self, folder: Path) -> Workspace | None:
+        checkout = repository_of(folder, self._environment)
+        return self.of_repository(checkout) if checkout is not None else None
 
     def at(self, root: Path) -> Workspace | None:
         """Return the workspace in this folder, or with this state; None if there is none.

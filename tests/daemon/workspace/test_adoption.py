@@ -303,6 +303,19 @@ def test_no_folder_claims_the_memory_of_another_repository(main: Path, tmp_path:
     assert find_workspace(main) == memory
 
 
+@pytest.mark.parametrize("name", [".dreamd", "vendored/.dreamd"])
+def test_an_id_that_git_brings_takes_nobodys_memory_away(main: Path, name: str) -> None:
+    (main / name).parent.mkdir(exist_ok=True)
+    (main / name).write_text("x-000000000000\n")
+    folder = (main / name).parent
+    if folder == main:
+        with pytest.raises(ForeignError):
+            find_or_make(main)
+    memory = init_workspace(folder)
+    assert init_workspace(folder) == memory == find_or_make(folder) == open_workspace(folder) == made(main)
+    assert (main / name).read_text() == "x-000000000000\n"
+
+
 def test_a_mark_that_is_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     folder = repository(tmp_path / "hostile")
     (folder / ".git" / "dreamd").symlink_to("config")
