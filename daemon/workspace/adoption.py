@@ -238,9 +238,7 @@ def init_workspace(
             free = (f"{_ANOTHERS}{end}" for end in ("", *(f"-{count}" for count in range(2, 100))))
             aside = next(root / name for name in free if not os.path.lexists(root / name))
             Disk(root).rename(root / STATE_FOLDER, aside)  # that of somebody else, which is not looked at
-        if kind is Kind.REPOSITORY:  # without a mark nothing is known by its place, which may be made again
-            write_mark(place)
-        write_place(data, place)
+        write_place(data, place)  # first, since an id without its place is a memory that was lost
         write_mark(place)
         return workspace
 

@@ -359,6 +359,22 @@ def test_of_many_who_make_one_at_once_all_get_the_same(main: Path, tmp_path: Pat
     ]
 
 
+@pytest.mark.parametrize("step", ["write_place", "write_mark"])
+def test_a_kill_while_one_is_made_leaves_a_repository_that_gets_one(
+    main: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"daemon.workspace.adoption.{step}", killed)
+        with pytest.raises(KeyboardInterrupt):
+            find_or_make(main)
+    assert has_none(main)
+    memory = made(main)
+    assert find_workspace(main) == memory
+
+
 def test_an_ignored_project_is_kept_out_until_its_owner_lifts_it(main: Path, tmp_path: Path) -> None:
     made(main)
     ignore(str(tmp_path / "m*"), os.environ)
