@@ -24,7 +24,7 @@ from daemon.process.service import service_path
 from daemon.process.systemd_unit import SYSTEM_PATH
 from daemon.upkeep.examine import Finding, Level
 from state.errors import ConfigError, DreamdError, NothingToDoError, UsageError
-from state.stores.disk.places import id_in, id_of_repository
+from state.stores.disk.places import id_in, ids_of_repository
 from state.stores.disk.worktree import checkout_of
 
 if TYPE_CHECKING:
@@ -89,10 +89,10 @@ def _repair(caller: Caller, arguments: argparse.Namespace) -> int:
 def _reopen_state_folder(arguments: argparse.Namespace) -> None:
     """Restore the owner's permissions on the state folder, without which nothing can be examined."""
     folder = Path(os.path.realpath(named_folder(arguments) or Path.cwd()))
-    number = id_in(folder)
+    number, data = id_in(folder), data_folder(os.environ)
     if number is None and (checkout := checkout_of(folder)) is not None:
-        number = id_of_repository(checkout.common)
-    state = data_folder(os.environ) / number if number is not None else None
+        number = next((one for one in ids_of_repository(checkout.common) if (data / one).is_dir()), None)
+    state = data / number if number is not None else None
     if state is None or not state.is_dir() or state.is_symlink() or os.access(state, os.R_OK | os.W_OK | os.X_OK):
         return
     if state.stat().st_uid == os.geteuid():

@@ -91,7 +91,7 @@ def _import_for(checkout: Checkout, file: Path, system: System) -> Imported:
         workspace = Workspace(aside, aside)
         imported = _built(file, workspace, disk, data / number)
         _sync(workspace, workspace.disk(system), 0o700)
-        write_mark(place)
+        write_mark(place, data)
         disk.system.rename(aside, data / number)
         write_place(data, place)
     return imported
@@ -104,7 +104,7 @@ def _with_state(aside: Path, root: Path) -> Workspace:
     make_private_folder(data / number)
     place = Place.of(number, aside)._replace(path=root, project=root)
     write_place(data, place)
-    write_mark(place._replace(path=aside))
+    write_mark(place._replace(path=aside), data)
     return Workspace(aside, data / number)
 
 

@@ -30,7 +30,7 @@ from state.stores.disk.places import (
     Place,
     all_places,
     id_in,
-    id_of_repository,
+    ids_of_repository,
     is_id,
     new_id,
     read_place,
@@ -239,7 +239,7 @@ def init_workspace(
             aside = next(root / name for name in free if not os.path.lexists(root / name))
             Disk(root).rename(root / STATE_FOLDER, aside)  # that of somebody else, which is not looked at
         write_place(data, place)  # first, since an id without its place is a memory that was lost
-        write_mark(place)
+        write_mark(place, data)
         return workspace
 
 
@@ -258,7 +258,8 @@ def _unused_id(data: Path, folder: Path) -> str:
 
 def _resumed(path: Path, kind: Kind, data: Path) -> str:
     """Return the id of the state that this folder or repository is to continue with. Raise UsageError without one."""
-    number = id_in(path) if kind is Kind.FOLDER else id_of_repository(path)
+    ids = (id_in(path),) if kind is Kind.FOLDER else ids_of_repository(path)
+    number = next((one for one in ids if one is not None and (data / one).exists()), None)
     places = [one for one in all_places(data) if one.id == number or (number is None and one.path == path)]
     for place in places:
         if place.path != path and place.is_named_there():
@@ -361,8 +362,8 @@ class _Lookup:
 
         A linked worktree shares a workspace that is in the folder of the main checkout.
         """
-        number = id_of_repository(checkout.common)
-        place = read_place(self._data, number) if number is not None else None
+        places = (read_place(self._data, number) for number in ids_of_repository(checkout.common))
+        place = next(filter(None, places), None)
         if place is None or place.kind is not Kind.REPOSITORY:
             return self.at(checkout.main) if checkout.main not in (checkout.top, checkout.common) else None
         if not place.is_folder(checkout.common) and place.path != checkout.common and place.is_named_there():
@@ -429,4 +430,4 @@ def _write_again(workspace: Workspace, place: Place) -> None:
 
             if text := last_text(workspace.database):
                 disk.write_atomic(workspace.document, text.encode(), 0o644)
-        write_mark(place._replace(path=workspace.root))
+        write_mark(place._replace(path=workspace.root), workspace.state.parent)

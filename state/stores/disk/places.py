@@ -2,7 +2,8 @@
 
 $XDG_DATA_HOME/dreamd/<id>/place   the registry: kind, device, inode, path, and the folder of the project
 <folder>/.dreamd                   a workspace in a folder: the id of its state
-<repository>/dreamd                in git's common folder, mostly `.git`: the id of the repository's memory
+<repository>/dreamd                in git's common folder, mostly `.git`: the id of the repository's memory,
+                                   and of those of other users and containers that share the repository
 
 An id in a folder is only a name: it counts if the registry has it, and has this place for it.
 """
@@ -24,6 +25,7 @@ from state.stores.disk.workspace import STATE_FOLDER, Workspace
 PLACE = "place"
 REPOSITORY_MARK = "dreamd"
 """The file in git's common folder that names the repository's memory."""
+_MOST_IDS, _LONGEST_MARK = 16, 1_000
 _MOST_OF_NAME, _RANDOM_BYTES = 35, 6
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,34}-[0-9a-f]{12}")
 _ROW = re.compile(rb"(folder|repository) ([0-9]{1,20}) ([0-9]{1,20})\n(/[^\0]*)\0\n(/[^\0]*)\0\n", re.DOTALL)
@@ -64,7 +66,7 @@ class Place(NamedTuple):
 
     def is_named_there(self) -> bool:
         """Return whether the folder at this path still names this memory."""
-        return self.id == (id_in(self.path) if self.kind is Kind.FOLDER else id_of_repository(self.path))
+        return self.id in ([id_in(self.path)] if self.kind is Kind.FOLDER else ids_of_repository(self.path))
 
     def workspace(self, data: Path) -> Workspace:
         """Return the workspace of this place."""
@@ -126,35 +128,42 @@ def project_of(workspace: Workspace) -> Path:
 
 def id_in(folder: Path) -> str | None:
     """Return the id in a folder's .dreamd file; None if there is none or it is anything else."""
-    return _id_at(folder / STATE_FOLDER)
+    ids = _ids_at(folder / STATE_FOLDER)
+    return ids[0] if len(ids) == 1 else None
 
 
-def id_of_repository(common: Path) -> str | None:
-    """Return the id in the common folder of a git repository; None if there is none or it is anything else."""
-    return _id_at(common / REPOSITORY_MARK)
+def ids_of_repository(common: Path) -> tuple[str, ...]:
+    """Return the ids in the common folder of a git repository, the last one first; none if it is anything else."""
+    return _ids_at(common / REPOSITORY_MARK)
 
 
-def write_mark(place: Place) -> None:
-    """Write the id into the folder or repository of this place, unless it is there already."""
+def write_mark(place: Place, data: Path) -> None:
+    """Write the id into the folder or repository of this place, unless it is there already.
+
+    In a repository the ids that are not in this user's `data` stay: each user and container has one of its own.
+    """
     if place.is_named_there():
         return
-    mark = place.path / (STATE_FOLDER if place.kind is Kind.FOLDER else REPOSITORY_MARK)
+    mark, ids = place.path / STATE_FOLDER, [place.id]
+    if place.kind is Kind.REPOSITORY:
+        mark = place.path / REPOSITORY_MARK
+        ids += (one for one in ids_of_repository(place.path) if not (data / one).exists())
     if mark.is_symlink():  # whoever packed the folder chose where it leads
         with storage_errors(mark):
             mark.unlink()
-    Disk(place.path).write_atomic(mark, f"{place.id}\n".encode(), 0o644)
+    Disk(place.path).write_atomic(mark, "".join(f"{one}\n" for one in ids[:_MOST_IDS]).encode(), 0o644)
 
 
-def _id_at(path: Path) -> str | None:
+def _ids_at(path: Path) -> tuple[str, ...]:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
-        return None
+        return ()
     try:
-        content = os.read(fd, 128) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+        content = os.read(fd, _LONGEST_MARK) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
     except OSError:
-        return None
+        return ()
     finally:
         os.close(fd)
-    said = content.decode("ascii", "replace").removesuffix("\n")
-    return said if is_id(said) else None
+    rows = content.decode("ascii", "replace").removesuffix("\n").split("\n")
+    return tuple(rows) if all(map(is_id, rows)) else ()

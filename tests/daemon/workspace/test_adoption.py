@@ -359,6 +359,19 @@ def test_of_many_who_make_one_at_once_all_get_the_same(main: Path, tmp_path: Pat
     ]
 
 
+def test_users_and_containers_that_share_a_repository_each_keep_theirs(main: Path, tmp_path: Path) -> None:
+    other = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "container")}
+    memory, theirs = made(main), find_or_make(main, other)
+    assert (find_workspace(main), find_workspace(main, other)) == (memory, theirs)
+    shutil.copytree(main, tmp_path / "copy", symlinks=True)
+    own = made(tmp_path / "copy")
+    assert own != memory
+    shutil.rmtree(main)
+    assert find_workspace(tmp_path / "copy") == own  # and not that of the place that is gone
+    (tmp_path / "copy/.git/dreamd").write_text(f"{theirs.state.name}\n" * 99)
+    assert has_none(tmp_path / "copy")
+
+
 @pytest.mark.parametrize("step", ["write_place", "write_mark"])
 def test_a_kill_while_one_is_made_leaves_a_repository_that_gets_one(
     main: Path, monkeypatch: pytest.MonkeyPatch, step: str
