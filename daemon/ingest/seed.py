@@ -133,13 +133,17 @@ def _openings(paths: Iterable[Path]) -> Iterator[str]:
 
 
 def brought(project: Path, root: Path, config: Config) -> None:
-    """Copy what was in a repository's tree before into its new memory; the tree stays as it is."""
+    """Copy what was in a repository's tree before into its new memory; the tree stays as it is.
+
+    A glob of its owner's may find transcripts under names that the state has: these are left out.
+    """
     tree, own = Workspace(project, project), Workspace(root, root)
     chats = [one for one in matching_files(project, config) if _is_inside(one, project)]
     for path in (tree.document, tree.genome, tree.economics, *_logs(tree), *chats):
-        if path.is_file() and _is_inside(path, project):
-            target = root / path.relative_to(project)
-            own.disk().make_folder(target.parent)
+        target = root / path.relative_to(project)
+        if path.is_file() and _is_inside(path, project) and not own.is_state(target):
+            for folder in reversed(target.relative_to(root).parents[:-1]):
+                own.disk().make_folder(root / folder)
             own.disk().write_atomic(target, Disk(project).read_bytes(path))
 
 
