@@ -88,6 +88,7 @@ def test_before_init_every_command_refuses_as_a_search_does(dreamd: Caller, clon
     for words in (
         ("dream", clone), ("dream", "-w", clone), ("ingest", "-w", clone, talk),
         ("ingest", "-w", clone, "--found", "--yes"), ("mood", "-w", clone), ("review", "-w", clone),
+        *([] if (clone / ".git").exists() else [("note", "-w", clone, "x")]),  # which makes a repository's memory
     ):  # fmt: skip
         ended = dreamd(*words)
         assert (ended.status, ended.err) == (2, said.err), words
