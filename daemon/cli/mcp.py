@@ -28,7 +28,7 @@ def mcp(arguments: "argparse.Namespace") -> int:
     is_nowhere = is_everybodys(start, os.environ)
 
     def find(*, makes: bool = False) -> "Workspace":
-        return workspace_of(arguments, told[0] if told else start, makes=makes)
+        return workspace_of(arguments, told[0] if told else start, makes=makes, is_agents=True)
 
     def serve_alone() -> Server:
         from daemon.mcp.alone import Alone

@@ -16,8 +16,10 @@ from daemon.workspace.adoption import (
     open_global_workspace,
     open_workspace,
     repository_of,
+    require_wanted,
 )
 from state.errors import UsageError
+from state.stores.disk.places import project_of
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -160,17 +162,23 @@ def current_folder() -> Path:
         return Path(os.environ.get("PWD") or "/")
 
 
-def workspace_of(arguments: argparse.Namespace, start: Path | None = None, *, makes: bool = False) -> Workspace:
+def workspace_of(
+    arguments: argparse.Namespace, start: Path | None = None, *, makes: bool = False, is_agents: bool = False
+) -> Workspace:
     """Return the workspace that is meant, by name or else from the folder `start`, usually the working directory.
 
-    With `makes`, a repository that has none gets one, unless connect.new says otherwise. Raise UsageError for none.
+    With `makes`, a repository that has none gets one, unless connect.new says otherwise. With `is_agents` or `makes`,
+    an ignored one is refused, also by name. Raise UsageError for none.
     """
     if arguments.everywhere:
         named_folder(arguments)  # raises if another workspace is named, too
         return open_global_workspace()
     folder = named_folder(arguments)
     if folder is not None and not (makes and repository_of(folder) is not None):
-        return open_workspace(folder)
+        workspace = open_workspace(folder)
+        if makes or is_agents:
+            require_wanted((project_of(workspace),))
+        return workspace
     start = folder or start or current_folder()
     if not makes:
         return find_workspace(start)

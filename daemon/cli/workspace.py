@@ -11,8 +11,9 @@ from daemon.cli.ingest_found import offer
 from daemon.cli.parsing import FOLDER, JSON, arg, command, config_of, named_folder, workspace_of
 from daemon.cli.terminal import agreed, can_ask, out, say, show_json, show_notices
 from daemon.config.ignored import ignore as keep_ignored
-from daemon.config.ignored import ignored, lift
-from daemon.config.paths import program
+from daemon.config.ignored import ignored, is_ignored, lift
+from daemon.config.paths import is_global, program, registry_path
+from daemon.config.registry import known
 from daemon.config.settings import Config
 from daemon.ingest.existing_memory import Kind
 from daemon.ingest.seed import Found, brought, came_with, migrate, set_aside, take_in, take_over
@@ -111,9 +112,11 @@ def ignore(arguments: argparse.Namespace) -> int:
 
     A memory that is there stays as it is, and is neither read nor dreamt in. 'dreamd init DIR' lifts it.
     """
-    new = [keep_ignored(one, os.environ) for one in arguments.projects]
-    for root in (Path(one) for one in new if os.path.isdir(one)):  # noqa: PTH112 - a glob may have any form
-        if (workspace := workspace_at(root)) is not None:
+    for one in arguments.projects:
+        keep_ignored(one, os.environ)
+    for root in known(registry_path(os.environ)) if arguments.projects else ():
+        workspace = workspace_at(root) if not is_global(root, os.environ) else None
+        if workspace is not None and is_ignored(project_of(workspace), os.environ):
             keep(workspace, wanted=False)
     rows = ignored(os.environ)
     if arguments.json:

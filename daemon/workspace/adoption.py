@@ -84,14 +84,14 @@ def look_from(start: Path, environment: Mapping[str, str] = os.environ) -> Works
         if folder != here and is_everybodys(folder, environment):
             continue
         if repository is None and (found := _project_at(folder, environment)) is not None:
-            _require_wanted((here, found.main), environment)
+            require_wanted((here, found.main), environment)
             if (workspace := lookup.named(folder)) is not None:
                 return workspace
             repository = found
         elif (workspace := lookup.at_or_around(folder)) is not None:
-            _require_wanted((here,), environment)
+            require_wanted((here,), environment)
             return workspace
-    _require_wanted((here,), environment)
+    require_wanted((here,), environment)
     return repository
 
 
@@ -150,7 +150,8 @@ def _project_at(top: Path, environment: Mapping[str, str]) -> Checkout | None:
     return found if found is not None and not is_everybodys(found.main, environment) else None
 
 
-def _require_wanted(folders: Iterable[Path], environment: Mapping[str, str]) -> None:
+def require_wanted(folders: Iterable[Path], environment: Mapping[str, str] = os.environ) -> None:
+    """Raise IgnoredError if the owner keeps one of the folders out."""
     for folder in folders:
         if is_ignored(folder, environment):
             raise IgnoredError(f"{folder} is ignored, so nothing is kept of it", f"'dreamd init {folder}' lifts that")

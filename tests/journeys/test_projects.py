@@ -188,6 +188,20 @@ def test_an_ignored_project_stays_out_until_it_is_initialised(ada: Developer, pr
     refused(ada, ada.repository("clients/brewery"), "dreamd init")
 
 
+@pytest.mark.parametrize("word", ["clients", "clients/h*"])
+def test_who_ignores_a_folder_above_has_no_daemon_and_no_agent_in_it(
+    ada: Developer, project: Path, word: str
+) -> None:
+    registry = ada.home / ".local/state/dreamd/workspaces"
+    assert "\n!/" not in registry.read_text()
+    ada.do(ada.home, "ignore", str(ada.home / word))
+    assert "\n!/" in registry.read_text()
+    assert "ignore" in ada.dreamd(ada.home, "bootstrap", project).err
+    assert "ignore" in ada.dreamd(ada.home, "note", "-w", project, DIARY).err
+    assert ada.start(ada.home, DREAMD_WORKSPACE=str(project)) == ""
+    assert HARBOUR in ada.do(ada.home, "search", "-w", project, "harbour").out  # which its owner asks by name
+
+
 # ------------------------------------------------------------------- hostile folders and files
 
 
