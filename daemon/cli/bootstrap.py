@@ -100,7 +100,9 @@ def _workspace(arguments: argparse.Namespace, event: "Hook | None") -> Workspace
     nothing is kept it is what is true everywhere, or nothing. Any other caller than a hook gets an error.
     """
     try:
-        return workspace_of(arguments, event.project(os.environ) if event is not None else None, is_agents=True)
+        agent = agent_called(arguments.agent or "")
+        start = event.project(os.environ, agent) if event is not None else None
+        return workspace_of(arguments, start, is_agents=True)
     except ForeignError:
         if arguments.format != "hook":
             raise

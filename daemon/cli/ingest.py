@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from daemon.cli.parsing import WORKSPACE, arg, caller_of, command, workspace_of
-from state.agents import TRIED
+from state.agents import TRIED, agent_called
 from state.errors import (
     BusyError,
     DreamdError,
@@ -145,7 +145,9 @@ def _link_and_dream(arguments: argparse.Namespace) -> None:
     # A session that ended without a word has no transcript.
     is_written = hook.transcript is not None and hook.transcript.exists()
     try:
-        workspace = workspace_of(arguments, hook.project(os.environ), makes=is_written)
+        workspace = workspace_of(
+            arguments, hook.project(os.environ, agent_called(arguments.agent or "")), makes=is_written
+        )
     except NoWorkspaceError:  # nothing is kept of this folder
         return
     globs = transcripts(arguments.config, os.environ)

@@ -22,6 +22,8 @@ from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 
 FOLDER = "transcripts"
+# The agents that set CLAUDE_PROJECT_DIR; "" is one that the hook does not name.
+_SAY_WHERE_THEY_BEGAN = ("claude-code", "gemini", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,13 @@ class Hook:
     ends_session: bool = False
     ends_turn: bool = False
 
-    def project(self, environment: Mapping[str, str]) -> Path | None:
+    def project(self, environment: Mapping[str, str], agent: str = "") -> Path | None:
         """Return a folder of the project in which the session began; None if nobody says it.
 
         An agent may have changed its folder since, even into another project: then the variable says where it began.
+        One that does not set the variable may have inherited it from the agent that started it.
         """
-        named = environment.get("CLAUDE_PROJECT_DIR", "")  # Gemini CLI sets it, too
+        named = environment.get("CLAUDE_PROJECT_DIR", "") if agent in _SAY_WHERE_THEY_BEGAN else ""
         started = Path(named) if named.startswith("/") else None
         return (self.folder or started) if self.begins_session else (started or self.folder)
 

@@ -77,6 +77,12 @@ def test_events_of_every_agent_are_understood(said: dict[str, object], hook: Hoo
     assert parse_hook(json.dumps(said).encode()) == hook
 
 
+@pytest.mark.parametrize(("agent", "meant"), [("claude-code", "/a"), ("gemini", "/a"), ("", "/a"), ("codex", "/b")])
+def test_a_variable_that_an_agent_has_inherited_says_nothing(agent: str, meant: str) -> None:
+    hook = parse_hook(b'{"hook_event_name": "Stop", "cwd": "/b"}')
+    assert hook.project({"CLAUDE_PROJECT_DIR": "/a"}, agent) == Path(meant)
+
+
 def start(workspace: Workspace, transcript: Path, tried: str = "") -> Ended:
     """The hook at the start of a session, which is killed before it ends."""
     said = {"hook_event_name": "SessionStart", "session_id": "a", "transcript_path": str(transcript)}
