@@ -134,7 +134,8 @@ class Pump:
             entries = roots if isinstance(roots, list) else []
             named = [str(one.get("uri", "")) for one in entries if isinstance(one, dict)]
             told[:] = [Path(unquote(urlsplit(one).path)) for one in named if one.startswith("file:///")]
-            self._look_at = 0.0
+            with self._turn:  # the next call finds the project anew
+                self._daemon, self._look_at = None, 0.0
         elif method == "tools/call" and not told:
             meta = params.get("_meta")
             turn = meta.get("x-codex-turn-metadata") if isinstance(meta, dict) else None

@@ -11,6 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from signal import SIGINT, SIGTERM
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from mcp import Client, StdioServerParameters
@@ -403,3 +404,32 @@ def test_an_agent_that_says_no_more_is_answered_however_long_the_server_takes_to
     wire = BytesIO()
     Pump(lambda **_: here, load, wire, with_daemon=False).run(BytesIO(b'{"jsonrpc":"2.0","id":7,"method":"ping"}\n'))
     assert json.loads(wire.getvalue()) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+
+
+def test_after_an_agent_has_changed_its_folder_no_call_is_for_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told, asked = [Path("/one")], list[Path]()
+
+    def found(_: Pump) -> Any:
+        root = told[0]
+
+        def serve(_: object, body: bytes) -> list[bytes]:
+            asked.append(root)
+            return [json.dumps({"jsonrpc": "2.0", "id": json.loads(body)["id"], "result": {}}).encode()]
+
+        return serve
+
+    def messages() -> Iterator[bytes]:
+        call: dict[str, Any] = {"jsonrpc": "2.0", "method": "tools/call", "params": {}}
+        yield json.dumps({**call, "id": 1}).encode()
+        until(lambda: bool(asked))
+        roots = [{"uri": "file:///two"}]
+        yield json.dumps({"jsonrpc": "2.0", "id": "dreamd-roots", "result": {"roots": roots}}).encode()
+        yield json.dumps({**call, "id": 2}).encode()
+
+    monkeypatch.setattr(Pump, "_find_daemon", found)
+    monkeypatch.setattr(Pump, "_is_daemon_stopped", lambda _: False)
+    incoming: Any = messages()
+    Pump(Mock(), Mock(), BytesIO(), with_daemon=True, told=told).run(incoming)
+    assert asked == [Path("/one"), Path("/two")]
