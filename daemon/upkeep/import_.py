@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from daemon.config.paths import data_folder, make_private_folder
-from daemon.workspace.adoption import repository_of, workspace_at
+from daemon.workspace.adoption import LOCK, repository_of, workspace_at
 from daemon.workspace.stores import folders
 from state.errors import StorageError, UsageError
 from state.stores.backup import reading
@@ -81,9 +81,7 @@ def _import_for(checkout: Checkout, file: Path, system: System) -> Imported:
     """Make what was exported the memory of a repository that has none."""
     data = data_folder(os.environ)
     make_private_folder(data)
-    if workspace_at(checkout.top) is not None:
-        what = f"{checkout.main} has a memory already, and nothing is overwritten"
-        raise UsageError(what, "import into a new folder")
+    _require_no_memory(checkout)
     _require_space(file, data)
     with _aside(data, system) as (aside, disk):
         number = new_id(checkout.main.name)
@@ -91,10 +89,18 @@ def _import_for(checkout: Checkout, file: Path, system: System) -> Imported:
         workspace = Workspace(aside, aside)
         imported = _built(file, workspace, disk, data / number)
         _sync(workspace, workspace.disk(system), 0o700)
-        write_mark(place, data)
-        disk.system.rename(aside, data / number)
-        write_place(data, place)
+        with disk.locked(data / LOCK, b""):
+            _require_no_memory(checkout)  # a note may have made one meanwhile
+            disk.system.rename(aside, data / number)
+            write_place(data, place)
+            write_mark(place, data)
     return imported
+
+
+def _require_no_memory(checkout: Checkout) -> None:
+    if workspace_at(checkout.top) is not None:
+        what = f"{checkout.main} has a memory already, and nothing is overwritten"
+        raise UsageError(what, "import into a new folder")
 
 
 def _with_state(aside: Path, root: Path) -> Workspace:

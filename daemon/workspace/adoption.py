@@ -45,7 +45,8 @@ from state.stores.disk.worktree import Checkout, checkout_at, checkout_of
 # the last dream that a hook started; and that nobody was told yet that there is a memory.
 _VOUCHED, _DREAM_LOG, _UNTOLD = "vouched", "dream.log", "untold"
 _ANOTHERS = f"{STATE_FOLDER}-of-another"
-_LOCK = ".lock"
+LOCK = ".lock"
+"""The file in the data folder that is locked while a memory is made."""
 
 
 def open_workspace(folder: Path, environment: Mapping[str, str] = os.environ) -> Workspace:
@@ -222,7 +223,7 @@ def init_workspace(
         raise UsageError(f"{root} is a file", "name the folder of the workspace")
     data, checkout = data_folder(environment), None if here else repository_of(root, environment)
     make_private_folder(data)
-    with Disk(data).locked(data / _LOCK, b""):
+    with Disk(data).locked(data / LOCK, b""):
         if not resume and (known := _known(root, checkout, environment)) is not None:
             return workspaces.init_workspace(known)
         if checkout is None:

@@ -7,14 +7,16 @@ import sqlite3
 import tracemalloc
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from daemon.ingest.formats.conversation import Watermark
+from daemon.upkeep import import_
 from daemon.upkeep.import_ import import_archive
-from daemon.workspace.adoption import open_workspace
+from daemon.workspace.adoption import find_or_make, find_workspace, open_workspace
 from state.codec import encode
 from state.errors import DreamdError, UsageError
 from state.stores.backup.archive import ArchiveError, digest_of, place
@@ -22,10 +24,11 @@ from state.stores.backup.reading import open_foreign, rebuild, unpack
 from state.stores.database import schema
 from state.stores.database.connection import open_database, unlike_schema
 from state.stores.disk.syscalls import System
-from state.stores.disk.workspace import contained, init_workspace
+from state.stores.disk.workspace import Workspace, contained, init_workspace
 from tests.support.archives import HOSTILE_NAMES, Importer, changed
 from tests.support.lived import everything
 from tests.support.long_variants import examples
+from tests.support.repository import git
 from tests.support.upgrade import SECOND, made_older
 
 OTHER_SCHEMAS = (
@@ -270,3 +273,21 @@ def test_an_archive_of_an_earlier_release_is_brought_to_this_one_unless_its_rows
         assert unlike_schema(connection) == []
         assert connection.execute("SELECT value FROM meta WHERE name = 'had'").fetchone()[0] == str(crystals)
         assert connection.execute("SELECT rowid FROM words WHERE words MATCH 'coffee'").fetchall()
+
+
+@pytest.mark.usefixtures("own_folders")
+def test_a_memory_that_a_note_makes_meanwhile_is_not_replaced(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "init", "--quiet", tmp_path / "project")
+    made, built = list[Workspace](), import_._built
+
+    def meanwhile(*told: Any) -> Any:
+        made.append(find_or_make(tmp_path / "project"))
+        return built(*told)
+
+    monkeypatch.setattr(import_, "_built", meanwhile)
+    with pytest.raises(UsageError, match="has a memory already"):
+        import_archive(archive, tmp_path / "project")
+    assert [find_workspace(tmp_path / "project")] == made
+    assert [one.name for one in made[0].state.parent.iterdir() if one.is_dir()] == [made[0].state.name]
