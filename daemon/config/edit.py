@@ -6,6 +6,7 @@ anything else afterwards, or lose a comment, is refused.
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import yaml
@@ -184,5 +185,9 @@ def _sections(text: str) -> dict[str, Any]:
 
 
 def _comments(text: str) -> int:
-    """Count what may begin a comment."""
+    """Count what begins a comment, which is nothing in a value; of a part that is no YAML, what may begin one."""
+    with suppress(yaml.YAMLError):
+        for token in reversed([*yaml.scan(text, yaml.SafeLoader)]):
+            if isinstance(token, yaml.ScalarToken) and not token.plain:
+                text = f"{text[: token.start_mark.index]}x\n{text[token.end_mark.index :]}"
     return len(re.findall(r"(?:^|\s)#", text, re.MULTILINE))

@@ -44,6 +44,13 @@ def test_only_the_key_changes(text: str, with_it: object, without_it: object) ->
             assert change() == expected
 
 
+def test_what_looks_like_a_comment_in_a_value_is_none() -> None:
+    text = 'a:\n  - "x #1"\n  # why\n  - y\nb: |\n  c #2\n# end\n'
+    with pytest.raises(ConfigError, match="by hand"):
+        edited(text, ["a"], ["x #1 #2 #3"])
+    assert edited(text, ["b"], "d") == text.replace("|\n  c #2", "d")
+
+
 KEYS = "timezone model.name dream.approve.add dream.approve.sections dream.heard sources.transcripts log.form"
 
 
