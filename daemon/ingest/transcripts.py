@@ -53,7 +53,9 @@ class Absorbed:
 
 def transcript_files(workspace: Workspace, config: Config) -> list[Path]:
     """Return the configured transcripts. Raise ConfigError for a glob that leads out of the workspace."""
-    return sorted(matching_files(workspace.root, config) | _packed_since(workspace))
+    found = matching_files(workspace.root, config) | _packed_since(workspace)
+    is_state = workspace.is_state if workspace.is_apart else lambda _: False
+    return sorted(path for path in found if not (path.is_relative_to(workspace.root) and is_state(path)))
 
 
 def matching_files(root: Path, config: Config) -> set[Path]:

@@ -241,7 +241,14 @@ def init_workspace(
             aside = next(root / name for name in free if not os.path.lexists(root / name))
             Disk(root).rename(root / STATE_FOLDER, aside)  # that of somebody else, which is not looked at
         write_place(data, place)  # first, since an id without its place is a memory that was lost
-        write_mark(place, data)
+        try:
+            write_mark(place, data)
+        except StorageError:  # nothing would ever find it, and the next note would make another one
+            if not resume and kind is Kind.REPOSITORY:
+                from shutil import rmtree  # it loads much
+
+                rmtree(workspace.state, ignore_errors=True)
+            raise
         return workspace
 
 

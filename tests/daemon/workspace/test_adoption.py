@@ -319,6 +319,28 @@ def test_what_is_brought_from_a_tree_is_none_of_the_state(main: Path) -> None:
     assert found == {"MEMORY.md", "transcripts/2026/11/talk.md"}
 
 
+def test_a_wide_glob_takes_no_state_for_a_transcript(main: Path) -> None:
+    memory, config = made(main), Config.model_validate({"sources": {"transcripts": ["**/*.md"]}})
+    (memory.root / "transcripts").mkdir()
+    for name in ("inbox.md", "transcripts/talk.md"):
+        (memory.root / name).write_text("x\n")
+    found = {str(one.relative_to(memory.root)) for one in transcript_files(memory, config)}
+    assert "transcripts/talk.md" in found
+    assert "inbox.md" not in found
+
+
+def test_a_repository_that_cannot_be_written_leaves_nothing_behind(
+    main: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise StorageError("permission denied")
+
+    monkeypatch.setattr("daemon.workspace.adoption.write_mark", refused)
+    with pytest.raises(StorageError):
+        find_or_make(main)
+    assert [path for path in (tmp_path / "data/dreamd").iterdir() if path.is_dir()] == []
+
+
 def readable(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
 
