@@ -34,6 +34,7 @@ from state.stores.disk.syscalls import is_linux
 from state.stores.vectors.embedder import is_there
 from state.text.words import counted
 
+_WITHOUT = "extractive (without a model)"
 _PROOF, _PROVEN = "The harbour office opens at 9:30 on weekdays", "9:30"
 # Small models of the providers whose key may be in the environment.
 _OF_A_KEY = {
@@ -201,10 +202,12 @@ def setup(arguments: argparse.Namespace) -> int:
     """
     failed = list[str]()
     count = _step("Agents", lambda: _connect_agents(arguments), failed)
-    _step("Model", lambda: _choose_model(arguments), failed)
+    is_new = _step("Model", lambda: _choose_model(arguments), failed)
     _step("Search by meaning", lambda: _bring_embedding_model(arguments), failed)
     _step("Service", lambda: _have_it_run(arguments), failed)
     _step("Proof", lambda: _prove(config_of(arguments)), failed)
+    if is_new and "proof" in failed:  # what was just chosen does not work: the next setup asks again
+        config.run(argparse.Namespace(words=["unset", "model.name"], config=arguments.config, json=False))
     if failed:
         out(f"\nNot done: {', '.join(failed)}. 'dreamd setup' goes on from here.")
         return 1
@@ -242,19 +245,26 @@ def _connect_agents(arguments: argparse.Namespace) -> int:
 
 
 def _choose_model(arguments: argparse.Namespace) -> int:
-    """Have its owner choose the model that writes the memory, unless one is configured."""
-    if (name := config_of(arguments).model.name) is not None:
-        out(f"  {name}, as configured; 'dreamd config set model.name' changes it")
+    """Have its owner choose the model that writes the memory, unless that is said; return whether one was chosen."""
+    settings = config_of(arguments)
+    if settings.model.name is not None or "model.name" in settings.origins:
+        out(f"  {settings.model.name or 'none'}, as configured; 'dreamd config set model.name NAME' changes it")
+        return 0
+    if not arguments.yes and not can_ask():
+        out("  none was chosen, as nobody was asked; --yes takes what is proposed")
         return 0
     choices = list(_models(os.environ))
     for number, (name, about) in enumerate(choices, 1):
         out(f"  {number}  {name or 'none'}: {about}")
-    said = asked(f"  Which one? [1 to {len(choices)}, usually 1]") if can_ask() and not arguments.yes else ""
-    chosen = choices[int(said) - 1 if said.isdigit() and 0 < int(said) <= len(choices) else 0][0]
+    said = "1" if arguments.yes else ""
+    while not (said.isdecimal() and 0 < int(said) <= len(choices)):
+        said = asked(f"  Which one? [1 to {len(choices)}; nothing is 1]") or "1"
+    chosen = choices[int(said) - 1][0]
+    words = ["set", "model.name", chosen or "null"]
+    config.run(argparse.Namespace(words=words, config=arguments.config, json=False))
     if not chosen:
-        out("  without a model each note becomes a line; 'dreamd config set model.name NAME' changes that later")
-        return 0
-    return config.run(argparse.Namespace(words=["set", "model.name", chosen], config=arguments.config, json=False))
+        out("  without a model each note becomes a line")
+    return int(bool(chosen))
 
 
 def _models(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -330,7 +340,7 @@ def _prove(settings: Config) -> int:
         environment = {**os.environ, **own}
         environment.pop("DREAMD_WORKSPACE", None)
 
-        def run(*words: str) -> str:
+        def run(*words: str) -> tuple[str, str]:
             done = subprocess.run(  # noqa: S603 - our own program
                 [*program(), *words], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
                 text=True, errors="replace", check=False,
@@ -338,13 +348,16 @@ def _prove(settings: Config) -> int:
             if done.returncode:
                 why = (done.stderr.strip().splitlines() or ["it failed"])[-1].removeprefix("dreamd: ")
                 raise DreamdError(f"dreamd {words[0]}: {why}", "'dreamd doctor' checks everything")
-            return done.stdout
+            return done.stdout, done.stderr
 
         run("init", f"{folder}/project", "--here", "--no-daemon")
         run("note", "-w", f"{folder}/project", _PROOF)
         with working("one dream…"):
-            dream = run("dream", f"{folder}/project")
-        read = run("bootstrap", f"{folder}/project")
+            dream, notices = run("dream", f"{folder}/project")
+        read, _ = run("bootstrap", f"{folder}/project")
+    if settings.model.name and _WITHOUT in dream:
+        why = next((line for line in notices.splitlines() if "model failed" in line), "notice: it did not answer")
+        raise DreamdError(f"{settings.model.name}: {why.removeprefix('notice: ')}", "choose another model")
     out(f"  noted: {_PROOF}")
     out(f"  dreamt, by {settings.model.name or 'no model'}: {dream.strip().splitlines()[0]}")
     out("  what an agent would read at its next start:")

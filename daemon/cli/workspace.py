@@ -69,6 +69,8 @@ def init(arguments: argparse.Namespace) -> int:
     )
     told(workspace)
     own = _taken_over(workspace, config) if arguments.mine else ()
+    if is_known and workspace.is_apart:
+        _take_in_late(project / workspace.document.name, workspace, config, own=arguments.mine)
     seeded = _seeded(workspace, config)
     kept = keep(workspace, wanted=not arguments.no_daemon)
     if arguments.json:
@@ -213,13 +215,28 @@ def _taken_over(workspace: Workspace, config: Config) -> Sequence[Path]:
     """Make what came with the folder the owner's; return these files."""
     files, again = take_over(workspace, config)
     if again:
-        from daemon.api.dispatch import Caller
-        from daemon.api.operations.notes import ExistingFile, ingest
-
-        caller = Caller(workspace, config, "dreamd init", on_notice=lambda one: show_notices([one]))
-        read = tuple(ExistingFile(path=str(path), kind=Kind.INSTRUCTIONS, own=True) for path in again)
-        caller.ask(ingest, files=read)
+        _ingested(again, workspace, config, own=True)
     return files
+
+
+def _take_in_late(path: Path, workspace: Workspace, config: Config, *, own: bool) -> None:
+    """Have the MEMORY.md of a repository searched whose memory was made before anybody said what it is."""
+    if path.is_file() and next(workspace.root.glob(f"{workspace.backup.name}*"), None) is None:
+        taken = _ingested([path], workspace, config, own=own)
+        whose = (
+            "yours" if own else f"a stranger's; if it is yours: dreamd init --mine {shlex.quote(str(path.parent))}"
+        )
+        say(f"{path}: {counted(taken, 'new crystal')} made of it, {whose}")
+
+
+def _ingested(paths: Sequence[Path], workspace: Workspace, config: Config, *, own: bool) -> int:
+    """Have these files read as instructions, the owner's or a stranger's; return how many crystals are new."""
+    from daemon.api.dispatch import Caller
+    from daemon.api.operations.notes import ExistingFile, ingest
+
+    caller = Caller(workspace, config, "dreamd init", on_notice=lambda one: show_notices([one]))
+    read = tuple(ExistingFile(path=str(path), kind=Kind.INSTRUCTIONS, own=own) for path in paths)
+    return caller.ask(ingest, files=read).crystals
 
 
 def _seeded(workspace: Workspace, config: Config) -> int | None:

@@ -167,6 +167,8 @@ class Calls:
         is_behind = store.crystals.vectors.waiting()[1] or store.index.ready(store.crystals) is None
         is_busy = self._indexer is not None and self._indexer.is_alive()
         if is_behind and store.crystals.vectors.vector_count() and not is_busy:
+            import numpy  # noqa: F401, ICN001 - before the thread loads ChromaDB, and calls load it beside
+
             self._indexer = threading.Thread(target=self._tell, args=[store.index], name="indexer", daemon=True)
             self._indexer.start()
 

@@ -37,6 +37,7 @@ from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.errors import DreamdError, NotKeptError, UnknownWorkspaceError, UsageError
 from state.stores.disk.workspace import Workspace
+from state.stores.vectors.embedder import is_there
 
 # How long a start or a reload waits for all entries to be looked up. Workspaces on a hanging disk join when the disk
 # answers.
@@ -235,6 +236,7 @@ class Daemon:
 
         A few are opened at a time; one that a client asks for is opened at once.
         """
+        _load_numpy(self.config)
         self.look_up_all()
         if not self._ticking.is_alive():
             self._ticking.start()
@@ -268,6 +270,7 @@ class Daemon:
             self._config_problem = Problem(what, why.advice)
             raise
         self.config, self._config_problem = config, None
+        _load_numpy(config)
         self._embedding.try_again()
         self._shared.dreams.size = config.daemon.concurrent_dreams
         self.look_up_all()
@@ -328,6 +331,15 @@ class Daemon:
                 pending = facts.pending
                 waited = max(0.0, (now - (pending.oldest or now)).total_seconds())
                 yield WorkspaceGauges(managed.name, pending.notes, waited, facts.crystals)
+
+
+def _load_numpy(config: Config) -> None:
+    """Load numpy before threads need it, if they will.
+
+    If one of them loads it while another loads ChromaDB, which begins in the middle of it, either sees half of it.
+    """
+    if is_there(config.embeddings.model):
+        import numpy  # noqa: F401, ICN001
 
 
 def _root_of(folder: Path) -> Path:
