@@ -19,6 +19,7 @@ LEAST_BUDGET = 3_200
 TRUNCATED = "[Full working memory available via memory_search]"
 NOTES_HEADING = "## Unsynthesized Notes (pending dream consolidation)"
 EVERYWHERE_HEADING = "# In Every Project"
+HERE_HEADING = "# In This Project"
 # The notes may take half as much as MEMORY.md, in addition to it.
 NOTES_SHARE = 0.5
 # A pending note is shown up to this length, and few of them as far as there is room.
@@ -83,7 +84,8 @@ class Bootstrap(NamedTuple):
     def text(self) -> str:
         """Return the line at the head and all parts as Markdown."""
         parts = [one for one in (self.head, self.everywhere) if one]
-        parts += [self.memory.rstrip("\n")] if self.memory.strip() else []
+        if self.memory.strip():  # below what is true everywhere it needs a heading of its own
+            parts += [*([HERE_HEADING] if self.everywhere else []), self.memory.rstrip("\n")]
         if self.notes:
             rows = [NOTES_HEADING, "", *self.notes]
             if self.left_out or self.more:
@@ -194,7 +196,7 @@ def _fitting(sources: _Sources, host: int | None) -> Bootstrap:
     # Lines of the project that certainly fit need not be repeated from the global workspace.
     surely = _cut(whole, room - taken - share, sources.leaving).text if sources.everywhere else ""
     everywhere, shared, unshared = _of_everywhere(sources, surely, share)
-    taken += len(BETWEEN) + len(everywhere) if everywhere else 0
+    taken += 2 * len(BETWEEN) + len(everywhere) + len(HERE_HEADING) if everywhere else 0
     kept = _cut(whole, room - taken, sources.leaving)
     shown = _marked(kept.text, room - taken) if kept.is_cut else kept.text
     beside = int(budget * NOTES_SHARE)
@@ -225,7 +227,8 @@ def _fitting(sources: _Sources, host: int | None) -> Bootstrap:
 
 def room_taken(ready: Bootstrap) -> int:
     """Return how many characters of the budget go to parts other than MEMORY.md."""
-    return sum(len(BETWEEN) + len(part) for part in (ready.everywhere, ready.attention) if part)
+    parts = (ready.everywhere, HERE_HEADING if ready.everywhere else "", ready.attention)
+    return sum(len(BETWEEN) + len(part) for part in parts if part)
 
 
 def rows_given(memory: str, cut: int, dropped: Container[int]) -> int:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from state.bootstrap import EVERYWHERE_HEADING, EVERYWHERE_SHARE, TRUNCATED, bootstrap, budget_for
+from state.bootstrap import EVERYWHERE_HEADING, EVERYWHERE_SHARE, HERE_HEADING, TRUNCATED, bootstrap, budget_for
 from state.document.document import parse
 from state.document.sections import SectionName
 from state.reading import Reading, as_given, head, line_digest
@@ -111,7 +111,7 @@ def test_of_the_global_workspace_the_bond_and_the_phenotype_stand_first() -> Non
     ready = bootstrap(of_bond("Ada lives in Bonn."), (), 200_000, everywhere=everywhere)
     assert ready.text == (
         f"{head('')}\n\n{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada prefers tea.\n\n## The Phenotype\n\n"
-        "- The agent answers briefly.\n\n## The Bond\n\n- Ada lives in Bonn.\n"
+        f"- The agent answers briefly.\n\n{HERE_HEADING}\n\n## The Bond\n\n- Ada lives in Bonn.\n"
     )
     assert ready.cut["same"] == 1
 

@@ -18,7 +18,7 @@ from daemon.dream.standing import standing_lines
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.session_start import session
 from daemon.workspace.stores import open_exclusive, utc_now
-from state.bootstrap import EVERYWHERE_HEADING, NOTES_HEADING, TRUNCATED, budget_for
+from state.bootstrap import EVERYWHERE_HEADING, HERE_HEADING, NOTES_HEADING, TRUNCATED, budget_for
 from state.reading import head, length_given
 from state.scratch import HEADER
 from state.secrets.policy import DEFAULT
@@ -69,7 +69,8 @@ def test_every_form_has_what_is_true_everywhere_and_leaves_a_receipt(
         ended.out if form == "md" else ended.json.get("text") or ended.json["hookSpecificOutput"]["additionalContext"]
     )
     assert text.startswith(
-        f"{head('')}\n\n{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada reads.\n\n## The Bond\n\n- Ada prefers tea.\n"
+        f"{head('')}\n\n{EVERYWHERE_HEADING}\n\n## The Bond\n\n- Ada reads.\n\n{HERE_HEADING}\n\n"
+        "## The Bond\n\n- Ada prefers tea.\n"
     )
     assert ("Elsewhere" in text, everywhere.document.read_text()) == (False, GLOBAL)
     (one,) = left(here)
