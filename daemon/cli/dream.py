@@ -4,12 +4,15 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
+from daemon.cli.ingest import patiently
 from daemon.cli.parsing import FOLDER, arg, caller_of, command
 from daemon.cli.perform import show
 from daemon.cli.terminal import say, show_notices, working
 
 if TYPE_CHECKING:
     from daemon.dream.progress import Step
+
+_PATIENCE_SECONDS = 120.0
 
 
 @command(
@@ -40,7 +43,11 @@ def dream(arguments: argparse.Namespace) -> int:
 
         mode = Mode.DRY if arguments.dry_run else None
         caller = caller_of(arguments, "dream", on_step)
-        reply = caller.ask(dream_now, reason=arguments.reason, mode=mode, wait=not arguments.no_wait)
+        # Nobody is there to try the dream of an ended session again, which a search may keep out for a moment.
+        patience = _PATIENCE_SECONDS if arguments.reason == "session-end" else 0.0
+        reply = patiently(
+            lambda: caller.ask(dream_now, reason=arguments.reason, mode=mode, wait=not arguments.no_wait), patience
+        )
     if reply.outcome is not None:
         show_notices(reply.outcome.dream.problems)
     show(dream_now.text, reply, caller.config.zone, as_json=arguments.json)

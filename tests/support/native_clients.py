@@ -216,7 +216,7 @@ class Codex(Agent):
         self.config.parent.mkdir(exist_ok=True)
         self.config.write_text(
             '# Ada\'s own\nmodel = "gpt-5.5-codex"\nmodel_provider = "scripted"\n'
-            "check_for_update_on_startup = false\n"
+            "check_for_update_on_startup = false\nmcp_optional_startup_grace_ms = 60000\n"
             f'[model_providers.scripted]\nname = "scripted"\nbase_url = "{self.api.url}/v1"\nwire_api = "responses"\n'
             'env_key = "SCRIPTED_KEY"\nrequest_max_retries = 0\nstream_max_retries = 0\n',
             encoding="utf-8",
