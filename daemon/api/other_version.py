@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from daemon.api.client import daemon
-from daemon.config.paths import home
+from daemon.config.paths import home, service_command
 from state.errors import DreamdError
 
 # A daemon that does not answer in this time is reported elsewhere.
@@ -31,7 +31,7 @@ def _restart(pid: int) -> str:
     with suppress(OSError):
         group = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8")
         if "/dreamd.service" in group:
-            return "systemctl --user restart dreamd" if "/user@" in group else "sudo systemctl restart dreamd"
+            return service_command("restart") if "/user@" in group else "sudo systemctl restart dreamd"
     if sys.platform == "darwin" and (home(os.environ) / "Library" / "LaunchAgents" / "dreamd.plist").exists():
-        return f"launchctl kickstart -k gui/{os.getuid()}/dreamd"
+        return service_command("restart")
     return f"'kill {pid}', then 'dreamd serve'"

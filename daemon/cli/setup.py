@@ -32,7 +32,6 @@ from daemon.workspace.vector_index import cache_folder
 from state.errors import DreamdError, NothingToDoError, UsageError
 from state.stores.disk.syscalls import is_linux
 from state.stores.vectors.embedder import is_there
-from state.text.words import counted
 
 _WITHOUT = "extractive (without a model)"
 _PROOF, _PROVEN = "The harbour office opens at 9:30 on weekdays", "9:30"
@@ -211,8 +210,8 @@ def setup(arguments: argparse.Namespace) -> int:
     if failed:
         out(f"\nNot done: {', '.join(failed)}. 'dreamd setup' goes on from here.")
         return 1
-    where = f", wherever {counted(count, 'agent')} of yours works" if count else ""
-    out(f"\nDone. A repository is remembered from its first note or session on{where}.")
+    who = ", whichever of your agents works there" if count else ""
+    out(f"\nDone. A repository is remembered from its first note or session on{who}.")
     out("dreamd open: see it; dreamd ignore DIR: keep a project out; dreamd uninstall: undo all of this")
     return 0
 

@@ -58,15 +58,13 @@ def init(arguments: argparse.Namespace) -> int:
     here = arguments.here or arguments.everywhere
     repository = None if here else repository_of(folder)
     project = folder if repository is None else repository.top
-    is_known = workspace_at(folder) is not None and not (here and workspace_at(folder) != _in_folder(folder))
+    is_known = (_in_folder(folder) if here else workspace_at(folder)) is not None
     if not is_known and not here:
         require_project(project)
     is_lifted = lift(Path(os.path.realpath(project if repository is None else repository.main)), os.environ)
     came = () if is_known or arguments.resume else _strangers(project, config, arguments)
     moved = dict[Path, Path]()
-    workspace = (
-        _made(folder, project, came, moved, arguments) if not arguments.everywhere else init_global_workspace()
-    )
+    workspace = init_global_workspace() if arguments.everywhere else _made(folder, project, came, moved, arguments)
     told(workspace)
     own = _taken_over(workspace, config) if arguments.mine else ()
     if is_known and workspace.is_apart:
