@@ -19,6 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
+from state.stores.history.changes import Changes
+
 from benchmarks.serving import daemon, environment, home, machine, percentile
 from benchmarks.workload import Workload
 from daemon import sessions
@@ -36,7 +38,6 @@ from state.dream import Reason
 from state.errors import DreamdError
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
-from state.stores.history.changes import Changes
 from state.stores.vectors.embedder import Unavailable
 
 SEED = 11

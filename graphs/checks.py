@@ -1,8 +1,8 @@
 """Checks: which operations may be carried out. They compare ids, counts and texts, never meaning.
 
     structure   ids that exist, a section that may be written, not empty, not too long, no repeat
-    ownership   not pinned, not forgotten, not deleted by the owner
-    bounds      how much one input may justify, how much one dream may evict
+    ownership   not pinned, not forgotten, not deleted by the owner, not tidied if the owner wrote it
+    bounds      how much one input may justify, how much one dream may evict, change and tidy
 
 The operations of an answer are played in an order of their own (`Sheet.play`): what they say first decides nothing.
 
@@ -12,7 +12,17 @@ accepted.
 
 import re
 
-from graphs.sheet import EVICTIONS, PER_INPUT, SAID_ALREADY, WRITTEN_BY_CODE, Check, Sheet
+from graphs.sheet import (
+    APPROVAL,
+    ASKED_ALREADY,
+    EVICTIONS,
+    PER_INPUT,
+    SAID_ALREADY,
+    THIRD,
+    WRITTEN_BY_CODE,
+    Check,
+    Sheet,
+)
 from state.changes.owner import is_unwanted
 from state.document.operations import Action, Operation, Refusal, Why
 from state.document.sections import SectionName, is_placeholder
@@ -96,6 +106,27 @@ def untouchable(sheet: Sheet, operation: Operation) -> Refusal | None:
     lines = sheet.touched(operation)
     if pinned := [line.id for line in lines if line.pinned]:
         return Refusal("pinned", "operation", f"{', '.join(pinned)} is pinned by the owner; leave it as it is")
+    return None
+
+
+def _not_asked_for(sheet: Sheet, operation: Operation) -> Refusal | None:
+    """Refuse to ask the owner twice, or about a line that they wrote without an input that says so."""
+    if sheet.is_proposed(operation):
+        return Refusal(APPROVAL, "operation", ASKED_ALREADY)
+    own = [line.id for line in sheet.touched(operation) if line.id in sheet.snapshot.handwritten]
+    if own and not sheet.cited_inputs(operation):
+        return Refusal(
+            APPROVAL, "operation", f"{own[0]} was written by the owner; only an input may ask to change it"
+        )
+    return None
+
+
+def _over_bounds(sheet: Sheet, operation: Operation) -> Refusal | None:
+    """Refuse what would change a third of the memory, or tidy too many lines; later dreams may go on."""
+    if sheet.changes_too_much(operation):
+        return Refusal(APPROVAL, "operation", f"{THIRD}; leave the rest as it is")
+    if sheet.tidies_too_much(operation):
+        return Refusal(APPROVAL, "operation", "enough lines are tidied in one dream; leave the rest as it is")
     return None
 
 
@@ -199,7 +230,8 @@ def _names(text: str) -> set[str]:
 
 # In order: what even the owner's own change must pass; what the program's operations must pass; what a model's must.
 PROTECTING: tuple[Check, ...] = (_unknown, _forgotten, untouchable, _empty, vetoed, _repeated)
-OF_CODE: tuple[Check, ...] = (_unknown, _forgotten, _pinned, _empty, vetoed, _repeated, _uncited)
+OF_CODE: tuple[Check, ...] = (_unknown, _forgotten, _pinned, _empty, vetoed, _repeated, _uncited, _not_asked_for)
 OF_MODEL: tuple[Check, ...] = (
-    _unknown, _shapeless, _forgotten, _uncited, _pinned, _by_code, _empty, vetoed, _repeated, _untold, _too_much,
+    _unknown, _shapeless, _forgotten, _uncited, _pinned, _not_asked_for, _by_code, _empty, vetoed, _repeated, _untold,
+    _too_much, _over_bounds,
 )  # fmt: skip

@@ -23,6 +23,7 @@ from graphs.room import fit, reading_of
 from graphs.sheet import Sheet
 from graphs.suspects import NEWS
 from prompts.replies import REPLY_SCHEMA
+from state.document.asking import Ask
 from state.document.operations import Refusal
 from state.dream import Dream, Kind, Snapshot, Usage
 from state.errors import CeilingError, ModelError, ReplyError, UnattendedError
@@ -131,7 +132,7 @@ class Dreamer:
                 state["failure"] or f"the model gave no answer that can be read: {wrong}", usage
             )
         finish(sheet)
-        if not (sheet.heard or sheet.changes or sheet.staged) and self.snapshot.taken:
+        if not (sheet.heard or sheet.changes or sheet.proposed) and self.snapshot.taken:
             why = f"{UNSAID}; refused: {sheet.refused[0].figures}" if sheet.refused else UNSAID
             if self.ports.on_failure == EXTRACTIVE:
                 return self.without_model(why, usage)
@@ -158,7 +159,7 @@ class Dreamer:
         return replace(self._fitted(sheet, EXTRACTIVE, usage or Usage()), why=problem)
 
     def _fitted(self, sheet: Sheet, author: str, usage: Usage) -> Ended:
-        if not self.snapshot.policy.asks_all:  # otherwise every eviction needs the owner's approval
+        if self.snapshot.ask is not Ask.ALL:  # otherwise every eviction needs the owner's yes
             fit(sheet, self.ports.memory)
         arrange(sheet, self.ports.memory)
         seconds = (self.ports.clock() - self.snapshot.now).total_seconds()

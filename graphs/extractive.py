@@ -18,7 +18,7 @@ from datetime import datetime
 from graphs.checks import OF_CODE
 from graphs.room import AROUND_A_LINE
 from graphs.sheet import Sheet
-from state.document.approval import Heard
+from state.document.asking import Heard
 from state.document.operations import Action, Operation
 from state.document.sections import SectionName
 from state.dream import Evidence, Kind, Snapshot
@@ -78,17 +78,16 @@ def unjudged(snapshot: Snapshot) -> frozenset[str]:
     The words may be a stranger's. Without a model nobody can tell, so only search has them, or the owner is asked.
     After a tool's answer an agent may well say something of its own: it notes nearly everything after some tool.
     """
-    is_asked = snapshot.policy.heard is Heard.ASK
+    is_asked = snapshot.heard is Heard.ASK
     return frozenset(piece.id for piece in snapshot.evidence if piece.heard == Trust.WEB and not is_asked)
 
 
 def complete(sheet: Sheet, operations: Iterable[Operation], *, asks: bool = True) -> None:
-    """Apply the program's own operations, as far as the owner's rules allow; do not report them to the model."""
+    """Apply the program's own operations, as far as the owner need not be asked; do not report them to the model."""
     told, refused = list(sheet.told), list(sheet.refused)
     sheet.play(operations, OF_CODE, asks=asks)
     applied = [one for one in sheet.told[len(told) :] if one.applied]
-    denied = [one for one in sheet.refused[len(refused) :] if one.guard == "approval"]
-    sheet.told, sheet.refused = [*told, *applied], [*refused, *denied]
+    sheet.told, sheet.refused = [*told, *applied], refused
 
 
 def additions(sheet: Sheet, pieces: Sequence[Evidence]) -> tuple[Operation, ...]:
@@ -162,9 +161,9 @@ def named_operations(sheet: Sheet) -> Iterator[Operation]:
             named_lines = tuple(line.id for line in lines)
             until = last_day_named(parts[0], local(piece.at, snapshot.zone))
             first = Operation(action, lines[0].section, parts[0], named_lines, (piece.id,), until=until)
-            waits = sheet.must_wait(first) is not None
-            yield replace(first, text=_signed(parts, 1)[0]) if waits else first
-            if parts[1:] and not waits:
+            asks = bool(sheet.must_ask(first))
+            yield replace(first, text=_signed(parts, 1)[0]) if asks else first
+            if parts[1:] and not asks:
                 yield from _added(sheet, piece, parts[1:])
         sheet.heard.add(piece.id)
 

@@ -1,8 +1,8 @@
-"""Review: the owner's decisions on staged changes and wishes for single lines, as a version that consumes no input.
+"""Review: what the owner undoes, accepts, declines and changes line by line, as a version that consumes no input.
 
-A change that a dream staged is applied to today's lines; one that it already applied is undone by its inverse. A
-change whose lines have left or changed does not apply. Only the protecting checks run (pins, vetoes, forgotten texts,
-repeats): the owner has judged the evidence.
+A change of any earlier version is undone by its inverse, a proposal is played, both on today's lines: if these have
+left or changed, nothing happens. Only the protecting checks run (pins, vetoes, forgotten texts, repeats): the owner
+has judged the evidence. Lines keep their authors, ages and importance.
 
 A wish for a line has the same effect as the same change in an editor: a deleted line is not written again, and an
 edited line is the owner's word and rests on no input. Unlike an edit, a wish can be refused: a pinned line has to be
@@ -14,7 +14,6 @@ denial of the line ("It is not true that: ..."), which a search shows as the cur
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from enum import StrEnum
 
 from graphs.checks import PROTECTING, untouchable, vetoed
@@ -30,14 +29,12 @@ from state.document.document import parse
 from state.document.operations import Action, Operation, Refusal, Why
 from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
-from state.dream import EDIT, REVIEW, Correction, Dream, Evidence, Kind, Snapshot, StagedChange, Usage
+from state.dream import EDIT, REVIEW, UNDO, Correction, Dream, Evidence, Kind, Snapshot, Usage
 from state.text.words import normalise, numbers
 from state.trust import Trust
 
 AUTHOR = "owner"
 OWNERS_IMPORTANCE = 0.8
-# The birth of a line of a staged change without lines and evidence, some of which may have been forgotten.
-_UNKNOWN = datetime.fromtimestamp(0, UTC)
 NOT_TRUE = "It is not true that: "
 CONFLICT = "conflict"
 """The guard of a wish whose line is missing or has changed."""
@@ -60,6 +57,7 @@ _DONE = {
     LineAction.WRONG: "wrong", LineAction.ADD: "added",
 }  # fmt: skip
 _PINS = (LineAction.PIN, LineAction.UNPIN)
+_WRITES = frozenset((Action.ADD, Action.REVISE, Action.MERGE, Action.RECALL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +75,25 @@ class Wish:
     text: str = ""
     again: bool = False
     also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A proposal with its lines as they stood, and what it rests on. `is_owners`: the owner said the text before."""
+
+    operation: Operation
+    lines: tuple[CurrentLine, ...]
+    evidence: tuple[Evidence, ...]
+    is_owners: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """The version that undid changes, if any, and the names of those done and of those whose lines have changed."""
+
+    dream: Dream | None
+    done: tuple[str, ...]
+    outdated: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +135,6 @@ class Review(Sheet):
             reason=reason,
             dreamt=(),
             notes=0,
-            staged=(),
             refused=(),
             crystals=(*dream.crystals, *self.said),
             tombstones=tuple(self.unwanted),
@@ -134,7 +150,7 @@ class Review(Sheet):
         Leave out the checks in `without`.
         """
         before = len(self.refused)
-        self.play((operation,), [check for check in PROTECTING if check not in without])
+        self.play((operation,), [check for check in PROTECTING if check not in without], asks=False)
         if self.refused[before:]:
             return self.refused[before]
         if by_owner:
@@ -146,21 +162,22 @@ class Review(Sheet):
             self.lines |= {line.id: line for line in come}
         return None
 
-    def today(self, lines: Sequence[CurrentLine]) -> tuple[str, ...]:
-        """Return the current ids of those of these lines that still stand."""
-        return tuple(line.id for line in map(self.stands, lines) if line is not None)
-
-    def undo(self, staged: StagedChange, evidence: Mapping[str, tuple[str, ...]]) -> bool:
-        """Undo an applied change; the lines that return are the owner's word. Return False if it is outdated."""
-        back = _inverse(self, staged)
+    def undo(self, change: Change, evidence: Mapping[str, tuple[str, ...]]) -> bool:
+        """Undo a change: lines come back as they were. Return False if its lines have changed since."""
+        back = inverse_of(change, self)
         if back is None:
             return False
         if not back.come:
-            self.unwanted += [line.text for line in back.gone]
+            self.unwanted += [line.text for line in back.gone if line.section is not SectionName.POINTERS]
+        come = tuple(replace(line, above=False) for line in back.come)
         rests = tuple(dict.fromkeys(crystal for line in back.come for crystal in evidence.get(line.id, ())))
-        mine = tuple(map(_owned, back.come))
-        why = Why.UNDONE if mine else Why.DELETED
-        return self.change(replace(back, why=why, come=mine, evidence=() if mine else rests)) is not None
+        why = back.why if come else Why.DELETED
+        if self.change(replace(back, why=why, come=come, evidence=rests)) is None:
+            return False
+        back_again = [line.text for line in come]
+        deleted = self.snapshot.tombstones
+        self.lifted += [one for one in deleted if any(same_as_deleted(text, one) for text in back_again)]
+        return True
 
     def line(self, wish: Wish, line: CurrentLine | None) -> Refusal | None:
         """Carry out a wish for a line, or for a section if `line` is None."""
@@ -199,113 +216,99 @@ class Review(Sheet):
         return owners_words(denied, self.snapshot.redaction, self.snapshot.now)
 
 
-# ------------------------------------------------------------------------------ staged changes
+# ------------------------------------------------------------------------------ changes of earlier versions
 
 
-def carry_out(
-    snapshot: Snapshot,
-    approved: Mapping[int, tuple[StagedChange, str]],
-    undone: Mapping[int, StagedChange],
-    archive: Memory,
-    evidence: Mapping[str, tuple[str, ...]],
+def undo_changes(
+    snapshot: Snapshot, changes: Mapping[str, Change], archive: Memory, evidence: Mapping[str, tuple[str, ...]]
+) -> Undone:
+    """Undo these changes, given by name, in order. `evidence` has the crystals behind former lines, by line id."""
+    review = Review(replace(snapshot, seeds=(), notes=(), taken=()))
+    done = tuple(name for name, change in changes.items() if review.undo(change, evidence))
+    outdated = tuple(name for name in changes if name not in done)
+    if not done:
+        return Undone(None, (), outdated)
+    fit(review, archive)
+    return Undone(review.version(UNDO, f"change{'s' * (len(done) > 1)} {', '.join(done)}"), done, outdated)
+
+
+def inverse_of(change: Change, page: Page) -> Change | None:
+    """Return the inverse of a change on today's lines; None if they are no longer what it left behind."""
+    back = change.inverse
+    gone = [page.stands(line) for line in back.gone]
+    is_move = change.why is Why.MOVED
+    found = tuple(
+        one
+        for one, was in zip(gone, back.gone, strict=True)
+        if one is not None
+        and (not is_move or one.section is was.section)
+        and (change.why is not Why.PINNED or one.pinned == was.pinned)
+    )
+    if len(found) < len(gone) or (not found and any(page.stands(line) is not None for line in back.come)):
+        return None
+    leaving = {line.id for line in found}
+    twins = [page.stands(line) for line in back.come]
+    come = tuple(
+        replace(line, id=found[0].id) if change.why is Why.PINNED else line
+        for line, twin in zip(back.come, twins, strict=True)
+        if twin is None or twin.id in leaving
+    )
+    return replace(back, gone=found, come=come)
+
+
+# ------------------------------------------------------------------------------ proposals
+
+
+def settle_proposals(
+    snapshot: Snapshot, accepted: Mapping[int, Asked], declined: Mapping[int, Operation], archive: Memory
 ) -> Carried:
-    """Apply approved changes, each optionally with the owner's own text, and undo applied ones.
-
-    `evidence` has the crystals behind the lines that return, by line id.
-    """
-    pieces, operations = _with_evidence({number: staged for number, (staged, _) in approved.items()})
-    review = Review(replace(snapshot, evidence=pieces, seeds=(), notes=(), taken=()))
+    """Play accepted proposals on the page of today. Declined texts are not written again, like deleted lines."""
+    pieces, operations = list[Evidence](), dict[int, Operation]()
+    for number, one in accepted.items():
+        cited = numbered(Kind.CRYSTAL, one.evidence, len(pieces) + 1)
+        pieces += cited
+        lines = {line.id for line in snapshot.lines} & set(one.operation.cites)
+        operations[number] = replace(one.operation, cites=(*(piece.id for piece in cited), *sorted(lines)))
+    review = Review(replace(snapshot, evidence=tuple(pieces), seeds=(), notes=(), taken=()))
     done, outdated, refused = list[int](), list[int](), dict[int, Refusal]()
-    for number, (staged, text) in approved.items():
-        lines = review.today(staged.lines)
+    for number, one in accepted.items():
+        today = [line.id for line in map(review.stands, one.lines) if line is not None]
         refusal = None
-        if is_there := len(set(lines)) == len(staged.lines):
-            cites = (*operations[number].cites, *review.today(staged.beside))
-            operation = replace(operations[number], lines=lines, cites=cites, text=text or staged.operation.text)
+        if is_there := len(set(today)) == len(one.operation.lines):
             # The owner was asked because the line is pinned; it stays so.
-            without = (untouchable,) if any(line.pinned for line in staged.lines) else ()
-            refusal = review.write(operation, without, by_owner=bool(text))
+            without = (untouchable,) if any(line.pinned for line in one.lines) else ()
+            operation = replace(operations[number], lines=tuple(today))
+            refusal = review.write(operation, without, by_owner=one.is_owners)
         if not is_there or (refusal is not None and refusal.figures.endswith(SAID_ALREADY)):
             outdated.append(number)
         elif refusal is not None:
             refused[number] = refusal
         else:
             done.append(number)
-    for number, staged in undone.items():
-        (done if review.undo(staged, evidence) else outdated).append(number)
+    review.unwanted += [one.text for one in declined.values() if one.text and one.action in _WRITES]
     if review.changes:
         fit(review, archive)
-    for number in [one for one in done if one in approved and operations[one].action is Action.EVICT]:
-        lines = review.today(approved[number][0].lines)
-        stays = next((review.unmovable[name] for name in lines if name in review.unmovable), None)
+    for number in [one for one in done if operations[one].action is Action.EVICT]:
+        there = (line for line in map(review.stands, accepted[number].lines) if line is not None)
+        stays = next((why for line in there if (why := review.unmovable.get(line.id))), None)
         if stays is not None:
             done.remove(number)
             refused[number] = stays
-    if not done:
+    settled = (*done, *declined)
+    if not settled:
         return Carried(None, refused, outdated=tuple(outdated))
-    reason = f"change{'s' if len(done) > 1 else ''} {', '.join(map(str, done))}"
-    return Carried(review.version(REVIEW, reason), refused, {}, tuple(done), tuple(outdated))
+    words = {"accepted": done, "declined": declined}
+    reason = "; ".join(f"{word} {', '.join(map(str, numbers))}" for word, numbers in words.items() if numbers)
+    dream = replace(review.version(REVIEW, reason), settled=settled)
+    return Carried(dream, refused, {}, tuple(done), tuple(outdated))
 
 
-def is_outdated(staged: StagedChange, lines: Sequence[CurrentLine]) -> bool:
-    """Return whether the lines that the change is about have changed, or already say it."""
-    page = Page("", lines, 1)
-    if staged.applied:
-        return _inverse(page, staged) is None
-    if any(page.stands(line) is None for line in staged.lines):
-        return True
-    text = normalise(staged.operation.text)
-    takes_away = staged.operation.action in (Action.EVICT, Action.CLOSE, Action.MOVE)
-    only_rewords = text in {normalise(line.text) for line in staged.lines}
-    return not (takes_away or only_rewords or page.find(text) is None)
-
-
-def stands(line: CurrentLine, lines: Sequence[CurrentLine]) -> CurrentLine | None:
-    """Return today's version of this line."""
-    return Page("", lines, 1).stands(line)
-
-
-def change_of(staged: StagedChange) -> Change:
-    """Return the change that a staged operation makes."""
-    operation = staged.operation
-    if operation.action in (Action.EVICT, Action.CLOSE):
-        return Change(Why.EVICTED, staged.lines)
-    if operation.action is Action.MOVE:
-        return Change(Why.MOVED, staged.lines, tuple(replace(one, section=operation.section) for one in staged.lines))
-    born, importance = next(((one.born_at, one.importance) for one in staged.lines), (None, 0.5))
-    born = born or next((one.at for one in staged.evidence), _UNKNOWN)
-    line = CurrentLine("", operation.section, operation.text, importance, Trust.AGENT, born)
-    return Change(Why.REVISED if staged.lines else Why.ADDED, staged.lines, (line,))
-
-
-def _inverse(page: Page, staged: StagedChange) -> Change | None:
-    """Return the inverse of an applied change on today's lines; None if they are no longer what it left behind."""
-    back = change_of(staged).undone
-    gone = [page.stands(line) for line in back.gone]
-    is_move = staged.operation.action is Action.MOVE
-    found = tuple(one for one in gone if one and (not is_move or one.section is staged.operation.section))
-    if len(found) < len(gone) or (not found and any(page.stands(line) is not None for line in back.come)):
-        return None
-    leaving = {line.id for line in found}
-    twins = [page.stands(line) for line in back.come]
-    come = tuple(line for line, twin in zip(back.come, twins, strict=True) if twin is None or twin.id in leaving)
-    return replace(back, gone=found, come=come)
-
-
-def _with_evidence(approved: Mapping[int, StagedChange]) -> tuple[tuple[Evidence, ...], dict[int, Operation]]:
-    """Return the evidence of these changes, renumbered, and their operations with the new ids."""
-    pieces, operations = list[Evidence](), dict[int, Operation]()
-    for number, staged in approved.items():
-        names: dict[str, str] = {}
-        for piece in staged.evidence:
-            # An OLD_TEXT id would name a line above the rule.
-            kind = Kind.CRYSTAL if piece.kind is Kind.OLD_TEXT else piece.kind
-            (new,) = numbered(kind, [replace(piece, kind=kind)], sum(one.kind is kind for one in pieces) + 1)
-            names[piece.id] = new.id
-            pieces.append(new)
-        cites = tuple(names[cite] for cite in staged.operation.cites if cite in names)
-        operations[number] = replace(staged.operation, cites=cites)
-    return tuple(pieces), operations
+def still_applies(operation: Operation, lines: Sequence[CurrentLine], page: Page) -> bool:
+    """Return whether the lines that an operation is about still stand, and no line says its text already."""
+    if len(lines) < len(operation.lines) or any(page.stands(line) is None for line in lines):
+        return False
+    only_rewords = normalise(operation.text) in {normalise(line.text) for line in lines}
+    return operation.action not in _WRITES or only_rewords or page.find(operation.text) is None
 
 
 # ------------------------------------------------------------------------------ single lines

@@ -1,8 +1,8 @@
 """Sheet: MEMORY.md while a dream changes it, and the outcome of each operation, in words for whoever asked for it.
 
-A sheet plays operations one after the other. Each applies, waits for the owner, or is refused with what would be
-accepted. The checks (`graphs.checks`) use only ids, sections, lengths, line counts, and equality of texts. Meaning is
-left to the model and the owner, because the old text remains as a crystal and every version is kept.
+A sheet plays operations one after the other. Each applies, asks the owner, or is refused with what would be accepted.
+The checks (`graphs.checks`) use only ids, sections, lengths, line counts, and equality of texts. Meaning is left to
+the model and the owner, because the old text remains as a crystal and every version is kept.
 
 Replaying the same operations on the same snapshot gives the same sheet, so a running dream only has to save its
 messages.
@@ -16,11 +16,11 @@ from state.changes.change import REWORDS, Change, CurrentLine
 from state.changes.page import Page, kept_crystal
 from state.crystals.crystal import Crystal, Lifecycle, Origin, id_in
 from state.crystals.crystal import Kind as CrystalKind
-from state.document.approval import Approval, Heard
+from state.document.asking import Ask, Heard
 from state.document.operations import NO_END, Action, Operation, Refusal, Why
 from state.document.pointer import parse_pointer, render_pointer, topic_of
 from state.document.sections import SectionName
-from state.dream import Decision, Dream, EarlierChange, Evidence, Kind, Shown, Snapshot, StagedChange, Usage
+from state.dream import Dream, Evidence, Kind, Proposed, Shown, Snapshot, Usage
 from state.reading import length_given
 from state.search.dates import needs_its_day
 from state.signals.hormones import mood, valence
@@ -38,15 +38,15 @@ LEAST_TAKEN_IN = 0.25
 INSIGHT_IMPORTANCE = 0.6
 # How much importance a line gains when an input revises it, and the most it can reach that way.
 REINFORCED, MOST_REINFORCED = 0.05, 0.9
-# The number of applied changes of one dream that are shown for review; `dreamd history` has all of them.
-MOST_SHOWN = 50
-# Bounds of one dream before it is refused or its owner asked: changed lines per cited input; lines merged or reworded
+# Bounds of one dream: changed lines per cited input; lines merged or reworded
 # without an input (or a tenth of the memory, if more); evictions; changed lines (or a third of the memory, if more).
 PER_INPUT, TIDIED, EVICTIONS, CHANGED = 8, 8, 20, 5
 TOLD_SHARE = 0.95
 SAID_ALREADY = "says so already"
+ASKED_ALREADY = "its owner is asked already"
 THIRD = "more than a third of the memory would change in one dream"
-TIDYING = "more lines are tidied in one dream than may be without asking"
+APPROVAL = "approval"
+"""The guard of what may not apply now, whatever its words: nothing is there to mend."""
 WRITTEN_BY_CODE = frozenset((SectionName.POINTERS, SectionName.SKILLS, SectionName.NICHE))
 _FILED = frozenset(SectionName) - WRITTEN_BY_CODE
 
@@ -63,13 +63,13 @@ _WHY = {
 _TAKES_AWAY = frozenset((Action.EVICT, Action.CLOSE))
 _AROUND_A_DAY = 3  # a blank and brackets
 _SAME_LINE = {Action.MOVE, Action.WEIGH}
+_TIDIES = {Action.REVISE, Action.MERGE}
 # The order in which an answer is played, so that its own decides nothing: what adds before what reduces.
 _ORDER = (
     Action.LEARN, Action.ADD, Action.RECALL, Action.WEIGH, Action.MOVE, Action.REVISE, Action.MERGE, Action.CLOSE,
     Action.EVICT,
 )  # fmt: skip
 _READ = {"tool": "a tool's output", "web": "a page"}
-_HELD = {Decision.WAITING: "waits for the owner", Decision.DECLINED: "was declined by the owner"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Told:
     operation: Operation
     words: str
     applied: bool = False
-    waits: bool = False
+    asks: bool = False
     mend: bool = False
 
 
@@ -90,8 +90,8 @@ Check = Callable[["Sheet", Operation], Refusal | None]
 class Sheet(Page):
     """The page of one dream.
 
-    `told` has the outcome of each operation, `heard` the ids of the consumed inputs, `staged` the changes that wait
-    for the owner, `refused` every refusal, `unread` the parts of the last answer that could not be read, `learnt` the
+    `told` has the outcome of each operation, `heard` the ids of the consumed inputs, `proposed` what the owner
+    is asked, `refused` every refusal, `unread` the parts of the last answer that could not be read, `learnt` the
     model's insights, `unmovable` by line id why a line cannot leave, `began` the ids of the lines from before.
     `is_judged`: somebody chose the new lines (a model, the owner), so that they stay before others do; `tells_days`:
     session starts tell the days of lines that say "today".
@@ -103,7 +103,7 @@ class Sheet(Page):
         self.inputs = {piece.id: piece for piece in snapshot.evidence}
         self.told: list[Told] = []
         self.heard: set[str] = set()
-        self.staged: list[StagedChange] = []
+        self.proposed: list[Proposed] = []
         self.refused: list[Refusal] = []
         self.unread: list[Refusal] = []
         self.learnt: list[Crystal] = []
@@ -115,7 +115,6 @@ class Sheet(Page):
         self._vouched = Counter[str]()
         self._parts = defaultdict[str, list[str]](list)  # by the text of a line: what lines say that were split off
         self._longest = 0
-        self._shown = list[StagedChange]()
         self._kept = {one.text: one for one in (*snapshot.notes, *snapshot.twins)}
 
     @property
@@ -148,11 +147,11 @@ class Sheet(Page):
         checks: Sequence[Check],
         *,
         by_model: bool = False,
-        asks: bool = False,
+        asks: bool = True,
     ) -> None:
         """Apply operations as far as these checks allow; a model's in an order that does not depend on the answer's.
 
-        A model's operations, and others with `asks`, ask the owner if the policy says so.
+        The owner is asked about what is theirs, unless they or a count decided it (not `asks`).
         """
         for given in sorted(operations, key=_in_order) if by_model else operations:
             operation = self._made_safe(given, by_model=by_model, asks=asks)
@@ -164,16 +163,14 @@ class Sheet(Page):
             if refusal is not None:
                 text = self.snapshot.forgotten.masked(operation.text)
                 self.refuse(replace(refusal, operation=replace(operation, text=text)))
-            elif not (by_model or asks) or (why := self.must_wait(operation)) is None:
-                self._carry_out(operation)
-            elif why.waits:
-                self._stage(operation, why.words)
+            elif asks and (why := self.must_ask(operation)):
+                self._propose(operation, why)
             else:
-                self.refuse(Refusal("approval", "operation", why.words, operation))
+                self._carry_out(operation)
 
     def _has_heard(self, operation: Operation) -> bool:
-        """Return whether this already applied or waits: a model that repeats it need not correct it."""
-        said = (one.operation for one in self.told if one.applied or one.waits)
+        """Return whether this already applied or asks: a model that repeats it need not correct it."""
+        said = (one.operation for one in self.told if one.applied or one.asks)
         same = (operation.action, operation.section, operation.lines, operation.text)
         return any((one.action, one.section, one.lines, one.text) == same for one in said)
 
@@ -187,10 +184,10 @@ class Sheet(Page):
         self.refused.append(refusal)
         if refusal.operation is None:
             return
-        is_needless = refusal.figures.endswith(SAID_ALREADY)
+        is_needless = refusal.figures.endswith((SAID_ALREADY, ASKED_ALREADY))
         if is_needless:
             self.heard.update(refusal.operation.cites)
-        is_fault = not is_needless and refusal.guard != "approval"
+        is_fault = not is_needless and refusal.guard != APPROVAL
         self.told.append(Told(refusal.operation, refusal.figures, mend=is_fault))
 
     def count_input(self, operation: Operation) -> None:
@@ -233,7 +230,7 @@ class Sheet(Page):
 
     @property
     def spare(self) -> int:
-        """Return how many more lines from before may leave, or lose most of their content, without asking."""
+        """Return how many more lines from before may leave, or lose most of their content."""
         return max(CHANGED, self._size // 3) - self._of_before()[1]
 
     def _made_safe(self, operation: Operation, *, by_model: bool, asks: bool) -> Operation:
@@ -255,7 +252,7 @@ class Sheet(Page):
         if operation.action is Action.EVICT and self.snapshot.forgotten.found(text):
             return replace(operation, text="")  # the pointer's topic then comes from the line
         # A text that is too long is refused, not cut: whoever asked can shorten it.
-        text = without_count(text) if by_model or asks else text
+        text = without_count(text) if asks else text
         return replace(operation, text=as_line(text, max(LINE_CHARACTERS, len(text))))
 
     def _behind(self, pointer: CurrentLine) -> Crystal | None:
@@ -283,7 +280,6 @@ class Sheet(Page):
             for line in cited:
                 self._parts[line.text].append(operation.text)
         change = Change(_WHY[operation.action], (*gone, *old), self._come(operation, gone, pieces), rests)
-        shown = self.as_staged(operation, "", applied=True)  # before the change, while the old lines are there
         done = self.change(change)
         if done is None:
             self.refuse(Refusal("shape", "operation", "nothing would change, or MEMORY.md cannot hold it", operation))
@@ -292,8 +288,6 @@ class Sheet(Page):
             self.began.update(line.id for line in done.come)  # the same line under another id
         self.old_left += len(old)
         self.count_input(operation)
-        if operation.lines and operation.action is not Action.WEIGH and operation.section not in WRITTEN_BY_CODE:
-            self._shown.append(shown)
         self.told.append(Told(operation, ", ".join(line.id for line in done.come) or "done", applied=True))
 
     def _come(
@@ -369,74 +363,59 @@ class Sheet(Page):
         )
         self.told.append(Told(operation, "learnt", applied=True))
 
-    # Changes that wait for the owner.
+    # What its owner is asked about.
 
-    def as_staged(self, operation: Operation, figures: str, *, applied: bool = False) -> StagedChange:
-        """Return the operation with its lines and evidence as this dream read them."""
-        lines = {line.id: line for line in (*self.snapshot.lines, *self.lines.values())}
-        return StagedChange(
-            operation,
-            tuple(lines[name] for name in operation.lines if name in lines),
-            tuple(
-                replace(piece, text=piece.shown, start=0, end=0)
-                for piece in (self.inputs[cite] for cite in self.cited_inputs(operation))
-            ),
-            tuple(lines[name] for name in operation.cites if name in lines and name not in operation.lines),
-            figures,
-            applied,
-        )
-
-    def _stage(self, operation: Operation, why: str) -> None:
+    def _propose(self, operation: Operation, why: str) -> None:
         self.heard.update(operation.cites)
-        self.staged.append(self.as_staged(operation, why))
-        self.told.append(Told(operation, f"waits for the owner: {why}", waits=True))
+        inputs = [piece.crystal for piece in (self.inputs[cite] for cite in self.cited_inputs(operation))]
+        lines = [line.id for line in self.cited_lines(operation)]
+        cites = tuple(dict.fromkeys(filter(None, (*inputs, *lines))))
+        self.proposed.append(Proposed(replace(operation, cites=cites), why))
+        self.told.append(Told(operation, f"its owner is asked: {why}", asks=True))
 
-    def must_wait(self, operation: Operation) -> Told | None:
-        """Return why an operation waits for the owner or must not apply; None for most operations."""
+    def must_ask(self, operation: Operation) -> str:
+        """Return why the owner is asked before the operation applies; empty for most."""
         if operation.action is Action.LEARN:
-            return None
+            return ""
         old = self.touched(operation)
-        pieces = [self.inputs[cite] for cite in self.cited_inputs(operation)]
-        rule = self.snapshot.policy.rule_of(
-            operation.action,
-            (operation.section, *(line.section for line in old)),
-            by_hand=any(line.id in self.snapshot.handwritten for line in old),
-            by_owner=any(piece.trust is Trust.OWNER for piece in pieces),
-        )
-        if rule.approval is Approval.NEVER:
-            return Told(operation, rule.words)
-        why = self._asks(operation, pieces)
-        if rule.approval is Approval.ASK:
-            why = why or rule.words
-        earlier = next((one for one in self.snapshot.earlier if self._is_same(operation, one)), None)
-        if earlier is not None and (why or earlier.decision is Decision.DECLINED):
-            return Told(operation, f"change {earlier.number} {_HELD[earlier.decision]}")
-        cited = {piece.crystal for piece in pieces if piece.crystal}
-        if why and cited and cited <= set(self.snapshot.undecided):
-            return Told(operation, "what it cites has waited before and was not decided")
-        return Told(operation, why, waits=True) if why else None
-
-    def _asks(self, operation: Operation, pieces: Sequence[Evidence]) -> str:
-        """Return why this needs approval whatever the owner's rules: a pin, its source, a third of the memory."""
-        if pinned := [line.id for line in self.touched(operation) if line.pinned]:
-            return f"{pinned[0]} is pinned"
-        heard = sorted({piece.heard for piece in pieces if piece.heard})
-        if heard and self.snapshot.policy.heard is Heard.ASK:
+        heard = sorted({self.inputs[cite].heard for cite in self.cited_inputs(operation)} - {""})
+        pinned = next((line.id for line in old if line.pinned), "")
+        own = next((line.id for line in old if line.id in self.snapshot.handwritten), "")
+        if pinned:
+            return f"{pinned} is pinned"
+        if heard and self.snapshot.heard is Heard.ASK:
             return f"dream.heard: ask; its agent had read {' and '.join(_READ[one] for one in heard)}"
-        if operation.action not in _SAME_LINE and self._lost_by(operation) > max(0, self.spare):
+        if own:
+            return f"{own} was written by hand"
+        if self.changes_too_much(operation):
             return THIRD
-        if operation.lines and not pieces and operation.action in (Action.REVISE, Action.MERGE):
-            tidied = sum(
-                len(change.gone)
-                for change in self.changes
-                if change.why in (Why.REVISED, Why.MERGED) and not change.evidence
-            )
-            self._longest = max(self._longest, self.length)
-            is_shorter = len(operation.text) < sum(len(line.text) for line in self.touched(operation))
-            is_for_room = is_shorter and self._longest > self.told_budget  # it saves other lines from eviction
-            if not is_for_room and tidied + len(operation.lines) > max(TIDIED, self._size // 10):
-                return TIDYING
-        return ""
+        return "dream.ask: all" if self.snapshot.ask is Ask.ALL else ""
+
+    def is_proposed(self, operation: Operation) -> bool:
+        """Return whether the owner is asked about the same change of the same lines already."""
+        return any(
+            (one.action, set(one.lines)) == (operation.action, set(operation.lines))
+            and (operation.action in _TAKES_AWAY or normalise(one.text) == normalise(operation.text))
+            for one in (*self.snapshot.proposed, *(one.operation for one in self.proposed))
+        )
+
+    def changes_too_much(self, operation: Operation) -> bool:
+        """Return whether more than a third of the memory would leave, or lose most of its content, in this dream."""
+        return operation.action not in _SAME_LINE and self._lost_by(operation) > max(0, self.spare)
+
+    def tidies_too_much(self, operation: Operation) -> bool:
+        """Return whether too many lines would be merged or reworded without an input in this dream."""
+        if not operation.lines or self.cited_inputs(operation) or operation.action not in _TIDIES:
+            return False
+        tidied = sum(
+            len(change.gone)
+            for change in self.changes
+            if change.why in (Why.REVISED, Why.MERGED) and not change.evidence
+        )
+        self._longest = max(self._longest, self.length)
+        is_shorter = len(operation.text) < sum(len(line.text) for line in self.touched(operation))
+        is_for_room = is_shorter and self._longest > self.told_budget  # it saves other lines from eviction
+        return not is_for_room and tidied + len(operation.lines) > max(TIDIED, self._size // 10)
 
     def _lost_by(self, operation: Operation) -> int:
         """Return how many texts from before this operation would leave unsaid."""
@@ -447,15 +426,6 @@ class Sheet(Page):
     def _says_most(self, text: str, other: str) -> bool:
         """Return whether a text, with what was split off the other one, still says most of that."""
         return covers(" ".join((text, *self._parts[other])), other, MOST_OF_A_LINE)
-
-    def _is_same(self, operation: Operation, earlier: EarlierChange) -> bool:
-        """Return whether an operation repeats the earlier one: the same change of the same lines on no new input."""
-        known = earlier.operation
-        if (known.action, set(known.lines)) != (operation.action, set(operation.lines)):
-            return False
-        if operation.action in _TAKES_AWAY or normalise(known.text) == normalise(operation.text):
-            return True
-        return bool(operation.lines) and not self.cited_inputs(operation)
 
     # The result.
 
@@ -494,7 +464,7 @@ class Sheet(Page):
             notes=len(taken),
             seconds=seconds,
             problems=snapshot.problems,
-            staged=(*self.staged, *self._shown[:MOST_SHOWN]),
+            proposed=tuple(self.proposed),
             newest=snapshot.newest,
             waiting=snapshot.waiting + len(snapshot.taken) - len(taken),
             valence=valence(snapshot.hormones),

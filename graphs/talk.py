@@ -63,14 +63,14 @@ def prompt() -> Prompt:
 def opening(snapshot: Snapshot) -> list[Message]:
     """Return the first two messages: the rules, and everything that this dream reads, as data."""
     redaction, sheet = snapshot.redaction, begun(snapshot)
-    waiting = {line: one.number for one in snapshot.earlier if one.waits for line in one.operation.lines}
+    asked = {line for one in snapshot.proposed for line in one.lines}
     sections = [
         (
             name.value,
             [
                 {
                     "id": line.id,
-                    "label": _label(line, snapshot, waiting.get(line.id), _uses(line, snapshot)),
+                    "label": _label(line, snapshot, _uses(line, snapshot), is_asked=line.id in asked),
                     "text": redaction.of(line.text),
                 }
                 for line in snapshot.lines
@@ -206,8 +206,8 @@ def reply(sheet: Sheet, answers: int) -> Message | None:
     ]:
         rows.append("These were refused:")
         rows += _said(refused)
-    if waits := [f"- {_words(one)}: {one.words}" for one in sheet.told if one.waits]:
-        rows += ["These wait; do not say them again:", *_said(waits)]
+    if asks := [f"- {_words(one)}: {one.words}" for one in sheet.told if one.asks]:
+        rows += ["These wait for the owner; do not say them again:", *_said(asks)]
     rows.append(
         f"With the pointers that you ask for, the file has {length:,} of {budget:,} characters; of the lines of "
         f"before, {max(0, sheet.spare)} more may leave."
@@ -253,8 +253,8 @@ def former_outcome(snapshot: Snapshot) -> list[str]:
         for one, figures in denied
         if one is not None and done.isdisjoint((*one.lines, *one.cites))
     ]
-    waiting = [one.operation for one in former.staged if not one.applied]
-    rows += [f"- waits for the owner: {one.action} {quoted(shown(one.text)[:60])}" for one in waiting]
+    asked = [one.operation for one in former.proposed]
+    rows += [f"- waits for the owner: {one.action} {quoted(shown(one.text)[:60])}" for one in asked]
     return [snapshot.forgotten.masked(row) for row in _said(rows)]
 
 
@@ -277,7 +277,7 @@ def _uses(line: CurrentLine, snapshot: Snapshot) -> int:
     return next((one.accesses for one in snapshot.twins if one.id == line.crystal), 0)
 
 
-def _label(line: CurrentLine, snapshot: Snapshot, waits: int | None, uses: int) -> str:
+def _label(line: CurrentLine, snapshot: Snapshot, uses: int, *, is_asked: bool) -> str:
     known = [
         day_of(line.born_at, snapshot.zone),
         f"{length_of(line)} characters",
@@ -288,7 +288,7 @@ def _label(line: CurrentLine, snapshot: Snapshot, waits: int | None, uses: int) 
     known += ["over"] if line.is_past(snapshot.today) else []
     known += ["pinned"] if line.pinned else []
     known += [f"asked for {uses} time{'s' * (uses > 1)}"] if uses else []
-    known += [f"change {waits} of it waits for the owner"] if waits is not None else []
+    known += ["a change of it waits for the owner"] if is_asked else []
     return ", ".join(known)
 
 

@@ -6,7 +6,7 @@ prompts, and committed again after a crash.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
@@ -14,7 +14,7 @@ from enum import StrEnum
 from state.changes.change import Change, CurrentLine
 from state.codec import decode, encode
 from state.crystals.crystal import Crystal, Origin
-from state.document.approval import Policy
+from state.document.asking import Ask, Heard
 from state.document.document import Edit
 from state.document.operations import Operation, Refusal, Why
 from state.document.sections import SectionName
@@ -46,7 +46,10 @@ RESTORE = "restore"
 """The cause of a version that takes later ones back: the crystals it names in `dreamt` are input again."""
 
 REVIEW = "review"
-"""The cause of a version with the owner's decisions on staged changes."""
+"""The cause of a version with the owner's decisions on proposals."""
+
+UNDO = "undo"
+"""The cause of a version in which the owner took changes of earlier versions back."""
 
 EDIT = "edit"
 """The cause of a version in which the owner changed single lines without an editor."""
@@ -149,49 +152,15 @@ class PointerLine:
     uses: int = 0
 
 
-class Decision(StrEnum):
-    """The state of a change that the owner is to review.
-
-    It waits, or it applied and can be undone. The owner approved or declined it, or accepted or undid an applied one.
-    Nobody decided in time (expired), its lines have changed since (outdated), or the owner replaced or removed one of
-    its lines (corrected).
-    """
-
-    WAITING = "waiting"
-    APPLIED = "applied"
-    APPROVED = "approved"
-    DECLINED = "declined"
-    ACCEPTED = "accepted"
-    UNDONE = "undone"
-    EXPIRED = "expired"
-    OUTDATED = "outdated"
-    CORRECTED = "corrected"
-
-
 @dataclass(frozen=True, slots=True)
-class StagedChange:
-    """A change of lines for the owner to review, with everything needed to judge it and to carry it out later.
+class Proposed:
+    """A change that applies only with its owner's yes, and why.
 
-    `lines` are the old lines as they stood, `evidence` and `beside` the inputs and other lines that the operation
-    cites; `figures` say why it waits. `applied`: it is in MEMORY.md already and can be undone.
+    `operation` cites inputs by the ids of their crystals, and lines by their own.
     """
 
     operation: Operation
-    lines: tuple[CurrentLine, ...]
-    evidence: tuple[Evidence, ...]
-    beside: tuple[CurrentLine, ...]
-    figures: str
-    applied: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """A decision on a staged change, identified by its dream and its index there. `before` is the previous one."""
-
-    dream: str
-    place: int
-    decision: Decision
-    before: Decision
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,20 +176,6 @@ class Correction:
 
 
 @dataclass(frozen=True, slots=True)
-class EarlierChange:
-    """A change staged by an earlier dream, and its state. `number` is how the owner refers to it."""
-
-    number: int
-    operation: Operation
-    decision: Decision
-
-    @property
-    def waits(self) -> bool:
-        """Return whether the change waits for the owner."""
-        return self.decision is Decision.WAITING
-
-
-@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Everything that a dream reads, read once.
 
@@ -229,13 +184,13 @@ class Snapshot:
     from before the first dream; `seeds` are the ids of the latter's crystals until a dream has seen them. `notes` are
     the crystals of the scratch notes, `taken` their (row, crystal id), `pointed` the crystals behind the pointers in
     the file, `twins` crystals with exactly a line's text. `felt` is what was felt since the last dream. `redaction`
-    limits what a model or a crystal may see of all this, `forgotten` what a line may contain. `policy` says what
-    needs approval, `handwritten` has the ids of all lines that the owner wrote, `earlier` the changes that wait or
-    were declined, `undecided` the crystals of inputs whose changes expired undecided. `newest` is the row of the last
-    crystal, `waiting` the number of pending notes beyond `notes` (counted up to a thousand), both at the time of
-    reading. `unasked` has the ids of inputs that no model is asked about any more, `failing` those of them over which
-    its answers failed; `notes_in` is the section of notes in a dream without a model, `zone` the owner's time zone.
-    `former` is the last version, if a model dreamt it.
+    limits what a model or a crystal may see of all this, `forgotten` what a line may contain. `ask` and `heard` say
+    what needs the owner's yes, `handwritten` has the ids of all lines that the owner wrote, `proposed` the operations
+    that they were asked about. `newest` is the row of the last crystal, `waiting` the number of pending notes beyond
+    `notes` (counted up to a thousand), both at the time of reading. `unasked` has the ids of inputs that
+    no model is asked about any more, `failing` those of them over which its answers failed; `notes_in` is the section
+    of notes in a dream without a model, `zone` the owner's time zone. `former` is the last version, if a model dreamt
+    it.
     """
 
     dream: str
@@ -261,10 +216,10 @@ class Snapshot:
     problems: tuple[str, ...] = ()
     redaction: Redaction = DEFAULT
     forgotten: Known = NOTHING
-    policy: Policy = field(default_factory=Policy)
+    ask: Ask = Ask.OWN
+    heard: Heard = Heard.MARK
     handwritten: tuple[str, ...] = ()
-    earlier: tuple[EarlierChange, ...] = ()
-    undecided: tuple[str, ...] = ()
+    proposed: tuple[Operation, ...] = ()
     newest: int = 0
     waiting: int = 0
     unasked: tuple[str, ...] = ()
@@ -306,10 +261,10 @@ class Dream:
 
     Applying `changes` to `before` and stamping the result gives `after`. If the owner changed MEMORY.md meanwhile
     (`joined`), they are applied to the owner's text, as far as their lines stand there. Committing the same dream
-    again changes nothing. `staged` are the changes that wait for the owner and those that applied and can be undone;
-    `decided` are decisions on changes staged earlier, `corrections` lines the owner called wrong. `crystals` are new
-    ones, `taken` the rows of the consumed notes. A restore lists in `dreamt` the crystals that are input again, in
-    `redreamt` those that no longer are, and in `remarks` the notes likewise. `newest` is the row of the last crystal
+    again changes nothing. `proposed` are the changes that need the owner's yes, `settled` the numbers of proposals
+    that this version settles, `corrections` lines the owner called wrong. `crystals` are new ones, `taken` the rows
+    of the consumed notes. A restore lists in `dreamt` the crystals that are input again, in `redreamt` those that no
+    longer are, and in `remarks` the notes likewise. `newest` is the row of the last crystal
     when the dream read (crystals up to it that it passed over are no longer news), `waiting` the number of notes left
     for the next dream. `shown` has the inputs of which the model was shown a part. `reading` is for session starts.
     """
@@ -337,8 +292,8 @@ class Dream:
     seconds: float = 0.0
     problems: tuple[str, ...] = ()
     joined: bool = False
-    staged: tuple[StagedChange, ...] = ()
-    decided: tuple[Decided, ...] = ()
+    proposed: tuple[Proposed, ...] = ()
+    settled: tuple[int, ...] = ()
     newest: int = 0
     waiting: int = 0
     corrections: tuple[Correction, ...] = ()
@@ -350,7 +305,7 @@ class Dream:
     @property
     def changes_nothing(self) -> bool:
         """Return whether MEMORY.md and its ledger stay the same, apart from the stamp."""
-        made = (self.changes, self.staged, self.decided, self.tombstones, self.lifted_tombstones, self.corrections)
+        made = (self.changes, self.proposed, self.settled, self.tombstones, self.lifted_tombstones, self.corrections)
         return not any(made)
 
     @property
@@ -388,19 +343,14 @@ def with_ids(dream: Dream, ids: Mapping[str, str]) -> Dream:
 
 
 def with_lines(dream: Dream, ids: Mapping[str, str]) -> Dream:
-    """Return the dream with line ids replaced in its operations and staged changes."""
+    """Return the dream with line ids replaced in its operations and proposals."""
 
-    def lines(ones: tuple[CurrentLine, ...]) -> tuple[CurrentLine, ...]:
-        return tuple(replace(one, id=ids.get(one.id, one.id)) for one in ones)
+    def renamed(one: Operation) -> Operation:
+        lines, cites = (tuple(ids.get(name, name) for name in names) for names in (one.lines, one.cites))
+        return replace(one, lines=lines, cites=cites)
 
-    def asked(one: Operation) -> Operation:
-        return replace(one, lines=tuple(ids.get(line, line) for line in one.lines))
-
-    staged = tuple(
-        replace(one, operation=asked(one.operation), lines=lines(one.lines), beside=lines(one.beside))
-        for one in dream.staged
-    )
-    return replace(dream, operations=tuple(map(asked, dream.operations)), staged=staged)
+    proposed = tuple(replace(one, operation=renamed(one.operation)) for one in dream.proposed)
+    return replace(dream, operations=tuple(map(renamed, dream.operations)), proposed=proposed)
 
 
 def without_changes(dream: Dream, gave_way: Sequence[Change], why: str) -> Dream:
@@ -414,14 +364,10 @@ def without_changes(dream: Dream, gave_way: Sequence[Change], why: str) -> Dream
     def applied(one: Operation) -> bool:
         return lines.isdisjoint(one.lines) and (bool(one.lines) or one.text not in texts)
 
-    def cited(ones: Iterable[StagedChange]) -> set[str]:
-        return {piece.crystal for one in ones for piece in one.evidence if piece.crystal}
-
     stay = [change for change in dream.changes if change not in gave_way]
-    staged = [one for one in dream.staged if not one.applied or applied(one.operation)]
     rested = {crystal for change in stay for crystal in change.evidence}
-    again = {crystal for change in gave_way for crystal in change.evidence}
-    again = (again | cited(one for one in dream.staged if one not in staged)) - rested - cited(staged)
+    rested |= {cite for one in dream.proposed for cite in one.operation.cites}
+    again = {crystal for change in gave_way for crystal in change.evidence} - rested
     kept = {line.crystal for change in stay for line in change.gone} | rested
     unneeded = {line.crystal for change in gave_way for line in change.gone} - kept
     refused = (Refusal("human veto", "operation", why, one) for one in dream.operations if not applied(one))
@@ -429,7 +375,6 @@ def without_changes(dream: Dream, gave_way: Sequence[Change], why: str) -> Dream
         dream,
         operations=tuple(filter(applied, dream.operations)),
         refused=(*dream.refused, *refused),
-        staged=tuple(staged),
         crystals=tuple(one for one in dream.crystals if one.origin is not Origin.LINE or one.id not in unneeded),
         dreamt=tuple(one for one in dream.dreamt if one not in again),
         shown=tuple(one for one in dream.shown if one.crystal not in again),

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from daemon.api.operations.dreams import Dreamt
     from daemon.api.operations.memory import Difference, RestoredVersion, Versions
     from daemon.api.operations.notes import NoteTaken
-    from daemon.api.operations.review import ChangesDecided, ChangesToReview, ChangeToReview
     from daemon.api.operations.search import Archived, BootstrapReply, SearchHit, SearchReply, WhyReply
     from daemon.api.operations.setup import Configuration
     from daemon.api.operations.signals import Mood
@@ -266,67 +265,6 @@ def restored_text(done: "RestoredVersion") -> str:
     return "\n".join(filter(None, [head, visible(changed)]))
 
 
-# ---------------------------------------------------------------- review
-
-
-def review_text(waiting: "ChangesToReview") -> str:
-    """Show each waiting change with its old and new lines and its evidence, and say how to decide."""
-    rows = list[str]()
-    for one in waiting.changes:
-        rows.append(f"{one.number}  {heading(one)}")
-        rows += (f"   - {row}" for text in one.old for row in visible(text).split("\n"))
-        new = one.new or "(leaves MEMORY.md: a pointer leads to it)"
-        rows += (f"   + {row}" for row in visible(new).split("\n"))
-        rows += (f"   {row}" for row in grounds(one))
-    states = {one.decision.value for one in waiting.changes}
-    if "waiting" in states:
-        rows.append(
-            "'dreamd review --approve 1 2' or --decline decides; --section NAME, --all, or --edit in an editor"
-        )
-    if "applied" in states:
-        rows.append("'dreamd review --undo 1 2' brings the old text back, --accept takes what applied off this list")
-    return "\n".join(rows) or "nothing waits for you"
-
-
-def heading(change: "ChangeToReview") -> str:
-    """Return what the change does, its section, and until when it waits."""
-    state = "applied" if change.decision == "applied" else f"waits until {change.until:%Y-%m-%d}"
-    return f"{change.action} · {change.section} · {state}"
-
-
-def grounds(change: "ChangeToReview") -> Iterator[str]:
-    """Yield a row for each piece of the change's evidence, and one that says why it waits."""
-    for piece in change.evidence:
-        who = f"{piece.trust} ({piece.speaker})" if piece.speaker else piece.trust
-        heard = f", heard: {piece.heard}" if piece.heard else ""
-        yield one_row(f"{who}{heard}, {piece.at:%Y-%m-%d}: {piece.text}")
-    if change.why:
-        yield change.why
-    if change.outdated:
-        yield "its lines are no longer what they were, so it cannot apply"
-
-
-def decided_text(done: "ChangesDecided") -> str:
-    """Show the result of each decision."""
-    words = {
-        f"approved: version {done.version}": done.approved,
-        f"undone: version {done.version}": done.undone,
-        "declined": done.declined,
-        "accepted": done.accepted,
-        "open again": done.reopened,
-        "no longer what its lines are, so dropped": done.outdated,
-    }
-    rows = [f"{_named(numbers)} {word}" for word, numbers in words.items() if numbers]
-    rows += [f"refused: change {one.number} by {one.refusal.guard}: {one.refusal.figures}" for one in done.refused]
-    return "\n".join(rows) or "nothing was decided"
-
-
-def _named(numbers: Sequence[int]) -> str:
-    if len(numbers) == 1:
-        return f"change {numbers[0]} is"
-    return f"changes {', '.join(map(str, numbers[:-1]))} and {numbers[-1]} are"
-
-
 # ---------------------------------------------------------------- dreams
 
 
@@ -346,9 +284,9 @@ def dream_text(reply: "Dreamt") -> str:
         rows.append("MEMORY.md was edited meanwhile: the edit is kept, and what the dream changed stands beside it")
     rows += [f"  {row}" for row in change_rows(dream)]
     rows += [f"  refused by {one.guard} ({one.scope}): {one_row(one.figures)}" for one in outcome.refused]
-    if outcome.changes:
-        waits = "waits" if outcome.changes == 1 else "wait"
-        rows.append(f"  {counted(outcome.changes, 'change')} {waits} for you: 'dreamd review'")
+    if outcome.proposals:
+        waits = "waits" if outcome.proposals == 1 else "wait"
+        rows.append(f"  {counted(outcome.proposals, 'proposal')} {waits} for you: 'dreamd review'")
     rows.append(_cost(dream))
     if outcome.pending:
         number = f"{outcome.pending:,}+ notes" if outcome.more else counted(outcome.pending, "note")
@@ -411,7 +349,7 @@ def _cost(dream: "Dream") -> str:
 
 def status_text(value: "Status") -> str:
     """Show the status of a workspace, a row for each fact."""
-    pending, spending, service, waiting = value.pending, value.spending, value.service, value.changes.waiting
+    pending, spending, service, waiting = value.pending, value.spending, value.service, value.proposals
     notes = f"{pending.notes:,}+ notes" if pending.more else counted(pending.notes, "note")
     oldest = f", the oldest for {duration(pending.oldest_seconds)}" if pending.notes else ""
     verb, them = ("waits", "it") if waiting == 1 else ("wait", "them")
@@ -432,7 +370,7 @@ def status_text(value: "Status") -> str:
         ("breaker", spending.breaker and f"open: {spending.breaker}"),
         ("daemon", service and f"process {service.pid}, since {service.since:%Y-%m-%d %H:%M %Z}"),
         ("held by", None if service else value.holder),
-        ("review", waiting and f"{counted(waiting, 'change')} {verb}; 'dreamd review' shows {them}"),
+        ("review", waiting and f"{counted(waiting, 'proposal')} {verb}; 'dreamd review' shows {them}"),
         *(("refused", f"{one.guard} ({one.scope}): {one.figures}") for one in value.rejections),
         *(("problem", one) for one in value.problems),
     )

@@ -35,6 +35,8 @@ COMMANDS = {
     "status": ("cli.service:status", "pending notes, the last dream, crystals, spend, problems"),
     "open": ("cli.service:open_", "open the window in a browser: see it, review it, correct it"),
     "history": ("api.operations.memory:history", "list the versions of MEMORY.md"),
+    "changes": ("api.operations.journal:changes", "list single changes by name, with what they rest on"),
+    "undo": ("api.operations.journal:undo_changes", "take single changes, or a whole version, back"),
     "diff": ("api.operations.memory:diff", "show what changed between versions"),
     "restore": ("api.operations.memory:restore_version", "bring back an earlier version"),
     "why": ("api.operations.search:memory_why", "show where a line comes from"),
@@ -43,7 +45,7 @@ COMMANDS = {
     "wrong": ("cli.review:wrong", "say that a line was never true; --right says what is"),
     "forget": ("cli.upkeep:forget", "erase a text everywhere, with a receipt"),
     "secrets": ("cli.settings:secrets", "list what was redacted and may be no secret, and bring it back"),
-    "review": ("cli.review:review", "what waits for you: show it side by side, approve, decline, undo"),
+    "review": ("cli.review:review", "what waits for your yes: show it, accept or decline it"),
     "feel": ("api.operations.signals:feel_event", "raise a hormone event"),
     "mood": ("api.operations.signals:current_mood", "show the hormone levels"),
     "ingest": ("cli.ingest:ingest", "read transcripts into the long-term memory"),
@@ -64,7 +66,7 @@ COMMANDS = {
 # Commands that are one operation each.
 OPERATIONS = tuple(name for name, (place, _) in COMMANDS.items() if place.startswith("api."))
 # Commands that only read: a running daemon answers them, so this process skips the imports for an answer of its own.
-ASKING = ("search", "why", "why-not", "history", "diff", "mood")
+ASKING = ("search", "why", "why-not", "history", "changes", "diff", "mood")
 _INTERRUPTED = 130  # 128 + SIGINT, as in shells
 _BROKEN_PIPE = 141  # 128 + SIGPIPE
 

@@ -21,7 +21,6 @@ from pydantic import (
     Field,
     PrivateAttr,
     ValidationError,
-    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -30,8 +29,7 @@ from daemon.config.paths import allow_path, allowed
 from daemon.config.zone import zone_named
 from state.budget import DayLimits, Limits
 from state.codec import problems_of
-from state.document.approval import RULED, Approval, Heard, Policy, SectionRule
-from state.document.sections import SectionName
+from state.document.asking import Ask, Heard
 from state.errors import ConfigError
 from state.secrets.policy import Redaction
 
@@ -85,65 +83,16 @@ class ModelSection(_Section):
     on_failure: Literal["keep", "extractive"] = "keep"
 
 
-Word = Annotated[Approval, Field(strict=False)]
-
-
-class SectionApproval(_Section):
-    """Approval of operations on one section that cite nothing the owner said; one word sets all but `add`."""
-
-    add: Word = Approval.AUTO
-    revise: Word = Approval.AUTO
-    merge: Word = Approval.AUTO
-    evict: Word = Approval.AUTO
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_one_word(cls, given: object) -> object:
-        if isinstance(given, dict | SectionApproval):
-            return given
-        if given not in [one.value for one in Approval]:
-            raise PydanticCustomError("approval", "it is auto, ask, never, or a table of add, revise, merge, evict")
-        return dict.fromkeys(("revise", "merge", "evict"), given)
-
-
-class ApproveSection(_Section):
-    """Approval of each operation of a dream: auto applies, ask waits for 'dreamd review', never is refused.
-
-    The strictest rule counts. `by_hand` covers removing or changing lines that the owner wrote. Changes to over a
-    third of the memory at once always wait.
-    """
-
-    add: Word = Approval.AUTO
-    revise: Word = Approval.AUTO
-    merge: Word = Approval.AUTO
-    evict: Word = Approval.AUTO
-    by_hand: Word = Approval.ASK
-    sections: dict[Annotated[SectionName, Field(strict=False)], SectionApproval] = {}
-
-
 class DreamSection(_Section):
-    """When a dream runs, the context window of its readers, and which operations await approval for how long."""
+    """When a dream runs, the context window of its readers, and what it asks its owner about, for how many days."""
 
     interval_minutes: float = Field(default=120, gt=0)
     min_chunks: int = Field(default=5, ge=1)
     context_window: int = Field(default=200_000, ge=1_000)
-    mode: Literal["auto", "propose"] = "auto"
-    approve: ApproveSection = ApproveSection()
+    ask: Annotated[Ask, Field(strict=False)] = Ask.OWN
+    ask_days: int = Field(default=14, ge=1, le=3_650)
     heard: Annotated[Heard, Field(strict=False)] = Heard.MARK
-    approve_days: int = Field(default=14, ge=1, le=3_650)
     idle_minutes: float = Field(default=20, gt=0)
-
-    @property
-    def policy(self) -> Policy:
-        """Return the approval rules."""
-        said = self.approve
-        sections = tuple(
-            SectionRule(name, action, getattr(rules, action.value))
-            for name, rules in said.sections.items()
-            for action in RULED
-        )
-        kinds = (said.add, said.revise, said.merge, said.evict, said.by_hand)
-        return Policy(*kinds, sections, self.heard, asks_all=self.mode == "propose")
 
 
 class LimitsSection(_Section):
@@ -306,7 +255,7 @@ class Config(_Section):
 
     @property
     def origins(self) -> Mapping[str, str]:
-        """Return the file or variable that set each key ("dream.mode", "dream.approve.add"); defaults are absent."""
+        """Return the file or variable that set each key ("dream.ask"); defaults are absent."""
         return self._origins
 
 

@@ -20,20 +20,19 @@ from daemon.config.registry import known
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store
-from graphs.input_budget import numbered
-from state.changes.owner import IMPORTANCE, match
+from state.changes.owner import match
 from state.document.document import parse
 from state.document.merge import working
 from state.document.operations import Action, Operation
 from state.document.sections import SectionName
-from state.dream import Decision, Evidence, Kind, StagedChange
+from state.dream import Proposed
 from state.errors import DreamdError
 from state.forgetting.known import Known
 from state.stores.database.connection import open_unmigrated, transaction
 from state.stores.database.tombstones import tombstones_in
 from state.stores.disk.workspace import Workspace
-from state.stores.history.changes import Changes
 from state.stores.history.lineage import Lineage
+from state.stores.history.proposals import Proposals
 from state.text.line import LINE_CHARACTERS, as_line
 from state.text.words import counted, normalise
 from state.trust import Trust
@@ -46,7 +45,7 @@ _MOST_WORKSPACES = 100
 _LONGEST_MEMORY = 256 * 1024
 _MOST_OF_ONE = 100
 _MOST_WAITING = 20
-_MOST_CITED = 10
+_MOST_NAMED = 10
 # A workspace on a hanging disk must not hold up the dream.
 _PATIENCE_SECONDS = 5.0
 
@@ -90,22 +89,21 @@ def propose_agreements(store: Store, now: datetime, environment: Mapping[str, st
         return 0
     (others,) = read
     found = _agreements(others.statements)
-    changes = Changes(store.connection)
-    waiting = [one for one in changes.open() if one.is_agreement]
+    proposals = Proposals(store.connection)
+    waiting = [one for one in proposals.all() if one.is_agreement]
     agreed = {normalise(as_line(said[0].text)) for said in found}
-    gone = [one for one in waiting if others.all_read and normalise(one.change.operation.text) not in agreed]
+    gone = [one.number for one in waiting if others.all_read and normalise(one.operation.text) not in agreed]
     room = max(0, _MOST_WAITING - len(waiting) + len(gone))
-    staged = list(islice(_to_stage(store, changes, found, others.forgotten), room))
-    if gone or staged:
+    new = list(islice(_to_propose(store, proposals, found, others.forgotten), room))
+    if gone or new:
         with transaction(store.connection):
             store.memory.check()
-            for one in gone:
-                changes.decide(one.number, Decision.OUTDATED, now)
-            changes.propose(f"{now:%Y%m%dT%H%M%S%f}Z", staged, now)
-    if staged:
-        said = counted(len(staged), "line")
+            proposals.drop(gone)
+            proposals.add("", new, now)
+    if new:
+        said = counted(len(new), "line")
         store.notices.add(f"several of your workspaces agree on {said}: 'dreamd review --global' shows them")
-    return len(staged)
+    return len(new)
 
 
 def _read(own: Path, environment: Mapping[str, str]) -> _Others:
@@ -150,13 +148,12 @@ def _agreements(statements: Sequence[_Statement]) -> list[list[_Statement]]:
     return [list(said.values()) for said in by_text.values() if len(said) >= FEWEST]
 
 
-def _to_stage(
-    store: Store, changes: Changes, found: Sequence[Sequence[_Statement]], forgotten: Sequence[Known]
-) -> Iterator[StagedChange]:
-    """Yield the shared lines that were not proposed, declined, deleted or forgotten before, each as a new line."""
+def _to_propose(
+    store: Store, proposals: Proposals, found: Sequence[Sequence[_Statement]], forgotten: Sequence[Known]
+) -> Iterator[Proposed]:
+    """Yield the shared lines that do not wait, were not declined, deleted or forgotten, each as a new line."""
     text, _ = read_document(store.workspace, store.connection)
-    known = [*(one.change.operation.text for one in changes.agreements()), *store.lineage.tombstones()]
-    known += [one.operation.text for one in changes.earlier()]
+    known = [*(one.operation.text for one in proposals.all()), *store.lineage.tombstones()]
     known += [block.text for _, block in working(text).lines()]
     said_before = set(map(normalise, known))
     graves = [grave for grave in (store.crystals.forgotten.tombstones(), *forgotten) if grave]
@@ -166,11 +163,6 @@ def _to_stage(
             continue
         if any(grave.found(each) for grave in graves for each in texts):
             continue
-        pieces = [
-            Evidence("", Kind.NOTE, one.text, IMPORTANCE, Trust.OWNER, one.said_at, about=one.workspace)
-            for one in said[:_MOST_CITED]
-        ]
-        evidence = numbered(Kind.NOTE, pieces)
-        cites = tuple(piece.id for piece in evidence)
-        operation = Operation(Action.ADD, said[0].section, as_line(texts[0]), cites=cites)
-        yield StagedChange(operation, (), evidence, (), f"{len(said)} of your workspaces say so")
+        folders = ", ".join(sorted({one.workspace for one in said})[:_MOST_NAMED])
+        operation = Operation(Action.ADD, said[0].section, as_line(texts[0]))
+        yield Proposed(operation, f"{len(said)} of your workspaces say so: {folders}")

@@ -88,9 +88,9 @@ def gathered(snapshot: "Snapshot") -> Step:
 
 def answered(node: str, sheet: "Sheet") -> Step:
     """Return the step that says what became of an answer's operations."""
-    applied, waits = (sum(map(which, sheet.told)) for which in (lambda one: one.applied, lambda one: one.waits))
+    applied, asks = (sum(map(which, sheet.told)) for which in (lambda one: one.applied, lambda one: one.asks))
     mend = sum(one.mend for one in sheet.told) + len(sheet.unread)
-    waiting = f", {waits} for the owner to decide" if waits else ""
+    waiting = f", {asks} for the owner to decide" if asks else ""
     return Step(node, f"{counted(applied, 'operation')} applied, {mend} refused{waiting}")
 
 

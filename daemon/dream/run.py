@@ -17,7 +17,7 @@ from daemon.dream.consolidation import merge_duplicates, new_input
 from daemon.dream.memory import DryMemory, Upto, WorkspaceMemory
 from daemon.dream.model import Listener, model_for
 from daemon.dream.progress import Step, StepRecord, answered, evicted, gathered
-from daemon.dream.review import settle
+from daemon.dream.proposals import drop_stale
 from daemon.ingest.notes import BATCH, absorb_notes
 from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_configured
@@ -39,9 +39,9 @@ from state.errors import DreamdError, FencedError, NothingToDoError, RejectedErr
 from state.stores.database.connection import from_text
 from state.stores.database.meta import Meta
 from state.stores.database.tables import Run
-from state.stores.history.changes import Changes
 from state.stores.history.ledger import Ledger
 from state.stores.history.memory import SESSION_ENDED
+from state.stores.history.proposals import Proposals
 from state.text.words import counted
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Outcome:
     """How a dream ended.
 
     `pending`: how many notes are left for the next dream; `more`: there are others, which were not counted.
-    `changes`: how many changes need the owner's approval, including those of earlier dreams.
+    `proposals`: how many wait for the owner's yes, including those of earlier dreams.
     """
 
     dream: Dream
@@ -96,7 +96,7 @@ class Outcome:
     resumed: bool
     pending: int
     more: bool = False
-    changes: int = 0
+    proposals: int = 0
 
 
 def dream_now(
@@ -150,10 +150,8 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
     """Take in everything new: the owner's edits, transcripts, notes and session items; then clean up."""
     settle_document(store)
     migrate(store, now)
-    if settled := settle(store, now):
-        on_step(
-            Step("review", f"{counted(settled, 'change')} no longer open: not decided in time, or its lines are gone")
-        )
+    if dropped := drop_stale(store, now):
+        on_step(Step("review", f"{counted(dropped, 'proposal')} dropped: not answered in time, or outdated"))
     propose_agreements(store, now)
     absorbed = absorb_configured(store, now, lambda line: on_step(Step("ingest", line)))
     for problem in absorbed.problems:
@@ -383,5 +381,5 @@ def _conclude(store: Store, begun: _Begun, snapshot: Snapshot, ended: Ended) -> 
         store.ledger.end(dream, "committed", detail, utc_now(), record.number)
         _settle_session(store.connection, begun.at)
     pending = store.notes.count()
-    changes = Changes(store.connection).counts().waiting
-    return Outcome(record, mode, ended.refused, begun.saved is not None, pending.notes, pending.more, changes)
+    proposals = Proposals(store.connection).count()
+    return Outcome(record, mode, ended.refused, begun.saved is not None, pending.notes, pending.more, proposals)

@@ -24,7 +24,7 @@ from graphs.sheet import MAX_OLD_LINES
 from state.changes.change import CurrentLine
 from state.changes.owner import lines_in
 from state.crystals.crystal import Crystal, Origin, crystal_digest
-from state.document.approval import Heard
+from state.document.asking import Heard
 from state.document.document import Document
 from state.document.merge import working
 from state.document.pointer import parse_pointer
@@ -47,9 +47,9 @@ from state.stores.database.meta import Meta
 from state.stores.disk.disk import Disk
 from state.stores.disk.strangers import Author, author_of
 from state.stores.disk.workspace import Workspace
-from state.stores.history.changes import Changes
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import NOTES_LEFT
+from state.stores.history.proposals import Proposals
 from state.text.words import ends_as_question, normalise
 from state.trust import Trust
 
@@ -106,8 +106,7 @@ def snapshot(
         notes=tuple(notes),
         taken=tuple(taken),
         problems=(*read.problems, *feed_problems),
-        earlier=Changes(store.connection).earlier(),
-        undecided=Changes(store.connection).undecided(),
+        proposed=tuple(one.operation for one in Proposals(store.connection).all()),
         newest=newest,
         waiting=waiting,
         unasked=store.ledger.refused(evidence),
@@ -179,7 +178,8 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
         redaction=redaction,
         zone=store.config.zone,
         forgotten=store.crystals.forgotten.tombstones(),
-        policy=store.config.dream.policy,
+        ask=store.config.dream.ask,
+        heard=store.config.dream.heard,
         handwritten=tuple(sorted(store.lineage.handwritten())),
         # Every project is given The Bond of the global workspace.
         notes_in=SectionName.BOND if is_global(store.workspace.root, os.environ) else SectionName.CONTEXT,
@@ -241,7 +241,8 @@ def _twins(crystals: Crystals, redaction: Redaction, lines: Sequence[CurrentLine
     return tuple(crystals.get(dict.fromkeys((*own, *(ids[digest] for digest in digests if digest in ids)))))
 
 
-def _piece(crystal: Crystal, kind: Kind) -> Evidence:
+def as_input(crystal: Crystal, kind: Kind) -> Evidence:
+    """Return a crystal as an input of a dream."""
     return Evidence(
         "",
         kind,
@@ -282,14 +283,14 @@ def _evidence(
     asked = [question_key(crystal.text) for crystal in written]
     gaps = [gap for gap in _gaps(store, lines, now) if not any(question_key(gap.text) in one for one in asked)]
     every = (
-        *numbered(Kind.NOTE, [_piece(crystal, Kind.NOTE) for crystal in written]),
-        *numbered(Kind.CRYSTAL, [_piece(one, Kind.CRYSTAL) for one in news if one.origin is not Origin.SCRATCH]),
+        *numbered(Kind.NOTE, [as_input(crystal, Kind.NOTE) for crystal in written]),
+        *numbered(Kind.CRYSTAL, [as_input(one, Kind.CRYSTAL) for one in news if one.origin is not Origin.SCRATCH]),
         *numbered(Kind.GAP, gaps),
         *numbered(Kind.SKILL, _skills(store.connection, store.crystals, now)),
         *numbered(Kind.WORKING, _working(store.connection, store.config.redaction, now)),
         *numbered(Kind.FELT, _moments(store, now)),
     )
-    left_out = store.config.dream.policy.heard is Heard.LEAVE
+    left_out = store.config.dream.heard is Heard.LEAVE
     return tuple(piece for piece in every if piece.trust.rank >= Trust.AGENT.rank and not (piece.heard and left_out))
 
 

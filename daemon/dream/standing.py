@@ -11,7 +11,6 @@ from daemon.workspace.document import read_document
 from daemon.workspace.session_start import project_budget
 from daemon.workspace.stores import Store
 from graphs.review import AUTHOR as OWNER
-from graphs.review import stands
 from state.changes.change import CurrentLine
 from state.changes.owner import IMPORTANCE, match
 from state.document.document import Block, Part, parse
@@ -19,10 +18,8 @@ from state.document.pointer import parse_pointer
 from state.document.redaction import redacted_line
 from state.document.sections import SectionName
 from state.document.seed import split_seed
-from state.dream import Decision
 from state.reading import length_given
-from state.stores.history.changes import Changes
-from state.text.words import normalise
+from state.stores.history.proposals import Proposals
 from state.trust import Trust
 
 # How much of a line is shown; no dream writes a longer one. Secrets are looked for in this many times as much.
@@ -38,8 +35,7 @@ class Line:
 
     `cut`: only its beginning is shown. `author`: a model, extractive, owner, restore, or seed for text from before
     the first dream. `evidence`: how many crystals support it. `superseded_by`: the text that supersedes all of them.
-    `applied`: the number of the change that wrote it and can be undone; `waiting`: of a change to it that needs
-    approval. A pointer has its `keywords` and the id of its `crystal`.
+    `proposed`: the number of a proposal to change it. A pointer has its `keywords` and the id of its `crystal`.
     """
 
     id: str
@@ -55,8 +51,7 @@ class Line:
     evidence: int = 0
     superseded_by: str = ""
     superseded_at: datetime | None = None
-    applied: int | None = None
-    waiting: int | None = None
+    proposed: int | None = None
     keywords: str = ""
     crystal: str = ""
 
@@ -132,18 +127,9 @@ def _reader(
     """Return a function that makes the `Line` of a block; the ledger is queried once for all lines."""
     grounds = grounds_of(store.lineage, store.crystals, lines)
     authors, evidence = store.lineage.authors(), store.lineage.evidence()
-    handwritten, changes = frozenset(store.lineage.handwritten()), Changes(store.connection).open()
+    handwritten = frozenset(store.lineage.handwritten())
     pointers = {one.keywords: one.crystal for one in store.lineage.pointers(current=True)}
-    applied = {
-        normalise(one.change.operation.text): one.number for one in changes if one.decision is Decision.APPLIED
-    }
-    waiting = {
-        line.id: one.number
-        for one in changes
-        if one.decision is Decision.WAITING
-        for line in (stands(old, lines) for old in one.change.lines)
-        if line is not None
-    }
+    proposed = {name: one.number for one in Proposals(store.connection).all() for name in one.operation.lines}
     seed = split_seed(text)
     old_text = {block.key for part in (parse(seed[0]).parts if seed else ()) for block in part.lines}
 
@@ -169,10 +155,10 @@ def _reader(
                 evidence=len(evidence.get(known.id, ())),
                 superseded_by=shown(store, newer.text)[0] if newer else "",
                 superseded_at=grounds.since[known.id] if newer else None,
-                waiting=waiting.get(known.id),
+                proposed=proposed.get(known.id),
             )
         if part.name is SectionName.POINTERS and (parsed := parse_pointer(said)) is not None:
             line = replace(line, keywords=parsed[1], crystal=pointers.get(parsed[1], ""))
-        return replace(line, applied=applied.get(block.key)) if part.name else line
+        return line
 
     return read

@@ -15,10 +15,10 @@ from state.document.operations import Operation, Refusal
 from state.dream import Dream
 from state.errors import NotFoundError, StorageError
 from state.stores.database.tables import Run
-from state.stores.history.changes import Changes
 from state.stores.history.ledger import KeptCall, Ledger, PaidStep
 from state.stores.history.lineage import Lineage, Version
 from state.stores.history.memory import Memory
+from state.stores.history.proposals import Proposals
 from state.text.words import normalise
 
 
@@ -69,7 +69,7 @@ class ModelCall:
 class DreamDetails:
     """One dream. Fields that are not known, or no longer, are empty.
 
-    `changes` are the numbers of the changes it staged. `before` and `itself` are the versions that `restore` can
+    `proposals` are the numbers of its proposals that wait. `before` and `itself` are the versions that `restore` can
     bring back: the one before the dream, and its own. `more` counts what each list leaves out, by its name.
     """
 
@@ -79,7 +79,7 @@ class DreamDetails:
     refusals: tuple[Refusal, ...]
     diff: str
     calls: tuple[ModelCall, ...]
-    changes: tuple[int, ...]
+    proposals: tuple[int, ...]
     before: int | None
     itself: int | None
     more: dict[str, int]
@@ -124,14 +124,14 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
     (shown,) = described(store.lineage, store.ledger, [replace(run, version=number)])
     operations = record.operations if record else ()
     refused = (record.refused if record else ()) or tuple(store.ledger.rejections(run.id))
-    changes = tuple(one.number for one in Changes(store.connection).of(run.id))
+    proposals = tuple(one.number for one in Proposals(store.connection).of(run.id))
     calls = tuple(map(_call, store.ledger.calls(run.id, limit)))
     left = {
         "steps": store.ledger.count_steps(run.id) - limit,
         "operations": len(operations) - limit,
         "refusals": len(refused) - limit,
         "calls": shown.spent.calls - len(calls),
-        "changes": len(changes) - limit,
+        "proposals": len(proposals) - limit,
     }
     return DreamDetails(
         run=shown,
@@ -140,7 +140,7 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
         refusals=tuple(_refused(store.shown, one) for one in refused[:limit]),
         diff=_diff(store, record, number) if record else "",
         calls=calls,
-        changes=changes[:limit],
+        proposals=proposals[:limit],
         before=number - 1 if number is not None and store.lineage.text(number - 1) else None,
         itself=number if number is not None and store.lineage.text(number) else None,
         more={name: count for name, count in left.items() if count > 0},
@@ -162,22 +162,15 @@ def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tu
     rests = {
         (line.section, normalise(line.text)): change.evidence for change in record.changes for line in change.come
     }
-    for staged in record.staged:
-        cited = dict.fromkeys(piece.crystal for piece in staged.evidence if piece.crystal)
-        rests[staged.operation.section, normalise(staged.operation.text)] = tuple(cited)
     cites = {one: rests.get((one.section, normalise(one.text)), ()) for one in operations}
     left, shown = {line.id: line.text for line, _ in record.left}, store.shown
     known = evidence_by_id(store, (id_ for ids in cites.values() for id_ in ids))
-
-    def old(line: str) -> str:  # the old line of a staged operation is still in MEMORY.md
-        life = None if line in left else store.lineage.life(line)
-        return left.get(line, life.text if life else "")
 
     return tuple(
         AppliedOperation(
             action=one.action.value,
             section=one.section.value,
-            old=tuple(shown(text) for text in map(old, one.lines) if text),
+            old=tuple(shown(left[line]) for line in one.lines if line in left),
             new=shown(one.text),
             cites=tuple(known[id_] for id_ in cites[one]),
         )

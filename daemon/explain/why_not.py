@@ -26,18 +26,17 @@ from state.bootstrap import BUDGETS, LEAST_BUDGET, budget_for, rows_given
 from state.document.document import Block, parse
 from state.document.operations import Why
 from state.document.sections import SectionName
-from state.dream import Decision
 from state.errors import DreamdError, NotFoundError, StorageError
 from state.reading import left_out, line_digest
 from state.stores.crystals.listing import Chosen, CrystalList
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import open_unmigrated
-from state.stores.database.tables import Change
+from state.stores.database.tables import Proposal
 from state.stores.database.tombstones import tombstones_in
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import BootstrapReceipt, receipts
-from state.stores.history.changes import Changes
 from state.stores.history.notes import notes_of
+from state.stores.history.proposals import Proposals
 from state.text.words import normalise
 from state.zone import clock_time, day_of
 
@@ -138,7 +137,7 @@ class _Question:
             yield self._unknown()
             return
         standing, notes = list(self._in_memory()), list(self._notes())
-        changes = list(self._waiting(Changes(self.store.connection).open()))
+        changes = list(self._proposed(Proposals(self.store.connection).all()))
         gone = [] if any(one.code is Absence.GIVEN for one in standing) else list(self._removed_lines())
         found = [*standing, *notes, *changes, *gone, *self._in_global_workspace()]
         if not standing and not notes:
@@ -238,15 +237,14 @@ class _Question:
                 what = f"it is {said}, older than the {one.notes} for which there was room{by}"
                 yield Reason(Absence.NOTE_WAITS, what, f"run 'dreamd dream'; {_SEARCH}", note.text)
 
-    def _waiting(self, changes: list[Change], where: str = "", option: str = "") -> Iterator[Reason]:
-        """Yield matches among changes that wait for the owner."""
-        for one in changes:
-            text = one.change.operation.text
-            if one.decision is Decision.WAITING and self.wanted in normalise(text):
+    def _proposed(self, proposals: list[Proposal], where: str = "", option: str = "") -> Iterator[Reason]:
+        """Yield matches among changes that need the owner's yes."""
+        for one in proposals:
+            if self.wanted in normalise(one.operation.text):
                 what = (
-                    f"it is change {one.number}{where}, which waits for the owner since {day_of(one.at, self.zone)}"
+                    f"it is proposal {one.number}{where}, which waits for the owner since {day_of(one.at, self.zone)}"
                 )
-                yield Reason(Absence.APPROVAL, what, f"'dreamd review{option}' shows and decides it", text)
+                yield Reason(Absence.APPROVAL, what, f"'dreamd review{option}' shows it", one.operation.text)
 
     def _removed_lines(self) -> Iterator[Reason]:
         """Yield matches among lines that had left when the agent read MEMORY.md."""
@@ -348,8 +346,8 @@ class _Question:
                 yield Reason(Absence.NOTE_WAITS, what, "run 'dreamd dream --global'", note.text)
         if own.database.exists():
             with open_unmigrated(own.database) as connection:
-                changes = Changes(connection).open()
-            yield from self._waiting(changes, " of the global workspace", " --global")
+                proposals = Proposals(connection).all()
+            yield from self._proposed(proposals, " of the global workspace", " --global")
 
     def _global_bootstrap(self) -> str:
         """Return the global workspace's part of a bootstrap now, for an agent like the last one."""

@@ -13,13 +13,20 @@ from pydantic import Field
 from daemon.api.operations import sessions
 from daemon.api.operations.crystals import crystal, crystals, supersede
 from daemon.api.operations.dreams import dream_details, dream_now, dream_status, dreams
+from daemon.api.operations.journal import (
+    ChangeName,
+    Numbers,
+    answer_proposals,
+    answered_text,
+    changes,
+    proposals,
+    undo_changes,
+    undone_text,
+)
 from daemon.api.operations.memory import ChangeOfLine, change_lines, lines, restore_version
-from daemon.api.operations.review import ChangeToReview, Numbers, OwnText, changes
-from daemon.api.operations.review import decide as decide_changes
 from daemon.api.operations.search import memory_search, memory_why
 from daemon.api.operations.signals import current_mood, forgotten
 from daemon.api.operations.upkeep import MAX_CHARACTERS, MAX_KEPT, forget_text
-from daemon.api.text import decided_text
 from daemon.dream.standing import Line, StandingLines
 from daemon.pages.generic import everything
 from daemon.pages.page import UNDO, Act, Ask, Cursor, Day, Done, Page, Start, Undo, Version, begin_of, undo_of
@@ -28,7 +35,6 @@ from daemon.upkeep.forget import Receipt
 from graphs.review import LineAction
 from state.crystals.crystal import Kind, Origin
 from state.document.sections import SectionName
-from state.dream import Decision
 from state.errors import NotFoundError, UsageError
 from state.stores.crystals.listing import Sort
 from state.text.words import counted
@@ -66,54 +72,36 @@ FRAME = Page("frame", "Frame", _frame)
 
 # ------------------------------------------------------------------------------------------------ review
 
-# So many changes at once; what waits comes first.
-_WAITING, _APPLIED = 80, 10
+# So many at once; what waits comes first.
+_WAITING, _LATEST = 80, 10
 Chosen = Annotated[Numbers, Field(min_length=1)]
 
 
-def _review(ask: Ask, number: Start = 0, wait: Start = 0) -> Beside:
-    """Read what waits from the change `wait` on, and what applied from `number` on."""
-    every = ask(changes).changes
-    waiting = [one for one in every if one.decision is Decision.WAITING]
-    applied = [one for one in every if one.decision is Decision.APPLIED]
-    first = next((place for place, one in enumerate(applied) if one.number >= number), 0)
-    begin = next((place for place, one in enumerate(waiting) if one.number >= wait), 0)
-    kinds = [
-        ("To approve", _sections(waiting[begin : begin + _WAITING]), ("Approve", "approve"), ("Reject", "decline")),
-        ("Applied", _sections(applied[first : first + _APPLIED]), ("Accept", "accept"), ("Undo", "undo")),
-    ]
+def _review(ask: Ask, number: Start = 0) -> Beside:
+    """Read what waits from the proposal `number` on, and the latest changes."""
+    waiting = [one for one in ask(proposals).proposals if one.number >= number]
+    ask(changes, limit=_LATEST)
+    shown = waiting[:_WAITING]
+    order = list(dict.fromkeys(one.section for one in shown))
+    chosen = sorted(shown, key=lambda one: order.index(one.section))
     return {
-        "kinds": kinds,
-        "begin": begin,
-        "wait": waiting[begin + _WAITING :],
-        "earlier": first,
-        "later": applied[first + _APPLIED :],
+        "every": [one.number for one in shown],
+        "sections": [(section.value, list(group)) for section, group in groupby(chosen, key=lambda one: one.section)],
+        "wait": waiting[_WAITING:],
     }
 
 
-def _sections(every: Sequence[ChangeToReview]) -> list[tuple[str, list[ChangeToReview]]]:
-    """Return the changes by section, in the order in which the sections first occur."""
-    order = list(dict.fromkeys(one.section for one in every))
-    chosen = sorted(every, key=lambda one: order.index(one.section))
-    return [(section.value, list(group)) for section, group in groupby(chosen, key=lambda one: one.section)]
+def _answer(ask: Ask, verdict: Literal["accept", "decline"], number: Chosen) -> Done:
+    """Accept or decline proposals."""
+    answers: dict[str, Numbers] = {verdict: number}
+    done = ask(answer_proposals, **answers)
+    return Done(answered_text(done), f"{verdict} {_listed(number)}", done.version, undo_of(done.version))
 
 
-def _decide(
-    ask: Ask,
-    verdict: Literal["approve", "decline", "accept", "undo", "reopen"],
-    number: Chosen,
-    text: Annotated[str, Field(max_length=600)] = "",
-) -> Done:
-    """Decide on changes; `text` are the owner's own words for the only one."""
-    own = (OwnText(number=number[0], text=text),) if text and len(number) == 1 else ()
-    decided: dict[str, Numbers] = {verdict: number}
-    done = ask(decide_changes, **decided, texts=own)
-    if done.version is not None:
-        undo = undo_of(done.version)
-    else:  # another decision is taken back by opening the changes again
-        back = done.declined or done.accepted
-        undo = Undo("decide", {"verdict": "reopen", "number": back}) if back else None
-    return Done(decided_text(done), f"{verdict} {_listed(number)}", done.version, undo)
+def _take_back(ask: Ask, name: ChangeName) -> Done:
+    """Undo a change of any version."""
+    done = ask(undo_changes, changes=(name,))
+    return Done(undone_text(done), f"undo {name}", done.version, undo_of(done.version))
 
 
 def _listed(numbers: Sequence[int]) -> str:
@@ -121,7 +109,8 @@ def _listed(numbers: Sequence[int]) -> str:
     return f"{', '.join(map(str, numbers[:20]))}{more}"
 
 
-REVIEW = Page("review", "Review", _review, acts=(Act(_decide, "decide", long=True), UNDO), live=True)
+_ANSWERS = (Act(_answer, "answer", long=True), Act(_take_back, "take_back", long=True), UNDO)
+REVIEW = Page("review", "Review", _review, acts=_ANSWERS, live=True)
 
 # ------------------------------------------------------------------------------------------------ memory
 

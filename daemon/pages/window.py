@@ -384,7 +384,7 @@ def _workspaces(status: "DaemonStatus", place: Place, start: int) -> str:
 def _wants_nobody(info: "WorkspaceInfo", status: "Status | None") -> bool:
     if info.problem is not None or status is None:
         return info.problem is None
-    return not (status.problems or status.changes.waiting)
+    return not (status.problems or status.proposals)
 
 
 def _login_page(*, used: bool = False) -> str:

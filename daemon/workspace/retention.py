@@ -12,7 +12,6 @@ from state.stores.database.copies import copies_of, is_copy_due, make_copy, next
 from state.stores.database.meta import Meta
 from state.stores.erasing.intent import is_unfinished
 from state.stores.history.bootstraps import keep_last
-from state.stores.history.changes import Changes
 from state.stores.history.originals import Originals
 
 _SWEPT = "swept_at"
@@ -48,7 +47,7 @@ def sweep(store: Store, now: datetime) -> int:
         meta.put(_SWEPT, to_text(now))
         rows = store.ledger.sweep(before, now - timedelta(days=keep.answers_days))
         rows += Feelings(connection, store.config.baselines).sweep(before)
-        rows += Questions(connection).sweep(now, keep.gaps) + Changes(connection).sweep(before)
+        rows += Questions(connection).sweep(now, keep.gaps)
     try:
         compact(connection)
     except OperationalError as error:  # a long read by another process, or no room for a second file

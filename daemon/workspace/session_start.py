@@ -52,7 +52,7 @@ class _Facts(NamedTuple):
 
     outcome: str = ""
     ended: str = ""
-    changes: int = 0
+    proposals: int = 0
     forgets: bool = False
     version: int = 0
     memory: str = ""
@@ -176,9 +176,9 @@ def _attention(facts: _Facts, everywhere: _Facts, newest: Newest, now: datetime)
     }
     if trouble := next((one for one, is_so in troubles.items() if is_so), ""):
         return f"[dreamd: {trouble}: dreamd status]"
-    for changes, option in ((facts.changes, ""), (everywhere.changes, " --global")):
-        if changes:
-            waiting = "1 change waits" if changes == 1 else f"{changes} changes wait"
+    for proposals, option in ((facts.proposals, ""), (everywhere.proposals, " --global")):
+        if proposals:
+            waiting = "1 change waits" if proposals == 1 else f"{proposals} changes wait"
             return f"[dreamd: {waiting} for the owner: dreamd review{option}]"
     day_ago = now - OLD
     oldest = min((note.at for note in newest.notes), default=now)
@@ -208,7 +208,7 @@ def _facts(workspace: Workspace, memory: str = "") -> _Facts:
                 " ORDER BY started_at DESC LIMIT 1"
             ).fetchone()
             counted = connection.execute(
-                "SELECT (SELECT count(*) FROM changes WHERE decision = 'waiting'), EXISTS (SELECT 1 FROM forgotten),"
+                "SELECT (SELECT count(*) FROM proposals), EXISTS (SELECT 1 FROM forgotten),"
                 " (SELECT coalesce(max(number), 0) FROM versions), (SELECT value FROM meta WHERE name = ?)",
                 (READING,),
             ).fetchone()

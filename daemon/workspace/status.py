@@ -29,12 +29,12 @@ from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.history.bootstraps import BootstrapReceipt, receipts
-from state.stores.history.changes import Changes, OpenChanges
 from state.stores.history.daily_spend import DailySpend
 from state.stores.history.ledger import Ledger
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import displaced_files
 from state.stores.history.notes import notes_of
+from state.stores.history.proposals import Proposals
 from state.stores.history.unread import UnreadTranscripts
 from state.text.words import counted
 
@@ -149,7 +149,7 @@ class Status:
     """The state of a workspace at one moment. `crystals` counts them by stored lifecycle.
 
     `service` is None without a daemon. `withheld` counts texts that were not learned because they contain a forgotten
-    text; `changes` counts what the owner should review; `last_bootstrap` is what an agent was last given at a start;
+    text; `proposals` counts what needs the owner's yes; `last_bootstrap` is what an agent was last given at a start;
     `project` is the folder in which people work.
     """
 
@@ -168,7 +168,7 @@ class Status:
     problems: tuple[Problem, ...]
     service: ServiceStatus | None = None
     withheld: int = 0
-    changes: OpenChanges = field(default_factory=OpenChanges)
+    proposals: int = 0
     last_bootstrap: BootstrapReceipt | None = None
     project: str = ""
 
@@ -184,7 +184,7 @@ class _Facts:
     last_dream: LastDream | None = None
     crystals: dict[str, int] = field(default_factory=dict)
     waiting_embeddings: int = 0
-    changes: OpenChanges = field(default_factory=OpenChanges)
+    proposals: int = 0
     spent: Spend = field(default_factory=Spend)
     rejections: tuple[Refusal, ...] = ()
     withheld: int = 0
@@ -238,7 +238,7 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
         problems=(*said, *wrong, *problems, *unread_problems(facts.unread)),
         service=service,
         withheld=facts.withheld,
-        changes=facts.changes,
+        proposals=facts.proposals,
         last_bootstrap=given,
         project=str(project_of(workspace)),
     )
@@ -287,7 +287,7 @@ def _facts(connection: sqlite3.Connection, workspace: Workspace, now: datetime) 
         last_dream=last,
         crystals=lifecycles(connection),
         waiting_embeddings=connection.execute(_UNEMBEDDED).fetchone()[0],
-        changes=Changes(connection).counts(),
+        proposals=Proposals(connection).count(),
         spent=ledger.spent(since=day_start(now)),
         rejections=tuple(ledger.rejections(run.id)) if run else (),
         withheld=TombstoneStore(connection).withheld(),

@@ -80,7 +80,7 @@ class Change:
         return (*edits, *(Edit(old.place, (old.text,), None) for old in gone))
 
     @property
-    def undone(self) -> "Change":
+    def inverse(self) -> "Change":
         """Return the inverse of this change."""
         why = Why.PINNED if self.why is Why.PINNED else Why.UNDONE
         return Change(why, self.come, self.gone)

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon.dream.restore import restore
-from daemon.dream.review import change
 from daemon.dream.standing import standing_lines
+from daemon.journal.lines import change
+from daemon.journal.restore import restore
 from daemon.workspace.retention import sweep
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction, Wish

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.dream.restore import restore
 from daemon.ingest.notes import absorb_notes
+from daemon.journal.restore import restore
 from daemon.workspace.retention import copy_if_due
 from daemon.workspace.stores import Store, utc_now
 from state.document.document import parse

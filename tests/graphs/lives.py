@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
+from state.document.approval import Approval, Policy
 
 from state.changes.change import CurrentLine
 from state.crystals.crystal import Crystal, Origin
-from state.document.approval import Approval, Policy
 from state.document.document import parse, render
 from state.document.merge import working
 from state.document.operations import Action

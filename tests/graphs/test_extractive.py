@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from state.document.approval import Approval, Heard, Policy
 
 from graphs import talk
 from graphs.extractive import counted_operations, extract, lines_of, section_for
 from graphs.sheet import Sheet
-from state.document.approval import Approval, Heard, Policy
 from state.document.document import render
 from state.document.operations import Action, Why
 from state.dream import Evidence, Kind, Snapshot

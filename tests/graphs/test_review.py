@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from state.document.approval import Approval, Policy
 
 from graphs import extractive, talk
 from graphs.review import (
@@ -18,7 +19,6 @@ from graphs.review import (
     is_outdated,
 )
 from graphs.room import fit
-from state.document.approval import Approval, Policy
 from state.document.document import parse
 from state.document.operations import Operation, Why
 from state.document.sections import SectionName

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from state.document.approval import Approval, Heard, Policy, SectionRule
 
 from graphs import talk
 from graphs.review import change_of
 from graphs.sheet import CHANGED, EVICTIONS, THIRD, TIDIED, TIDYING, Sheet, Told
 from state.crystals.crystal import Crystal, Origin
-from state.document.approval import Approval, Heard, Policy, SectionRule
 from state.document.document import parse, render
 from state.document.operations import Action, Operation, Why
 from state.dream import Decision, EarlierChange, Evidence, Kind, Snapshot, Usage

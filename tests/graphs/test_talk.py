@@ -4,10 +4,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from state.document.approval import Approval, Policy
 
 from graphs import talk
 from state.crystals.crystal import Crystal, Origin
-from state.document.approval import Approval, Policy
 from state.dream import Decision, EarlierChange, Evidence, Kind, PointerLine, Snapshot
 from state.trust import Trust
 from tests.graphs.lives import buried

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from state.stores.history.changes import Changes
 
 from benchmarks.life import LIVES, Life, given_at_start, lived, read
 from daemon.workspace.stores import Store
 from state.document.document import parse
 from state.document.operations import Why
-from state.stores.history.changes import Changes
 from state.text.words import normalise
 from tests.support.long_variants import fewer, spread
 from tests.support.model_characters import inputs_of, lines_of

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
+from daemon.journal.restore import restore
 from daemon.sessions import clear_session
 from daemon.upkeep.export import export
 from daemon.upkeep.import_ import import_archive

@@ -9,12 +9,14 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
+from state.stores.history.changes import Changes
+
 from daemon import sessions
 from daemon.config.settings import Config, DreamSection
-from daemon.dream.restore import restore
-from daemon.dream.review import decide_changes
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.transcripts import absorb_transcripts
+from daemon.journal.lines import decide_changes
+from daemon.journal.restore import restore
 from daemon.upkeep.forget import Receipt, forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
@@ -28,7 +30,6 @@ from state.errors import NothingToDoError
 from state.forgetting.cutting import Cut
 from state.stores.database.table import unpacked
 from state.stores.disk.workspace import Workspace
-from state.stores.history.changes import Changes
 from tests.support import committing
 from tests.support.committing import added, with_model
 from tests.support.copies import all_files, copy_of

@@ -147,12 +147,12 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a dream ended: its version, how many notes are left, and how many changes wait for the owner."""
+    """How a dream ended: its version, how many notes are left, and how many proposals wait for the owner."""
 
     dream: Version
     mode: str
     pending: int
-    changes: int = 0
+    proposals: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from typing import Annotated
 from state.crystals import crystal
 from state.crystals.supersession import Cause
 from state.document.document import Edit
-from state.document.operations import Action, Why
+from state.document.operations import Action, Operation, Why
 from state.document.sections import SectionName
-from state.dream import Decided, Decision, StagedChange, decode_record
+from state.dream import decode_record
 from state.sessions.item import WEIGHTS, State
 from state.signals import curiosity
 from state.signals.hormones import Hormone
@@ -38,8 +38,6 @@ from state.stores.database.table import (
 )
 from state.trust import Trust
 
-# Changes at this place and above come from agreement among several workspaces, not from the dream itself.
-AGREEMENTS = 10_000
 # Prefix of a digest that matches no text, for what a forgetting left of a crystal if another has the same text.
 REST = "rest-"
 _ROUNDED = 0.01  # how much float16 may change the length of a vector
@@ -495,42 +493,28 @@ class CallRow(Declared, table="calls", indexes=(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change(
-    Declared, table="changes", indexes=("UNIQUE changes_by_dream (dream, place)", "changes_by_decision (decision)")
-):
-    """A staged change: its dream and its place there, the time since which it waits, and the decision on it.
+class Proposal(Declared, table="proposals", indexes=("proposals_by_dream (dream)",)):
+    """A change that waits for its owner's yes since `at`.
 
-    `note` is the crystal of the note that the change became.
+    `dream` proposed it; empty if several workspaces agree on the line.
     """
 
     number: Key = 0
     dream: Code
-    place: int
     at: datetime
-    record: Annotated[StagedChange, Kind.RECORD]
-    decision: Decision
-    decided_at: datetime | None = None
-    note: Prose = ""
-
-    @property
-    def change(self) -> StagedChange:
-        """Return the change as it was staged."""
-        return self.record
+    operation: Annotated[Operation, Kind.RECORD]
+    why: Prose = ""
 
     @property
     def is_agreement(self) -> bool:
         """Return whether it comes from agreement among several workspaces of its owner."""
-        return self.place >= AGREEMENTS
+        return not self.dream
 
     @property
     def is_erased(self) -> bool:
         """Return whether nothing is left to write, because its text was forgotten."""
-        operation = self.record.operation
-        return operation.action is not Action.EVICT and not operation.text.strip()
-
-    def decided(self, decision: Decision) -> Decided:
-        """Return this decision on the change."""
-        return Decided(self.dream, self.place, decision, self.decision)
+        writes = self.operation.action not in (Action.EVICT, Action.CLOSE, Action.MOVE, Action.WEIGH)
+        return writes and not self.operation.text.strip()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -123,7 +123,7 @@ class Erasure:
             return self._field(value, name, lines=lines)
         if name in _TABLES:
             return self._everything(value)
-        if isinstance(value, list) and name != "decided":
+        if isinstance(value, list):
             return self._list(value, name, lines=lines)
         if not isinstance(value, dict):
             return value
@@ -145,8 +145,8 @@ class Erasure:
         walked = [(one, self.record(one, name, lines=lines)) for one in value]
         if walked and isinstance(walked[0][0], str):
             return list(dict.fromkeys(new for old, new in walked if new or not old))
-        # Staged changes keep their places, by which decisions refer to them, and lines show what was to change.
-        return [new for old, new in walked if name in ("staged", "lines") or not self._is_erased(name, old, new)]
+        # A change keeps its lines, which show what was changed.
+        return [new for old, new in walked if name == "lines" or not self._is_erased(name, old, new)]
 
     def _is_erased(self, name: str, old: Any, new: Any) -> bool:  # noqa: ANN401
         """Return whether nothing of this part of a record remains."""

@@ -18,17 +18,14 @@ from typing import Any
 
 from state.crystals.crystal import Origin, crystal_digest, new_id
 from state.document.operations import Why
-from state.dream import Decision
 from state.errors import BusyError
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target, spans, without
 from state.sessions.item import State, working_id
 from state.stores.crystals import full_text, skills
-from state.stores.database.connection import to_text
 from state.stores.database.table import Kind, Layout, layouts_of, packed, unpacked
-from state.stores.database.tables import REST, Change, content_of
+from state.stores.database.tables import REST, content_of
 from state.stores.erasing.plan import INTENTION, Erasure, erased_document
-from state.stores.history.changes import OPEN
 from state.stores.history.lineage import digest_of
 from state.stores.sessions.sessions import Sessions, key_of
 from state.text.words import terms
@@ -256,21 +253,9 @@ def _version(connection: sqlite3.Connection, place: tuple[Any, ...], _: Row, new
     return {"digest": digest_of(new["text"]), "former_digests": former, "characters": len(new["text"])}
 
 
-def _change(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, new: Row, now: datetime) -> Row:
-    """Return the outdated decision for an open change, if its text, its lines or its evidence's existence changed."""
-    records = [json.loads(one["record"]) for one in (old, old | new)]
-    texts = [
-        (one["operation"]["text"], [line["text"] for line in one["lines"]], bool(one["evidence"])) for one in records
-    ]
-    waits = Change.table.count(connection, "number = ? AND decision IN (?, ?)", *place, *OPEN)
-    if texts[0] == texts[1] or not waits:
-        return {}
-    return {"decision": Decision.OUTDATED.value, "decided_at": to_text(now)}
-
-
 # The columns that must change with a changed row, by table.
 _FOLLOWING: Mapping[str, Callable[[sqlite3.Connection, tuple[Any, ...], Row, Row, datetime], Row]] = {
-    "crystals": _crystal, "lines": _line, "versions": _version, "changes": _change,
+    "crystals": _crystal, "lines": _line, "versions": _version,
 }  # fmt: skip
 
 

@@ -176,6 +176,12 @@ class Lineage:
 
         return [replace(line, crystal=crystal(line)) for line in lines]
 
+    def lines(self, ids: Iterable[str]) -> dict[str, CurrentLine]:
+        """Return the lines with these ids as they stood, current or gone, by id."""
+        which = "WHERE id IN (SELECT value FROM json_each(?))"
+        found = LineRow.table.read(CurrentLine, self._connection, which, json.dumps(list(ids)))
+        return {line.id: line for line in found}
+
     def evidence(self) -> dict[str, tuple[str, ...]]:
         """Return the ids of the crystals that support each current line, by the line's id."""
         return self._evidence("JOIN lines ON line = id WHERE died_in IS NULL ORDER BY 1, 2")

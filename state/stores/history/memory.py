@@ -31,6 +31,7 @@ from state.dream import (
     REPAIRED,
     RESTORE,
     REVIEW,
+    UNDO,
     Dream,
     decode_record,
     with_ids,
@@ -49,9 +50,9 @@ from state.stores.database.tables import Document
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
-from state.stores.history.changes import Changes
 from state.stores.history.lineage import Lineage
 from state.stores.history.notes import Notes
+from state.stores.history.proposals import Proposals
 from state.stores.history.wordings import with_wordings
 from state.text.words import normalise
 from state.trust import Trust
@@ -195,7 +196,7 @@ class Memory:
         old = [line for line, _ in dream.left if line.above and (line.text, line.pinned) in beside]
         above = (replace(line, id=f"T{number}") for number, line in enumerate(old))
         page = Page(text, (*lines_in(document, lines), *above), self._lineage.next_line())
-        is_owners = dream.cause in (RESTORE, REVIEW, EDIT)
+        is_owners = dream.cause in (RESTORE, REVIEW, UNDO, EDIT)
         deleted, by_hand = () if is_owners else self._lineage.tombstones(), self._lineage.handwritten()
         own = [line.text for line in lines if line.id in by_hand]
         ids, gave_way = page.replay(dream.changes, lambda text: is_unwanted(text, deleted, own))
@@ -233,7 +234,9 @@ class Memory:
             Meta(self._connection).put(READING, new.reading.encoded())
         self._lineage.record(new)
         Supersessions(self._crystals).learn(new)
-        Changes(self._connection).record(new)
+        proposals = Proposals(self._connection)
+        proposals.drop(new.settled)
+        proposals.add(new.id, new.proposed, new.at)
         return new
 
     # A person's edits.

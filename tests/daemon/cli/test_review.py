@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from daemon.api.operations.review import ChangeToReview
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.api.operations.review import ChangeToReview
 from daemon.cli.review import read_todo as read
 from daemon.explain.crystal import Evidence
 from daemon.workspace.adoption import open_workspace

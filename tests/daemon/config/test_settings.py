@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from state.document.approval import RULED, Heard, Policy
 
 from daemon.config.entries import ConfigEntry, entries
 from daemon.config.settings import Config, load
 from daemon.workspace.adoption import init_workspace
-from state.document.approval import RULED, Heard, Policy
 from state.document.operations import Action
 from state.document.sections import SectionName
 from state.errors import ConfigError

@@ -7,11 +7,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from state.stores.history.changes import Changes
 
 from daemon.config.paths import registry_path
 from daemon.config.registry import add, exclude
 from daemon.dream.agreements import propose_agreements
-from daemon.dream.review import decide_changes, settle
+from daemon.journal.lines import decide_changes, settle
 from daemon.workspace.adoption import init_global_workspace, init_workspace
 from daemon.workspace.stores import Store, utc_now
 from state.document.operations import Action
@@ -20,7 +21,6 @@ from state.dream import Decision
 from state.stores.database.tables import Change
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
-from state.stores.history.changes import Changes
 from tests.support.committing import dreamt as dreamt_in
 from tests.support.working import working
 

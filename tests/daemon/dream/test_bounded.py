@@ -14,8 +14,8 @@ from daemon.config.settings import Config, ModelSection
 from daemon.dream import memory
 from daemon.dream.consolidation import new_input
 from daemon.dream.progress import Step
-from daemon.dream.restore import restore
 from daemon.dream.run import Mode, Outcome, dream_now
+from daemon.journal.restore import restore
 from daemon.models import litellm_model
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest

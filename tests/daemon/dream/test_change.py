@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from daemon.config.settings import load
-from daemon.dream.restore import restore
-from daemon.dream.review import change, open_changes
 from daemon.dream.standing import SHOWN_CHARACTERS, Line, StandingLines, shown, standing_lines
+from daemon.journal.lines import change, open_changes
+from daemon.journal.restore import restore
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction, Wish
 from state.bootstrap import bootstrap

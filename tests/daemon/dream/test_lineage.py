@@ -12,10 +12,10 @@ import pytest
 
 from daemon.api.operations.search import recall
 from daemon.config.settings import Config
-from daemon.dream.restore import restore
-from daemon.dream.review import change, decide_changes, open_changes
 from daemon.dream.run import Mode, dream_now
 from daemon.dream.standing import Line, standing_lines
+from daemon.journal.lines import change, decide_changes, open_changes
+from daemon.journal.restore import restore
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import NOT_TRUE, LineAction, Wish
 from state.crystals.crystal import Origin

@@ -19,16 +19,17 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from state.stores.history.changes import Changes
 
 from daemon.config.settings import Config, ModelSection
 from daemon.dream import memory
 from daemon.dream import restore as restoring
 from daemon.dream.consolidation import new_input
 from daemon.dream.progress import Step
-from daemon.dream.restore import restore
-from daemon.dream.review import change, decide_changes, open_changes
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.notes import absorb_notes
+from daemon.journal.lines import change, decide_changes, open_changes
+from daemon.journal.restore import restore
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, follow_clock, utc_now
@@ -39,7 +40,6 @@ from state.document.sections import SectionName
 from state.dream import Decision, Reason
 from state.errors import ConflictError, RejectedError
 from state.scratch import Note
-from state.stores.history.changes import Changes
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.memory import TakenIn
 from state.trust import Trust

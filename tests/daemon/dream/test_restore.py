@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.config.settings import ApproveSection, Config, DreamSection
-from daemon.dream.restore import restore
-from daemon.dream.review import decide_changes, open_changes
 from daemon.dream.run import Mode, dream_now
+from daemon.journal.lines import decide_changes, open_changes
+from daemon.journal.restore import restore
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding

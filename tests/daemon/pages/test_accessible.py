@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Response, ViewportSize
 
 from daemon.config.settings import Config
-from daemon.dream.review import open_changes
+from daemon.journal.lines import open_changes
 from daemon.workspace.stores import open_readonly
 from state.dream import Decision
 from tests.daemon.http.running import Running

@@ -14,10 +14,10 @@ from daemon.api.operations.search import memory_search
 from daemon.api.operations.sessions import forget as forget_memory
 from daemon.config.settings import Config, ModelSection
 from daemon.dream.consolidation import new_input
-from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
+from daemon.journal.restore import restore
 from daemon.sessions.crystals import OpenItem
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from daemon.config.settings import Config
-from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
+from daemon.journal.restore import restore
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.retention import copy_if_due
 from daemon.workspace.status import status

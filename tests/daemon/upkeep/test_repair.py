@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from daemon.config.settings import Config
-from daemon.dream.restore import restore
 from daemon.dream.run import Mode, dream_now
+from daemon.journal.restore import restore
 from daemon.upkeep.doctor import examine
 from daemon.upkeep.examine import Finding, Level, check_stores
 from daemon.upkeep.repair import Repair, survey

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from state.document.approval import RULED, Approval, Policy, SectionRule
+
 from state.document.operations import Action
 from state.document.sections import SectionName
 

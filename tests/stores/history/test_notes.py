@@ -19,9 +19,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from daemon.dream.restore import restore
 from daemon.ingest import notes as ingest
 from daemon.ingest.notes import absorb_notes
+from daemon.journal.restore import restore
 from daemon.workspace.retention import copy_if_due
 from daemon.workspace.stores import Store, utc_now
 from state.errors import StorageError, UsageError

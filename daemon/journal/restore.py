@@ -13,14 +13,14 @@ from state.document.document import parse
 from state.document.operations import Why
 from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
-from state.dream import RESTORE, Decided, Decision, Dream, Remark
+from state.dream import RESTORE, Dream, Remark
 from state.errors import NotFoundError, StorageError
 from state.signals.hormones import mood
 from state.stores.crystals.hormones import Feelings
-from state.stores.history.changes import OPEN, Changes
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 from state.stores.history.notes import Notes
+from state.stores.history.proposals import Proposals
 from state.text.words import normalise
 
 
@@ -28,8 +28,9 @@ def restore(store: Store, number: int) -> Dream:
     """Commit MEMORY.md as it was in this version, as a new version.
 
     Notes and crystals that later versions consumed become input again; the notes are pending and in the bootstrap.
-    Restoring the version before a restore undoes that restore: its input is consumed again, and its decisions stand
-    again. Lines that leave are kept as crystals. Tombstones that were lifted since are set again. If the record of a
+    Restoring the version before a restore undoes that restore: its input is consumed again. What later dreams
+    proposed is dropped, as its input is pending again. Lines that leave are kept as crystals. Tombstones that were
+    lifted since are set again. If the record of a
     later version is missing or damaged, its crystals become input again, and `problems` names it. Raise NotFoundError
     for an unknown version, ConflictError if the owner saved MEMORY.md at the same instant.
     """
@@ -61,7 +62,7 @@ def restore(store: Store, number: int) -> Dream:
         tombstones=tuple(one for one in lifted if normalise(one) not in present),
         lifted_tombstones=tuple(one for one in store.lineage.tombstones() if normalise(one) in present),
         problems=(*problems, *lost.values()),
-        decided=_undecided(Changes(store.connection), later),
+        settled=tuple(one.number for record in later for one in Proposals(store.connection).of(record.id)),
     )
     return commit_owners(store, dream, f"restore of version {number}", f"version {number} again")
 
@@ -73,10 +74,7 @@ def _later(memory: Memory, lineage: Lineage, number: int) -> tuple[list[Dream], 
         try:
             records.append(memory.version(version))
         except (NotFoundError, StorageError) as error:
-            lost[version] = (
-                f"version {version} has no record that can be read ({error.what}): "
-                "what it decided of changes stays decided"
-            )
+            lost[version] = f"version {version} has no record that can be read ({error.what})"
     return records, lost
 
 
@@ -105,31 +103,6 @@ def _remarks(notes: Notes, number: int, later: Sequence[Dream]) -> tuple[Remark,
             then[one.note] = one.before if one.before is not None and one.before <= number else None
     now = notes.consumed_in(then)
     return tuple(Remark(note, now[note], was) for note, was in then.items() if note in now and now[note] != was)
-
-
-def _undecided(changes: Changes, later: Sequence[Dream]) -> tuple[Decided, ...]:
-    """Return the decisions that bring changes back to their state before these versions.
-
-    Changes that these versions staged become outdated, since their input is pending again. Declined changes stay
-    declined, and forgotten ones become outdated.
-    """
-    before: dict[tuple[str, int], Decision] = {}
-    for record in later:
-        for one in record.decided:
-            before.setdefault((one.dream, one.place), one.before)
-    staged = {record.id for record in later}
-    known = [one for dream in sorted({*staged, *(dream for dream, _ in before)}) for one in changes.of(dream)]
-    decided = []
-    for change in known:
-        decision = (
-            Decision.OUTDATED if change.dream in staged else before.get((change.dream, change.place), change.decision)
-        )
-        if decision in OPEN and change.is_erased:
-            decision = Decision.OUTDATED
-        is_declined = change.decision is Decision.DECLINED and decision is not Decision.APPROVED
-        if decision is not change.decision and not is_declined:
-            decided.append(change.decided(decision))
-    return tuple(decided)
 
 
 def _as_weighed(

@@ -1,0 +1,263 @@
+"""Operations on changes of MEMORY.md: list and undo those of any version, and answer what dreams propose."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from pydantic import Field
+
+from daemon.api.access import WorkspaceAccess
+from daemon.api.operations.operation import Arg, operation
+from daemon.api.shapes import one_row
+from daemon.dream.proposals import open_proposals, settle
+from daemon.explain.crystal import Evidence, evidence_by_id
+from daemon.journal.undo import latest_changes, undo
+from daemon.observability.printable import visible
+from daemon.workspace.stores import Store
+from state.changes.change import CurrentLine
+from state.document.operations import Action, Refusal, Why
+from state.document.sections import SectionName
+from state.errors import UsageError
+from state.stores.database.tables import Proposal
+from state.text.words import counted
+
+Numbers = Annotated[tuple[Annotated[int, Field(ge=1, le=10**9)], ...], Field(max_length=10_000)]
+ChangeName = Annotated[str, Field(max_length=20)]
+MOST_NAMES = 1_000
+
+# ---------------------------------------------------------------- changes
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeOfVersion:
+    """A change: `new` lines replaced the `old` ones. `name` is its version and its place there, as in 12.3.
+
+    `cause` and `author` are the version's. Not `undoable`: its lines have changed since.
+    """
+
+    name: str
+    why: Why
+    section: SectionName
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+    cause: str
+    author: str
+    at: datetime
+    undoable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Changes, the newest first."""
+
+    changes: tuple[ChangeOfVersion, ...]
+
+
+def changes_text(reply: Changes) -> str:
+    """Show each change with its old and new lines and its evidence, and how to undo one."""
+    rows = list[str]()
+    for one in reply.changes:
+        by = f" by {one.author}" if one.author else ""
+        rows.append(f"{one.name}  {one.why} · {one.section} · {one.cause}{by} · {one.at:%Y-%m-%d %H:%M}")
+        rows += (f"   - {row}" for text in one.old for row in visible(text).split("\n"))
+        rows += (f"   + {row}" for text in one.new for row in visible(text).split("\n"))
+        rows += (f"   {row}" for row in _grounds(one.evidence))
+        rows += [] if one.undoable else ["   its lines have changed since"]
+    undoable = next((one.name for one in reply.changes if one.undoable), "")
+    return "\n".join([*rows, *([f"'dreamd undo {undoable}' takes one back"] if undoable else [])]) or "no change yet"
+
+
+def _grounds(evidence: tuple[Evidence, ...]) -> Iterator[str]:
+    """Yield a row for each piece of evidence."""
+    for piece in evidence:
+        who = f"{piece.trust} ({piece.speaker})" if piece.speaker else piece.trust
+        heard = f", heard: {piece.heard}" if piece.heard else ""
+        yield one_row(f"{who}{heard}, {piece.at:%Y-%m-%d}: {piece.text}")
+
+
+@operation("changes", reads=True, text=changes_text)
+def changes(
+    access: WorkspaceAccess,
+    version: Annotated[int | None, Arg("Of this version; else the latest of all", ge=1, le=10**9, place=True)] = None,
+    limit: Annotated[int, Arg("At most so many", ge=1, le=1_000)] = 20,
+) -> Changes:
+    """Return changes of lines by name, the newest first, each with what it rests on."""
+    with access.read() as store:
+        found = latest_changes(store, limit, version)
+        known = evidence_by_id(store, (crystal for one in found for crystal in one.change.evidence))
+        return Changes(
+            tuple(
+                ChangeOfVersion(
+                    name=one.name,
+                    why=one.change.why,
+                    section=(*one.change.come, *one.change.gone)[0].section,
+                    old=tuple(store.shown(line.text) for line in one.change.gone),
+                    new=tuple(store.shown(line.text) for line in one.change.come),
+                    evidence=tuple(known[crystal] for crystal in one.change.evidence if crystal in known),
+                    cause=one.version.cause,
+                    author=one.version.model,
+                    at=one.version.at,
+                    undoable=one.undoable,
+                )
+                for one in found
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesUndone:
+    """The version that undid them; None if the lines of all of them have changed since (`outdated`)."""
+
+    version: int | None
+    undone: tuple[str, ...]
+    outdated: tuple[str, ...]
+
+
+def undone_text(done: ChangesUndone) -> str:
+    """Say what was undone, and what has changed since."""
+    rows = [f"undone: {', '.join(done.undone)}, as version {done.version}"] if done.undone else []
+    rows += [f"changed since, so left as it is: {', '.join(done.outdated)}"] if done.outdated else []
+    return "\n".join(rows)
+
+
+@operation("undo", long=True, text=undone_text)
+def undo_changes(
+    access: WorkspaceAccess,
+    changes: Annotated[
+        tuple[ChangeName, ...],
+        Arg("A change like 12.3, or a whole version like 12", min_length=1, max_length=MOST_NAMES, place=True),
+    ],
+) -> ChangesUndone:
+    """Take changes of any versions back, as one version: their old lines come back as they were."""
+    with access.exclusive() as store:
+        done = undo(store, changes)
+    access.mark_changed()
+    return ChangesUndone(done.dream.number if done.dream else None, done.done, done.outdated)
+
+
+# ---------------------------------------------------------------- proposals
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedChange:
+    """A change that applies only with its owner's yes. `new` replaces the `old` lines (empty: they leave).
+
+    `why` says why the owner is asked. After `until` it is dropped; None: it stays.
+    """
+
+    number: int
+    action: Action
+    section: SectionName
+    old: tuple[str, ...]
+    new: str
+    evidence: tuple[Evidence, ...]
+    why: str
+    dream: str
+    at: datetime
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedChanges:
+    """What waits for its owner, by number."""
+
+    proposals: tuple[ProposedChange, ...]
+
+
+def proposals_text(reply: ProposedChanges) -> str:
+    """Show each proposal with its old and new lines and its evidence, and how to answer."""
+    rows = list[str]()
+    for one in reply.proposals:
+        until = f" · until {one.until:%Y-%m-%d}" if one.until else ""
+        rows.append(f"{one.number}  {one.action} · {one.section}{until}")
+        rows += (f"   - {row}" for text in one.old for row in visible(text).split("\n"))
+        new = one.new or "(leaves MEMORY.md: a pointer leads to it)"
+        rows += (f"   + {row}" for row in visible(new).split("\n"))
+        rows += (f"   {row}" for row in (*_grounds(one.evidence), one.why))
+    if not rows:
+        return "nothing waits for you"
+    return "\n".join((*rows, "'dreamd review --accept 1 2' or --decline; --section NAME or --all for several"))
+
+
+@operation("proposals", reads=True, text=proposals_text)
+def proposals(access: WorkspaceAccess) -> ProposedChanges:
+    """Return the changes that apply only with their owner's yes."""
+    with access.read() as store:
+        found = open_proposals(store)
+        known = evidence_by_id(store, (cite for one, _ in found for cite in one.operation.cites))
+        return ProposedChanges(tuple(_proposed(store, one, lines, known) for one, lines in found))
+
+
+def _proposed(
+    store: Store, one: Proposal, lines: tuple[CurrentLine, ...], known: dict[str, Evidence]
+) -> ProposedChange:
+    operation, days = one.operation, timedelta(days=store.config.dream.ask_days)
+    takes_away = operation.action in (Action.EVICT, Action.CLOSE)
+    return ProposedChange(
+        number=one.number,
+        action=operation.action,
+        section=operation.section,
+        old=tuple(store.shown(line.text) for line in lines),
+        new="" if takes_away else store.shown(operation.text),
+        evidence=tuple(known[cite] for cite in operation.cites if cite in known),
+        why=one.why,
+        dream=one.dream,
+        at=one.at,
+        until=None if one.is_agreement else one.at + days,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedProposal:
+    """A proposal that the owner accepted and a guard refused; it still waits."""
+
+    number: int
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The results of the answers. `version` is the one they made, if any.
+
+    `outdated` ones no longer applied and are dropped; `refused` ones still wait.
+    """
+
+    version: int | None
+    accepted: tuple[int, ...]
+    declined: tuple[int, ...]
+    outdated: tuple[int, ...]
+    refused: tuple[RefusedProposal, ...]
+
+
+def answered_text(done: Answered) -> str:
+    """Say what became of each answer."""
+    words = {
+        f"accepted, as version {done.version}": done.accepted,
+        "declined": done.declined,
+        "outdated, so dropped": done.outdated,
+    }
+    rows = [f"{counted(len(ones), 'proposal')} {word}: {_listed(ones)}" for word, ones in words.items() if ones]
+    rows += [f"refused: {one.number} by {one.refusal.guard}: {one.refusal.figures}" for one in done.refused]
+    return "\n".join(rows) or "nothing was answered"
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+@operation("answer_proposals", long=True, text=answered_text)
+def answer_proposals(
+    access: WorkspaceAccess,
+    accept: Annotated[Numbers, Arg("They apply, as one version")] = (),
+    decline: Annotated[Numbers, Arg("They are dropped, and their texts not proposed again")] = (),
+) -> Answered:
+    """Accept or decline what dreams propose."""
+    if both := sorted(set(accept) & set(decline)):
+        raise UsageError(f"proposal {both[0]} is accepted and declined", "do one of them")
+    with access.exclusive() as store:
+        done = settle(store, accept, decline)
+    access.mark_changed()
+    refused = tuple(RefusedProposal(number, one) for number, one in done.refused.items())
+    return Answered(done.dream.number if done.dream else None, done.accepted, done.declined, done.outdated, refused)

@@ -1,0 +1,99 @@
+"""Proposals: changes that only their owner may allow, from the dream that asks to the owner's answer."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from daemon.dream.memory import WorkspaceMemory, commit_owners
+from daemon.dream.snapshot import as_input, standing
+from daemon.workspace.document import read_document, settle_document
+from daemon.workspace.stores import Store, utc_now
+from graphs.review import Asked, Carried, settle_proposals, still_applies
+from state.changes.change import CurrentLine
+from state.changes.owner import lines_in
+from state.changes.page import Page
+from state.document.merge import working
+from state.document.operations import Refusal
+from state.dream import Dream, Kind
+from state.stores.database.connection import transaction
+from state.stores.database.tables import Proposal
+from state.stores.history.proposals import Proposals
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of the owner's answers, by the numbers of the proposals. `dream` is the version that they made.
+
+    `outdated` ones no longer apply and are dropped; `refused` ones a guard refused, and they still wait.
+    """
+
+    dream: Dream | None
+    accepted: tuple[int, ...]
+    declined: tuple[int, ...]
+    outdated: tuple[int, ...]
+    refused: Mapping[int, Refusal]
+
+
+def open_proposals(store: Store) -> list[tuple[Proposal, tuple[CurrentLine, ...]]]:
+    """Return the proposals that still apply to MEMORY.md as its owner left it, each with its lines as they stood."""
+    waiting = Proposals(store.connection).all()
+    return [(one, lines) for one, lines in _with_lines(store, waiting) if _applies(one, lines, _page(store))]
+
+
+def drop_stale(store: Store, now: datetime) -> int:
+    """Drop the proposals that nobody answered in time or that no longer apply; return how many."""
+    proposals = Proposals(store.connection)
+    if not (waiting := proposals.all()):
+        return 0
+    page = _page(store)
+    stale = [one.number for one, lines in _with_lines(store, waiting) if not _applies(one, lines, page)]
+    with transaction(store.connection):
+        store.memory.check()
+        proposals.drop(stale)
+        return len(stale) + proposals.sweep(now - timedelta(days=store.config.dream.ask_days))
+
+
+def settle(store: Store, accept: Collection[int], decline: Collection[int]) -> Settled:
+    """Carry out the owner's answers as one version. Raise NotFoundError for a number that does not wait."""
+    settle_document(store)
+    proposals, now = Proposals(store.connection), utc_now()
+    wanted = _with_lines(store, [proposals.get(number) for number in dict.fromkeys(accept)])
+    declined = {number: proposals.get(number).operation for number in dict.fromkeys(decline)}
+    accepted = {one.number: _asked(store, one, lines) for one, lines in wanted if not one.is_erased}
+    snapshot = standing(store, f"{now:%Y%m%dT%H%M%S%f}Z", now)
+    carried = settle_proposals(snapshot, accepted, declined, WorkspaceMemory(store))
+    outdated = (*carried.outdated, *(one.number for one, _ in wanted if one.is_erased))
+    dream = _committed(store, carried)
+    with transaction(store.connection):
+        store.memory.check()
+        proposals.drop((*outdated, *declined))
+    return Settled(dream, carried.done, tuple(declined), outdated, carried.refused)
+
+
+def _committed(store: Store, carried: Carried) -> Dream | None:
+    """Commit the version; none if nothing is accepted and no text declined."""
+    dream = carried.dream
+    if dream is None or not (dream.changes or dream.tombstones):
+        return None
+    return commit_owners(store, dream, f"{dream.cause}: {dream.reason}", "by the owner")
+
+
+def _asked(store: Store, one: Proposal, lines: tuple[CurrentLine, ...]) -> Asked:
+    cited = store.crystals.get([cite for cite in one.operation.cites if not cite.startswith("L")])
+    return Asked(one.operation, lines, tuple(as_input(crystal, Kind.CRYSTAL) for crystal in cited), one.is_agreement)
+
+
+def _with_lines(store: Store, proposals: Collection[Proposal]) -> list[tuple[Proposal, tuple[CurrentLine, ...]]]:
+    """Return each proposal with the lines that it is about, as they stood."""
+    known = store.lineage.lines(name for one in proposals for name in one.operation.lines)
+    return [(one, tuple(known[name] for name in one.operation.lines if name in known)) for one in proposals]
+
+
+def _applies(one: Proposal, lines: tuple[CurrentLine, ...], page: Page) -> bool:
+    return not one.is_erased and still_applies(one.operation, lines, page)
+
+
+def _page(store: Store) -> Page:
+    """Return the lines of MEMORY.md as its owner left it."""
+    text, _ = read_document(store.workspace, store.connection)
+    return Page("", lines_in(working(text), store.lineage.current_lines()), 1)

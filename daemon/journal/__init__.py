@@ -1,0 +1,1 @@
+"""The journal: what changed in MEMORY.md, and why, and how it is taken back."""
