@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from daemon.api.operations.setup import Configuration
     from daemon.api.operations.signals import Mood
     from daemon.api.operations.upkeep import Findings
-    from daemon.explain.crystal import Evidence
-    from daemon.explain.reasons import SearchSignals
-    from daemon.explain.why import LineHistory, WrittenBy
-    from daemon.explain.why_not import Answer
+    from daemon.journal.crystal import Evidence
+    from daemon.journal.ranks import SearchSignals
+    from daemon.journal.story import Entry, LineStory
+    from daemon.journal.why_not import Answer
     from daemon.upkeep.examine import Finding
     from daemon.upkeep.forget import Receipt
     from daemon.upkeep.repair import Repair
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 # Characters of a search that fit into one answer, some 8,000 tokens; the first result is always shown.
 MOST_FOUND = 32_000
-_MOST_EVIDENCE, _MOST_QUOTED = 10, 1_000
+_MOST_EVIDENCE, _MOST_ENTRIES, _MOST_QUOTED = 10, 10, 1_000
+_MOST_ENTRIES = 10
 _MOST_SHORT = 160
 _BAR = 20
 
@@ -167,38 +168,42 @@ def bootstrap_text(reply: "BootstrapReply") -> str:
 
 
 def why_text(reply: "WhyReply") -> str:
-    """Show the history of each matching line."""
-    return "\n\n".join([ABOUT, *("\n".join(_history_rows(one)) for one in reply.lines)])
+    """Show the changes of each matching line."""
+    return "\n\n".join([ABOUT, *("\n".join(_story_rows(one)) for one in reply.lines)])
 
 
-def _history_rows(line: "LineHistory") -> Iterator[str]:
+def _story_rows(line: "LineStory") -> Iterator[str]:
     yield f"{line.id or '(new)'}  {line.section or 'above the sections'}: {one_row(line.text)}"
-    yield f"  {_written(line.writing)}"
-    for one in line.evidence[:_MOST_EVIDENCE]:
-        yield from (f"  {row}" for row in _evidence_rows(one))
-    for old in line.replaced[:_MOST_EVIDENCE]:
-        yield f"  replaced {old.id} ({old.fate} in version {old.died_in}): {_cut(old.text)}"
-    if left_out := len(line.evidence[_MOST_EVIDENCE:]) + len(line.replaced[_MOST_EVIDENCE:]):
-        yield f"  and {left_out} more"
-    if (end := line.ending) is not None:
-        now, words = end.successor and f"now: {end.successor}", end.keywords and f"search: {end.keywords}"
-        kept = f"kept as crystal {end.crystal[:12]}" if end.crystal else "kept in 'dreamd history'"
-        yield f"  {listed(f'left in version {end.version}: {end.fate}', now, words, kept)}"
+    if not line.entries:
+        yield "  written by hand; no dream has met it yet"
+    for one in line.entries[:_MOST_ENTRIES]:
+        yield f"  {_entry_row(one)}"
+        for old in one.old:
+            if old.id != line.id:
+                yield f"    replaced {old.id}: {_cut(old.text)}"
+        for piece in one.evidence[:_MOST_EVIDENCE]:
+            yield from (f"    {row}" for row in _evidence_rows(piece))
+        if left_out := len(one.evidence[_MOST_EVIDENCE:]):
+            yield f"    and {left_out} more"
+    if left_out := len(line.entries[_MOST_ENTRIES:]):
+        yield f"  and {counted(left_out, 'earlier change')}"
+    if not line.stands:
+        now, words = line.now and f"now: {line.now}", line.keywords and f"search: {line.keywords}"
+        kept = f"kept as crystal {line.crystal[:12]}" if line.crystal else "kept in 'dreamd history'"
+        yield f"  {listed('it has left', now, words, kept)}"
 
 
-def _written(writing: "WrittenBy | None") -> str:
-    if writing is None:
-        return "written by hand; no dream has met it yet"
-    when = f"written {writing.at:%Y-%m-%d %H:%M %Z} in version {writing.version}"
+def _entry_row(one: "Entry") -> str:
+    """Return a change in a row: its name, what it did, when, and who made it."""
+    head = f"{one.name or f'version {one.version}'} {one.why} {one.at:%Y-%m-%d %H:%M %Z}"
     from state.dream import HUMAN, MERGED  # late: short commands import this module
 
-    if writing.cause in (HUMAN, MERGED):
-        return f"{when}, by its owner in MEMORY.md"
-    if not writing.dream:
-        return f"{when}, {f'by a {writing.cause}' if writing.cause else 'whose record is gone'}"
-    by = " ".join([writing.model, *(f"({prompt})" for prompt in writing.prompts)]).strip()
-    dream = f"{writing.cause} {writing.dream} ({writing.reason})"
-    return listed(when, dream, writing.operation, by and f"by {by}")
+    if one.cause in (HUMAN, MERGED):
+        return f"{head} by its owner in MEMORY.md"
+    if not one.dream:
+        return listed(head, f"by a {one.cause}" if one.cause else "the record of its version is gone")
+    by = " ".join([one.author, *(f"({prompt})" for prompt in one.prompts)]).strip()
+    return listed(head, f"{one.cause} {one.dream} ({one.reason})", by and f"by {by}")
 
 
 def _evidence_rows(one: "Evidence") -> Iterator[str]:
@@ -257,7 +262,7 @@ def difference_text(reply: "Difference") -> str:
 
 def restored_text(done: "RestoredVersion") -> str:
     """Say which version it is now, and show the diff."""
-    from daemon.explain.dream import unified_diff
+    from daemon.journal.dream import unified_diff
 
     dream = done.dream
     changed = unified_diff(dream.before, dream.after, "as it was", f"version {dream.number}")
@@ -275,7 +280,7 @@ def dream_text(reply: "Dreamt") -> str:
         return "the daemon dreams when it comes to it"
     dream = outcome.dream
     if outcome.mode == "dry":
-        from daemon.explain.dream import unified_diff
+        from daemon.journal.dream import unified_diff
 
         diff = unified_diff(dream.before, dream.after, "as it is", "after this dream")
         return f"{visible(diff)}\n{_cost(dream)}"

@@ -155,7 +155,7 @@ def finds(store: Store, query: str) -> list[str]:
 
 def assert_sound(workspace: Workspace) -> None:
     """Assert that the workspace works and all other facts are still there."""
-    from daemon.explain.why import why
+    from daemon.journal.story import why
     from daemon.upkeep.examine import Level, check_stores
 
     document = parse(workspace.document.read_text(encoding="utf-8"))

@@ -7,8 +7,8 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.operations.request import Moment
 from daemon.api.text import superseded_text
-from daemon.explain.crystal import CrystalDetails, details
 from daemon.ingest.notes import absorb_notes
+from daemon.journal.crystal import CrystalDetails, details
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.crystals.supersession import Cause, Supersession

@@ -9,7 +9,7 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.text import dream_text, status_text
 from daemon.dream.run import Mode, Outcome
-from daemon.explain.dream import DreamDetails, DreamRun, described, details, run_of_version
+from daemon.journal.dream import DreamDetails, DreamRun, described, details, run_of_version
 from daemon.workspace.status import Status, status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason

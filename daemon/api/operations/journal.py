@@ -11,12 +11,13 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.shapes import one_row
 from daemon.dream.proposals import open_proposals, settle
-from daemon.explain.crystal import Evidence, evidence_by_id
-from daemon.journal.undo import latest_changes, undo
+from daemon.journal.crystal import Evidence, evidence_by_id
+from daemon.journal.story import Entry, latest_entries
+from daemon.journal.undo import undo
 from daemon.observability.printable import visible
 from daemon.workspace.stores import Store
 from state.changes.change import CurrentLine
-from state.document.operations import Action, Refusal, Why
+from state.document.operations import Action, Refusal
 from state.document.sections import SectionName
 from state.errors import UsageError
 from state.stores.database.tables import Proposal
@@ -30,43 +31,28 @@ MOST_NAMES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeOfVersion:
-    """A change: `new` lines replaced the `old` ones. `name` is its version and its place there, as in 12.3.
-
-    `cause` and `author` are the version's. Not `undoable`: its lines have changed since.
-    """
-
-    name: str
-    why: Why
-    section: SectionName
-    old: tuple[str, ...]
-    new: tuple[str, ...]
-    evidence: tuple[Evidence, ...]
-    cause: str
-    author: str
-    at: datetime
-    undoable: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Changes:
     """Changes, the newest first."""
 
-    changes: tuple[ChangeOfVersion, ...]
+    changes: tuple[Entry, ...]
 
 
 def changes_text(reply: Changes) -> str:
     """Show each change with its old and new lines and its evidence, and how to undo one."""
-    rows = list[str]()
-    for one in reply.changes:
-        by = f" by {one.author}" if one.author else ""
-        rows.append(f"{one.name}  {one.why} · {one.section} · {one.cause}{by} · {one.at:%Y-%m-%d %H:%M}")
-        rows += (f"   - {row}" for text in one.old for row in visible(text).split("\n"))
-        rows += (f"   + {row}" for text in one.new for row in visible(text).split("\n"))
-        rows += (f"   {row}" for row in _grounds(one.evidence))
-        rows += [] if one.undoable else ["   its lines have changed since"]
+    rows = [row for one in reply.changes for row in entry_rows(one)]
     undoable = next((one.name for one in reply.changes if one.undoable), "")
     return "\n".join([*rows, *([f"'dreamd undo {undoable}' takes one back"] if undoable else [])]) or "no change yet"
+
+
+def entry_rows(one: Entry) -> Iterator[str]:
+    """Yield the name of a change, who made it, its old and new lines, and what it rests on."""
+    by = f" by {one.author}" if one.author else ""
+    yield f"{one.name}  {one.why} · {one.section} · {one.cause}{by} · {one.at:%Y-%m-%d %H:%M %Z}"
+    yield from (f"   - {row}" for line in one.old for row in visible(line.text).split("\n"))
+    yield from (f"   + {row}" for line in one.new for row in visible(line.text).split("\n"))
+    yield from (f"   {row}" for row in _grounds(one.evidence))
+    if not one.undoable:
+        yield "   its lines have changed since"
 
 
 def _grounds(evidence: tuple[Evidence, ...]) -> Iterator[str]:
@@ -85,25 +71,7 @@ def changes(
 ) -> Changes:
     """Return changes of lines by name, the newest first, each with what it rests on."""
     with access.read() as store:
-        found = latest_changes(store, limit, version)
-        known = evidence_by_id(store, (crystal for one in found for crystal in one.change.evidence))
-        return Changes(
-            tuple(
-                ChangeOfVersion(
-                    name=one.name,
-                    why=one.change.why,
-                    section=(*one.change.come, *one.change.gone)[0].section,
-                    old=tuple(store.shown(line.text) for line in one.change.gone),
-                    new=tuple(store.shown(line.text) for line in one.change.come),
-                    evidence=tuple(known[crystal] for crystal in one.change.evidence if crystal in known),
-                    cause=one.version.cause,
-                    author=one.version.model,
-                    at=one.version.at,
-                    undoable=one.undoable,
-                )
-                for one in found
-            )
-        )
+        return Changes(latest_entries(store, limit, version))
 
 
 @dataclass(frozen=True, slots=True)

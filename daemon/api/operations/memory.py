@@ -12,7 +12,7 @@ from daemon.api.operations.operation import Arg, FieldsError, operation
 from daemon.api.operations.request import Request
 from daemon.api.text import difference_text, restored_text, versions_text
 from daemon.dream.standing import SHOWN_CHARACTERS, StandingLines, shown, standing_lines
-from daemon.explain.dream import unified_diff
+from daemon.journal.dream import unified_diff
 from daemon.journal.lines import change
 from daemon.journal.restore import restore
 from daemon.workspace.document import read_document

@@ -11,10 +11,10 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.operations.request import Moment
 from daemon.api.text import bootstrap_text, search_text, why_not_text, why_text
-from daemon.explain.reasons import SearchSignals, signals_of
-from daemon.explain.why import LineHistory, why
-from daemon.explain.why_not import Answer, why_not
 from daemon.ingest.notes import absorb_notes
+from daemon.journal.ranks import SearchSignals, signals_of
+from daemon.journal.story import LineStory, story_of_line
+from daemon.journal.why_not import Answer, why_not
 from daemon.sessions import left_behind
 from daemon.sessions.crystals import trust_of
 from daemon.workspace.searching import BATCH, embedder_of, searcher_of, tell
@@ -305,9 +305,9 @@ def memory_bootstrap(
 
 @dataclass(frozen=True, slots=True)
 class WhyReply:
-    """The history of at most five matching lines, current ones first."""
+    """The stories of at most five matching lines, current ones first."""
 
-    lines: tuple[LineHistory, ...]
+    lines: tuple[LineStory, ...]
 
 
 @operation("memory_why", reads=True, agents="memory", text=why_text)
@@ -317,7 +317,7 @@ def memory_why(
 ) -> WhyReply:
     """Say where a line of MEMORY.md comes from: dream, operation, evidence. Use when you doubt it."""
     with access.read() as store:
-        return WhyReply(why(store, text))
+        return WhyReply(story_of_line(store, text))
 
 
 @operation("memory_why_not", reads=True, text=why_not_text)

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from state.changes.change import REWORDS, Change, CurrentLine
+from state.changes.change import REWORDS, CurrentLine
 from state.crystals.crystal import Origin
 from state.crystals.supersession import Cause, Supersession, current_values, no_longer_said
 from state.document.operations import Why
 from state.document.sections import SectionName
-from state.dream import OWNERS_EDITS, RESTORE, REVIEW, Dream
+from state.dream import OWNERS_EDITS, RESTORE, UNDO, Dream
 from state.signals.hormones import is_hormone_event
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import from_text, optional_text
@@ -85,13 +85,12 @@ class Supersessions:
     def learn(self, dream: Dream) -> int:
         """Record what a model's operation or the owner replaced by what; return how many pairs were written.
 
-        A restore removes the pairs that supersede the evidence of restored lines, and reverses the owner's pairs.
+        A restore or undo removes the pairs that supersede the evidence of lines that come back, and reverses the
+        owner's pairs.
         In the caller's transaction, after the lines are written.
         """
-        if dream.cause == RESTORE:
+        if dream.cause in (RESTORE, UNDO):
             return self.record(self._turned_around(dream))
-        if dream.cause == REVIEW:
-            self._take_back(change for change in dream.changes if change.why is Why.UNDONE)
         found, last = 0, _last_wordings(dream)
         for change in dream.changes:
             if change.why is Why.REVISED and change.come and change.come[0].section is not SectionName.POINTERS:
@@ -137,12 +136,6 @@ class Supersessions:
         SupersessionRow.table.delete(self._connection, others, Cause.OWNER.value, kept)
         owners = (dream.at, Trust.OWNER, Cause.OWNER, dream.number)
         return [Supersession(row["newer"], row["older"], *owners) for row in mine]
-
-    def _take_back(self, undone: Iterable[Change]) -> None:
-        """Delete the pairs by which an undone line superseded others."""
-        wordings = json.dumps(_wordings_of(line for change in undone for line in change.gone))
-        which = f"cause <> ? AND newer IN (SELECT key FROM crystals WHERE id {_LISTED})"
-        SupersessionRow.table.delete(self._connection, which, Cause.OWNER.value, wordings)
 
     def _replaced(self, left: CurrentLine, new: CurrentLine, dream: Dream) -> list[Supersession]:
         """Pair what stated an old line with the wording that replaced it, if new evidence says that it changed.

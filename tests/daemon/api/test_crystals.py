@@ -14,7 +14,7 @@ from daemon.api.access import LocalAccess
 from daemon.api.operations.crystals import CrystalTable
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config
-from daemon.explain.crystal import CrystalDetails
+from daemon.journal.crystal import CrystalDetails
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store
 from daemon.workspace.vector_index import Embedding

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.cli.review import read_todo as read
-from daemon.explain.crystal import Evidence
+from daemon.journal.crystal import Evidence
 from daemon.workspace.adoption import open_workspace
 from state.document.operations import Action
 from state.document.sections import SectionName

@@ -16,7 +16,7 @@ from daemon.api.operations.search import memory_why_not
 from daemon.config.paths import global_root, registry_path
 from daemon.config.registry import add
 from daemon.config.settings import Config
-from daemon.explain.why_not import MOST_REASONS, Absence, Answer, why_not
+from daemon.journal.why_not import MOST_REASONS, Absence, Answer, why_not
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.stores import Store, open_exclusive
 from state.changes.change import Change

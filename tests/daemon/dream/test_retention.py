@@ -12,8 +12,8 @@ from daemon.config.settings import Config, ModelSection
 from daemon.dream.consolidation import consolidate
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, dream_now
-from daemon.explain.why import why
 from daemon.journal.restore import restore
+from daemon.journal.story import why
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.retention import sweep
 from daemon.workspace.stores import Store, utc_now

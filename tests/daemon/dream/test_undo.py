@@ -9,7 +9,8 @@ import pytest
 from daemon.dream.standing import standing_lines
 from daemon.journal.lines import change
 from daemon.journal.restore import restore
-from daemon.journal.undo import latest_changes, undo
+from daemon.journal.story import latest_entries
+from daemon.journal.undo import undo
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction, Wish
 from state.document.document import parse
@@ -88,25 +89,24 @@ def test_a_version_of_any_cause_is_undone_and_lines_come_back_as_they_were(store
     assert (done.dream is not None, done.outdated) == (True, ())
     assert known(store) == before
     assert undo(store, [str(version)]).dream is None
+    # What holds is what stands again.
+    assert not any(
+        one.superseded_by for section in standing_lines(store, utc_now()).sections for one in section.lines
+    )
     dreamt(store, "Grace plays chess")  # what came back is not deleted again
     assert set(known(store)) == {*before, "Grace plays chess"}
 
 
 def test_what_was_saved_in_an_editor_is_undone_change_by_change(store: Store) -> None:
     by_hand(store)
-    named = {
-        (*(line.text for line in one.change.gone), *(line.text for line in one.change.come)): one.name
-        for one in latest_changes(store, 50)
-        if one.version.cause == "human"
-    }
-    done = undo(store, [named[WALL,]])
-    assert done.done == (named[WALL,],)
+    (name,) = [one.name for one in latest_entries(store, 50) if [line.text for line in one.old] == [WALL]]
+    assert undo(store, [name]).done == (name,)
     assert {WALL, "Ada prefers cocoa"} <= set(known(store))
 
 
 def test_an_added_line_that_is_undone_is_not_written_again(store: Store) -> None:
     dreamt(store, "Grace plays chess")
-    name = latest_changes(store, 1)[0].name
+    name = latest_entries(store, 1)[0].name
     undo(store, [name])
     dreamt(store, "Grace plays chess!")
     assert set(known(store)) == {TEA, PORT, WALL}
@@ -115,10 +115,10 @@ def test_an_added_line_that_is_undone_is_not_written_again(store: Store) -> None
 
 def test_a_change_whose_line_was_changed_since_stays(store: Store) -> None:
     by_model(store)
-    name = latest_changes(store, 1)[0].name
+    name = latest_entries(store, 1)[0].name
     text = document(store).replace(NEW_PORT, "The server is off")
     store.workspace.document.write_text(text)
-    assert not latest_changes(store, 1)[0].undoable
+    assert not latest_entries(store, 1)[0].undoable
     done = undo(store, [name])
     assert (done.dream, done.outdated) == (None, (name,))
     assert [block.text for _, block in parse(document(store)).lines()] == [

@@ -11,10 +11,10 @@ import pytest
 from daemon.config.settings import Config, SecretsSection
 from daemon.dream.answers import without_secrets
 from daemon.dream.snapshot import snapshot
-from daemon.explain.why import why
 from daemon.ingest.formats.conversation import Turn
 from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, crystals_of, transcript_files
+from daemon.journal.story import why
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs import talk

@@ -14,7 +14,7 @@ from daemon.api.operations.dreams import acts, dream_details, dreams
 from daemon.config.settings import Config, ModelSection, RetentionSection
 from daemon.dream.answers import messages_of, settle_answers
 from daemon.dream.run import Mode, dream_now
-from daemon.explain.dream import DreamDetails, Message
+from daemon.journal.dream import DreamDetails, Message
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
@@ -76,9 +76,9 @@ def test_a_dream_shows_its_steps_its_prompt_its_answer_and_what_it_changed_and_w
         assert TEA in user.content
         assert json.loads(call.reply)["consumed"] == ["N1", "N2"]
         assert SECRET not in repr(found)
-        tea = next(one for one in found.operations if one.new == TEA)
-        assert (tea.action, tea.section, tea.old) == ("add", "Active Context", ())
-        assert [(one.text, one.trust) for one in tea.cites] == [(TEA, "agent")]
+        tea = next(one for one in found.changes if [line.text for line in one.new] == [TEA])
+        assert (tea.why, tea.section, tea.old) == ("added", "Active Context", ())
+        assert [(one.text, one.trust) for one in tea.evidence] == [(TEA, "agent")]
         assert f"+- {TEA}" in found.diff
         assert "--- MEMORY.md (before dreamd)" in found.diff
         assert (found.before, found.itself, found.more) == (None, 1, {})
@@ -96,8 +96,8 @@ def test_an_old_line_is_shown_beside_the_new_one(tmp_path: Path) -> None:
     with opened(tmp_path / "here", moved) as store:
         dreamt(store, HERON)
         found = asked(store, dreamt(store, "The staging database is called egret now, not heron"))
-        (revised,) = found.operations
-        assert (revised.action, revised.old) == ("revise", (HERON,))
+        (revised,) = found.changes
+        assert (revised.name, revised.why, [line.text for line in revised.old]) == ("2.1", "revised", [HERON])
         assert (found.before, found.itself) == (1, 2)
         short = asked(store, found.run.run.id, limit=1)
         assert (len(short.steps), short.more) == (1, {"steps": 5})
@@ -126,13 +126,13 @@ def test_of_a_dream_that_was_refused_it_is_said_why_and_what_it_cost(tmp_path: P
         assert found.run == run
         assert (run.spent.calls, run.version) == (len(found.calls), None)
         assert run.spent.tokens == sum(call.tokens for call in found.calls) > 0
-        assert (found.diff, found.operations, found.itself) == ("", (), None)
+        assert (found.diff, found.changes, found.itself) == ("", (), None)
 
 
 def test_where_no_answers_are_kept_there_is_none(tmp_path: Path) -> None:
     with opened(tmp_path / "here", answers_days=0) as store:
         found = asked(store, dreamt(store, TEA))
-        assert [one.new for one in found.operations] == [TEA]
+        assert [one.new for one in found.changes] == [TEA]
         assert [(call.request, call.reply) for call in found.calls] == [((), "")]
         assert (found.run.spent.calls, sum(one.calls for one in found.steps)) == (1, 1)
 
@@ -143,7 +143,7 @@ def test_what_is_gone_is_empty_and_no_error(tmp_path: Path) -> None:
         store.connection.execute("UPDATE versions SET text = x'', record = x''")
         sweep(store, utc_now() + timedelta(days=15))
         found = asked(store, dream)
-        assert (found.operations, found.diff, found.itself) == ((), "", None)
+        assert (found.changes, found.diff, found.itself) == ((), "", None)
         assert [(call.request, call.reply) for call in found.calls] == [((), "")]
         assert found.run.spent.calls == 1
         store.connection.execute("DELETE FROM dreams")

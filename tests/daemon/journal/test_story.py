@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.dream.run import Mode, dream_now
-from daemon.explain.why import LineHistory, why
+from daemon.journal.story import LineStory, story_of_line
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store
 from state.changes.change import Change
@@ -77,21 +77,24 @@ def lived(store: Store) -> Store:
 
 def test_a_line_names_its_dream_its_operation_and_its_note(store: Store) -> None:
     dreamt(store, "Ben drinks coffee", "Ada prefers tea over coffee in the morning")
-    (story,) = why(store, "ada PREFERS  tea")
+    (story,) = story_of_line(store, "ada PREFERS  tea")
     assert (story.section, story.ending) == ("Active Context", None)
-    assert story.writing is not None
-    assert (story.writing.version, story.writing.reason, story.writing.model) == (1, "manual", "extractive")
-    assert story.writing.operation.startswith("add, citing N")
-    (witness,) = story.evidence
+    (writing,) = story.entries
+    assert writing == story.writing
+    assert (writing.name, writing.reason, writing.author, writing.why) == ("1.2", "manual", "extractive", "added")
+    assert writing.undoable
+    (witness,) = writing.evidence
     assert (witness.text, witness.trust) == ("Ada prefers tea over coffee in the morning", "agent")
     assert any(source.startswith("notes:2@") for source in witness.sources)
-    assert why(store, story.id) == why(store, story.id.lower()) == (story,)
+    assert story_of_line(store, story.id) == story_of_line(store, story.id.lower()) == (story,)
     document = store.workspace.document
     document.write_text(document.read_text().replace("## The Niche", "- Ada has a parrot\n\n## The Niche"))
-    assert why(store, "parrot") == (LineHistory("", "The Bond", "Ada has a parrot"),)  # by hand: no dream has met it
+    assert story_of_line(store, "parrot") == (
+        LineStory("", "The Bond", "Ada has a parrot"),
+    )  # by hand: no dream has met it
     for unheard in ("zeppelin", " "):
         with pytest.raises(NotFoundError):
-            why(store, unheard)
+            story_of_line(store, unheard)
 
 
 def test_a_line_that_its_owner_typed_says_so_and_when(dreamd: Caller, tmp_path: Path) -> None:
@@ -107,40 +110,42 @@ def test_a_line_that_its_owner_typed_says_so_and_when(dreamd: Caller, tmp_path: 
         assert dreamd("note", text, *words).status == dreamd("dream", *words).status == 0
         typed = workspace.document.read_text().replace("- Ada prefers tea", "- Ada prefers tea\n- The desk is oak")
         workspace.document.write_text(typed if text == "Ada prefers tea" else workspace.document.read_text())
-    today = f"written {datetime.now(UTC):%Y-%m-%d} "
-    assert today in told("The desk is oak")
-    assert "in version 2, by its owner in MEMORY.md\n" in told("The desk is oak")
+    assert f"  2.1 added {datetime.now(UTC):%Y-%m-%d} " in told("The desk is oak")
+    assert "by its owner in MEMORY.md\n" in told("The desk is oak")
     assert "by its owner" not in told("Ada prefers tea")
     # The record of a version may be swept; the line is its owner's all the same.
     with closing(sqlite3.connect(workspace.database)) as connection, connection:
         connection.execute("UPDATE versions SET text = '', record = '' WHERE number = 2")
-    assert "in version 2, by its owner in MEMORY.md\n" in told("The desk is oak")
+    assert f"  version 2 added {datetime.now(UTC):%Y-%m-%d} " in told("The desk is oak")
+    assert "by its owner in MEMORY.md\n" in told("The desk is oak")
 
 
 def test_standing_lines_come_first_and_a_history_that_was_deleted_leaves_the_ledger(lived: Store) -> None:
-    assert [story.id for story in why(lived, "tea")] == ["L3", "L2", "L1"]
+    assert [story.id for story in story_of_line(lived, "tea")] == ["L3", "L2", "L1"]
     lived.crystals.connection.execute("UPDATE versions SET text = '', record = '' WHERE number = 2")
-    (story,) = why(lived, "L2")
+    (story,) = story_of_line(lived, "L2")
     assert story.writing is not None
-    assert (story.writing.version, story.writing.dream) == (2, "")
+    assert (story.writing.version, story.writing.name) == (2, "")
 
 
 STORIES = {
     "L1": (
-        "in version 1, dream d1 (manual), add, citing N1",
-        "left in version 2: revised, now: Ada drinks tea daily",
+        "1.1 added 2026-03-12 00:00 UTC, dream d1 (manual)",
+        "2.1 revised 2026-03-12 00:00 UTC, dream d2 (manual)",
+        "it has left, now: Ada drinks tea daily",
         "rests on crystal 000000000000, which was forgotten",
     ),
     KEPT.text: (
         "L2  The Bond: Ada drinks tea daily",
-        "in version 2, dream d2 (manual), revise of L1, citing I1",
+        "2.1 revised 2026-03-12 00:00 UTC, dream d2 (manual)",
         INSIGHT.text,
         "session s1): turn 0",
         "trust web, 2026-03-12, session s1): turn 1",
-        "replaced L1 (revised in version 2): Ada drinks tea",
-        "left in version 3: evicted, search: ada tea daily, kept as crystal",
+        "    replaced L1: Ada drinks tea",
+        "3.1 evicted 2026-03-12 00:00 UTC, dream d3 (manual)",
+        "it has left, search: ada tea daily, kept as crystal",
     ),
-    "L3": ("in version 3, dream d3 (manual), pointer to a line that left", KEPT.text),
+    "L3": ("3.1 evicted 2026-03-12 00:00 UTC, dream d3 (manual)", KEPT.text),
 }
 
 
@@ -150,7 +155,7 @@ def test_a_line_tells_who_wrote_it_what_it_rests_on_and_where_it_went(
 ) -> None:
     said = Caller(capsys)("why", words, "-w", lived.workspace.root).out
     assert [part for part in told if part not in said] == []
-    assert ("left in" in said) is (words != "L3")
+    assert ("it has left" in said) is (words != "L3")
 
 
 @given(

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import unified_diff as _unified
 
-from daemon.explain.crystal import Evidence, evidence_by_id
+from daemon.journal.story import Entry, entries_of
 from daemon.workspace.stores import Store
 from graphs.ports import Answer
 from state.budget import Spend
 from state.codec import decode
-from state.document.operations import Operation, Refusal
+from state.document.operations import Refusal
 from state.dream import Dream
 from state.errors import NotFoundError, StorageError
 from state.stores.database.tables import Run
@@ -19,7 +19,6 @@ from state.stores.history.ledger import KeptCall, Ledger, PaidStep
 from state.stores.history.lineage import Lineage, Version
 from state.stores.history.memory import Memory
 from state.stores.history.proposals import Proposals
-from state.text.words import normalise
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +30,6 @@ class DreamRun:
     model: str
     spent: Spend
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class AppliedOperation:
-    """An operation that was applied to the `old` lines; `new` is its text, or the topic of an eviction's pointer."""
-
-    action: str
-    section: str
-    old: tuple[str, ...]
-    new: str
-    cites: tuple[Evidence, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +63,7 @@ class DreamDetails:
 
     run: DreamRun
     steps: tuple[PaidStep, ...]
-    operations: tuple[AppliedOperation, ...]
+    changes: tuple[Entry, ...]
     refusals: tuple[Refusal, ...]
     diff: str
     calls: tuple[ModelCall, ...]
@@ -122,13 +110,13 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
     number = run.version if run.version is not None else store.lineage.version_of(run.id)
     record = _record(store.memory, number)
     (shown,) = described(store.lineage, store.ledger, [replace(run, version=number)])
-    operations = record.operations if record else ()
+    changes = entries_of(store, record) if record else ()
     refused = (record.refused if record else ()) or tuple(store.ledger.rejections(run.id))
     proposals = tuple(one.number for one in Proposals(store.connection).of(run.id))
     calls = tuple(map(_call, store.ledger.calls(run.id, limit)))
     left = {
         "steps": store.ledger.count_steps(run.id) - limit,
-        "operations": len(operations) - limit,
+        "changes": len(changes) - limit,
         "refusals": len(refused) - limit,
         "calls": shown.spent.calls - len(calls),
         "proposals": len(proposals) - limit,
@@ -136,7 +124,7 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
     return DreamDetails(
         run=shown,
         steps=tuple(store.ledger.steps(run.id, limit)),
-        operations=_applied(store, record, operations[:limit]) if record else (),
+        changes=changes[:limit],
         refusals=tuple(_refused(store.shown, one) for one in refused[:limit]),
         diff=_diff(store, record, number) if record else "",
         calls=calls,
@@ -155,27 +143,6 @@ def _record(memory: Memory, number: int | None) -> Dream | None:
         return memory.version(number)
     except (NotFoundError, StorageError):
         return None
-
-
-def _applied(store: Store, record: Dream, operations: Iterable[Operation]) -> tuple[AppliedOperation, ...]:
-    """Return the operations with the texts of their old lines and their evidence."""
-    rests = {
-        (line.section, normalise(line.text)): change.evidence for change in record.changes for line in change.come
-    }
-    cites = {one: rests.get((one.section, normalise(one.text)), ()) for one in operations}
-    left, shown = {line.id: line.text for line, _ in record.left}, store.shown
-    known = evidence_by_id(store, (id_ for ids in cites.values() for id_ in ids))
-
-    return tuple(
-        AppliedOperation(
-            action=one.action.value,
-            section=one.section.value,
-            old=tuple(shown(left[line]) for line in one.lines if line in left),
-            new=shown(one.text),
-            cites=tuple(known[id_] for id_ in cites[one]),
-        )
-        for one in operations
-    )
 
 
 def _refused(shown: Callable[[str], str], refusal: Refusal) -> Refusal:

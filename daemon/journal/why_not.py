@@ -16,7 +16,7 @@ from pathlib import Path
 
 from daemon.config.paths import global_root, is_global, registry_path
 from daemon.config.registry import known
-from daemon.explain.why import why
+from daemon.journal.story import story_of_line
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.document import document_of, lines_with, read_document, without_lines
 from daemon.workspace.session_start import global_memory, session
@@ -250,21 +250,21 @@ class _Question:
         """Yield matches among lines that had left when the agent read MEMORY.md."""
         version = self.receipt.version if self.receipt else self.store.lineage.last_version()
         with suppress(NotFoundError):
-            for one in why(self.store, self.wanted):
-                ending = one.ending
-                now = f"; it says now: {self.short(ending.successor)}" if ending and ending.successor else ""
+            for one in story_of_line(self.store, self.wanted):
+                ending, writing = one.ending, one.writing
+                now = f"; it says now: {self.short(one.now)}" if one.now else ""
                 if ending is not None and ending.version <= version:
                     left = f"its line left MEMORY.md in version {ending.version}"
-                    if ending.fate == Why.EVICTED:
-                        advice = f"search for `{ending.keywords}`" if ending.keywords else _SEARCH
+                    if ending.why == Why.EVICTED:
+                        advice = f"search for `{one.keywords}`" if one.keywords else _SEARCH
                         what = f"{left}: there was no room, and a pointer leads to it"
                         yield Reason(Absence.EVICTED, what, advice, one.text)
-                    elif ending.fate == Why.DELETED:
+                    elif ending.why == Why.DELETED:
                         yield Reason(Absence.DELETED, f"{left}: its owner took it out", _AGAIN, one.text)
                     else:
-                        advice = f"'dreamd restore {ending.version - 1}' goes back"
-                        yield Reason(Absence.CHANGED, f"{left}: {ending.fate}{now}", advice, one.text)
-                elif one.writing is not None and one.writing.version <= version and self._had_left(one.text):
+                        back = f"'dreamd undo {ending.name}' takes that back" if ending.undoable else _AGAIN
+                        yield Reason(Absence.CHANGED, f"{left}: {ending.why}{now}", back, one.text)
+                elif writing is not None and writing.version <= version and self._had_left(one.text):
                     what = f"it had left MEMORY.md by hand when the agent read it ({self.when}){now}"
                     yield Reason(Absence.CHANGED if now else Absence.DELETED, what, _AGAIN, one.text)
 
