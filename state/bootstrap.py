@@ -1,15 +1,14 @@
 """Bootstrap: what an agent reads at session start: MEMORY.md within its budget, and the pending notes."""
 
 import heapq
-import zlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
 from state.document.redaction import redacted_lines
-from state.reading import BETWEEN, Reading, as_given, head, left_out, line_digest, with_days, without_answered
+from state.reading import BETWEEN, Reading, as_given, head, line_digest, with_days, without_answered
 from state.scratch import Note
 from state.secrets.policy import DEFAULT
 
@@ -60,9 +59,9 @@ class Bootstrap(NamedTuple):
 
     `more`: there are more older notes than `left_out`, which were not read. `everywhere` comes from the global
     workspace, `attention` is a line for a person, `lines` the number of rows and notes given, without headings, and
-    `most` the limit in characters for everything (0: none). `head` is the line above all of it, `digest` is
-    `digest_of` the whole MEMORY.md, `version` the last committed version, `cut` how much was left out by reason, in
-    the fields of a receipt. `dropped` are the lines left out for more important ones, by `line_digest`.
+    `most` the limit in characters for everything (0: none). `head` is the line above all of it, `whole` what
+    of MEMORY.md would be given if there were room, `version` the last committed version, `cut` how much was left out
+    by reason, in the fields of a receipt. `dropped` are the lines left out for more important ones, by `line_digest`.
     """
 
     memory: str
@@ -75,7 +74,7 @@ class Bootstrap(NamedTuple):
     lines: int = 0
     most: int = 0
     cut: Mapping[str, int] = MappingProxyType({})
-    digest: str = ""
+    whole: str = ""
     version: int = 0
     head: str = ""
     dropped: tuple[int, ...] = ()
@@ -94,11 +93,6 @@ class Bootstrap(NamedTuple):
             parts.append("\n".join(rows))
         parts += [self.attention] if self.attention else []
         return BETWEEN.join(parts) + "\n" if parts[bool(self.head) :] else ""
-
-
-def digest_of(memory: str) -> str:
-    """Return a short digest (8 hexadecimal digits) that tells one MEMORY.md from another; it proves nothing."""
-    return f"{zlib.crc32(memory.encode(errors='replace')):08x}"
 
 
 def budget_for(context_window: int) -> int:
@@ -215,6 +209,7 @@ def _fitting(sources: _Sources, host: int | None) -> Bootstrap:
         most=host or 0,
         head=sources.head,
         dropped=kept.dropped,
+        whole=whole,
         cut={
             **unshared,
             "budget": _rows(whole) + (sources.rest or 0) - fitting,
@@ -229,25 +224,6 @@ def room_taken(ready: Bootstrap) -> int:
     """Return how many characters of the budget go to parts other than MEMORY.md."""
     parts = (ready.everywhere, HERE_HEADING if ready.everywhere else "", ready.attention)
     return sum(len(BETWEEN) + len(part) for part in parts if part)
-
-
-def rows_given(memory: str, cut: int, dropped: Container[int]) -> int:
-    """Count the rows of MEMORY.md down to the place where it was cut, including those that were not given.
-
-    `cut`: how many rows were left out, with those of the lines that were `dropped` for more important ones.
-    """
-    rows, omitted = memory.split("\n"), set(left_out(memory))
-    for at, raw, digest in _lines_of(memory):
-        if digest in dropped:
-            own = range(at, at + raw.count("\n") + (not raw.endswith("\n")))
-            cut -= sum(_counts(rows[row]) for row in own)
-            omitted.update(own)
-    left = sum(_counts(row) for at, row in enumerate(rows) if at not in omitted) - cut
-    for at, row in enumerate(rows):
-        left -= _counts(row) and at not in omitted
-        if left < 0:
-            return at
-    return len(rows)
 
 
 def _of_everywhere(sources: _Sources, project: str, room: int) -> tuple[str, int, dict[str, int]]:
@@ -346,7 +322,7 @@ def _cut(memory: str, room: int, leaving: Sequence[int]) -> _Cut:
 def _without_least(memory: str, room: int, leaving: Sequence[int]) -> tuple[str, tuple[int, ...]]:
     """Return MEMORY.md without the first of these lines, as many as have to leave; and their digests."""
     order = {digest: place for place, digest in enumerate(leaving)}
-    found = sorted((order[digest], at, raw) for at, raw, digest in _lines_of(memory) if digest in order)
+    found = sorted((order[digest], at, raw) for at, raw, digest in lines_by_digest(memory) if digest in order)
     gone, size = dict[int, str](), len(memory.rstrip("\n"))
     for _, at, raw in found:
         if size <= room:
@@ -362,7 +338,7 @@ def _without_least(memory: str, room: int, leaving: Sequence[int]) -> tuple[str,
     return as_given("\n".join(rows)), dropped
 
 
-def _lines_of(memory: str) -> Iterator[tuple[int, str, int]]:
+def lines_by_digest(memory: str) -> Iterator[tuple[int, str, int]]:
     """Yield the lines of the sections: the number of their first row, from 0, their characters, and their digest."""
     from state.document.document import parse  # imported late: most session starts have room for everything
 

@@ -1,7 +1,7 @@
 """Why not: why a text was not in the bootstrap that an agent last got, and what to do about it.
 
-The receipt says how much of which version was given. The text is searched wherever it can be: in the bootstrap, in
-MEMORY.md, among notes, changes, removed lines and crystals, in the global workspace and in other workspaces.
+The receipt says which lines were given, and which there was no room for. The text is searched wherever it can be: in
+MEMORY.md, among notes, proposals, removed lines and crystals, in the global workspace and in other workspaces.
 """
 
 import os
@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
 from daemon.config.paths import global_root, is_global, registry_path
 from daemon.config.registry import known
-from daemon.journal.story import story_of_line
+from daemon.journal.story import LineStory, story_of_line
 from daemon.workspace.adoption import open_workspace
-from daemon.workspace.document import document_of, lines_with, read_document, without_lines
-from daemon.workspace.session_start import global_memory, session
+from daemon.workspace.document import lines_with, read_document
+from daemon.workspace.session_start import global_memory
 from daemon.workspace.stores import Store, utc_now
-from state.agents import Reader
-from state.bootstrap import BUDGETS, LEAST_BUDGET, budget_for, rows_given
+from state.bootstrap import BUDGETS, LEAST_BUDGET, budget_for
 from state.document.document import Block, parse
 from state.document.operations import Why
 from state.document.sections import SectionName
@@ -67,7 +67,6 @@ class Absence(StrEnum):
     REFUSED = "refused"
     DELETED = "deleted"
     EVERYWHERE = "global"
-    UNCERTAIN = "not kept"
     CRYSTAL = "crystal"
     FORGOTTEN = "forgotten"
     ELSEWHERE = "another workspace"
@@ -115,7 +114,7 @@ def why_not(store: Store, text: str, session: str = "") -> Answer:
         found = sorted(shown, key=lambda one: order.index(one.code))
     if is_global(store.workspace.root, os.environ):
         found = [replace(one, advice=_COMMAND.sub(r"'\1 --global'", one.advice)) for one in found]
-    return Answer(tuple(found[:MOST_REASONS]), len(found[MOST_REASONS:]), receipt)
+    return Answer(tuple(found[:MOST_REASONS]), len(found[MOST_REASONS:]), receipt and receipt.in_short)
 
 
 class _Question:
@@ -125,7 +124,6 @@ class _Question:
         self.store, self.wanted, self.receipt = store, wanted, receipt
         self.shown, self.zone = store.shown, store.config.zone
         self.when = clock_time(receipt.at, self.zone) if receipt else "never"
-        self.then: str | None = None  # MEMORY.md as the agent read it
 
     def short(self, text: str) -> str:
         """Return the first 300 characters of a text, redacted."""
@@ -148,65 +146,45 @@ class _Question:
         yield from found or (self._unknown(),)
 
     def _in_memory(self) -> Iterator[Reason]:
-        """Yield matches in MEMORY.md as it is now, or as the agent read it."""
-        now_text, _ = read_document(self.store.workspace, self.store.connection)
-        now, receipt = dict(lines_with(now_text, self.wanted)), self.receipt
-        if receipt is None:
-            for text, at in now.items():
+        """Yield matches in MEMORY.md as it is now."""
+        text, receipt = self._memory, self.receipt
+        counted, stood = left_out(text), {} if receipt is None else self.store.lineage.stood_in(receipt.version)
+        for raw, at in lines_with(text, self.wanted):
+            key = Block(raw, content=True).key
+            if receipt is None:
                 what = f"no agent has read this memory yet; it stands in line {at} of MEMORY.md"
-                yield Reason(Absence.LATER, what, "'dreamd init' shows how to connect one", text, at)
-            return
-        then = self.then = document_of(self.store.lineage, receipt, now_text, without_lines(now_text, now))
-        if then is None:
-            yield from self._uncertain(receipt, now)
-            return
-        omitted = left_out(then)
-        last = then.count("\n") + 1
-        if receipt.truncated:
-            cut = receipt.cut.budget + receipt.cut.host
-            last = rows_given(self.store.shown_memory(then[: 4 * BUDGETS[0][1]]), cut, receipt.dropped)
-        for text, at in lines_with(then, self.wanted):
-            left = "" if text in now else ", which has left since"
-            is_counted = at - 1 in omitted
-            yield self._given_or_cut(receipt, text, at, left, last, is_counted=is_counted)
-        for text, at in now.items():
-            if text not in then:
+                yield Reason(Absence.LATER, what, "'dreamd init' shows how to connect one", raw, at)
+            elif at - 1 in counted:
+                what = f"it stands in line {at} of MEMORY.md, and what dreamd only counts is given to no agent"
+                yield Reason(Absence.CUT, what, _SEARCH, raw, at)
+            elif (told := self._told(receipt, key, f"line {at} of MEMORY.md", raw, at)) is not None:
+                yield told
+            elif key in stood:
+                what = f"it stood in line {at} of MEMORY.md, and what stands above it says it or took its room"
+                yield Reason(Absence.CUT, what, self._more_room(receipt), raw, at)
+            else:
                 what = f"it stands in line {at} of MEMORY.md since after {self.when}, when the agent read it"
-                yield Reason(Absence.LATER, what, _NEXT_GIVES, text, at)
+                yield Reason(Absence.LATER, what, _NEXT_GIVES, raw, at)
 
-    def _given_or_cut(
-        self, receipt: BootstrapReceipt, text: str, at: int, left: str, last: int, *, is_counted: bool
-    ) -> Reason:
-        """Return whether this line of the file, in which the first `last` rows had room, was given, and why not."""
-        stood = f"it stood in line {at} of MEMORY.md{left}"
-        if is_counted:
-            what = f"{stood}, and what dreamd only counts is given to no agent"
-            return Reason(Absence.CUT, what, _SEARCH, text, at)
-        is_dropped = line_digest(Block(text, content=True).key) in receipt.dropped
-        if at <= last and not is_dropped:
-            what = f"it was given at {self.when}: line {at} of MEMORY.md{left}"
-            return Reason(Absence.GIVEN, what, "", text, at)
+    @cached_property
+    def _memory(self) -> str:
+        """MEMORY.md as it is now, without secrets."""
+        return self.store.shown_memory(read_document(self.store.workspace, self.store.connection)[0])
+
+    def _told(
+        self, receipt: BootstrapReceipt, key: str, where: str, text: str, at: int | None = None
+    ) -> Reason | None:
+        """Return what the receipt says of a line: that it was given, or that there was no room; else None."""
+        digest = line_digest(key)
+        if digest in receipt.given:
+            return Reason(Absence.GIVEN, f"it was given at {self.when}: {where}", "", text, at)
+        if digest not in (*receipt.left, *receipt.dropped):
+            return None
         beside = " with what is true everywhere" if receipt.cut.everywhere or receipt.cut.same else ""
         by = f"; its hook takes {receipt.most:,} altogether" if receipt.cut.host else ""
-        first = "what is more important" if is_dropped else f"the first {last}"
-        what = f"{stood}, and {first} had room in {receipt.budget:,} characters{beside}{by}"
+        first = "what is more important" if digest in receipt.dropped else "what stands above it"
+        what = f"it stood in {where}, and {first} had room in {receipt.budget:,} characters{beside}{by}"
         return Reason(Absence.CUT, what, self._more_room(receipt), text, at)
-
-    def _uncertain(self, receipt: BootstrapReceipt, now: dict[str, int]) -> Iterator[Reason]:
-        """Yield matches in MEMORY.md, now or in that version, if the text that the agent read is not kept."""
-        stood: dict[str, int] = {}
-        with suppress(NotFoundError, StorageError):  # the record is gone
-            if receipt.version:
-                stood = dict(lines_with(self.store.memory.text(receipt.version), self.wanted))
-        kept = f"what MEMORY.md said when the agent read it ({self.when}) is not kept, so"
-        kept = f"{kept} whether it was given is unknown"
-        for text, at in now.items():
-            what = f"it stands in line {at} of MEMORY.md now; {kept}"
-            yield Reason(Absence.UNCERTAIN, what, f"the next session start reads it; {_SEARCH}", text, at)
-        for text, at in stood.items():
-            if text not in now:
-                what = f"version {receipt.version} has it in line {at}, and MEMORY.md no longer; {kept}"
-                yield Reason(Absence.UNCERTAIN, what, _AGAIN, text)
 
     def _more_room(self, receipt: BootstrapReceipt) -> str:
         """Return advice to give more of MEMORY.md, or to have dreams write no more than is given."""
@@ -247,33 +225,29 @@ class _Question:
                 yield Reason(Absence.APPROVAL, what, f"'dreamd review{option}' shows it", one.operation.text)
 
     def _removed_lines(self) -> Iterator[Reason]:
-        """Yield matches among lines that had left when the agent read MEMORY.md."""
-        version = self.receipt.version if self.receipt else self.store.lineage.last_version()
+        """Yield matches among lines that are not in MEMORY.md any more."""
+        standing = {block.key for part in parse(self._memory).parts for block in part.lines}
         with suppress(NotFoundError):
             for one in story_of_line(self.store, self.wanted):
-                ending, writing = one.ending, one.writing
-                now = f"; it says now: {self.short(one.now)}" if one.now else ""
-                if ending is not None and ending.version <= version:
-                    left = f"its line left MEMORY.md in version {ending.version}"
-                    if ending.why == Why.EVICTED:
-                        advice = f"search for `{one.keywords}`" if one.keywords else _SEARCH
-                        what = f"{left}: there was no room, and a pointer leads to it"
-                        yield Reason(Absence.EVICTED, what, advice, one.text)
-                    elif ending.why == Why.DELETED:
-                        yield Reason(Absence.DELETED, f"{left}: its owner took it out", _AGAIN, one.text)
-                    else:
-                        back = f"'dreamd undo {ending.name}' takes that back" if ending.undoable else _AGAIN
-                        yield Reason(Absence.CHANGED, f"{left}: {ending.why}{now}", back, one.text)
-                elif writing is not None and writing.version <= version and self._had_left(one.text):
-                    what = f"it had left MEMORY.md by hand when the agent read it ({self.when}){now}"
-                    yield Reason(Absence.CHANGED if now else Absence.DELETED, what, _AGAIN, one.text)
+                if normalise(one.text) not in standing and one.id:
+                    told = None
+                    if self.receipt is not None:
+                        where = "a line of MEMORY.md that has left since"
+                        told = self._told(self.receipt, normalise(one.text), where, one.text)
+                    yield told or self._why_it_left(one)
 
-    def _had_left(self, text: str) -> bool:
-        """Return whether this line is known to have left MEMORY.md before the agent read it."""
-        if self.then is None:
-            return False
-        then = parse(self.store.shown_memory(self.then))
-        return normalise(text) not in {block.key for part in then.parts for block in part.lines}
+    def _why_it_left(self, one: LineStory) -> Reason:
+        ending, now = one.ending, f"; it says now: {self.short(one.now)}" if one.now else ""
+        if ending is None:
+            return Reason(Absence.DELETED, "its line left MEMORY.md by hand", _AGAIN, one.text)
+        left = f"its line left MEMORY.md in version {ending.version}"
+        if ending.why == Why.EVICTED:
+            advice = f"search for `{one.keywords}`" if one.keywords else _SEARCH
+            return Reason(Absence.EVICTED, f"{left}: there was no room, and a pointer leads to it", advice, one.text)
+        if ending.why == Why.DELETED:
+            return Reason(Absence.DELETED, f"{left}: its owner took it out", _AGAIN, one.text)
+        back = f"'dreamd undo {ending.name}' takes that back" if ending.undoable else _AGAIN
+        return Reason(Absence.CHANGED, f"{left}: {ending.why}{now}", back, one.text)
 
     def _crystals(self, text: str) -> Iterator[Reason]:
         """Yield matches among crystals."""
@@ -320,18 +294,20 @@ class _Question:
                     yield from self._waiting_globally(own)
             parts = parse(memory[:_LOOKED_AT]).parts
             lines = [(part.name, block.raw) for part in parts for block in part.lines if self.wanted in block.key]
-            given = self._global_bootstrap() if lines else ""
             for section, raw in lines:
                 where = f"it stands in the global workspace, in {section.value if section else 'no section'}"
                 if section not in (SectionName.BOND, SectionName.PHENOTYPE):
                     what = f"{where}, and of that one only The Bond and The Phenotype are read everywhere"
                     advice = "move the line there, or note it in this project as well"
                     yield Reason(Absence.EVERYWHERE, what, advice, raw)
-                elif raw.strip("\n") in given:
+                elif self.receipt is None:
+                    what = f"no agent has read this memory yet; {where}"
+                    yield Reason(Absence.LATER, what, _NEXT_GIVES, raw)
+                elif line_digest(Block(raw, content=True).key) in self.receipt.given:
                     yield Reason(Absence.GIVEN, f"it is given in every project: {where}", "", raw)
                 else:
-                    what = f"{where}, whose share of the bootstrap is a third at most"
-                    advice = "shorten that memory, and run 'dreamd dream --global'"
+                    what = f"{where}, whose share of the bootstrap is a third at most, or since after {self.when}"
+                    advice = "the next session start may give it; else shorten that memory: 'dreamd dream --global'"
                     yield Reason(Absence.EVERYWHERE, what, advice, raw)
 
     def _waiting_globally(self, own: Workspace) -> Iterator[Reason]:
@@ -348,13 +324,6 @@ class _Question:
             with open_unmigrated(own.database) as connection:
                 proposals = Proposals(connection).all()
             yield from self._proposed(proposals, " of the global workspace", " --global")
-
-    def _global_bootstrap(self) -> str:
-        """Return the global workspace's part of a bootstrap now, for an agent like the last one."""
-        one, config = self.receipt, self.store.config
-        limits = Reader(characters=one.budget) if one is not None else None
-        asked = (self.store.workspace, config.dream.context_window, limits, config.redaction, utc_now())
-        return session(*asked, zone=self.zone).ready.everywhere
 
     def _unknown(self) -> Reason:
         """Return the reason for a text that this workspace does not have."""

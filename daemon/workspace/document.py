@@ -1,17 +1,14 @@
 """Document: a workspace's MEMORY.md as it is on disk, its last version if it was emptied, or as it was."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from sqlite3 import Connection
 
 from daemon.workspace.stores import Store
-from state.bootstrap import digest_of
 from state.document.document import parse
 from state.document.merge import with_lines_of
 from state.errors import DocumentError
 from state.stores.disk.disk import Disk, change_text
 from state.stores.disk.workspace import Workspace
-from state.stores.history.bootstraps import BootstrapReceipt
-from state.stores.history.lineage import Lineage
 from state.stores.history.reading import Found, reading
 from state.text.words import counted
 
@@ -63,24 +60,6 @@ def _put(workspace: Workspace, disk: Disk, found: str, text: str) -> None:
         return current if other == new else with_lines_of(current.decode(), other.decode()).encode()
 
     change_text(disk, workspace.document, lambda content: new if content == old else content, join, "dream again")
-
-
-def document_of(lineage: Lineage, receipt: BootstrapReceipt, *others: str) -> str | None:
-    """Return MEMORY.md as it was when this bootstrap was given; None if that cannot be known.
-
-    The owner may have edited the file after its last version. Such a text is known while it is in the file (`others`
-    are candidates too), and after a dream has read it.
-    """
-    later = (receipt.version, *lineage.versions_after(receipt.version)[:_LATER])
-    texts = (*others, "", *map(lineage.text, later))
-    return next((text for text in texts if digest_of(text) == receipt.digest), None)
-
-
-def without_lines(text: str, lines: Iterable[str]) -> str:
-    """Return MEMORY.md without these lines, which is what it was if nothing else was written since."""
-    for line in lines:
-        text = text.replace(line, "", 1)
-    return text
 
 
 def lines_with(text: str, wanted: str) -> Iterator[tuple[str, int]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from daemon.config.paths import is_global
 from daemon.workspace.adoption import has_global_workspace, is_untold, open_global_workspace
 from state.agents import Reader
-from state.bootstrap import Bootstrap, Redacted, bootstrap, budget_for, digest_of, room_taken
+from state.bootstrap import Bootstrap, Redacted, bootstrap, budget_for, room_taken
 from state.document.redaction import Grounds, redacted_lines
 from state.errors import DreamdError
 from state.reading import READING, Reading, dreamt_at
@@ -97,7 +97,7 @@ def session(
         attention=_attention(facts, _facts(beside) if beside else _Facts(), newest, now),
     )
     looked.keep()
-    return Session(ready._replace(digest=digest_of(facts.memory), version=facts.version), tuple(notices))
+    return Session(ready._replace(version=facts.version), tuple(notices))
 
 
 def _day_of_dream(memory: str, zone: tzinfo) -> str:

@@ -214,7 +214,7 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
         wrong.insert(0, Problem(TORN, RESOLVE))
     owner = present_holder(workspace)
     spent_by_all = tried(lambda: DailySpend(spent_folder(os.environ)).of(now), Spend())
-    given = tried(lambda: next(receipts(workspace), None), None)
+    given = tried(lambda: next((one.in_short for one in receipts(workspace)), None), None)
     if service is not None:
         next_dream, said = service.dreaming or service.upcoming, service.problems
     else:

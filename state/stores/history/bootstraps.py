@@ -6,7 +6,7 @@ keeps only the last ones, and archives leave them out.
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 
@@ -47,10 +47,9 @@ class BootstrapReceipt:
     `session` is the agent's own id for its session, if a hook passed one. `version` is the last version of MEMORY.md
     and `budget` its budget in characters; `characters` counts the whole text, including its `notes`. `left_out`
     counts older pending notes; `more` says that there were even older ones. `lines` counts the rows and notes given,
-    `tokens` is an estimate, and `most` is the carrier's limit in characters (0: none). `cut` says what was not given
-    and why: with these values and the text it can be computed again. `digest` identifies the text of MEMORY.md, which
-    its owner may have edited since that version. `dropped` are the lines that made room for more important ones, by
-    `state.reading.line_digest`.
+    `tokens` is an estimate, and `most` is the carrier's limit in characters (0: none). `cut` says how much was
+    not given and why. `given` are the lines that were, of MEMORY.md and the global one, by
+    `state.reading.line_digest`, `left` those without room, `dropped` those that made room for more important ones.
     """
 
     at: datetime
@@ -68,8 +67,14 @@ class BootstrapReceipt:
     tokens: int = 0
     most: int = 0
     cut: Cut = field(default_factory=Cut)
-    digest: str = ""
+    given: tuple[int, ...] = ()
+    left: tuple[int, ...] = ()
     dropped: tuple[int, ...] = ()
+
+    @property
+    def in_short(self) -> "BootstrapReceipt":
+        """Return the receipt without its digests."""
+        return replace(self, given=(), left=(), dropped=())
 
 
 def receipts(workspace: Workspace) -> Iterator[BootstrapReceipt]:
@@ -102,6 +107,6 @@ def _receipt_in(row: str) -> BootstrapReceipt | None:
     """Parse the receipt in a row; return None if the row is torn or not dreamd's own."""
     with suppress(StorageError):
         one = decode(BootstrapReceipt, row, RECEIPTS)
-        is_own = one.how in HOW and one.agent in AGENTS and all(is_id(text) for text in (one.session, one.digest))
+        is_own = one.how in HOW and one.agent in AGENTS and is_id(one.session)
         return one if one.at.tzinfo and is_own else None
     return None

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from state.agents import AGENTS, OTHER
-from state.bootstrap import Bootstrap
+from state.bootstrap import Bootstrap, lines_by_digest
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
 
@@ -47,6 +47,8 @@ def leave_receipt(
     """
     from state.text.chunks import tokens  # imported late: the agent already has its memory
 
+    given = [digest for part in (ready.everywhere, ready.memory) for _, _, digest in lines_by_digest(part)]
+    known = {*given, *ready.dropped}
     row = {
         "at": at.astimezone(UTC).isoformat(timespec="seconds"),
         "how": how,
@@ -63,7 +65,8 @@ def leave_receipt(
         "tokens": tokens(ready.text),
         "most": ready.most,
         "cut": dict(ready.cut),
-        "digest": ready.digest,
+        "given": given,
+        "left": [digest for _, _, digest in lines_by_digest(ready.whole) if digest not in known],
         "dropped": ready.dropped,
     }
     entry = f"{json.dumps(row)}\n".encode()

@@ -24,12 +24,11 @@ from state.crystals.crystal import Crystal, Origin
 from state.crystals.supersession import Cause, Supersession
 from state.document.operations import Action, Operation, Refusal, Why
 from state.document.sections import SectionName
-from state.dream import Dream, StagedChange
+from state.dream import Dream, Proposed
 from state.errors import NotFoundError
 from state.scratch import Note, render_note
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.history.bootstraps import receipts
-from state.stores.history.leave_receipt import path_of
 from state.trust import Trust
 from tests.support.running import Caller, process
 from tests.support.versions import added, line, pointer
@@ -85,7 +84,7 @@ def test_what_was_given_is_said_with_its_line_and_what_was_cut_with_what_to_set(
     assert (given.code, given.line) == (Absence.GIVEN, last + 5)
     (cut,) = asked(here, f"tea of sort {last + 1}.").reasons
     assert (cut.code, cut.line) == (Absence.CUT, last + 6)
-    assert f"the first {last + 5} had room in 4,000 characters" in cut.what
+    assert "what stands above it had room in 4,000 characters" in cut.what
     assert cut.advice.startswith("set dream.context_window to 64000")
     ended = dreamd("why-not", "sort", last + 1, "-w", here)
     assert ended.status == 0
@@ -136,28 +135,12 @@ def test_what_was_edited_by_hand_before_the_agent_read_is_told_as_it_was_given(d
         assert codes(here, "black tea") == [Absence.GIVEN]
         found = asked(here, "green tea").reasons
         (left,) = [one for one in found if one.code in (Absence.CHANGED, Absence.DELETED)]
-        assert left.what.startswith("it had left MEMORY.md by hand when the agent read it")
+        assert left.what.startswith("its line left MEMORY.md")
         # Once a dream has read it, the owner's hand is what superseded the note.
         assert {one.code for one in found if one is not left} <= {Absence.CRYSTAL, Absence.SUPERSEDED}
         dreamd("note", "-w", here, text)
         assert dreamd("dream", here).status == 0
     assert codes(here, "parrot") == [Absence.LATER]
-
-
-def test_what_nobody_can_know_is_said_to_be_unknown(here: Path) -> None:
-    with open_exclusive(open_workspace(here), Config(), "test") as store:
-        committed(store, 1, "## The Bond\n\n- Ada drinks green tea\n")
-        (here / "MEMORY.md").write_text("## The Bond\n\n- Ada drinks black tea\n")
-        at = datetime.now(UTC) - timedelta(minutes=1)
-        path_of(store.workspace).write_text(
-            f'{{"at": "{at:%Y-%m-%dT%H:%M:%SZ}", "how": "MCP", "session": "", "version": 1, "characters": 50,'
-            ' "budget": 8000, "notes": 0, "left_out": 0, "more": false, "truncated": false, "agent": "codex",'
-            ' "lines": 1, "tokens": 9, "most": 0, "cut": {"budget": 0, "host": 0, "host_notes": 0, "everywhere": 0,'
-            ' "same": 0, "forgotten": 0}, "digest": "0123abcd"}\n'
-        )
-        assert [one.code for one in why_not(store, "black tea").reasons] == [Absence.UNCERTAIN]
-        (reason,) = why_not(store, "green tea").reasons
-        assert (reason.code, "whether it was given is unknown" in reason.what) == (Absence.UNCERTAIN, True)
 
 
 def test_a_note_was_given_or_waits_behind_newer_ones(dreamd: Caller, here: Path) -> None:
@@ -176,7 +159,7 @@ def test_a_note_was_given_or_waits_behind_newer_ones(dreamd: Caller, here: Path)
 
 def test_what_left_was_changed_or_waits_has_its_own_reason(dreamd: Caller, here: Path) -> None:
     tea = Operation(Action.ADD, BOND, "Ada drinks tea")
-    staged = StagedChange(Operation(Action.ADD, BOND, "Ada owns a heron"), (), (), (), "dream.approve")
+    proposed = Proposed(Operation(Action.ADD, BOND, "Ada owns a heron"), "dream.ask: all")
     refused = Refusal("numbers", "operation", "7 is not said", Operation(Action.ADD, BOND, "Ada has 7 kites"))
     kites = Crystal("Ada has 7 kites", Origin.SCRATCH, datetime.now(UTC))
     desk = Crystal("Ada keeps the old desk", Origin.LINE, datetime.now(UTC))
@@ -198,7 +181,7 @@ def test_what_left_was_changed_or_waits_has_its_own_reason(dreamd: Caller, here:
             ),
             crystals=(desk, kites),
             dreamt=(kites.id,),
-            staged=(staged,),
+            proposed=(proposed,),
             refused=(refused,),
         )
         store.ledger.begin("d2", "manual", datetime.now(UTC))
@@ -216,7 +199,7 @@ def test_what_left_was_changed_or_waits_has_its_own_reason(dreamd: Caller, here:
     assert (left.code, left.advice) == (Absence.EVICTED, "search for `old desk keeps`")
     assert codes(here, "bicycle") == [Absence.DELETED, Absence.CRYSTAL]
     (waits,) = asked(here, "heron").reasons
-    assert (waits.code, "change 1" in waits.what) == (Absence.APPROVAL, True)
+    assert (waits.code, "proposal 1" in waits.what) == (Absence.APPROVAL, True)
     no, crystal = asked(here, "7 kites").reasons
     assert (no.code, no.what) == (Absence.REFUSED, "the guards refused it in version 2: numbers: 7 is not said")
     assert (crystal.code, "version 2 took in" in crystal.what) == (Absence.CRYSTAL, True)
@@ -267,13 +250,13 @@ def test_what_waits_in_the_global_workspace_says_so_in_a_project(dreamd: Caller,
     assert dreamd("note", "--global", "Ada lives in Graz").status == 0
     operation = Operation(Action.ADD, BOND, "Ada owns a heron")
     with open_exclusive(everywhere, Config(), "test") as store:
-        staged = (StagedChange(operation, (), (), (), "dream.approve"),)
-        committed(store, 1, "## The Bond\n\n- Ada drinks tea\n", staged=staged)
+        proposed = (Proposed(operation, "dream.ask: all"),)
+        committed(store, 1, "## The Bond\n\n- Ada drinks tea\n", proposed=proposed)
     (note,) = asked(here, "Graz").reasons
     assert (note.code, note.advice) == (Absence.NOTE_WAITS, "run 'dreamd dream --global'")
     assert "waits in the global workspace" in note.what
     (change,) = asked(here, "heron").reasons
-    assert (change.code, change.advice) == (Absence.APPROVAL, "'dreamd review --global' shows and decides it")
+    assert (change.code, change.advice) == (Absence.APPROVAL, "'dreamd review --global' shows it")
     # Asked for in the global workspace itself, the commands name it as well.
     assert asked(everywhere.root, "heron").reasons[0].advice == change.advice
     (unheard,) = asked(everywhere.root, "parrot").reasons

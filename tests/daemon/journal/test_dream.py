@@ -132,7 +132,7 @@ def test_of_a_dream_that_was_refused_it_is_said_why_and_what_it_cost(tmp_path: P
 def test_where_no_answers_are_kept_there_is_none(tmp_path: Path) -> None:
     with opened(tmp_path / "here", answers_days=0) as store:
         found = asked(store, dreamt(store, TEA))
-        assert [one.new for one in found.changes] == [TEA]
+        assert [line.text for one in found.changes for line in one.new] == [TEA]
         assert [(call.request, call.reply) for call in found.calls] == [((), "")]
         assert (found.run.spent.calls, sum(one.calls for one in found.steps)) == (1, 1)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from state.bootstrap import Bootstrap, digest_of
+from state.bootstrap import Bootstrap
 from state.errors import BusyError, StorageError
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace, contained, init_workspace
@@ -52,21 +52,21 @@ def test_any_receipt_is_read_as_it_was_left_one_row_of_dreamds_own_words(
     workspace: Workspace, memory: str, left_out: int, session: str, how: str, flags: tuple[bool, bool]
 ) -> None:
     path_of(workspace).unlink(missing_ok=True)
-    ready = Bootstrap(memory, ("a",), left_out, truncated=flags[0], more=flags[1], digest=digest_of(memory))
+    ready = Bootstrap(memory, ("a",), left_out, truncated=flags[0], more=flags[1], whole=memory)
     leave_receipt(workspace, ready, 8_000, AT, how, session)
     content = path_of(workspace).read_bytes()
     assert content.count(b"\n") == 1
     assert holds_receipts_alone(content)
     assert stat.S_IMODE(path_of(workspace).stat().st_mode) == 0o600
     (one,) = receipts(workspace)
-    assert (one.at, one.how, one.digest, one.budget, one.notes) == (AT, how, digest_of(memory), 8_000, 1)
+    assert (one.at, one.how, one.left, one.budget, one.notes) == (AT, how, (), 8_000, 1)
     assert (one.more, one.truncated, one.left_out) == (flags[1], flags[0], left_out)
     assert one.session == session if session == SESSION else one.session in ("", session)
 
 
 @pytest.mark.parametrize(
     "said",
-    [{"spare": 1}, {"how": "by hand"}, {"session": "tea"}, {"digest": "tea"}, {"agent": "ada"}, {"version": "1"},
+    [{"spare": 1}, {"how": "by hand"}, {"session": "tea"}, {"given": ["tea"]}, {"agent": "ada"}, {"version": "1"},
      {"more": "tea"}, {"cut": {"tea": 1}}, {"at": "tea"}, {"at": "2026-03-12T14:30:00"}, {"notes": None}],
 )  # fmt: skip
 def test_a_row_that_says_something_else_is_no_receipt(said: dict[str, object]) -> None:
