@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 from daemon.api.access import WorkspaceAccess
+from daemon.api.operations.dreams import status_text
 from daemon.api.operations.operation import AnyOperation, Arg, operation, operations_in
 from daemon.api.operations.setup import LONGEST_KEY, Configuration, in_force
-from daemon.api.text import daemon_text
+from daemon.api.shapes import facts
 from daemon.config.paths import registry_path
 from daemon.config.registry import excluded, name_of
 from daemon.config.settings import Config
@@ -19,6 +20,7 @@ from daemon.dream.progress import Step
 from daemon.workspace.adoption import find_workspace
 from daemon.workspace.status import Problem, Status
 from state.errors import NotFoundError, UsageError
+from state.text.words import counted
 
 if TYPE_CHECKING:
     from daemon.observability.metrics import Metrics
@@ -138,6 +140,21 @@ def meant(given: str, names: Sequence[str]) -> str:
 def workspaces(call: DaemonCall) -> DaemonInfo:
     """Return the workspaces that the daemon knows, and the daemon itself."""
     return call.api.info()
+
+
+def daemon_text(overview: DaemonStatus) -> str:
+    """Describe the daemon, and each workspace that it keeps."""
+    daemon = overview.daemon
+    waiting = sum(not one.kept and one.problem is None for one in daemon.workspaces)
+    about = facts(
+        ("daemon", f"process {daemon.pid}, version {daemon.version}, since {daemon.since:%Y-%m-%d %H:%M %Z}"),
+        ("listens at", daemon.socket + (f" and {daemon.http}" if daemon.http else "")),
+        ("dreams", f"{daemon.dreaming} running, {daemon.waiting} waiting"),
+        *(("problem", one) for one in daemon.problems),
+        *(("refused", f"{kept.root}: {kept.problem}") for kept in daemon.workspaces if kept.problem is not None),
+        ("starting", waiting and f"{counted(waiting, 'workspace')} of {len(daemon.workspaces)} yet to be taken up"),
+    )
+    return "\n\n".join([about, *map(status_text, overview.workspaces)])
 
 
 @operation("status", reads=True, text=daemon_text)

@@ -1,4 +1,8 @@
-"""Shapes of texts for people at a terminal and agents: lists of facts, tables, single rows, quotations."""
+"""Shapes of texts for people at a terminal and agents: lists of facts, tables, single rows, quotations.
+
+Replies quote memory, so continuation rows of a quoted text are marked, lest one passes for another result, and
+invisible characters are escaped.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -7,6 +11,8 @@ from typing import Any
 
 from daemon.observability.printable import visible
 from state.zone import local
+
+_MOST_SHORT = 160
 
 
 def ago(moment: datetime, now: datetime) -> str:
@@ -27,6 +33,12 @@ def duration(seconds: float) -> str:
 def one_row(text: object) -> str:
     """Return a text in one row, with invisible characters escaped."""
     return " ".join(visible(str(text)).split())
+
+
+def shorten(text: str) -> str:
+    """Return the first 160 characters of a text in one row, and `…` if there are more."""
+    row = one_row(text)
+    return f"{row[:_MOST_SHORT]}{'…' if len(row) > _MOST_SHORT else ''}"
 
 
 def listed(*parts: object) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from daemon.api.client import SILENT, Client, LostError, NoDaemonError
 from daemon.api.other_version import other_version
-from daemon.api.text import status_text
 from daemon.cli.parsing import CONFIG, FOLDER, arg, check_config, command, config_of, workspace_if_any, workspace_of
 from daemon.cli.perform import show, show_answer
 from daemon.cli.terminal import out, say, show_json, show_notices
@@ -138,6 +137,7 @@ def status(arguments: argparse.Namespace) -> int:
             is_silent = isinstance(error.__cause__, TimeoutError)
         except ValueError:
             pass
+    from daemon.api.operations.dreams import status_text
     from daemon.workspace.status import Problem
     from daemon.workspace.status import status as status_of
 

@@ -15,8 +15,8 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
+from daemon.api.operations.search import how_likely
 from daemon.api.shapes import duration
-from daemon.api.text import how_likely
 from state.text.word_diff import word_diff
 from state.text.words import counted
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from daemon.api.operations.search import SearchHit, SearchReply
-from daemon.api.text import search_text
+from daemon.api.operations.search import SearchHit, SearchReply, search_text
 from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_readonly, utc_now

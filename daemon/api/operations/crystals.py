@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.operations.request import Moment
-from daemon.api.text import superseded_text
+from daemon.api.shapes import one_row
 from daemon.ingest.notes import absorb_notes
 from daemon.journal.crystal import CrystalDetails, details
 from daemon.workspace.stores import Store, utc_now
@@ -110,6 +110,12 @@ class Superseded:
     newer: str
     undone: bool
     turned: bool
+
+
+def superseded_text(reply: Superseded) -> str:
+    """Say which of the two memories holds now."""
+    older = f"{'holds again' if reply.undone else 'superseded'}: {one_row(reply.older)}"
+    return f"{older}\nholds: {one_row(reply.newer)}"
 
 
 @operation("supersede", remote=False, text=superseded_text)

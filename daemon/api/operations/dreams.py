@@ -1,20 +1,28 @@
 """Operations on dreams: run one, show the workspace's status, list past dreams and what people did."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
-from daemon.api.text import dream_text, status_text
+from daemon.api.shapes import ago, duration, facts, listed, one_row
 from daemon.dream.run import Mode, Outcome
-from daemon.journal.dream import DreamDetails, DreamRun, described, details, run_of_version
-from daemon.workspace.status import Status, status
+from daemon.journal.dream import DreamDetails, DreamRun, described, details, run_of_version, unified_diff
+from daemon.observability.printable import visible
+from daemon.workspace.status import LastDream, Status, status
 from daemon.workspace.stores import utc_now
-from state.dream import Reason
+from state.changes.change import Change, CurrentLine
+from state.document.operations import Why
+from state.document.pointer import parse_pointer
+from state.dream import Dream, Reason
 from state.errors import UsageError
 from state.stores.database.tables import Act
+from state.stores.history.bootstraps import BootstrapReceipt
+from state.text.words import counted
 
 _REASONS = {"manual": Reason.MANUAL, "session-end": Reason.SESSION_END}
 
@@ -27,6 +35,77 @@ class Dreamt:
     """How the dream ended; None if it was only queued."""
 
     outcome: Outcome | None
+
+
+def dream_text(reply: Dreamt) -> str:
+    """Show what the dream changed, what was refused, and what it cost."""
+    outcome = reply.outcome
+    if outcome is None:
+        return "the daemon dreams when it comes to it"
+    dream = outcome.dream
+    if outcome.mode == "dry":
+        diff = unified_diff(dream.before, dream.after, "as it is", "after this dream")
+        return f"{visible(diff)}\n{_cost(dream)}"
+    rows = [f"version {dream.number}, {len(dream.after):,} characters"]
+    if dream.joined:
+        rows.append("MEMORY.md was edited meanwhile: the edit is kept, and what the dream changed stands beside it")
+    rows += [f"  {row}" for row in change_rows(dream)]
+    rows += [f"  refused by {one.guard} ({one.scope}): {one_row(one.figures)}" for one in outcome.refused]
+    if outcome.proposals:
+        waits = "waits" if outcome.proposals == 1 else "wait"
+        rows.append(f"  {counted(outcome.proposals, 'proposal')} {waits} for you: 'dreamd review'")
+    rows.append(_cost(dream))
+    if outcome.pending:
+        number = f"{outcome.pending:,}+ notes" if outcome.more else counted(outcome.pending, "note")
+        why = "left for the next dreams" if dream.waiting else "what came meanwhile"
+        rows.append(f"{number} pending: {why}")
+    return "\n".join(rows)
+
+
+def change_rows(dream: Dream) -> Iterator[str]:
+    """Yield a row for each line that was added, revised or evicted.
+
+    A line that came and left in the same dream, for lack of room, is only counted.
+    """
+    born = {line.id for line in dream.came}
+    passing = {line.id for line, _ in dream.left if line.id in born}
+    unshown = 0
+    for change in dream.changes:
+        come = [line for line in change.come if line.id not in passing and line.section != "Crystal Pointers"]
+        gone = [line for line in change.gone if line.id not in passing]
+        unshown += sum(line.id in passing and line.section != "Crystal Pointers" for line in change.gone)
+        yield from _change_rows(change, come, gone)
+    if unshown:
+        yield f"{counted(unshown, 'line')} had no room and went straight to crystals"
+
+
+def _change_rows(change: Change, come: Sequence[CurrentLine], gone: Sequence[CurrentLine]) -> Iterator[str]:
+    """Yield a row for each line that came or left in one change."""
+    for line in come:
+        if gone:
+            was = "; ".join(one_row(old.text) for old in gone)
+            yield f"~ {line.section}: {one_row(line.text)} (was: {was})"
+        else:
+            yours = " (yours)" if line.trust == "owner" and not change.evidence else ""
+            yield f"+ {line.section}: {one_row(line.text)}{yours}"
+    if come:
+        return
+    pointer = next((parsed for line in change.come if (parsed := parse_pointer(line.text))), None)
+    where = f"search: {pointer[1]}" if pointer else "its crystal"
+    ends = {Why.EVICTED: f"(to {where})", Why.DELETED: "(you deleted it)", Why.ANSWERED: "(answered)"}
+    for line in gone:
+        if change.why in ends:
+            yield f"- {line.section}: {one_row(line.text)} {ends[change.why]}"
+
+
+def _cost(dream: Dream) -> str:
+    usage = dream.usage
+    if not usage.calls:
+        return f"{dream.author} (without a model), {counted(dream.notes, 'note')}, {dream.seconds:.1f} s"
+    price = f"${usage.usd:.4f}" if usage.usd else "price not known"
+    author = dream.author if dream.author == usage.model else f"{dream.author} after {usage.model}"
+    paid = f"{counted(usage.calls, 'call')}, {usage.tokens:,} tokens, {price}"
+    return f"{author}: {paid}, {counted(dream.notes, 'note')}, {dream.seconds:.1f} s"
 
 
 @operation("dream_now", long=True, agents="memory", text=dream_text, configured=True)
@@ -45,6 +124,80 @@ def dream_now(
     if not wait and access.dream_soon(why):
         return Dreamt(None)
     return Dreamt(access.dream(why, mode or Mode.AUTO))
+
+
+def status_text(value: Status) -> str:
+    """Show the status of a workspace, a row for each fact."""
+    pending, spending, service, waiting = value.pending, value.spending, value.service, value.proposals
+    notes = f"{pending.notes:,}+ notes" if pending.more else counted(pending.notes, "note")
+    oldest = f", the oldest for {duration(pending.oldest_seconds)}" if pending.notes else ""
+    verb, them = ("waits", "it") if waiting == 1 else ("wait", "them")
+    own = (spending.usd, spending.usd_per_day, spending.tokens, spending.tokens_per_day)
+    every = (spending.all_usd, spending.all_usd_per_day, spending.all_tokens, spending.all_tokens_per_day)
+    return facts(
+        *([("project", value.project)] if value.project not in ("", value.workspace) else []),
+        ("workspace", value.workspace),
+        ("MEMORY.md", f"version {value.version}, {value.characters:,} characters"),
+        ("last dream", _last_dream(value.last_dream, value.at)),
+        ("next dream", _next_dream(value)),
+        ("bootstrap", _last_bootstrap(value.last_bootstrap, value.at)),
+        ("notes", f"{notes} pending{oldest}"),
+        ("crystals", _crystals(value.crystals, value.waiting_embeddings)),
+        ("spent today", f"{_spent(*own)}, {counted(spending.calls, 'call')}"),
+        ("spent by all", f"{_spent(*every)}, over all workspaces"),
+        ("withheld", value.withheld and f"{counted(value.withheld, 'text')}: forgotten"),
+        ("breaker", spending.breaker and f"open: {spending.breaker}"),
+        ("daemon", service and f"process {service.pid}, since {service.since:%Y-%m-%d %H:%M %Z}"),
+        ("held by", None if service else value.holder),
+        ("review", waiting and f"{counted(waiting, 'proposal')} {verb}; 'dreamd review' shows {them}"),
+        *(("refused", f"{one.guard} ({one.scope}): {one.figures}") for one in value.rejections),
+        *(("problem", one) for one in value.problems),
+    )
+
+
+def _crystals(stages: Mapping[str, int], waiting: int) -> str:
+    kinds = ", ".join(f"{number} {stage}" for stage, number in stages.items())
+    embeddings = f"; {waiting} to embed" if waiting else ""
+    return f"{sum(stages.values()):,}" + (f" ({kinds})" if kinds else "") + embeddings
+
+
+def _last_dream(last: LastDream | None, now: datetime) -> str:
+    if last is None:
+        return "never ('dreamd dream' folds in what is new)"
+    how = f"{ago(last.at, now)}, {last.reason}: {last.outcome}"
+    version = f"version {last.version}" if last.version else ""
+    paid = f"{last.tokens:,} tokens, ${last.usd:.4f}" if last.tokens else ""
+    return listed(how, version, last.model, paid, last.detail)
+
+
+def _last_bootstrap(last: BootstrapReceipt | None, now: datetime) -> str:
+    """Describe the last bootstrap that an agent got."""
+    if last is None:
+        return "no agent has read it yet ('dreamd init' shows how to connect one)"
+    how = f"{ago(last.at, now)}, {last.how}{f' ({last.agent})' if last.agent else ''}: version {last.version}"
+    older = f"{'more than ' if last.more else ''}{last.left_out} left out" if last.left_out or last.more else ""
+    cut, everywhere = last.cut.budget + last.cut.host, last.cut.everywhere
+    return listed(
+        how,
+        f"{last.characters:,} characters",
+        counted(last.notes, "note"),
+        older,
+        f"MEMORY.md cut to {last.budget:,}" if last.truncated else "",
+        f"{counted(cut, 'line')} left out ('dreamd why-not' says why)" if last.truncated and cut else "",
+        f"{counted(everywhere, 'line')} of the global workspace left out" if everywhere else "",
+    )
+
+
+def _next_dream(value: Status) -> str:
+    service = value.service
+    if service is None or service.at is None or service.dreaming:
+        return value.next_dream
+    seconds = (service.at - value.at).total_seconds()
+    return f"{'now' if seconds < 1 else f'in {duration(seconds)}'}: {service.upcoming}"
+
+
+def _spent(usd: float, usd_per_day: float, tokens: int, tokens_per_day: int) -> str:
+    return f"${usd:.4f} of ${usd_per_day:.2f}, {tokens:,} of {tokens_per_day:,} tokens"
 
 
 @operation("dream_status", reads=True, agents="memory", text=status_text)

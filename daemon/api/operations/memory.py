@@ -10,11 +10,12 @@ from pydantic import Field
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, FieldsError, operation
 from daemon.api.operations.request import Request
-from daemon.api.text import difference_text, restored_text, versions_text
+from daemon.api.shapes import table
 from daemon.dream.standing import SHOWN_CHARACTERS, StandingLines, shown, standing_lines
 from daemon.journal.dream import unified_diff
 from daemon.journal.lines import change
 from daemon.journal.restore import restore
+from daemon.observability.printable import visible
 from daemon.workspace.document import read_document
 from daemon.workspace.stores import utc_now
 from graphs.review import LineAction, Wish
@@ -24,6 +25,7 @@ from state.errors import NotFoundError, UsageError
 from state.stores.history.lineage import Version
 from state.stores.history.memory import Memory
 from state.text.line import LINE_CHARACTERS
+from state.text.words import counted
 
 MOST_CHANGES = 100
 MOST_ALSO = 100
@@ -157,6 +159,24 @@ class Versions:
     versions: tuple[Version, ...]
 
 
+def versions_text(reply: Versions) -> str:
+    """List the versions in a table."""
+    if not reply.versions:
+        return "no version yet; 'dreamd dream' makes the first"
+    rows = [
+        (
+            str(one.number),
+            f"{one.at:%Y-%m-%d %H:%M %Z}",
+            f"{one.cause}: {one.reason}" if one.reason else one.cause,
+            *(one.added, one.revised, one.evicted, one.notes, one.tokens),
+            f"{one.usd:.4f}",
+            one.model,
+        )
+        for one in reply.versions
+    ]
+    return table("version,when,cause,added,revised,evicted,notes,tokens,usd,by", rows)
+
+
 @operation("history", reads=True, text=versions_text)
 def history(
     access: WorkspaceAccess,
@@ -174,6 +194,11 @@ class Difference:
     old: str
     new: str
     diff: str
+
+
+def difference_text(reply: Difference) -> str:
+    """Return the diff, or that there is none."""
+    return visible(reply.diff) or f"no difference between {reply.old} and {reply.new}"
 
 
 @operation("diff", reads=True, text=difference_text)
@@ -218,6 +243,14 @@ class RestoredVersion:
 
     dream: Dream
     pending: int
+
+
+def restored_text(done: RestoredVersion) -> str:
+    """Say which version it is now, and show the diff."""
+    dream = done.dream
+    changed = unified_diff(dream.before, dream.after, "as it was", f"version {dream.number}")
+    head = f"restored, as version {dream.number}; {counted(done.pending, 'note')} pending"
+    return "\n".join(filter(None, [head, visible(changed)]))
 
 
 @operation("restore", long=True, text=restored_text)

@@ -15,7 +15,6 @@ from pydantic import Field
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.operations.request import Request
-from daemon.api.text import note_text
 from daemon.dream.progress import Step
 from daemon.ingest.existing_memory import Kind, belonging
 from daemon.ingest.memory_files import absorb_memory_file
@@ -42,6 +41,11 @@ class NoteTaken:
     importance: float
     text: str
     crystal: str
+
+
+def note_text(reply: NoteTaken) -> str:
+    """Confirm a note, with its time and importance."""
+    return f"noted {reply.at:%Y-%m-%d %H:%M:%S %Z}, importance {reply.importance:g}; the next search finds it"
 
 
 @operation("working_memory_note", agents="memory", text=note_text)

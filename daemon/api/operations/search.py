@@ -1,7 +1,7 @@
 """Operations that read the memory: search, bootstrap, where a line comes from, why something was missing."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
@@ -10,11 +10,13 @@ from typing import Annotated, Literal
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.operations.request import Moment
-from daemon.api.text import bootstrap_text, search_text, why_not_text, why_text
+from daemon.api.shapes import duration, listed, one_row, quoted, shorten
 from daemon.ingest.notes import absorb_notes
+from daemon.journal.crystal import Evidence
 from daemon.journal.ranks import SearchSignals, signals_of
-from daemon.journal.story import LineStory, story_of_line
+from daemon.journal.story import Entry, LineStory, story_of_line
 from daemon.journal.why_not import Answer, why_not
+from daemon.observability.printable import ABOUT
 from daemon.sessions import left_behind
 from daemon.sessions.crystals import trust_of
 from daemon.workspace.searching import BATCH, embedder_of, searcher_of, tell
@@ -23,12 +25,14 @@ from daemon.workspace.stores import Store, utc_now
 from state.agents import agent_called
 from state.bootstrap import budget_for
 from state.crystals.crystal import Kind, Origin
+from state.dream import HUMAN, MERGED
 from state.errors import BusyError, DreamdError, FullError, ReadOnlyError
 from state.search.ranking import Filters, Findings, Hit
 from state.signals.curiosity import Cause, gap_of_search
 from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.database.connection import explained
 from state.stores.history.leave_receipt import leave_receipt
+from state.text.words import counted
 from state.trust import Trust
 
 MAX_LIMIT = 1_000
@@ -37,6 +41,9 @@ _NO_FILTERS = Filters()
 _NEWEST = 16
 # Hits below this share of the best score only fill the limit, and do not count as an access.
 _COUNTED_SHARE = 0.5
+# Characters of a search that fit into one answer, some 8,000 tokens; the first result is always shown.
+MOST_FOUND = 32_000
+_MOST_EVIDENCE, _MOST_ENTRIES, _MOST_QUOTED = 10, 10, 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +128,85 @@ class SearchReply:
     unlikely: int = 0
     questions: tuple[SearchHit, ...] = ()
     over: int = 0
+
+
+def search_text(reply: SearchReply) -> str:
+    """Show the results, best first, as far as they fit into one answer."""
+    left = [f"{reply.unlikely} near and unlikely"] if reply.unlikely else []
+    left += [f"{reply.over} superseded or answered"] if reply.over else []
+    those = "it" if reply.unlikely + reply.over == 1 else "them"
+    more = [f"Left out: {' and '.join(left)}; all: true (--all) shows {those}"] if left else []
+    if not (reply.hits or reply.archived or reply.questions):
+        nothing = "Nothing that is likely to answer was found" if left else "Nothing was found"
+        return "\n".join([f"{nothing}. 'dreamd why-not TEXT' says why a thing is missing.", *more])
+    head = ABOUT
+    head += "" if reply.good else " Nothing answers this well; what follows is the nearest."
+    head += "" if "dense" in reply.arms else " It was searched by words only."
+    found = [_hit_rows(number, hit) for number, hit in enumerate(reply.hits, 1)]
+    found += [_asking_rows(one) for one in reply.questions]
+    found += [_archived_rows(one) for one in reply.archived]
+    rows, room, left_out = [head], MOST_FOUND, 0
+    for place, one in enumerate("\n".join(each) for each in found):
+        room -= len(one)
+        if room >= 0 or not place:
+            rows.append(one)
+        else:
+            left_out += 1
+    if left_out:
+        what = f"{counted(left_out, 'other result')} did not fit"
+        rows.append(f"{what} into one answer: ask with words of what you miss, and a lower limit")
+    return "\n".join((*rows, *more))
+
+
+def how_likely(chance: float) -> str:
+    """Return a chance in [0, 1] in words: about half of the results called likely answer the query."""
+    return "likely" if chance >= 0.4 else "possible" if chance >= 0.15 else "unlikely"
+
+
+def _archived_rows(one: Archived) -> Iterator[str]:
+    yield from quoted("- ", one.text)
+    age = duration(one.age_days * 86_400)
+    yield f"   {listed(f'left session {one.session}', f'trust {one.trust}', f'{age} old', f'id {one.id}')}"
+
+
+def _asking_rows(one: SearchHit) -> Iterator[str]:
+    yield from quoted("? ", one.text)
+    yield f"   {listed('open question', f'{duration(one.age_days * 86_400)} old', f'crystal {one.id[:12]}')}"
+
+
+def _hit_rows(number: int, hit: SearchHit) -> Iterator[str]:
+    yield from quoted(f"{number}.", hit.text)
+    if hit.superseded_at is not None:
+        yield f"   superseded {hit.superseded_at:%Y-%m-%d} by: {one_row(hit.superseded_by)}"
+    if hit.later:
+        yield f'   later: "{shorten(hit.later.text)}", {hit.later.at:%-d %b %Y}'
+    for former in hit.formerly:
+        what = "draft" if former.is_draft else "formerly"
+        yield f"   {what}, {former.at:%Y-%m-%d}: {one_row(former.text)}"
+    place = f"in MEMORY.md ({hit.line})" if hit.line else ""
+    kind = (how_likely(hit.score), place, hit.origin, hit.kind, f"trust {hit.trust}", hit.context)
+    age = f"{duration(hit.age_days * 86_400)} old"
+    yield f"   {listed(*kind, age, hit.provenance, f'crystal {hit.id[:12]}')}"
+    if hit.signals:
+        yield from (f"   {row}" for row in _reasons(hit.signals))
+
+
+def _reasons(signals: SearchSignals) -> Iterator[str]:
+    """Yield rows that explain a result's rank: shares of its relevance, boosts, and neighbours in its session."""
+    if signals.shares:
+        shares = [
+            f"{one.name} {one.share:+.2f} ({one.value:.2f} x {one.weight:g})" for one in signals.shares if one.value
+        ]
+        yield f"relevance {signals.relevance:.2f}: {', '.join(shares) or 'nothing'}"
+    else:
+        yield "not found itself: it gives a result below another value"
+    if signals.cosine is not None and signals.usual is not None:
+        yield f"meaning: cosine {signals.cosine:.2f}, of unrelated texts {signals.usual:.2f}"
+    if signals.boosts:
+        yield f"moved by {', '.join(f'{one.name} x {one.factor:.2f}' for one in signals.boosts)}"
+    for one in signals.neighbours:
+        said = f"{one.speaker}: {one.text}" if one.speaker else one.text
+        yield f"{f'{-one.place} before' if one.place < 0 else f'{one.place} after'}: {one_row(said)}"
 
 
 @operation("memory_search", reads=True, agents="memory", text=search_text)
@@ -278,6 +364,11 @@ class BootstrapReply:
     attention: str = ""
 
 
+def bootstrap_text(reply: BootstrapReply) -> str:
+    """Return the bootstrap under the heading that keeps transcripts from teaching it again."""
+    return f"{ABOUT}\n\n{reply.text}" if reply.text else "The memory is empty."
+
+
 @operation("memory_bootstrap", reads=True, agents="memory", text=bootstrap_text)
 def memory_bootstrap(
     access: WorkspaceAccess,
@@ -310,6 +401,64 @@ class WhyReply:
     lines: tuple[LineStory, ...]
 
 
+def why_text(reply: WhyReply) -> str:
+    """Show the changes of each matching line."""
+    return "\n\n".join([ABOUT, *("\n".join(_story_rows(one)) for one in reply.lines)])
+
+
+def _story_rows(line: LineStory) -> Iterator[str]:
+    yield f"{line.id or '(new)'}  {line.section or 'above the sections'}: {one_row(line.text)}"
+    if not line.entries:
+        yield "  written by hand; no dream has met it yet"
+    for one in line.entries[:_MOST_ENTRIES]:
+        yield f"  {_entry_row(one)}"
+        for old in one.old:
+            if old.id != line.id:
+                yield f"    replaced {old.id}: {_cut(old.text)}"
+        for piece in one.evidence[:_MOST_EVIDENCE]:
+            yield from (f"    {row}" for row in _evidence_rows(piece))
+        if left_out := len(one.evidence[_MOST_EVIDENCE:]):
+            yield f"    and {left_out} more"
+    if left_out := len(line.entries[_MOST_ENTRIES:]):
+        yield f"  and {counted(left_out, 'earlier change')}"
+    if not line.stands:
+        now, words = line.now and f"now: {line.now}", line.keywords and f"search: {line.keywords}"
+        kept = f"kept as crystal {line.crystal[:12]}" if line.crystal else "kept in 'dreamd history'"
+        yield f"  {listed('it has left', now, words, kept)}"
+
+
+def _entry_row(one: Entry) -> str:
+    """Return a change in a row: its name, what it did, when, and who made it."""
+    head = f"{one.name or f'version {one.version}'} {one.why} {one.at:%Y-%m-%d %H:%M %Z}"
+    if one.cause in (HUMAN, MERGED):
+        return f"{head} by its owner in MEMORY.md"
+    if not one.dream:
+        return listed(head, f"by a {one.cause}" if one.cause else "the record of its version is gone")
+    by = " ".join([one.author, *(f"({prompt})" for prompt in one.prompts)]).strip()
+    return listed(head, f"{one.cause} {one.dream} ({one.reason})", by and f"by {by}")
+
+
+def _evidence_rows(one: Evidence) -> Iterator[str]:
+    if one.at is None:
+        yield f"rests on crystal {one.id[:12]}, which was forgotten"
+        return
+    where = "; ".join(one.sources[:_MOST_EVIDENCE]) or "no file"
+    made = one.parents and f"made from {', '.join(parent[:12] for parent in one.parents)}"
+    heard = one.heard and f"heard: {one.heard}"
+    about = listed(one.origin, f"trust {one.trust}", heard, f"{one.at:%Y-%m-%d}", where, made or "")
+    yield f"rests on crystal {one.id[:12]} ({about}): {_cut(one.text)}"
+    if one.superseded_at:
+        by = f"{one.superseded_at:%Y-%m-%d} by crystal {one.superseded_by[:12]}, found by {one.found_by}"
+        yield f"  superseded {by}: {_cut(one.holds_now)}"
+        yield f"  (both hold? dreamd supersede --undo {one.id[:12]} {one.superseded_by[:12]})"
+
+
+def _cut(text: str) -> str:
+    """Return at most 1,000 characters of a text in one row, and how many more there are."""
+    more = len(text) - _MOST_QUOTED
+    return one_row(text) if more <= 0 else f"{one_row(text[:_MOST_QUOTED])}… [{counted(more, 'character')} more]"
+
+
 @operation("memory_why", reads=True, agents="memory", text=why_text)
 def memory_why(
     access: WorkspaceAccess,
@@ -318,6 +467,19 @@ def memory_why(
     """Say where a line of MEMORY.md comes from: dream, operation, evidence. Use when you doubt it."""
     with access.read() as store:
         return WhyReply(story_of_line(store, text))
+
+
+def why_not_text(answer: Answer) -> str:
+    """List the reasons, with advice for each."""
+    rows = list[str]()
+    if (given := answer.receipt) is not None:
+        how = f"{given.how} ({given.agent})" if given.agent else given.how
+        rows.append(f"last read {given.at:%Y-%m-%d %H:%M %Z} by {how}: version {given.version}")
+    for reason in answer.reasons:
+        rows += [said] if (said := one_row(reason.text)) else []
+        rows.append(f"  {one_row(reason.what)}")
+        rows += [f"  {reason.advice}"] if reason.advice else []
+    return "\n".join(rows + ([f"and {answer.more} more; ask with more words"] if answer.more else []))
 
 
 @operation("memory_why_not", reads=True, text=why_not_text)

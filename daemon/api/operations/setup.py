@@ -5,7 +5,6 @@ from typing import Annotated
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
-from daemon.api.text import configuration_text
 from daemon.config.entries import ConfigEntry, entries
 from daemon.config.settings import Config
 from state.errors import NotFoundError
@@ -19,6 +18,16 @@ class Configuration:
 
     file: str
     entries: tuple[ConfigEntry, ...]
+
+
+def configuration_text(shown: Configuration) -> str:
+    """List the keys, each with its value, origin and meaning."""
+    rows = list[str]()
+    for one in shown.entries:
+        default = "" if one.value == one.default else f" (default {one.default})"
+        rows.append(f"{one.key:<30} {one.value}")
+        rows.append(f"    {one.origin}{default}" + (f": {one.meaning}" if one.meaning else ""))
+    return "\n".join(rows)
 
 
 @operation("configuration", reads=True, text=configuration_text)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
-from daemon.api.text import mood_text
+from daemon.api.shapes import one_row
 from daemon.ingest.feelings import feel
 from daemon.workspace.stores import utc_now
 from state.signals.curiosity import Cause, Gap
@@ -16,9 +16,11 @@ from state.signals.skills import EmergingSkill
 from state.stores.crystals.hormones import Feelings, Felt, Questions
 from state.stores.crystals.skills import Skills
 from state.stores.erasing.intent import Forgotten, forgotten_list
+from state.text.words import counted
 
 MOST = 500
 MOST_EVENTS = 100
+_BAR = 20
 
 Limit = Annotated[int, Arg(ge=1, le=MOST)]
 
@@ -37,6 +39,15 @@ class Mood:
     curve: tuple[Hormones, ...] = ()
     events: tuple[Felt, ...] = ()
     more: int = 0
+
+
+def mood_text(levels: Mood) -> str:
+    """Show the levels, the mood, and the events of the requested hours that raised them."""
+    every = zip(("dopamine", "cortisol", "oxytocin"), levels.now.levels, strict=True)
+    rows = [f"{name:<9} {level:.2f} {'█' * round(level * _BAR):<{_BAR}}".rstrip() for name, level in every]
+    felt = [f"{one.after.at:%Y-%m-%d %H:%M %Z}  {one.event}  {one_row(one.cause)}".rstrip() for one in levels.events]
+    more = [f"and {counted(levels.more, 'other event')}"] if levels.more else []
+    return "\n".join([*rows, f"mood      {levels.mood}", *felt, *more])
 
 
 @operation("feel", text=mood_text)

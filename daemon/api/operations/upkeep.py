@@ -8,7 +8,7 @@ from typing import Annotated
 from daemon.api.access import WorkspaceAccess
 from daemon.api.client import Client, NoDaemonError
 from daemon.api.operations.operation import Arg, operation
-from daemon.api.text import findings_text, receipt_text, repair_text
+from daemon.api.shapes import shorten
 from daemon.upkeep.doctor import examine as everything
 from daemon.upkeep.doctor import look_up_beside
 from daemon.upkeep.examine import Finding, Level, check_stores
@@ -20,10 +20,32 @@ from daemon.workspace.stores import utc_now
 from state.errors import ConfirmRequiredError
 from state.forgetting.cutting import Cut
 from state.stores.disk.workspace import Workspace
+from state.text.words import counted
 
 # So many characters fit into a request body even if JSON escapes each of them.
 MAX_CHARACTERS = 80_000
 MAX_KEPT = 1_000
+
+
+def receipt_text(receipt: Receipt) -> str:
+    """Show what was (or would be) forgotten, and what is left of it."""
+    if receipt.lifted or not receipt.cut:
+        return "it may be learnt again" if receipt.lifted else "it was not forgotten; nothing was changed"
+    rows = ["an earlier forgetting was interrupted; it is finished with this one"] if receipt.went_on else []
+    nowhere = "it was nowhere; it will not be learnt"
+    rows.append("would go:" if receipt.dry_run else "forgotten:" if receipt.traces else nowhere)
+    for number, said in enumerate(receipt.texts, 1):
+        places = ", ".join(f"{place.kind} {place.id}" for place in said.places)
+        rows.append(f"  {number}. {shorten(said.text)}")
+        rows.append(f"     {places}{', in other words' if said.derived else ''}")
+    rows += [f"  {trace.place}: {trace.count:,}" for trace in receipt.traces]
+    if not receipt.dry_run:
+        left = "nothing of it is left" if receipt.clean else "some of it is left"
+        rows.append(f"searched afterwards: {counted(receipt.files, 'file')}, {receipt.bytes:,} bytes: {left}")
+        kept = f", but for what {counted(receipt.kept, 'kept text')} may say" if receipt.kept else ""
+        rows.append(f"it will not be learnt again{kept}; 'dreamd forget --lift' changes that")
+        rows.append(f"known again: {receipt.recognised}")
+    return "\n".join([*rows, *(f"  {left.place}: {left.count:,}, {left.why}" for left in receipt.left)])
 
 
 @operation("forget", long=True, text=receipt_text)
@@ -74,6 +96,15 @@ class Findings:
     findings: tuple[Finding, ...]
 
 
+def findings_text(found: Findings) -> str:
+    """List the result of every check."""
+    return "\n".join(map(_finding, found.findings))
+
+
+def _finding(one: Finding) -> str:
+    return f"{one.level:<8} {one.about:<13} {one.what}" + (f"; {one.advice}" if one.advice else "")
+
+
 @operation("doctor", long=True, reads=True, text=findings_text)
 def doctor(access: WorkspaceAccess) -> Findings:
     """Check everything and say what to do: configuration, model, files, stores. Nothing is asked of the network."""
@@ -115,6 +146,19 @@ def _unkept(workspace: Workspace) -> Finding:
     return Finding(
         "service", Level.PROBLEM, f"{runs} and refuses: {kept['problem']['what']}", kept["problem"]["advice"]
     )
+
+
+def repair_text(done: Repair) -> str:
+    """Show what was broken and repaired, what is still wrong, and where the originals are."""
+    word, verb, rows = *(("broken", "would be done") if done.dry else ("mended", "done")), list[str]()
+    for mend in done.mends:
+        rows.append(f"{word:<8} {mend.about:<13} {mend.wrong}; {verb}: {mend.deed}")
+        rows += [f"{'':<22} {result}" for result in mend.results]
+    rows += map(_finding, done.left)
+    if done.kept:
+        rows.append(f"{'kept':<8} {'originals':<13} in {done.aside}; when everything is well: rm -r '{done.aside}'")
+        rows += [f"{'':<22} {path}" for path in done.kept]
+    return "\n".join(rows if done.mends else [*rows, "nothing that can be mended is broken; nothing was changed"])
 
 
 @operation("repair", remote=False, long=True, text=repair_text)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from daemon.api.access import LocalAccess
-from daemon.api.operations.search import SearchReply, memory_search
-from daemon.api.text import search_text
+from daemon.api.operations.search import SearchReply, memory_search, search_text
 from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.vector_index import Embedding

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon.api.operations.crystals import Superseded
-from daemon.api.operations.signals import Mood
+from daemon.api.operations.crystals import Superseded, superseded_text
+from daemon.api.operations.signals import Mood, mood_text
 from daemon.api.shapes import duration
-from daemon.api.text import mood_text, superseded_text
 from daemon.cli import ASKING, COMMANDS, main, perform
 from daemon.cli.terminal import show, show_notices, working
 from daemon.observability.failures import failure
