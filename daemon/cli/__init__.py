@@ -65,8 +65,6 @@ COMMANDS = {
 }
 # Commands that are one operation each.
 OPERATIONS = tuple(name for name, (place, _) in COMMANDS.items() if place.startswith("api."))
-# Commands that only read: a running daemon answers them, so this process skips the imports for an answer of its own.
-ASKING = ("search", "why", "why-not", "history", "changes", "diff", "mood")
 _INTERRUPTED = 130  # 128 + SIGINT, as in shells
 _BROKEN_PIPE = 141  # 128 + SIGPIPE
 
@@ -142,7 +140,7 @@ def _run(words: Sequence[str]) -> int:
 
         if (acting := fleet.plain(rest)) is not None:
             return fleet.run(acting)
-    if name in ASKING:
+    if name in OPERATIONS:
         from daemon.cli import perform
 
         if (status := perform.ask_daemon(name, rest)) is not None:

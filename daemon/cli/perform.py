@@ -53,13 +53,15 @@ def show(text: Callable[[Any], str] | None, reply: object, zone: tzinfo = UTC, *
 
 
 def ask_daemon(name: str, words: Sequence[str]) -> int | None:
-    """Print the daemon's answer to a command and return 0; return None if the command must run in full.
+    """Print the daemon's answer to a command that only reads, and return 0; None if the command must run in full.
 
     Raise UsageError for wrong arguments.
     """
     if not {"-h", "--help"}.isdisjoint(words) or not has_socket(socket_path(os.environ)):
         return None
-    command = json.loads(TABLE.read_text(encoding="utf-8"))[name]
+    command = json.loads(TABLE.read_text(encoding="utf-8")).get(name)
+    if command is None:
+        return None
     parser = parser_of(f"dreamd {name}", None, [*command["arguments"], *WORKSPACE])
     arguments = parser.read(words)
     if is_configured(arguments) or os.environ.get("DREAMD_CONFIG"):  # the full command checks the configuration

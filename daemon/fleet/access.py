@@ -52,15 +52,7 @@ if TYPE_CHECKING:
     from daemon.api.operations.request import Request
     from daemon.fleet.process import FleetProcess
 
-# These operations show how the operator's machines are set up.
-OF_THE_OPERATOR = frozenset({"configuration", "doctor"})
 _NOTE, _DREAM, _BOOTSTRAP = "working_memory_note", "dream_now", "memory_bootstrap"
-# Operations, beside notes, by which a client makes a workspace larger.
-_ADDING = frozenset({"working_memory_add", "working_memory_relation_add", "memory_memorize"})
-# After these operations, no object in the store may still contain what they deleted.
-ERASING = frozenset({"forget", "memory_forget", "working_memory_clear_session"})
-# The replies of these operations name files.
-_NAMING = frozenset({"dream_status", "forget"})
 # Longer than a dead holder still counts as alive (15 s).
 PATIENCE_SECONDS = 20.0
 _PAUSE_SECONDS = 0.25
@@ -83,7 +75,7 @@ class HeldAccess(DaemonAccess):
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
         """Take in the inbox, run the operation here, and return its reply once its writes are committed."""
-        held, whole = self.held, operation.name in ERASING
+        held, whole = self.held, operation.erases
         held.absorb()
         if operation.reads:
             held.given |= operation.name == _BOOTSTRAP
@@ -178,7 +170,7 @@ class TenantAccess:
             )
             upcoming = BY_FLEET if reply.next_dream == NO_DAEMON else reply.next_dream
             reply = replace(reply, workspace=self.place.name, next_dream=upcoming, holder=None, spending=spending)
-        return value_for_tenant(reply, self.place) if operation.name in _NAMING else reply  # type: ignore[no-any-return]
+        return value_for_tenant(reply, self.place) if operation.names_files else reply  # type: ignore[no-any-return]
 
     def _run_anywhere(self, operation: "AnyOperation", request: "Request") -> object:
         if operation.name == _NOTE:
@@ -188,7 +180,7 @@ class TenantAccess:
                 raise UsageError("a dream that nobody waits for shows nothing", "name no mode, or wait for it")
             self._put_into_inbox("session_end", request.idempotency_key, {})
             return Dreamt(None)
-        if operation.name in _ADDING:
+        if operation.adds:
             require_size(self.process.places, self.token.tenant, self.place)
         # The remembered name may belong to another workspace by now.
         self.place = self.process.place(self.token, self.place.name, anew=True)
@@ -292,7 +284,7 @@ class _Connection(http.client.HTTPConnection):
 
 def require_right(token: Token, operation: "AnyOperation") -> None:
     """Raise ForbiddenError unless the token allows this operation."""
-    if operation.name in OF_THE_OPERATOR or not operation.remote:
+    if operation.operator or not operation.remote:
         raise ForbiddenError(f"{operation.name} is for the operator of the service", "ask them")
     require(token, right_of(operation), operation.name)
 

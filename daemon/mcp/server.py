@@ -24,8 +24,6 @@ from daemon.api.operations.request import Request
 from daemon.api.workers import Workers
 from daemon.dream.progress import Step
 from daemon.mcp.tools import (
-    DESTROYING,
-    FIRST,
     RESOURCES,
     TOOLSETS,
     arguments_of,
@@ -140,10 +138,10 @@ def _listed(tool: AnyOperation) -> types.Tool:
         name=tool.name,
         description=tool.summary,
         input_schema=input_schema(tool),
-        _meta={"anthropic/alwaysLoad": True} if tool.name in FIRST else None,
+        _meta={"anthropic/alwaysLoad": True} if tool.first else None,
         annotations=types.ToolAnnotations(
             read_only_hint=tool.reads,
-            destructive_hint=None if tool.reads else tool.name in DESTROYING,
+            destructive_hint=None if tool.reads else tool.erases,
             idempotent_hint=tool.reads,
             open_world_hint=False,
         ),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from daemon.api.operations.operation import AnyOperation
 from daemon.api.operations.table import OPERATIONS
-from daemon.fleet.access import OF_THE_OPERATOR, right_of
+from daemon.fleet.access import right_of
 from state.fleet import Right
 from tests.daemon.fleet.running import OPERATOR, Door
 from tests.daemon.fleet.test_mcp import agent
@@ -135,7 +135,7 @@ def test_each_operation_needs_its_right_and_no_other(
 ) -> None:
     operation = OPERATIONS[name]
     for right, token in tokens.items():
-        may = operation.remote and name not in OF_THE_OPERATOR and right is right_of(operation)
+        may = operation.remote and not operation.operator and right is right_of(operation)
         if may:
             continue  # what is allowed is tried by other tests
         answer = asked(lived.door, token, operation, WORKSPACE, fields_of(operation))

@@ -200,7 +200,7 @@ def _spent(usd: float, usd_per_day: float, tokens: int, tokens_per_day: int) -> 
     return f"${usd:.4f} of ${usd_per_day:.2f}, {tokens:,} of {tokens_per_day:,} tokens"
 
 
-@operation("dream_status", reads=True, agents="memory", text=status_text)
+@operation("dream_status", reads=True, agents="memory", text=status_text, names_files=True)
 def dream_status(access: WorkspaceAccess) -> Status:
     """Return last and next dream, pending notes, spend, problems and what to do about them."""
     return status(access.workspace, access.config, utc_now(), access.service())

@@ -48,7 +48,14 @@ def note_text(reply: NoteTaken) -> str:
     return f"noted {reply.at:%Y-%m-%d %H:%M:%S %Z}, importance {reply.importance:g}; the next search finds it"
 
 
-@operation("working_memory_note", agents="memory", text=note_text)
+@operation(
+    "working_memory_note",
+    agents="memory",
+    text=note_text,
+    hint="Note at once, with working_memory_note, whatever must survive this session.",
+    first=True,
+    adds=True,
+)
 def working_memory_note(
     access: WorkspaceAccess,
     note: Annotated[str, Arg("What to remember, clear without its context; 16 KiB at most", min_length=1)],

@@ -89,6 +89,12 @@ class Operation(Generic[P, ReplyT]):
     files and is only for the Unix socket. `long`: it may take minutes, as a dream does. `reads`: it can be repeated,
     and called by GET; a search still counts its hits. `agents`: the MCP toolset that offers it as a tool; empty for
     none. `text` renders the reply for people and agents. `configured`: it runs with the settings of a local caller.
+
+    For agents: `hint` is a sentence of the instructions, given with the tool; `first`: clients that load tools on
+    search load this one at once; `item_fields`: which further fields of a session's items they get.
+
+    For a fleet: `operator` shows how its machines are set up, and is for no tenant; `adds` makes a workspace larger;
+    `names_files` in its reply. What `erases` cannot be undone, and no copy may still contain what it deleted.
     """
 
     name: str
@@ -99,6 +105,13 @@ class Operation(Generic[P, ReplyT]):
     agents: str = ""
     text: Callable[[Any], str] | None = None
     configured: bool = False
+    hint: str = ""
+    first: bool = False
+    item_fields: str = "state"
+    operator: bool = False
+    adds: bool = False
+    names_files: bool = False
+    erases: bool = False
 
     @property
     def summary(self) -> str:
@@ -179,16 +192,10 @@ AnyOperation = Operation[..., Any]
 
 def operation(
     name: str,
-    *,
-    remote: bool = True,
-    long: bool = False,
-    reads: bool = False,
-    agents: str = "",
-    text: Callable[[Any], str] | None = None,
-    configured: bool = False,
+    **properties: Any,  # noqa: ANN401 - those of `Operation`
 ) -> Callable[[Callable[Concatenate[Any, P], ReplyT]], Operation[P, ReplyT]]:
-    """Turn the decorated function into an operation."""
-    return lambda run: Operation(name, run, remote, long, reads, agents, text, configured)
+    """Turn the decorated function into an operation with these properties."""
+    return lambda run: Operation(name, run, **properties)
 
 
 def _parameter(name: str, hint: Any, default: object) -> Parameter:  # noqa: ANN401 - any type there is

@@ -47,6 +47,60 @@ _MOST_EVIDENCE, _MOST_ENTRIES, _MOST_QUOTED = 10, 10, 1_000
 
 
 @dataclass(frozen=True, slots=True)
+class BootstrapReply:
+    """What an agent reads at session start; `text` has all parts as Markdown. `left_out` counts older pending notes.
+
+    `more`: there are even older ones, which were not read. `everywhere`: the global workspace's text for every
+    project; `attention`: a line about what awaits a person.
+    """
+
+    text: str
+    memory: str
+    notes: tuple[str, ...]
+    left_out: int
+    truncated: bool
+    more: bool = False
+    everywhere: str = ""
+    attention: str = ""
+
+
+def bootstrap_text(reply: BootstrapReply) -> str:
+    """Return the bootstrap under the heading that keeps transcripts from teaching it again."""
+    return f"{ABOUT}\n\n{reply.text}" if reply.text else "The memory is empty."
+
+
+@operation(
+    "memory_bootstrap",
+    reads=True,
+    agents="memory",
+    text=bootstrap_text,
+    hint="Your long-term memory. At session start read memory://bootstrap (or call memory_bootstrap).",
+)
+def memory_bootstrap(
+    access: WorkspaceAccess,
+    context_window: Annotated[
+        int | None, Arg("Tokens of the reading model; else dream.context_window of the configuration", ge=1)
+    ] = None,
+    receipt: Annotated[
+        Literal["HTTP", "MCP", "none"],
+        Arg("How an agent gets it; none: no agent does", owner=True),
+    ] = "HTTP",
+    agent: Annotated[str, Arg("Which agent it is, for the receipt", owner=True, max_length=100)] = "",
+) -> BootstrapReply:
+    """Return working memory and the newest notes. Read once, at session start."""
+    window, now = context_window or access.config.dream.context_window, utc_now()
+    given = session_start(access.workspace, window, None, access.config.redaction, now, zone=access.config.zone)
+    access.notices.extend(given.notices)
+    ready = given.ready
+    if receipt != "none":
+        try:
+            leave_receipt(access.workspace, ready, budget_for(window), now, receipt, agent=agent_called(agent))
+        except DreamdError as error:  # the agent gets its memory all the same
+            access.notices.append(f"that this was given is not noted: {error}")
+    return BootstrapReply(ready.text, *ready[:7])
+
+
+@dataclass(frozen=True, slots=True)
 class FormerWording:
     """What a line of MEMORY.md said before. A draft was replaced by the dream that wrote it."""
 
@@ -209,7 +263,14 @@ def _reasons(signals: SearchSignals) -> Iterator[str]:
         yield f"{f'{-one.place} before' if one.place < 0 else f'{one.place} after'}: {one_row(said)}"
 
 
-@operation("memory_search", reads=True, agents="memory", text=search_text)
+@operation(
+    "memory_search",
+    reads=True,
+    agents="memory",
+    text=search_text,
+    hint="Look up crystal pointers (→ search: `…`) and the past with memory_search.",
+    first=True,
+)
 def memory_search(
     access: WorkspaceAccess,
     query: Annotated[str, Arg("A question, or keywords", max_length=10_000)],
@@ -344,54 +405,6 @@ def _recalled(hit: Hit, signals: SearchSignals | None, redacted: Callable[[str],
         later=Later(hit.later.text, hit.later.created_at, hit.later.id) if hit.later else None,
         signals=signals,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class BootstrapReply:
-    """What an agent reads at session start; `text` has all parts as Markdown. `left_out` counts older pending notes.
-
-    `more`: there are even older ones, which were not read. `everywhere`: the global workspace's text for every
-    project; `attention`: a line about what awaits a person.
-    """
-
-    text: str
-    memory: str
-    notes: tuple[str, ...]
-    left_out: int
-    truncated: bool
-    more: bool = False
-    everywhere: str = ""
-    attention: str = ""
-
-
-def bootstrap_text(reply: BootstrapReply) -> str:
-    """Return the bootstrap under the heading that keeps transcripts from teaching it again."""
-    return f"{ABOUT}\n\n{reply.text}" if reply.text else "The memory is empty."
-
-
-@operation("memory_bootstrap", reads=True, agents="memory", text=bootstrap_text)
-def memory_bootstrap(
-    access: WorkspaceAccess,
-    context_window: Annotated[
-        int | None, Arg("Tokens of the reading model; else dream.context_window of the configuration", ge=1)
-    ] = None,
-    receipt: Annotated[
-        Literal["HTTP", "MCP", "none"],
-        Arg("How an agent gets it; none: no agent does", owner=True),
-    ] = "HTTP",
-    agent: Annotated[str, Arg("Which agent it is, for the receipt", owner=True, max_length=100)] = "",
-) -> BootstrapReply:
-    """Return working memory and the newest notes. Read once, at session start."""
-    window, now = context_window or access.config.dream.context_window, utc_now()
-    given = session_start(access.workspace, window, None, access.config.redaction, now, zone=access.config.zone)
-    access.notices.extend(given.notices)
-    ready = given.ready
-    if receipt != "none":
-        try:
-            leave_receipt(access.workspace, ready, budget_for(window), now, receipt, agent=agent_called(agent))
-        except DreamdError as error:  # the agent gets its memory all the same
-            access.notices.append(f"that this was given is not noted: {error}")
-    return BootstrapReply(ready.text, *ready[:7])
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,10 +84,9 @@ def tool(
     function: Callable[..., ReplyT],
     *,
     reads: bool = False,
-    long: bool = False,
-    agents: str = "",
     limit: int = LIMIT,
     own: dict[str, tuple[Any, object]] = _NONE,
+    **properties: Any,  # noqa: ANN401 - those of `Operation`
 ) -> Operation[..., ReplyT]:
     """Return an operation that calls the function with the stores or their connection, the arguments and the time.
 
@@ -123,7 +122,7 @@ def tool(
     run.__annotations__ = {"access": WorkspaceAccess, **kinds, "return": hints["return"]}
     taken = [Parameter(one, Parameter.KEYWORD_ONLY, default=default) for one, (_, default) in shown.items()]
     run.__signature__ = Signature([Parameter("access", Parameter.POSITIONAL_ONLY), *taken])  # type: ignore[attr-defined]
-    return Operation(name, run, long=long, reads=reads, agents=agents)
+    return Operation(name, run, reads=reads, **properties)
 
 
 def _forget(
@@ -137,33 +136,43 @@ def _forget(
     return sessions.forget(store, session_id, instruction, now, mode, confirm=confirm, traces=occurrences)
 
 
-TOOLS = "sessions"
+TOOLS, _KEPT = "sessions", "state promoted_to_id relations"
 add = tool(
     "working_memory_add",
     sessions.add,
     agents=TOOLS,
+    hint="What you juggle now goes to working_memory_add: it lives in its session, and ends.",
+    item_fields="",
+    adds=True,
     own={"priority": (Annotated[Priority, Arg("Kept for 1, 4, 12 or 24 hours")], Parameter.empty)},
 )
-get = tool("working_memory_get", sessions.get, agents=TOOLS)
+get = tool("working_memory_get", sessions.get, agents=TOOLS, item_fields=_KEPT)
 list_memories = tool("working_memory_list", sessions.list_memories, reads=True, agents=TOOLS)
 promote = tool("working_memory_promote", sessions.promote, agents=TOOLS)
 clear = tool("working_memory_clear_session", sessions.clear_session, agents=TOOLS)
 stats = tool("working_memory_stats", sessions.stats, reads=True, agents=TOOLS)
 expire = tool("working_memory_expire", sessions.expire, agents=TOOLS)
 extend_ttl = tool("working_memory_extend_ttl", sessions.extend_ttl, agents=TOOLS)
-export = tool("working_memory_export", sessions.export, reads=True, agents=TOOLS)
-list_pending = tool("working_memory_list_pending", sessions.list_pending, reads=True, agents=TOOLS)
+export = tool("working_memory_export", sessions.export, reads=True, agents=TOOLS, item_fields=_KEPT)
+list_pending = tool("working_memory_list_pending", sessions.list_pending, reads=True, agents=TOOLS, item_fields="")
 list_expired = tool("working_memory_list_expired", sessions.list_expired, reads=True, agents=TOOLS)
-list_promoted = tool("working_memory_list_promoted", sessions.list_promoted, reads=True, agents=TOOLS)
+list_promoted = tool(
+    "working_memory_list_promoted",
+    sessions.list_promoted,
+    reads=True,
+    agents=TOOLS,
+    item_fields=f"{_KEPT} promoted_at",
+)
 bulk_promote = tool("working_memory_bulk_promote", sessions.bulk_promote, long=True, agents=TOOLS)
-relation_add = tool("working_memory_relation_add", sessions.relation_add, agents=TOOLS)
+relation_add = tool("working_memory_relation_add", sessions.relation_add, agents=TOOLS, adds=True)
 search = tool("working_memory_search", sessions.search, reads=True, agents=TOOLS)
 
 open_ = tool("session_open", sessions.session_open, agents=TOOLS)
-close = tool("session_close", sessions.close_session, agents=TOOLS)
+close = tool("session_close", sessions.close_session, agents=TOOLS, hint="Close the session at its end.")
 memorize = tool(
     "memory_memorize",
     sessions.memorize,
+    adds=True,
     own={
         "priority": (Priority, "medium"),
         "token_count": (Annotated[int | None, Arg("Else it is estimated", ge=1, le=10**9)], None),
@@ -171,7 +180,7 @@ memorize = tool(
 )
 reassess = tool("memory_reassess", sessions.reassess)
 remember = tool("memory_remember", sessions.remember, reads=True)
-forget = tool("memory_forget", _forget, agents=TOOLS)
+forget = tool("memory_forget", _forget, agents=TOOLS, erases=True)
 summarize = tool("memory_summarize", sessions.summarize, reads=True)
 capacity = tool("memory_capacity", sessions.capacity, reads=True)
 context = tool("memory_context", sessions.context, reads=True, agents=TOOLS)
@@ -179,6 +188,7 @@ recall = tool(
     "memory_recall",
     sessions.recall,
     agents=TOOLS,
+    item_fields=f"{_KEPT} state_reason",
     limit=10,
     own={"query": (Annotated[str, Arg("Words of it; empty: the latest", max_length=10_000)], "")},
 )

@@ -30,7 +30,7 @@ def configuration_text(shown: Configuration) -> str:
     return "\n".join(rows)
 
 
-@operation("configuration", reads=True, text=configuration_text)
+@operation("configuration", reads=True, text=configuration_text, operator=True)
 def configuration(
     access: WorkspaceAccess,
     key: Annotated[

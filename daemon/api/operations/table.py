@@ -14,7 +14,7 @@ from daemon.api.operations import (
 )
 from daemon.api.operations.operation import AnyOperation, operations_in
 
-_MODULES = (notes, search, crystals, signals, dreams, memory, journal, upkeep, setup, sessions)
+_MODULES = (search, notes, crystals, signals, dreams, memory, journal, upkeep, setup, sessions)
 
 OPERATIONS: dict[str, AnyOperation] = {
     operation.name: operation for module in _MODULES for operation in operations_in(vars(module))

@@ -48,7 +48,7 @@ def receipt_text(receipt: Receipt) -> str:
     return "\n".join([*rows, *(f"  {left.place}: {left.count:,}, {left.why}" for left in receipt.left)])
 
 
-@operation("forget", long=True, text=receipt_text)
+@operation("forget", long=True, text=receipt_text, names_files=True, erases=True)
 def forget_text(
     access: WorkspaceAccess,
     text: Annotated[
@@ -105,7 +105,7 @@ def _finding(one: Finding) -> str:
     return f"{one.level:<8} {one.about:<13} {one.what}" + (f"; {one.advice}" if one.advice else "")
 
 
-@operation("doctor", long=True, reads=True, text=findings_text)
+@operation("doctor", long=True, reads=True, text=findings_text, operator=True)
 def doctor(access: WorkspaceAccess) -> Findings:
     """Check everything and say what to do: configuration, model, files, stores. Nothing is asked of the network."""
 

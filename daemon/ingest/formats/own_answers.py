@@ -4,24 +4,18 @@ The answer to a search contains the question and thus matches it best: once lear
 it repeats, and the next answer would include it. Calls are recognised by name, answers by their call or their mark.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 
 from state.document.sections import SectionName
 
 # How agents name the tools of a server: mcp__dreamd__NAME, mcp_dreamd_NAME, dreamd_NAME.
 _SERVER = re.compile(r"(?i)mcp_{1,2}[\w-]*dreamd|dreamd_")
-# Every operation that agents may call; a test compares them, since the operations are above this room.
-OWN_TOOLS = frozenset(
-    (
-        "dream_now dream_status memory_bootstrap memory_context memory_forget memory_recall memory_search"
-        " memory_why session_close session_list session_open working_memory_add working_memory_bulk_promote"
-        " working_memory_clear_session working_memory_expire working_memory_export working_memory_extend_ttl"
-        " working_memory_get working_memory_list working_memory_list_expired working_memory_list_pending"
-        " working_memory_list_promoted working_memory_note working_memory_promote working_memory_relation_add"
-        " working_memory_search working_memory_stats"
-    ).split()
-)
+# Every operation that agents may call, written from the operations, which are above this room.
+OWN_TOOLS = Path(__file__).with_name("own_tools.json")
 _PAGE = "memory://"
 # A command line that runs dreamd: by its name at the start of a command, or as a module. What may precede it is
 # bounded; otherwise, in a text of nothing but starts, each would be read to the end.
@@ -46,9 +40,14 @@ def is_own_call(tool: str, arguments: object) -> bool:
     """
     if _SERVER.match(tool):
         return True
-    if tool in OWN_TOOLS:
+    if tool in _own_tools():
         return True
     return any(text.startswith(_PAGE) or bool(_COMMAND.search(text)) for text in _texts(arguments))
+
+
+@cache
+def _own_tools() -> frozenset[str]:
+    return frozenset(json.loads(OWN_TOOLS.read_text(encoding="utf-8")))
 
 
 def is_own_answer(text: str) -> bool:

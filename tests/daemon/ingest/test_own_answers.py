@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from daemon.config.settings import Config
-from daemon.ingest.formats.own_answers import OWN_TOOLS, is_own_answer
+from daemon.ingest.formats.own_answers import is_own_answer
 from daemon.ingest.transcripts import absorb_transcripts
-from daemon.mcp.tools import TOOLSETS
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.scratch import Note
@@ -125,7 +124,3 @@ def test_a_fact_stays_first_however_often_an_agent_asks_for_it(tmp_path: Path) -
         texts(path, *claude("t1", "mcp__dreamd__memory_search", {"query": QUESTION}, json.dumps(answer)))
         with open_exclusive(workspace, Config(), "a test", wait_seconds=60) as store:  # its index may be told still
             absorb_transcripts(store, [path], utc_now())
-
-
-def test_every_tool_is_known_without_its_server_and_no_other_is() -> None:
-    assert {tool.name for tools in TOOLSETS.values() for tool in tools} == OWN_TOOLS
