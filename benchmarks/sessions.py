@@ -155,7 +155,7 @@ def evicting(store: Store, given: argparse.Namespace, workload: Workload) -> Non
                 add(store, name, draft(workload, number, rng))
         more = [draft(workload, number, rng) for number in range(given.items, given.items + 200)]
         adds = timed([lambda one=one, name=name: add(store, name, one) for one in more])  # type: ignore[misc]
-        items = sessions.capacity(store.connection, name).items
+        items = sessions.stats(store.connection, name, now()).total_count
         row(f"add that evicts, {policy}", adds, Goal(5, 50), f"{items:,} items")
 
 

@@ -14,15 +14,14 @@ from daemon.sessions.lifecycle import (
     sweep,
 )  # fmt: skip
 from daemon.sessions.tools import (
-    Draft, add, archive, capacity, context, expire, export, extend_ttl, forget, get, left_behind, list_expired,
-    list_memories, list_pending, list_promoted, memorize, preview, reassess, recall, relation_add, remember, restore,
-    search, stats, summarize,
+    Draft, add, context, expire, extend_ttl, forget, get, left_behind, list_memories, list_pending, memorize, preview,
+    reassess, recall, relation_add, remember, restore, search, stats, summarize,
 )  # fmt: skip
 
 __all__ = [
-    "Draft", "add", "archive", "bulk_promote", "capacity", "clear_session", "close_session", "context", "expire",
-    "export", "extend_ttl", "forget", "get", "hand_over", "left_behind", "list_expired", "list_memories",
-    "list_pending", "list_promoted", "maintain", "memorize", "next_due", "open_items", "preview", "promote",
-    "reassess", "recall", "relation_add", "remember", "restore", "search", "session_events", "session_list",
-    "session_open", "session_summary", "stats", "summarize", "sweep", "waiting_count",
+    "Draft", "add", "bulk_promote", "clear_session", "close_session", "context", "expire", "extend_ttl", "forget",
+    "get", "hand_over", "left_behind", "list_memories", "list_pending", "maintain", "memorize", "next_due",
+    "open_items", "preview", "promote", "reassess", "recall", "relation_add", "remember", "restore", "search",
+    "session_events", "session_list", "session_open", "session_summary", "stats", "summarize", "sweep",
+    "waiting_count",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from datetime import datetime
 from itertools import islice
 from operator import attrgetter
 from sqlite3 import Connection
+from typing import Literal
 
 from daemon.sessions import answers
 from daemon.sessions.call import find_anywhere, find_in_set, find_kept, reading, writing
@@ -36,6 +37,8 @@ _KEPT = f"({IN_SET} OR promoted_to_id IS NOT NULL)"
 _NO_METADATA: Mapping[str, str] = {}
 _NO_FILTERS = selection.Filters()
 _by_age = attrgetter("created_at", "id")
+# Which items of a session a list has.
+Which = Literal["set", "expired", "kept", "promoted", "left"]
 # Returns the places beside working memory that contain a text, with the number of occurrences.
 Traces = Callable[[Store, str, datetime], Mapping[str, int]]
 
@@ -166,34 +169,29 @@ def list_memories(
     connection: Connection,
     session_id: str,
     now: datetime,
+    which: Which = "set",
     *,
     include_expired: bool = False,
     include_promoted: bool = False,
     limit: int | None = None,
     cursor: str = "",
 ) -> answers.Memories:
-    """Return the set by age, without expired and promoted items."""
-    passes = _included(now, include_expired, include_promoted)
-    return _listed(connection, session_id, IN_SET, passes, limit, cursor)
+    """Return the set by age, without expired and promoted items.
 
-
-def export(connection: Connection, session_id: str, limit: int | None = None, cursor: str = "") -> answers.Memories:
-    """Return the whole set, and what left it as a long-term record."""
-    return _listed(connection, session_id, _KEPT, lambda _: True, limit, cursor)
-
-
-def list_expired(
-    connection: Connection, session_id: str, now: datetime, limit: int | None = None, cursor: str = ""
-) -> answers.Memories:
-    """Return what has expired and waits for the cleanup."""
-    return _listed(connection, session_id, IN_SET, lambda item: item.is_expired(now), limit, cursor)
-
-
-def list_promoted(
-    connection: Connection, session_id: str, limit: int | None = None, cursor: str = ""
-) -> answers.Memories:
-    """Return what is a long-term record too, in the set or no more."""
-    return _listed(connection, session_id, _KEPT, lambda item: item.promoted_to_id is not None, limit, cursor)
+    `which` else: what of the set has `expired` and waits for the cleanup; the whole set and what left it as a
+    long-term record (`kept`), or of these what is `promoted`; what `left` and can be restored, the latest first.
+    """
+    with reading(connection, session_id) as (sessions, session):
+        if which == "left":
+            return answers.Memories.of(session_id, sessions.archived((), session), limit, cursor)
+        items = sessions.items(session, IN_SET if which in ("set", "expired") else _KEPT)
+    passes: dict[Which, Callable[[Item], bool]] = {
+        "set": _included(now, include_expired, include_promoted),
+        "expired": lambda item: item.is_expired(now),
+        "promoted": lambda item: item.promoted_to_id is not None,
+        "kept": lambda _: True,
+    }
+    return answers.Memories.of(session_id, sorted(filter(passes[which], items), key=_by_age), limit, cursor)
 
 
 def list_pending(
@@ -205,25 +203,6 @@ def list_pending(
     part, following = page(sorted((step.item for step in earned), key=_by_age), limit, cursor)
     items = tuple(answers.extended(answers.Eligible, one) for one in part)
     return answers.Pending(items, len(items), session_id, following)
-
-
-def archive(connection: Connection, session_id: str, limit: int | None = None, cursor: str = "") -> answers.Memories:
-    """Return what left the set and can be restored, the latest to come first."""
-    with reading(connection, session_id) as (sessions, session):
-        return answers.Memories.of(session_id, sessions.archived((), session), limit, cursor)
-
-
-def _listed(
-    connection: Connection,
-    session_id: str,
-    condition: str,
-    passes: Callable[[Item], bool],
-    limit: int | None,
-    cursor: str,
-) -> answers.Memories:
-    with reading(connection, session_id) as (sessions, session):
-        items = sessions.items(session, condition)
-    return answers.Memories.of(session_id, sorted(filter(passes, items), key=_by_age), limit, cursor)
 
 
 def _included(now: datetime, expired: bool, promoted: bool) -> Callable[[Item], bool]:  # noqa: FBT001
@@ -303,12 +282,6 @@ def context(
     with reading(connection, session_id) as (sessions, session):
         made = selection.context_of(sessions.held(session), strategy, max_tokens, now)
     return answers.WorkingContext(made.text, made.token_count, tuple(item.id for item in made.items), strategy)
-
-
-def capacity(connection: Connection, session_id: str) -> answers.Capacity:
-    """Return how full the session is, by its policy."""
-    with reading(connection, session_id) as (sessions, session):
-        return answers.Capacity.of(session, *sessions.fill(session))
 
 
 def stats(connection: Connection, session_id: str, now: datetime) -> answers.SessionStats:

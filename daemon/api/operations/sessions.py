@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from datetime import datetime
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from annotated_types import MaxLen
 from pydantic import BeforeValidator, WithJsonSchema
@@ -26,8 +26,6 @@ from state.sessions.page import LIMIT, MOST
 from state.sessions.policies import settings_schema
 from state.sessions.selection import Filters
 from state.stores.database.connection import explained
-
-ReplyT = TypeVar("ReplyT")
 
 Table = Annotated[dict[Text, Annotated[str, MaxLen(10_000)]], MaxLen(100)]
 Importance = Annotated[float, BeforeValidator(from_scale), WithJsonSchema({"type": ["number", "string"]})]
@@ -81,17 +79,23 @@ _DRAFT: dict[str, tuple[Any, object]] = {
 
 def tool(
     name: str,
-    function: Callable[..., ReplyT],
+    function: Callable[..., Any],
     *,
     reads: bool = False,
     limit: int = LIMIT,
     own: dict[str, tuple[Any, object]] = _NONE,
+    about: str = "",
+    fixed: dict[str, object] = _NONE,
+    part: str = "",
     **properties: Any,  # noqa: ANN401 - those of `Operation`
-) -> Operation[..., ReplyT]:
+) -> Operation[..., Any]:
     """Return an operation that calls the function with the stores or their connection, the arguments and the time.
 
     Its summary is the first line of the function's docstring, without errors. `reads`: it opens the stores read-only.
     `limit` is the default limit; `own` adds or replaces parameters for this operation alone.
+
+    For another name of a function: `about` is its summary; `fixed` has arguments that a caller cannot give; `part`:
+    it replies with this field of what the function returns.
     """
     hints, shown = get_type_hints(function), dict[str, tuple[Any, object]]()
     first, *others = signature(function).parameters.values()
@@ -100,26 +104,28 @@ def tool(
             shown |= _DRAFT
         elif one.name == "limit":
             shown["limit"] = (_KINDS["limit"], limit)
-        elif one.name in _KINDS:
+        elif one.name in _KINDS and one.name not in fixed:
             shown[one.name] = (_KINDS[one.name], _DEFAULTS.get(one.name, one.default))
     shown |= own
 
-    def run(access: WorkspaceAccess, **given: Any) -> ReplyT:  # noqa: ANN401 - those of the function
+    def run(access: WorkspaceAccess, **given: Any) -> Any:  # noqa: ANN401 - those of the function
         about = {name: given[name] for name in ("session_id", "memory_id") if given.get(name)}
         if "draft" in hints:
             given = {"session_id": given.pop("session_id"), "draft": sessions.Draft(**given)}
         try:
             with access.read() if reads else access.write() as store:
                 of = store.connection if hints[first.name] is sqlite3.Connection else store
-                return function(of, **given, **({"now": utc_now()} if "now" in hints else {}))
+                reply = function(of, **given, **fixed, **({"now": utc_now()} if "now" in hints else {}))
+                return getattr(reply, part) if part else reply
         except (sqlite3.Error, DreamdError) as error:
             told = error if isinstance(error, DreamdError) else explained(error, access.workspace.database)
             told.details = told.details or about
             raise told from error.__cause__ or (None if told is error else error)
 
+    returned = get_type_hints(hints["return"])[part] if part else hints["return"]
     kinds = {name: kind for name, (kind, _) in shown.items()}
-    run.__doc__ = (function.__doc__ or "").partition("\n")[0].partition(" Raise ")[0]
-    run.__annotations__ = {"access": WorkspaceAccess, **kinds, "return": hints["return"]}
+    run.__doc__ = about or (function.__doc__ or "").partition("\n")[0].partition(" Raise ")[0]
+    run.__annotations__ = {"access": WorkspaceAccess, **kinds, "return": returned}
     taken = [Parameter(one, Parameter.KEYWORD_ONLY, default=default) for one, (_, default) in shown.items()]
     run.__signature__ = Signature([Parameter("access", Parameter.POSITIONAL_ONLY), *taken])  # type: ignore[attr-defined]
     return Operation(name, run, reads=reads, **properties)
@@ -153,16 +159,7 @@ clear = tool("working_memory_clear_session", sessions.clear_session, agents=TOOL
 stats = tool("working_memory_stats", sessions.stats, reads=True, agents=TOOLS)
 expire = tool("working_memory_expire", sessions.expire, agents=TOOLS)
 extend_ttl = tool("working_memory_extend_ttl", sessions.extend_ttl, agents=TOOLS)
-export = tool("working_memory_export", sessions.export, reads=True, agents=TOOLS, item_fields=_KEPT)
 list_pending = tool("working_memory_list_pending", sessions.list_pending, reads=True, agents=TOOLS, item_fields="")
-list_expired = tool("working_memory_list_expired", sessions.list_expired, reads=True, agents=TOOLS)
-list_promoted = tool(
-    "working_memory_list_promoted",
-    sessions.list_promoted,
-    reads=True,
-    agents=TOOLS,
-    item_fields=f"{_KEPT} promoted_at",
-)
 bulk_promote = tool("working_memory_bulk_promote", sessions.bulk_promote, long=True, agents=TOOLS)
 relation_add = tool("working_memory_relation_add", sessions.relation_add, agents=TOOLS, adds=True)
 search = tool("working_memory_search", sessions.search, reads=True, agents=TOOLS)
@@ -182,7 +179,6 @@ reassess = tool("memory_reassess", sessions.reassess)
 remember = tool("memory_remember", sessions.remember, reads=True)
 forget = tool("memory_forget", _forget, agents=TOOLS, erases=True)
 summarize = tool("memory_summarize", sessions.summarize, reads=True)
-capacity = tool("memory_capacity", sessions.capacity, reads=True)
 context = tool("memory_context", sessions.context, reads=True, agents=TOOLS)
 recall = tool(
     "memory_recall",
@@ -210,4 +206,25 @@ events = tool(
 session_list = tool("session_list", sessions.session_list, reads=True, agents=TOOLS)
 
 session_summary = tool("session_summary", sessions.session_summary, reads=True)
-session_archive = tool("session_archive", sessions.archive, reads=True)
+
+# Other names of the list: what each has, what is said of it, and for agents the fields of its items.
+export, list_expired, list_promoted, session_archive = (
+    tool(
+        name,
+        sessions.list_memories,
+        about=f"Return what {about}.",
+        fixed={"which": which, "include_expired": True, "include_promoted": True},
+        reads=True,
+        agents=TOOLS if fields else "",
+        item_fields=fields,
+    )
+    for name, which, about, fields in (
+        ("working_memory_export", "kept", "is in the set, or left it as a long-term record", _KEPT),
+        ("working_memory_list_expired", "expired", "has expired and waits for the cleanup", "state"),
+        ("working_memory_list_promoted", "promoted", "is a long-term record too", f"{_KEPT} promoted_at"),
+        ("session_archive", "left", "left the set and can be restored, the latest to come first", ""),
+    )
+)
+capacity = tool(
+    "memory_capacity", sessions.stats, about="Return how full the session is.", part="capacity", reads=True
+)

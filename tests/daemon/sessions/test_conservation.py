@@ -136,7 +136,7 @@ class Session(RuleBasedStateMachine):
             case "bounded":
                 assert len(held) <= 4
                 assert tokens <= 12
-        found = sessions.capacity(self.store.connection, "s")
+        found = sessions.stats(self.store.connection, "s", self.now).capacity
         assert (found.items, found.tokens) == (len(held), tokens)
 
     @invariant()

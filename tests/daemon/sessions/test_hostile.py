@@ -54,7 +54,7 @@ def test_hostile_contents_come_back_as_they_were(store: Store) -> None:
     for id_, content in zip(ids, CONTENTS, strict=True):
         sessions.recall(store, "s", content, AT)
         assert sessions.restore(store, "s", id_, AT).memory.content == content
-    assert contents(sessions.export(store.connection, "s")) == [*CONTENTS]
+    assert contents(sessions.list_memories(store.connection, "s", AT, "kept")) == [*CONTENTS]
     assert store.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
     store.connection.execute("INSERT INTO cold_words (cold_words, rank) VALUES ('integrity-check', 1)")
 

@@ -44,7 +44,7 @@ def test_the_record_keeps_all_and_says_where_it_comes_from(store: Store) -> None
     (crystal,) = store.crystals.get([record.crystal_id])
     assert (crystal.text, crystal.origin, crystal.trust) == ("Important info", Origin.WORKING, Trust.AGENT)
     assert (crystal.importance, crystal.session, crystal.created_at) == (0.75, "user", AT)
-    (listed,) = sessions.list_promoted(store.connection, "user").memories
+    (listed,) = sessions.list_memories(store.connection, "user", AT, "promoted").memories
     assert (listed.promoted_to_id, listed.promoted_at) == (record.id, AT + HOUR)
     assert [hit.crystal.text for hit in searcher_of(store).search("important info", AT).hits] == ["Important info"]
 
@@ -141,7 +141,9 @@ def test_an_automatic_promotion_that_fails_is_tried_at_the_next_look_and_done_on
         assert sessions.get(store, "s", id_, AT).promoted_to_id is None
         assert sessions.get(store, "s", id_, AT).access_count == 3
         assert sessions.maintain(store, AT + 24 * HOUR).promoted == 0
-        assert contents(sessions.export(store.connection, "s")) == ["worth it"]  # it has not left unpromoted
+        assert contents(sessions.list_memories(store.connection, "s", AT, "kept")) == [
+            "worth it"
+        ]  # it has not left unpromoted
     assert sessions.maintain(store, AT + 25 * HOUR).promoted == 1
     assert sessions.maintain(store, AT + 26 * HOUR).promoted == 0
     (crystal,) = store.crystals.by_keys([1]).values()
@@ -168,8 +170,8 @@ def test_what_a_soft_limit_promoted_is_read_as_it_was(store: Store) -> None:
     assert (got.state, got.promoted_to_id, got.tags, got.access_count) == ("archived", record.id, ("travel",), 1)
     assert [relation.target_element_id for relation in got.relations] == ["ferry"]
     for found in (
-        sessions.list_promoted(store.connection, "s").memories,
-        sessions.export(store.connection, "s").memories[:1],
+        sessions.list_memories(store.connection, "s", AT, "promoted").memories,
+        sessions.list_memories(store.connection, "s", AT, "kept").memories[:1],
         sessions.recall(store, "s", "ferry", AT).memories,
         sessions.recall(store, "s", "travel", AT).memories,
     ):

@@ -67,14 +67,14 @@ def test_a_content_has_102400_bytes_at_most(store: Store) -> None:
         with pytest.raises(UsageError, match="content"):
             add(store, content)
     assert written(store) == before
-    assert sessions.export(store.connection, "s").count == 2
+    assert sessions.list_memories(store.connection, "s", AT, "kept").count == 2
 
 
 def test_get_counts_and_scores_and_nothing_else_does(store: Store) -> None:
     id_, other = add(store, "watched", tags=["t"]), add(store, "other")
     sessions.list_memories(store.connection, "s", AT, include_expired=True, include_promoted=True)
     sessions.search(store.connection, "s", AT, "watched", tags=["t"])
-    sessions.export(store.connection, "s")
+    sessions.list_memories(store.connection, "s", AT, "kept")
     sessions.stats(store.connection, "s", AT)
     sessions.list_pending(store.connection, "s", AT)
     sessions.remember(store.connection, "s", AT, "watched")
@@ -95,7 +95,9 @@ def test_a_new_critical_memory_is_pending_and_is_promoted_at_its_first_get(store
     assert sessions.stats(store.connection, "s", AT).pending_promotion == 1
     assert sessions.get(store, "s", id_, AT).promoted_to_id is not None
     assert sessions.list_pending(store.connection, "s", AT).count == 0
-    assert contents(sessions.list_promoted(store.connection, "s")) == ["the database password rotates on Fridays"]
+    assert contents(sessions.list_memories(store.connection, "s", AT, "promoted")) == [
+        "the database password rotates on Fridays"
+    ]
 
 
 def test_list_goes_by_age_and_hides_what_is_expired_or_promoted(store: Store) -> None:
@@ -116,8 +118,8 @@ def test_expire_waits_for_the_cleanup_and_extend_revives_until_then(store: Store
     id_ = add(store, "comes and goes", priority="high")
     done = sessions.expire(store.connection, "s", id_, AT + HOUR)
     assert (done.success, done.message) == (True, f"Memory expired: {id_}")
-    assert contents(sessions.list_expired(store.connection, "s", AT + HOUR)) == ["comes and goes"]
-    assert contents(sessions.export(store.connection, "s")) == ["comes and goes"]
+    assert contents(sessions.list_memories(store.connection, "s", AT + HOUR, "expired")) == ["comes and goes"]
+    assert contents(sessions.list_memories(store.connection, "s", AT, "kept")) == ["comes and goes"]
     with pytest.raises(ExpiredError):
         sessions.get(store, "s", id_, AT + HOUR)
     extended = sessions.extend_ttl(store.connection, "s", id_, AT + 2 * HOUR)
@@ -139,7 +141,7 @@ def test_what_was_cleaned_is_in_the_cold_archive_and_cannot_be_extended(store: S
     ):
         with pytest.raises(NotFoundError, match="memory_recall"):
             look()
-    assert sessions.export(store.connection, "s").count == 0
+    assert sessions.list_memories(store.connection, "s", AT, "kept").count == 0
     assert sessions.stats(store.connection, "s", AT).total_count == 0
     assert sessions.search(store.connection, "s", AT, "zebras", include_expired=True).count == 0
     assert contents(sessions.recall(store, "s", "zebra", AT + HOUR)) == ["a note about zebras"]
@@ -167,7 +169,6 @@ def test_looking_at_a_session_that_was_never_opened_finds_nothing_and_writes_not
     assert sessions.preview(store.connection, "never", AT).leaving == ()
     assert sessions.context(store.connection, "never", AT).context == ""
     assert sessions.stats(store.connection, "never", AT).capacity.policy == "ttl"
-    assert sessions.capacity(store.connection, "never").items == 0
     assert sessions.clear_session(store.connection, "never", AT).success
     assert sessions.sweep(store, "never", AT).sessions == 0
     with pytest.raises(NotFoundError):
@@ -218,7 +219,6 @@ LISTS: dict[str, Callable[..., values.Memories | values.SearchResult | values.Re
     "list": lambda store, *part: sessions.list_memories(
         store.connection, "s", AT, **dict(zip(("limit", "cursor"), part, strict=False))
     ),
-    "export": lambda store, *part: sessions.export(store.connection, "s", *part),
     "search": lambda store, *part: sessions.search(
         store.connection, "s", AT, "item", **dict(zip(("limit", "cursor"), part, strict=False))
     ),
@@ -252,9 +252,9 @@ def test_a_ttl_session_is_cleaned_every_five_minutes_and_not_between(store: Stor
     assert sessions.maintain(store, AT + 5 * MINUTE - SECOND).sessions == 0
     assert sessions.maintain(store, AT + HOUR).archived == 1
     assert sessions.maintain(store, AT + HOUR + 5 * MINUTE - SECOND).sessions == 0
-    assert contents(sessions.list_expired(store.connection, "s", AT + HOUR + SECOND)) == ["shorter"]
+    assert contents(sessions.list_memories(store.connection, "s", AT + HOUR + SECOND, "expired")) == ["shorter"]
     assert sessions.maintain(store, AT + HOUR + 5 * MINUTE).archived == 1
-    assert sessions.export(store.connection, "s").count == 0
+    assert sessions.list_memories(store.connection, "s", AT, "kept").count == 0
 
 
 def test_a_budget_session_is_checked_every_thirty_seconds(store: Store) -> None:
@@ -272,7 +272,7 @@ def test_a_clock_that_was_set_back_does_not_keep_a_session_from_maintenance(stor
     add(store, "from the future", priority="low", now=AT + 1_000 * HOUR)
     add(store, "now", priority="low", now=AT)
     assert sessions.maintain(store, AT + HOUR).sessions == 1
-    assert contents(sessions.export(store.connection, "s")) == ["from the future"]
+    assert contents(sessions.list_memories(store.connection, "s", AT, "kept")) == ["from the future"]
 
 
 def held(store: Store, session: str = "s") -> list[str]:
@@ -390,5 +390,5 @@ def test_two_processes_with_a_thousand_adds_each(tmp_path: Path, policy: str) ->
         assert len({item.id for item in items}) == 2 * EACH
         held = [item for item in items if item.state == State.LIVE]
         tokens = sum(item.token_count for item in held)
-        found = sessions.capacity(store.connection, "shared")
+        found = sessions.stats(store.connection, "shared", AT).capacity
         assert (found.items, found.tokens) == (len(held), tokens)
