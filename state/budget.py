@@ -76,5 +76,6 @@ def _bound(name: str, would_be: float, limit: float, unit: str) -> None:
     raise CeilingError(
         f"{name}: one more call could come to {would_be:,.6g} {unit} and {limit:,.6g} are allowed, "
         f"so it was not made",
-        f"{again}, or raise {name}.",
+        again,
+        f"or raise {name}.",
     )

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 class DreamdError(Exception):
     """Anything that dreamd refuses or fails at: `what` happened to what, and in `advice` what to do (may be empty).
 
-    `str(error)` is both, as one line for a person; `details` are for programs.
+    Of the advice, `for_all` is what anybody can follow; the rest is for the operator, who runs dreamd. `str(error)`
+    is `what` and `advice`, as one line for a person; `details` are for programs.
     """
 
     exit_status = 1
@@ -19,9 +20,16 @@ class DreamdError(Exception):
     passing = False
     details: Mapping[str, object] = {}
 
-    def __init__(self, what: str, advice: str = "") -> None:
-        super().__init__(f"{what}; {advice}" if advice else what)
-        self.what, self.advice = what, advice
+    def __init__(self, what: str, advice: str = "", for_operator: str = "") -> None:
+        whole = ", ".join(filter(None, (advice, for_operator)))
+        super().__init__(f"{what}; {whole}" if whole else what)
+        self.what, self.advice, self.for_all = what, whole, advice
+
+
+class OperatorNotice(str):
+    """A notice of which only who runs dreamd can make something: no tenant of a fleet gets it."""
+
+    __slots__ = ()
 
 
 class UsageError(DreamdError):

@@ -370,7 +370,8 @@ def _conclude(store: Store, begun: _Begun, snapshot: Snapshot, ended: Ended) -> 
             store.ledger.end(dream, "rejected", ended.why, utc_now())
         raise RejectedError(
             f"the dream was refused ({ended.why})",
-            "MEMORY.md stands as it was and every note is pending. 'dreamd status' shows the figures",
+            "MEMORY.md stands as it was and every note is pending",
+            "'dreamd status' shows the figures",
         )
     if mode is not Mode.DRY:
         store.crystals.forgotten.count(sum(one.figures == FORGOTTEN for one in ended.refused))

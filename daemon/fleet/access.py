@@ -24,7 +24,7 @@ from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
 from daemon.fleet.arrivals import require_room, require_size
-from daemon.fleet.disclosure import advice_for_tenant, error_for_tenant, unknown, value_for_tenant
+from daemon.fleet.disclosure import error_for_tenant, notices_for_tenant, unknown, value_for_tenant
 from daemon.fleet.held import Held, config_for
 from daemon.observability import logs
 from daemon.service.keeper import DaemonAccess
@@ -158,7 +158,7 @@ class TenantAccess:
                 raise
             raise shown from error
         finally:
-            self.notices[:] = filter(None, [advice_for_tenant(one, self.place) for one in self.notices])
+            self.notices[:] = notices_for_tenant(self.notices, self.place)
         if isinstance(reply, Status):
             own = reply.spending  # hide what others spent on the same machine
             spending = replace(

@@ -5,9 +5,11 @@ the log.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import TypeVar
 
+from daemon.api.operations.table import OPERATIONS
 from daemon.http.app import WORKSPACES
 from daemon.observability import logs
 from daemon.workspace.status import Problem
@@ -18,6 +20,7 @@ from state.errors import (
     ForeignError,
     NotFoundError,
     NotKeptError,
+    OperatorNotice,
     QuotaError,
     StorageError,
     UnknownOutcomeError,
@@ -28,12 +31,8 @@ from state.fleet import Place
 Value = TypeVar("Value")
 
 _OF_MACHINES = (UnreachableError, StorageError, FencedError, ConfigError, NotKeptError, ForeignError)
-# Commands and configuration keys that only the operator can use.
-_OF_OPERATOR = re.compile(
-    r"\bdreamd (?:block|connect|doctor|fleet|ingest|init|install-service|models|open|secrets|serve|status)\b"
-    r"|\b(?:daemon|dream|embeddings|fleet|http|limits|model)\.[a-z_]+\b"
-)
-_CLAUSE = re.compile(r"[;,] ")
+# What a tenant cannot do about a problem: nothing in particular, or what is the operator's.
+_OF_OPERATOR = {"", *(one.name for one in OPERATIONS.values() if one.operator)}
 # An absolute path in a message.
 _PATH = re.compile(r"(?<![\w.~/])/(?:[\w.@+-]+/)+[\w.@+-]*")
 
@@ -45,7 +44,7 @@ def error_for_tenant(error: Exception, place: Place) -> DreamdError:
     if not isinstance(error, DreamdError) or isinstance(error, _OF_MACHINES) or error.code == DreamdError.code:
         logs.get(workspace=place.handle).error("request_not_done", error=error)
         return unknown_outcome() if isinstance(error, UnknownOutcomeError) else not_now()
-    what, advice = text_for_tenant(error.what, place), advice_for_tenant(error.advice, place)
+    what, advice = text_for_tenant(error.what, place), text_for_tenant(error.for_all, place)
     if (what, advice) == (error.what, error.advice):
         return error
     kind = error if type(error).__init__ is not DreamdError.__init__ else type(error)(what, advice)
@@ -77,12 +76,9 @@ def text_for_tenant(text: str, place: Place) -> str:
     return _PATH.sub("…", own)
 
 
-def advice_for_tenant(text: str, place: Place) -> str:
-    """Return the advice without the clauses that only the operator can follow."""
-    said = text_for_tenant(text, place)
-    if not _OF_OPERATOR.search(said):
-        return said
-    return ", ".join(one for one in _CLAUSE.split(said) if not _OF_OPERATOR.search(one))
+def notices_for_tenant(notices: Sequence[str], place: Place) -> list[str]:
+    """Return the notices that are not for the operator."""
+    return [text_for_tenant(one, place) for one in notices if not isinstance(one, OperatorNotice)]
 
 
 def value_for_tenant(value: Value, place: Place) -> Value:
@@ -92,8 +88,9 @@ def value_for_tenant(value: Value, place: Place) -> Value:
     if isinstance(value, tuple):
         return tuple(value_for_tenant(one, place) for one in value)  # type: ignore[return-value]
     if isinstance(value, Problem):
-        what, advice = text_for_tenant(value.what, place), advice_for_tenant(value.advice, place)
-        return replace(value, what=what, advice=advice)
+        is_theirs = value.deed.partition(" ")[0] not in _OF_OPERATOR
+        advice = text_for_tenant(value.advice, place) if is_theirs else ""
+        return replace(value, what=text_for_tenant(value.what, place), advice=advice)
     if is_dataclass(value) and not isinstance(value, type):
         given = {one.name: getattr(value, one.name) for one in fields(value)}
         new = {name: value_for_tenant(one, place) for name, one in given.items()}

@@ -212,7 +212,7 @@ class Keeper:
         """Return the error that says why the stores are not available."""
         if self.offline_reason:
             return BusyError(f"{self.workspace.root}: {self.offline_reason}", "wait for it and try again")
-        return BusyError(f"{self.workspace.root} is not in this daemon's keeping", "'dreamd status' says why")
+        return BusyError(f"{self.workspace.root} is not in this daemon's keeping", "", "'dreamd status' says why")
 
     # ------------------------------------------------------------ the stores
 
@@ -249,7 +249,7 @@ class Keeper:
     def require_awake(self) -> None:
         """Raise BusyError while a dream is running."""
         if self.dreaming:
-            raise BusyError(self.dreaming, "wait for it, 'dreamd status' shows when it is done")
+            raise BusyError(self.dreaming, "wait for it", "'dreamd status' shows when it is done")
 
     def wait_for_pass(self, seconds: float = _PASS_SECONDS) -> None:
         """Wait until the stores are not in use through `exclusive`, or only by a dream."""

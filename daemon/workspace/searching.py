@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from daemon.workspace.stores import Store
+from state.errors import OperatorNotice
 from state.stores.crystals.search import Beside, Searcher
 from state.stores.vectors.chroma import VectorIndex
 from state.stores.vectors.embedder import Embedder, Unavailable
@@ -14,7 +15,7 @@ def embedder_of(store: Store) -> Embedder | None:
     """Return the embedding model, loaded at the first call; None if there is none (with a notice)."""
     embedder, vectors = store.index.embedding.get(), store.crystals.vectors
     if isinstance(embedder, Unavailable):
-        store.notices.add(embedder.reason)
+        store.notices.add(OperatorNotice(embedder.reason))
         return None
     if vectors.may_write:
         vectors.use_model(embedder.name)

@@ -26,7 +26,7 @@ from state.agents import agent_called
 from state.bootstrap import budget_for
 from state.crystals.crystal import Kind, Origin
 from state.dream import HUMAN, MERGED
-from state.errors import BusyError, DreamdError, FullError, ReadOnlyError
+from state.errors import BusyError, DreamdError, FullError, OperatorNotice, ReadOnlyError
 from state.search.ranking import Filters, Findings, Hit
 from state.signals.curiosity import Cause, gap_of_search
 from state.stores.crystals.hormones import Feelings, Questions
@@ -96,7 +96,7 @@ def memory_bootstrap(
         try:
             leave_receipt(access.workspace, ready, budget_for(window), now, receipt, agent=agent_called(agent))
         except DreamdError as error:  # the agent gets its memory all the same
-            access.notices.append(f"that this was given is not noted: {error}")
+            access.notices.append(OperatorNotice(f"that this was given is not noted: {error}"))
     return BootstrapReply(ready.text, *ready[:7])
 
 
@@ -316,7 +316,7 @@ def memory_search(
         if not isinstance(why, BusyError | ReadOnlyError | FullError):
             raise
         with access.read() as store:
-            store.notices.add(f"searched as it stands: {why}")
+            store.notices.add(f"searched as it stands: {why.what}")
             return found(store, search(store, query, limit, filters, everything=all))
 
 

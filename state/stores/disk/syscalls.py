@@ -95,7 +95,7 @@ def storage_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise NotFoundError(f"{path}: no such file or folder", "check the path or run 'dreamd init'") from error
+        raise NotFoundError(f"{path}: no such file or folder", "check the path", "or run 'dreamd init'") from error
     except OSError as error:
         what, advice = _explained(error, path)
         kind = ReadOnlyError if error.errno in _FORBIDDING else FullError if error.errno in _FULL else StorageError

@@ -2,9 +2,9 @@
 
 import pytest
 
-from daemon.fleet.disclosure import error_for_tenant, value_for_tenant
+from daemon.fleet.disclosure import error_for_tenant, notices_for_tenant, value_for_tenant
 from daemon.workspace.status import Problem
-from state.errors import NotFoundError, StorageError, UnreachableError
+from state.errors import NotFoundError, OperatorNotice, StorageError, UnreachableError
 from state.fleet import Place
 
 PLACE = Place(7, 3, "acme", "notes")
@@ -13,17 +13,30 @@ PLACE = Place(7, 3, "acme", "notes")
 @pytest.mark.parametrize(
     ("advice", "expected"),
     [
-        ("'dreamd history' lists the versions", "'dreamd history' lists the versions"),
-        ("run 'dreamd doctor'", ""),
-        ("free some space, or run 'dreamd doctor'; nothing was changed", "free some space, nothing was changed"),
-        ("raise limits.usd_per_day, or wait until midnight", "or wait until midnight"),
-        ("look into /var/lib/dreamd/fleet/worker-1/log", "look into …"),
+        (("'dreamd history' lists the versions",), "'dreamd history' lists the versions"),
+        (("", "run 'dreamd doctor'"), ""),
+        (("it opens again at midnight", "or raise limits.usd_per_day"), "it opens again at midnight"),
+        (("look into /var/lib/dreamd/fleet/worker-1/log",), "look into …"),
     ],
 )  # fmt: skip
-def test_advice_is_what_a_tenant_can_do(advice: str, expected: str) -> None:
-    assert error_for_tenant(NotFoundError("there is no version 9", advice), PLACE).advice == expected
-    problem = value_for_tenant(Problem("something is wrong", advice, "dream"), PLACE)
-    assert (problem.advice, problem.deed) == (expected, "dream")
+def test_an_error_gives_a_tenant_the_advice_for_all(advice: tuple[str, ...], expected: str) -> None:
+    error = NotFoundError("there is no version 9", *advice)
+    assert str(error) == "; ".join(filter(None, ["there is no version 9", ", ".join(filter(None, advice))]))
+    assert error_for_tenant(error, PLACE).advice == expected
+
+
+@pytest.mark.parametrize(
+    ("deed", "advice"),
+    [("dream", "do this in …"), ("restore 3", "do this in …"), ("doctor", ""), ("", "")],
+)
+def test_a_problem_says_what_a_tenant_can_do_about_it(deed: str, advice: str) -> None:
+    problem = value_for_tenant(Problem("something is wrong", "do this in /srv/x", deed), PLACE)
+    assert (problem.advice, problem.deed) == (advice, deed)
+
+
+def test_notices_for_the_operator_are_left_out() -> None:
+    notices = ["/srv/x/MEMORY.md is not UTF-8", OperatorNotice("run 'dreamd models install'")]
+    assert notices_for_tenant(notices, PLACE) == ["… is not UTF-8"]
 
 
 @pytest.mark.parametrize("error", [StorageError("/srv/x is full", "free it"), OSError("/srv/x"), KeyError("secret")])
