@@ -8,9 +8,8 @@ Operations take POST with JSON; those that only read also take GET with a query.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -18,7 +17,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp
 
 from daemon.api.daemon import HOUSEHOLD, DaemonApi, DaemonCall
 from daemon.api.operations.operation import AnyOperation
@@ -28,10 +27,8 @@ from daemon.http.access_policy import LOGIN_PATH, AccessPolicy
 from daemon.http.calls import parse_call, respond
 from daemon.http.errors import ErrorResponse, RefusedError
 from daemon.http.middleware import SESSION, AccessMiddleware
+from daemon.http.window import Handler, Window
 from state.errors import NotFoundError
-
-if TYPE_CHECKING:
-    from daemon.http.logins import Logins
 
 WORKSPACES = "/v1/workspaces"
 LOCAL_ONLY = "this names files of the machine, and is answered at the Unix socket alone; use the command line there"
@@ -45,21 +42,6 @@ _HOME = {
     "alive": "/healthz",
     "ready": "/readyz",
 }
-
-Handler = Callable[[Request], Awaitable[Response]]
-
-
-class Window(Protocol):
-    """The interface of the pages for people, which only the port serves."""
-
-    @property
-    def logins(self) -> "Logins": ...
-
-    def pages(self, api: DaemonApi, workers: Workers) -> tuple[Handler, list[Route]]:
-        """Return the handler of the first page, and the routes of all others."""
-
-    def refused(self, error: ErrorResponse, scope: Scope) -> ASGIApp:
-        """Return the reply to a failed request for a page."""
 
 
 def application(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from daemon.api.daemon import DaemonApi
-    from daemon.http.app import Window
+    from daemon.http.window import Window
 
 SESSION, USER = "dreamd.session", "dreamd.user"
 # For replies in JSON; a route that answers with a page sets headers of its own.

@@ -20,8 +20,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from daemon.api.peer import PEER, user_of
 from daemon.api.workers import Limits, Workers
-from daemon.http.app import Window, application
+from daemon.http.app import application
 from daemon.http.sockets import Listener
+from daemon.http.window import Window
 from daemon.observability import logs
 
 if TYPE_CHECKING:

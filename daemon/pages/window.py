@@ -27,11 +27,11 @@ from daemon.api.operations.dreams import dream_status
 from daemon.api.operations.request import Request as Fields
 from daemon.api.shapes import on_clock
 from daemon.http.access_policy import LOGIN_PATH, STATIC_PATH
-from daemon.http.app import Handler
 from daemon.http.calls import fields_of
 from daemon.http.errors import ErrorResponse, RefusedError
 from daemon.http.logins import MOST_SESSIONS, Logins, Session, cookie
 from daemon.http.middleware import SESSION, USER
+from daemon.http.window import Handler
 from daemon.pages.generic import page_of
 from daemon.pages.page import CSRF, Ask, Done, Page, Start, carry_out, form_of, request_of
 from daemon.pages.templates import query as encoded

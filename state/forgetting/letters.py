@@ -4,9 +4,8 @@ import unicodedata
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from state.text.patterns import late_pattern
+from state.text.patterns import UNSPACED, late_pattern
 from state.text.spelling import folded, folded_sign
-from state.text.words import UNSPACED
 
 # Thousands separators do not separate words.
 _GROUPS = late_pattern(r"(?<![\d.,])\d{1,3}([.,'’_ \u00a0\u202f])\d{3}(?:\1\d{3})*(?!\d)")

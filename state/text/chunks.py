@@ -2,8 +2,8 @@
 
 import unicodedata
 
-from state.text.patterns import late_pattern
-from state.text.words import MOST_MARKS, UNSPACED
+from state.text.patterns import UNSPACED, late_pattern
+from state.text.words import MOST_MARKS
 
 CHUNK_TOKENS = 400
 OVERLAP_TOKENS = 80

@@ -6,6 +6,12 @@ Compiling those of redaction alone takes longer than everything else in a short 
 import re
 from typing import Any, cast
 
+# Thai, Lao, Tibetan, Myanmar, Khmer, kana, Bopomofo, Hangul, Han with extensions, for a character class.
+UNSPACED = (
+    r"\u0e00-\u0fff\u1000-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    r"\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff"
+)
+
 
 def late_pattern(source: str, flags: int = 0) -> re.Pattern[str]:
     """Return the pattern like `re.compile`, but compile it at first use."""

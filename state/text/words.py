@@ -10,17 +10,12 @@ from collections.abc import Collection
 from functools import cache, lru_cache
 from typing import Literal
 
-from state.text.patterns import late_pattern
+from state.text.patterns import UNSPACED, late_pattern
 
 # Zero-width and directional controls have category Cf; these are invisible, too, but have another.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0") | {
     chr(code) for start, end in ((0xFE00, 0xFE0F), (0xE0000, 0xE0FFF)) for code in range(start, end + 1)
 }
-# Thai, Lao, Tibetan, Myanmar, Khmer, kana, Bopomofo, Hangul, Han with extensions, for a character class.
-UNSPACED = (
-    r"\u0e00-\u0fff\u1000-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    r"\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff"
-)
 _UNSPACED = late_pattern(rf"[{UNSPACED}]+")
 # Ligatures of whole sentences: two would fill a line, and normalising makes a text of them eighteen times as long.
 _ABBREVIATED = {0xFDFA: "صلعم", 0xFDFB: "جل"}

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from state.text.words import UNSPACED
+from state.text.patterns import UNSPACED
 
 FOLDER = Path(__file__).parent
 _COMMONPLACE = FOLDER.with_name("commonplace.json")
