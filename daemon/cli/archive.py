@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.api.keeping import keep
-from daemon.cli.ingest import patiently
 from daemon.cli.parsing import FOLDER, WORKSPACE, arg, caller_of, command, config_of, named_folder
-from daemon.cli.perform import show
-from daemon.cli.terminal import out, say, show_json, show_notices, working
+from daemon.cli.perform import retry_while_busy, show
+from daemon.cli.terminal import out, say, show_json, show_notices, spinner
 from daemon.cli.workspace import show_next_steps
 from daemon.workspace.adoption import open_workspace
 from state.codec import plain
@@ -50,10 +49,10 @@ def export(arguments: argparse.Namespace) -> int:
         raise UsageError("--json needs stdout for itself", "name a file with --output")
     if is_piped and sys.stdout.isatty():
         raise UsageError("an archive is nothing for a terminal", "name a file, or send stdout to one")
-    with working("exporting…"):
+    with spinner("exporting…"):
         caller = caller_of(arguments, "export")
         target = None if is_piped else _target(arguments.output, caller.workspace.root)
-        done = patiently(lambda: caller.ask(export_archive), _PATIENCE_SECONDS, say)
+        done = retry_while_busy(lambda: caller.ask(export_archive), _PATIENCE_SECONDS, say)
         made = Path(done.path)
         try:
             with storage_errors(target or made):
@@ -132,7 +131,7 @@ def import_(arguments: argparse.Namespace) -> int:
     is_named = arguments.folder or arguments.workspace or arguments.everywhere
     folder = (named_folder(arguments) if is_named else None) or Path.cwd() / (name or "workspace")
     is_here = os.path.realpath(folder) == os.path.realpath(Path.cwd())
-    with working("importing…"):
+    with spinner("importing…"):
         from daemon.upkeep.import_ import import_archive
 
         done = import_archive(arguments.file, folder)

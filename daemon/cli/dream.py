@@ -4,10 +4,9 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
-from daemon.cli.ingest import patiently
 from daemon.cli.parsing import FOLDER, arg, caller_of, command
-from daemon.cli.perform import show
-from daemon.cli.terminal import say, show_notices, working
+from daemon.cli.perform import retry_while_busy, show
+from daemon.cli.terminal import say, show_notices, spinner
 
 if TYPE_CHECKING:
     from daemon.dream.progress import Step
@@ -34,7 +33,7 @@ def dream(arguments: argparse.Namespace) -> int:
 
     show_notices("; ".join(said) for said in (other_version(),) if said)
     began = time.monotonic()
-    with working("dreaming…"):
+    with spinner("dreaming…"):
 
         def on_step(step: "Step") -> None:
             nonlocal began
@@ -45,7 +44,7 @@ def dream(arguments: argparse.Namespace) -> int:
         caller = caller_of(arguments, "dream", on_step)
         # Nobody is there to try the dream of an ended session again, which a search may keep out for a moment.
         patience = _PATIENCE_SECONDS if arguments.reason == "session-end" else 0.0
-        reply = patiently(
+        reply = retry_while_busy(
             lambda: caller.ask(dream_now, reason=arguments.reason, mode=mode, wait=not arguments.no_wait), patience
         )
     if reply.outcome is not None:

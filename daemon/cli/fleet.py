@@ -20,7 +20,7 @@ from daemon.api.shapes import ago, duration, facts, table
 from daemon.cli.parsing import CONFIG, JSON, arg, config_of, parser_of
 from daemon.cli.parsing import add as add_argument
 from daemon.cli.perform import argument_of, arguments_of, fields_of
-from daemon.cli.terminal import agreed, can_ask, out, say, show, show_json, working
+from daemon.cli.terminal import agreed, can_ask, out, say, show, show_json, spinner
 from daemon.config.settings import Config
 from daemon.fleet.connections import (
     Connections,
@@ -402,7 +402,7 @@ def export(
 
     target = Path(os.path.realpath(file or f"{workspace}-{time.strftime('%Y%m%d-%H%M%S')}.dreamd.db"))
     require_new(target)
-    with own_folder(operator.config, os.environ, "upkeep") as own, working("exporting…"):
+    with own_folder(operator.config, os.environ, "upkeep") as own, spinner("exporting…"):
         done = export_place(operator.fleet, operator.config, _place(operator, tenant, workspace), target, own)
     parts = [f"generation {done.generation}", *([f"{counted(done.inbox, 'note')} of the inbox"] * bool(done.inbox))]
     parts += [counted(done.archive.version, "version"), counted(done.archive.crystals, "crystal")]
@@ -421,7 +421,7 @@ def import_(
 
     if not Path(file).exists():
         raise NotFoundError(f"there is no file {file}", "name an archive of 'dreamd export'")
-    with own_folder(operator.config, os.environ, "upkeep") as own, working("importing…"):
+    with own_folder(operator.config, os.environ, "upkeep") as own, spinner("importing…"):
         done = import_place(operator.fleet, operator.registry.tenants.find(tenant), name, Path(file), own)
     archive, beside = done.archive, ""
     if archive.missing:

@@ -4,11 +4,10 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
-from daemon.cli.parsing import WORKSPACE, arg, caller_of, command, workspace_of
+from daemon.cli.parsing import WORKSPACE, arg, command, workspace_of
 from state.agents import TRIED, agent_called
 from state.errors import (
     BusyError,
@@ -25,16 +24,9 @@ from state.errors import (
 )
 
 if TYPE_CHECKING:
-    from daemon.api.operations.operation import Operation
     from daemon.ingest.agent_hooks import Hook
     from state.stores.disk.workspace import Workspace
 
-P = ParamSpec("P")
-ReplyT = TypeVar("ReplyT")
-
-# A daemon is often busy for a moment with what was just written; a dream may take longer than anybody waits.
-_PATIENCE_SECONDS = 30.0
-_POLL_SECONDS = 0.2
 # Agents end their hooks after one to three seconds.
 _ASKING_SECONDS = 1.0
 # Without a daemon, turns of a session start at most one dream in this time.
@@ -76,11 +68,12 @@ def ingest(arguments: argparse.Namespace) -> int:
         raise UsageError("--mine and --yes go with --found", "see 'dreamd ingest --help'")
     if not arguments.paths:
         raise UsageError("name the files or folders to read", "see 'dreamd ingest --help'")
-    from daemon.api.operations.notes import ingest as read_in
+    from daemon.api.operations.notes import ingest as operation
+    from daemon.cli.perform import read_in
     from daemon.cli.terminal import out, say, show_json
     from state.text.words import counted
 
-    done = ask_patiently(arguments, read_in, paths=tuple(str(path.absolute()) for path in arguments.paths))
+    done = read_in(arguments, operation, paths=tuple(str(path.absolute()) for path in arguments.paths))
     for problem in done.problems:
         say(f"problem: {problem}")
     if arguments.json:
@@ -89,34 +82,6 @@ def ingest(arguments: argparse.Namespace) -> int:
         read = f"{counted(done.turns, 'turn')} of {counted(done.files - done.unread, 'file')}"
         out(f"{read}, {counted(done.crystals, 'new crystal')}")
     return int(done.unread == done.files)
-
-
-def ask_patiently(
-    arguments: argparse.Namespace, operation: "Operation[P, ReplyT]", *args: P.args, **kwargs: P.kwargs
-) -> ReplyT:
-    """Run an operation that reads files; retry for 30 s while the daemon is busy, then raise BusyError."""
-    from daemon.api.client import daemon
-    from daemon.cli.terminal import say, working
-
-    with working("reading…"):
-        caller = caller_of(arguments, "ingest", lambda step: say(step.figures))
-        seconds = _PATIENCE_SECONDS if daemon() is not None else 0.0
-        return patiently(lambda: caller.ask(operation, *args, **kwargs), seconds)
-
-
-def patiently(ask: Callable[[], ReplyT], seconds: float, tell: Callable[[str], None] = lambda _: None) -> ReplyT:
-    """Call `ask` again while it raises BusyError, for this many seconds; `tell` once about the wait."""
-    deadline, waiting = time.monotonic() + seconds, False
-    while True:
-        try:
-            return ask()
-        except BusyError as error:
-            if isinstance(error, NotKeptError) or time.monotonic() >= deadline:
-                raise
-            if not waiting:
-                tell(f"waiting: {error}")
-            waiting = True
-            time.sleep(_POLL_SECONDS)
 
 
 def _run_as_hook(arguments: argparse.Namespace) -> int:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.api.shapes import table
-from daemon.cli.ingest import ask_patiently
 from daemon.cli.parsing import workspace_of
+from daemon.cli.perform import read_in
 from daemon.cli.terminal import agreed, can_ask, out, say, show, show_json
 from daemon.config.paths import home
 from daemon.connect.agents import agent_of
@@ -102,7 +102,7 @@ def _taken(found: Sequence[ExistingMemory], arguments: argparse.Namespace) -> "I
                 say(f"problem: {path!a}: its name is not UTF-8")
     if not files:
         raise UsageError("no file of these has a name in UTF-8", "rename them")
-    taken = ask_patiently(arguments, ingest, files=tuple(files))
+    taken = read_in(arguments, ingest, files=tuple(files))
     for problem in (*taken.problems, *([f"{taken.more_problems:,} more"] if taken.more_problems else [])):
         say(f"problem: {problem}")
     if taken.imports:

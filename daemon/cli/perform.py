@@ -9,29 +9,35 @@ import argparse
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, get_args, get_origin
 
-from daemon.api.client import Client
+from daemon.api.client import Client, daemon
 from daemon.api.headers import NOTICES_HEADER
 from daemon.cli.parsing import WORKSPACE, Argument, arg, caller_of, command, is_configured, parser_of, workspace_of
-from daemon.cli.terminal import show_json, show_notices, show_reply, write_json
+from daemon.cli.terminal import say, show_json, show_notices, show_reply, spinner, write_json
 from daemon.config.paths import has_socket, socket_path
-from state.errors import DreamdError, UsageError
+from state.errors import BusyError, DreamdError, NotKeptError, UsageError
 from state.stores.disk.lock import is_stopped, present_holder
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
-    from daemon.api.operations.operation import AnyOperation, Parameter
+    from daemon.api.operations.operation import AnyOperation, Operation, Parameter
     from daemon.dream.progress import Step
+
+P = ParamSpec("P")
+ReplyT = TypeVar("ReplyT")
 
 TABLE = Path(__file__).with_name("commands.json")
 _ANSWER_SECONDS, _OK = 30.0, 200
+# A daemon is often busy for a moment with what was just written; a dream may take longer than anybody waits.
+_READING_SECONDS, _POLL_SECONDS = 30.0, 0.2
 
 
 def run(operation: "AnyOperation", arguments: argparse.Namespace, command: str) -> int:
@@ -94,6 +100,33 @@ def show_answer(
     else:
         show_reply(reply)
     return True
+
+
+def read_in(
+    arguments: argparse.Namespace, operation: "Operation[P, ReplyT]", *args: P.args, **kwargs: P.kwargs
+) -> ReplyT:
+    """Run an operation that reads files; retry for 30 s while the daemon is busy, then raise BusyError."""
+    with spinner("reading…"):
+        caller = caller_of(arguments, "ingest", lambda step: say(step.figures))
+        seconds = _READING_SECONDS if daemon() is not None else 0.0
+        return retry_while_busy(lambda: caller.ask(operation, *args, **kwargs), seconds)
+
+
+def retry_while_busy(
+    ask: Callable[[], ReplyT], seconds: float, tell: Callable[[str], None] = lambda _: None
+) -> ReplyT:
+    """Call `ask` again while it raises BusyError, for this many seconds; `tell` once about the wait."""
+    deadline, waiting = time.monotonic() + seconds, False
+    while True:
+        try:
+            return ask()
+        except BusyError as error:
+            if isinstance(error, NotKeptError) or time.monotonic() >= deadline:
+                raise
+            if not waiting:
+                tell(f"waiting: {error}")
+            waiting = True
+            time.sleep(_POLL_SECONDS)
 
 
 @command(arg("operation", metavar="OPERATION", help="its name, as /v1/openapi.json has it"), *WORKSPACE)

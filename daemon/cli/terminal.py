@@ -93,7 +93,7 @@ def write_json(data: object) -> None:
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
+def spinner(what: str) -> Iterator[None]:
     """Show a spinner on a terminal: that `what` goes on, and for how long."""
     if not _is_lively(sys.stderr):
         yield

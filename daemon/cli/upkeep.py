@@ -17,7 +17,7 @@ from daemon.api.operations.upkeep import doctor as examine
 from daemon.api.other_version import other_version
 from daemon.cli.parsing import FOLDER, WORKSPACE, arg, caller_of, command, config_of, named_folder, workspace_of
 from daemon.cli.perform import arguments_of, fields_of, show
-from daemon.cli.terminal import asked, can_ask, say, working
+from daemon.cli.terminal import asked, can_ask, say, spinner
 from daemon.config.paths import data_folder, service_command
 from daemon.config.settings import Config
 from daemon.process.service import service_path
@@ -55,7 +55,7 @@ def doctor(arguments: argparse.Namespace) -> int:
     caller = Caller(workspace_of(arguments), config, "dreamd doctor")
     if arguments.repair:
         return _repair(caller, arguments)
-    with working("examining…"):  # without the network
+    with spinner("examining…"):  # without the network
         found = caller.ask(examine).findings
     if said := other_version():
         wrong.append(Finding("service", Level.WARNING, *said))

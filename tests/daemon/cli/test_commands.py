@@ -16,7 +16,7 @@ from daemon.api.operations.crystals import Superseded, superseded_text
 from daemon.api.operations.signals import Mood, mood_text
 from daemon.api.shapes import duration
 from daemon.cli import COMMANDS, main, perform
-from daemon.cli.terminal import show, show_notices, working
+from daemon.cli.terminal import show, show_notices, spinner
 from daemon.observability.failures import failure
 from daemon.observability.printable import safe, visible
 from daemon.workspace.adoption import open_workspace
@@ -259,7 +259,7 @@ def test_a_notice_takes_the_place_of_the_spinner(
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    with working("dreaming…"):
+    with spinner("dreaming…"):
         until(lambda: "dreaming…" in capsys.readouterr().err)
         show_notices(["the disk is full"])
     assert "\r\x1b[Knotice: the disk is full\n" in capsys.readouterr().err
