@@ -147,7 +147,7 @@ class TenantAccess:
 
         Raise ForbiddenError, QuotaError, ConflictError, what the operation raises, and UnreachableError.
         """
-        require_right(self.token, operation)
+        require_allowed(self.token, operation)
         try:
             reply: Any = self._run_anywhere(operation, request)
         except Exception as error:
@@ -282,14 +282,14 @@ class _Connection(http.client.HTTPConnection):
 # ------------------------------------------------------------------- rights
 
 
-def require_right(token: Token, operation: "AnyOperation") -> None:
+def require_allowed(token: Token, operation: "AnyOperation") -> None:
     """Raise ForbiddenError unless the token allows this operation."""
     if operation.operator or not operation.remote:
         raise ForbiddenError(f"{operation.name} is for the operator of the service", "ask them")
-    require(token, right_of(operation), operation.name)
+    require_right(token, right_of(operation), operation.name)
 
 
-def require(token: Token, right: Right, what: str) -> None:
+def require_right(token: Token, right: Right, what: str) -> None:
     """Raise ForbiddenError unless the token has this right."""
     if right not in token.rights:
         why = f"this token has not the right {right.value!r}, which {what} needs"

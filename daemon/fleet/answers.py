@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from daemon.api.operations.request import Request as Fields
 from daemon.config.settings import Zone
-from daemon.fleet.access import require
+from daemon.fleet.access import require_right
 from daemon.fleet.bearers import handle
 from daemon.fleet.disclosure import not_now, unknown_outcome
 from daemon.http.app import WORKSPACES, not_routed, require_json
@@ -116,7 +116,7 @@ def own_answers(process: "FleetProcess", policy: "AccessPolicy", workers: "Worke
 
 def _list_workspaces(process: "FleetProcess", token: Token, *, after: str) -> dict[str, Any]:
     """Return a page of workspaces by name; the reply's `after` starts the next page, null after the last."""
-    require(token, Right.READ, "list workspaces")
+    require_right(token, Right.READ, "list workspaces")
     found = process.places.all(token.tenant.id, after, PAGE + 1, token.workspaces)
     page = found[:PAGE]
     # `waiting` notes are in no generation yet, but they are safe and searchable.
@@ -135,7 +135,7 @@ def _list_workspaces(process: "FleetProcess", token: Token, *, after: str) -> di
 
 
 def _add_workspace(process: "FleetProcess", token: Token, *, name: str, timezone: str) -> dict[str, Any]:
-    require(token, Right.MANAGE, "make workspaces")
+    require_right(token, Right.MANAGE, "make workspaces")
     if not token.reaches(name):
         raise ForbiddenError("this token is for certain workspaces, and this is none of them", "ask for another one")
     place = process.places.add(token.tenant, name)
@@ -147,7 +147,7 @@ def _add_workspace(process: "FleetProcess", token: Token, *, name: str, timezone
 def _change_workspace(process: "FleetProcess", token: Token, *, name: str, timezone: str) -> dict[str, Any]:
     """Set the time zone of a workspace; its holder learns of it with the next call."""
     place = process.place(token, name, anew=True)
-    require(token, Right.MANAGE, "change workspaces")
+    require_right(token, Right.MANAGE, "change workspaces")
     process.places.set_timezone(place, timezone)
     process.known.drop((place.tenant, name))
     return {"name": name, "timezone": timezone}
@@ -156,7 +156,7 @@ def _change_workspace(process: "FleetProcess", token: Token, *, name: str, timez
 def _remove_workspace(process: "FleetProcess", token: Token, *, name: str) -> dict[str, Any]:
     """Close a workspace at once: nothing of it is served from now on."""
     place = process.place(token, name, anew=True)
-    require(token, Right.MANAGE, "remove workspaces")
+    require_right(token, Right.MANAGE, "remove workspaces")
     process.database.removals.close(place)
     process.known.drop((place.tenant, name))
     return {"name": name}

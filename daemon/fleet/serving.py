@@ -28,7 +28,7 @@ _RETRY_SECONDS = 1.0
 _CONNECTIONS = 16
 
 
-def patiently(act: Callable[[], Result]) -> Result:
+def retry_until_reachable(act: Callable[[], Result]) -> Result:
     """Call `act`, each second again while PostgreSQL or the object store is unreachable; return its result."""
     is_told = False
     while True:
@@ -46,7 +46,9 @@ def run(config: Config) -> int:
     logs.configure(config.log.form, config.log.level)
     sys.setswitchinterval(0.001)
     operators = token(os.environ)
-    connections = patiently(lambda: connect(config, os.environ, size=config.fleet.dreams_at_once + _CONNECTIONS))
+    connections = retry_until_reachable(
+        lambda: connect(config, os.environ, size=config.fleet.dreams_at_once + _CONNECTIONS)
+    )
     with own_folder(config, os.environ, "process") as folder:
         isolate(folder, os.environ)
         with closing(open_port(config.fleet.host, config.fleet.port, operators, "fleet", "any free one")) as listener:
@@ -70,7 +72,7 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
     stop, closing = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await asyncio.to_thread(patiently, process.start)
+    await asyncio.to_thread(retry_until_reachable, process.start)
     fleet = config.fleet
     jobs = process.work.run_job
     queue = job_queue(fleet.database, fleet.dreams_at_once, process.queue, jobs, process.stopping)

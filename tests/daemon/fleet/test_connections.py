@@ -13,7 +13,7 @@ import pytest
 
 from daemon.config.settings import Config
 from daemon.fleet.connections import connect, connect_to_recover, isolate, open_database, own_folder
-from daemon.fleet.serving import patiently, public_address
+from daemon.fleet.serving import public_address, retry_until_reachable
 from state.errors import ConfigError, StorageError
 from state.stores.fleet.database import migrate
 from state.stores.fleet.registry import Places, Tenants
@@ -63,7 +63,7 @@ def test_who_starts_while_the_database_is_away_waits_for_it(postgres: Postgres, 
         config = configured(database=door.through(url), objects=tmp_path / "objects")
         door.refuse()
         with ThreadPoolExecutor(1) as pool:
-            waiting = pool.submit(patiently, lambda: connect(config, {}))
+            waiting = pool.submit(retry_until_reachable, lambda: connect(config, {}))
             time.sleep(1.5)
             assert not waiting.done()
             door.heal()
