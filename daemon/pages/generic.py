@@ -28,8 +28,6 @@ _FILLED_BY = {
 }
 # These say more as tables and curves than their text does.
 _LAID_OUT = {"configuration", "doctor", "history", "mood"}
-# These names are of pages.
-_OWN = {"crystal", "dreams", "forget"}
 _LONG = 1_000
 
 
@@ -71,11 +69,6 @@ def page_of(name: str) -> Page | None:
         return Page(name, title, read, live=is_live, under="settings", template="generic", own_query=form)
     act = Act(run, "run", operation.long, operation.reads, form)
     return Page(name, title, read, acts=(act,), under="settings", template="generic", own_query=Request)
-
-
-def everything() -> tuple[AnyOperation, ...]:
-    """Return the operations that have such a page."""
-    return tuple(one for one in OPERATIONS.values() if one.remote and one.name not in _OWN)
 
 
 def _controls(operation: AnyOperation) -> Iterator[tuple[Parameter, str, tuple[str, ...]]]:

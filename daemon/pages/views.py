@@ -24,11 +24,12 @@ from daemon.api.operations.journal import (
     undone_text,
 )
 from daemon.api.operations.memory import ChangeOfLine, change_lines, lines, restore_version
+from daemon.api.operations.operation import AnyOperation
 from daemon.api.operations.search import memory_search, memory_why
 from daemon.api.operations.signals import current_mood, forgotten
+from daemon.api.operations.table import OPERATIONS
 from daemon.api.operations.upkeep import MAX_CHARACTERS, MAX_KEPT, forget_text
 from daemon.dream.standing import Line, StandingLines
-from daemon.pages.generic import everything
 from daemon.pages.page import UNDO, Act, Ask, Cursor, Day, Done, Page, Start, Undo, Version, begin_of, undo_of
 from daemon.pages.templates import mark, short
 from daemon.upkeep.forget import Receipt
@@ -433,7 +434,11 @@ FORGET = Page("forget", "Forget", _forget, acts=_FORGETTING)
 # ------------------------------------------------------------------------------------------------ settings
 
 
-SETTINGS = Page("settings", "Settings", lambda _: {"operations": everything()})
+def _without_page() -> list[AnyOperation]:
+    return [one for one in OPERATIONS.values() if one.remote and one.name not in PAGES]
+
+
+SETTINGS = Page("settings", "Settings", lambda _: {"operations": _without_page()})
 
 # ------------------------------------------------------------------------------------------------ all of them
 
