@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import zip_longest
 from typing import Annotated, Literal
@@ -27,7 +27,7 @@ from state.bootstrap import budget_for
 from state.crystals.crystal import Kind, Origin
 from state.dream import HUMAN, MERGED
 from state.errors import BusyError, DreamdError, FullError, OperatorNotice, ReadOnlyError
-from state.search.ranking import Filters, Findings, Hit
+from state.search.ranking import Filters, Findings, Former, Hit
 from state.signals.curiosity import Cause, gap_of_search
 from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.database.connection import explained
@@ -101,15 +101,6 @@ def memory_bootstrap(
 
 
 @dataclass(frozen=True, slots=True)
-class FormerWording:
-    """What a line of MEMORY.md said before. A draft was replaced by the dream that wrote it."""
-
-    text: str
-    at: datetime
-    is_draft: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Later:
     """A text that is near to a result, and was said after it."""
 
@@ -146,7 +137,7 @@ class SearchHit:
     superseded_by: str = ""
     superseded_at: datetime | None = None
     line: str = ""
-    formerly: tuple[FormerWording, ...] = ()
+    formerly: tuple[Former, ...] = ()
     later: Later | None = None
     signals: SearchSignals | None = None
 
@@ -401,7 +392,7 @@ def _recalled(hit: Hit, signals: SearchSignals | None, redacted: Callable[[str],
         superseded_by=hit.superseded_by.text if hit.superseded_by else "",
         superseded_at=hit.superseded_by.created_at if hit.superseded_by else None,
         line=hit.line,
-        formerly=tuple(FormerWording(redacted(one.text), one.at, one.is_draft) for one in hit.former),
+        formerly=tuple(replace(one, text=redacted(one.text)) for one in hit.former),
         later=Later(hit.later.text, hit.later.created_at, hit.later.id) if hit.later else None,
         signals=signals,
     )

@@ -15,6 +15,7 @@ from state.signals.hormones import Feeling, Hormones, mood, resting
 from state.signals.skills import EmergingSkill
 from state.stores.crystals.hormones import Feelings, Felt, Questions
 from state.stores.crystals.skills import Skills
+from state.stores.database.tables import DeletedLine
 from state.stores.erasing.intent import Forgotten, forgotten_list
 from state.text.words import counted
 
@@ -137,14 +138,6 @@ def skills(access: WorkspaceAccess, limit: Limit = 50) -> SkillTable:
 
 
 @dataclass(frozen=True, slots=True)
-class DeletedLine:
-    """A line that the owner deleted from MEMORY.md; no dream writes it again."""
-
-    text: str
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class ForgottenTable:
     """The latest forgotten texts, out of `total`; `withheld` counts new texts that were kept out because of them.
 
@@ -168,6 +161,6 @@ def forgotten(access: WorkspaceAccess, limit: Limit = 50) -> ForgottenTable:
             forgotten=tuple(found[:limit]),
             total=len(found),
             withheld=store.crystals.forgotten.withheld(),
-            deleted_lines=tuple(DeletedLine(shown(text), at) for text, at in lines),
+            deleted_lines=tuple(replace(one, text=shown(one.text)) for one in lines),
             deleted_total=line_count,
         )

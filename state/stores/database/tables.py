@@ -427,8 +427,9 @@ class PointerRow(Declared, table="pointers", indexes=(
     uses: int = 0
 
 
-class DeletedLineRow(Declared, table="tombstones"):
-    """Lines that the owner deleted; they are not written again."""
+@dataclass(frozen=True, kw_only=True)
+class DeletedLine(Declared, table="tombstones"):
+    """A line that the owner deleted from MEMORY.md; no dream writes it again."""
 
     text: Annotated[str, Kind.WHOLE, PRIMARY]
     at: datetime

@@ -19,7 +19,7 @@ from state.dream import HUMAN, MERGED, Dream, PointerLine, encode_record
 from state.errors import StorageError
 from state.stores.database.connection import from_text, open_unmigrated
 from state.stores.database.table import unpacked
-from state.stores.database.tables import DeletedLineRow, EvidenceRow, LineRow, PointerRow, VersionRow
+from state.stores.database.tables import DeletedLine, EvidenceRow, LineRow, PointerRow, VersionRow
 from state.text.words import normalise
 from state.trust import Trust
 
@@ -280,10 +280,10 @@ class Lineage:
         evidence = self._column("SELECT crystal FROM evidence WHERE line = ? ORDER BY version, crystal", row["id"])
         return LineRow.table.value(LineLife, row, evidence=tuple(evidence))
 
-    def deleted_lines(self, limit: int) -> tuple[list[tuple[str, datetime]], int]:
-        """Return lines that the owner deleted with the times, latest first, and how many there are."""
-        rows = self._connection.execute("SELECT text, at FROM tombstones ORDER BY at DESC, text LIMIT ?", (limit,))
-        return [(row["text"], from_text(row["at"])) for row in rows], DeletedLineRow.table.count(self._connection)
+    def deleted_lines(self, limit: int) -> tuple[list[DeletedLine], int]:
+        """Return lines that the owner deleted, latest first, and how many there are."""
+        table, latest = DeletedLine.table, "ORDER BY at DESC, text LIMIT ?"
+        return table.read(DeletedLine, self._connection, latest, limit), table.count(self._connection)
 
     def tombstones(self) -> list[str]:
         """Return the lines that the owner deleted, latest last."""
@@ -342,9 +342,9 @@ class Lineage:
         self._record_lines(dream)
         self._record_pointers(dream)
         for text in dream.tombstones:
-            DeletedLineRow.table.add(self._connection, None, "INSERT OR IGNORE", text=text, at=dream.at)
+            DeletedLine.table.add(self._connection, None, "INSERT OR IGNORE", text=text, at=dream.at)
         for text in dream.lifted_tombstones:
-            DeletedLineRow.table.delete(self._connection, "text = ?", text)
+            DeletedLine.table.delete(self._connection, "text = ?", text)
 
     def _record_lines(self, dream: Dream) -> None:
         for change in dream.changes:
