@@ -27,9 +27,9 @@ from daemon.mcp.tools import (
     RESOURCES,
     TOOLSETS,
     arguments_of,
+    convert_arguments,
     input_schema,
     instructions,
-    meant,
     text_of,
 )
 from daemon.observability import logs
@@ -164,7 +164,9 @@ def _request(tool: AnyOperation, arguments: Mapping[str, Any]) -> Request:
         names = f"there are {', '.join(known)}" if known else "there are none"
         raise FieldsError(dict.fromkeys(unknown[:MOST_PROBLEMS], f"{tool.name} has no such argument; {names}"))
     try:
-        return tool.request.model_validate_json(json.dumps(meant(arguments, input_schema(tool))), strict=True)
+        return tool.request.model_validate_json(
+            json.dumps(convert_arguments(arguments, input_schema(tool))), strict=True
+        )
     except ValidationError as error:
         problems = {name or "arguments": problem for name, problem in reversed(problems_of(error))}
         raise FieldsError(problems) from None  # the cause would quote the arguments

@@ -150,7 +150,7 @@ def _resolved(part: Mapping[str, Any], parts: Mapping[str, Any]) -> Mapping[str,
 # ------------------------------------------------------------------------------------------------ arguments
 
 
-def meant(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+def convert_arguments(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments converted to the types of this schema, without optional ones that are null.
 
     "null" counts as null, and so does an empty text unless free text is expected. A moment without an offset is one
@@ -158,17 +158,17 @@ def meant(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, 
     """
     fields, required = schema.get("properties", {}), schema.get("required", ())
     read = {
-        name: value if name == _CONFIRMATION else _meant(value, fields.get(name, {}))
+        name: value if name == _CONFIRMATION else _convert(value, fields.get(name, {}))
         for name, value in arguments.items()
     }
     return {
         name: value
         for name, value in read.items()
-        if name not in fields or name in required or not _is_none(value, fields[name])
+        if name not in fields or name in required or not _is_omitted(value, fields[name])
     }
 
 
-def _is_none(value: Any, schema: Mapping[str, Any]) -> bool:  # noqa: ANN401
+def _is_omitted(value: Any, schema: Mapping[str, Any]) -> bool:  # noqa: ANN401
     means_text = "string" in _types(schema) and "enum" not in schema and "format" not in schema
     return value is None or value in _NULLS or (value == "" and not means_text)
 
@@ -178,18 +178,18 @@ def _types(schema: Mapping[str, Any]) -> list[str]:
     return given if isinstance(given, list) else [given]
 
 
-def _meant(value: Any, schema: Mapping[str, Any]) -> Any:  # noqa: ANN401
+def _convert(value: Any, schema: Mapping[str, Any]) -> Any:  # noqa: ANN401
     types = _types(schema)
     if isinstance(value, str):
-        value = _text_meant(value, schema) if "string" in types else _value_meant(value.strip(), value, types)
+        value = _convert_text(value, schema) if "string" in types else _convert_value(value.strip(), value, types)
     if isinstance(value, float) and value.is_integer() and "integer" in types and "number" not in types:
         return int(value)
     if isinstance(value, list):
-        return [_meant(one, schema.get("items", {})) for one in value]
-    return meant(value, schema) if isinstance(value, dict) else value
+        return [_convert(one, schema.get("items", {})) for one in value]
+    return convert_arguments(value, schema) if isinstance(value, dict) else value
 
 
-def _text_meant(text: str, schema: Mapping[str, Any]) -> str:
+def _convert_text(text: str, schema: Mapping[str, Any]) -> str:
     """Return a text for a field that takes text: a time, a choice, or free text."""
     word = text.strip()
     if schema.get("format") == "date-time":
@@ -197,7 +197,7 @@ def _text_meant(text: str, schema: Mapping[str, Any]) -> str:
     return word.lower() if word.lower() in schema.get("enum", ()) else text
 
 
-def _value_meant(word: str, text: str, types: list[str]) -> Any:  # noqa: ANN401
+def _convert_value(word: str, text: str, types: list[str]) -> Any:  # noqa: ANN401
     """Return the value that a text stands for in a field of another type; the text itself if unclear."""
     if "boolean" in types and word.casefold() in _FLAGS:
         return _FLAGS[word.casefold()]

@@ -16,7 +16,7 @@ from state.stores.sessions.sessions import Session, Sessions
 @contextmanager
 def reading(connection: Connection, session_id: str) -> Iterator[tuple[Sessions, Session]]:
     """Open a context with a session in which all reads see one moment."""
-    with steady(connection):
+    with read_transaction(connection):
         sessions = Sessions(connection)
         yield sessions, sessions.session(session_id)
 
@@ -24,13 +24,13 @@ def reading(connection: Connection, session_id: str) -> Iterator[tuple[Sessions,
 @contextmanager
 def writing(connection: Connection, session_id: str) -> Iterator[tuple[Sessions, Session]]:
     """Open a transaction with a session."""
-    with one_writer(connection):
+    with write_transaction(connection):
         sessions = Sessions(connection)
         yield sessions, sessions.session(session_id)
 
 
 @contextmanager
-def steady(connection: Connection) -> Iterator[None]:
+def read_transaction(connection: Connection) -> Iterator[None]:
     """Open a context in which all reads see one moment."""
     is_inner = connection.in_transaction
     if not is_inner:
@@ -43,7 +43,7 @@ def steady(connection: Connection) -> Iterator[None]:
 
 
 @contextmanager
-def one_writer(connection: Connection) -> Iterator[None]:
+def write_transaction(connection: Connection) -> Iterator[None]:
     """Open a transaction once no other thread writes to sessions of this workspace.
 
     SQLite polls while it waits, which is slower and unfair. An open transaction of the caller is used as it is.

@@ -15,7 +15,7 @@ from sqlite3 import Connection
 
 from daemon.observability import logs
 from daemon.sessions.answers import BulkPromoted, LongTerm, PromotedOne
-from daemon.sessions.call import find_kept, steady, writing
+from daemon.sessions.call import find_kept, read_transaction, writing
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.crystals.salience import salience
@@ -25,7 +25,7 @@ from state.secrets.policy import Redaction
 from state.sessions.checks import shown
 from state.sessions.item import Item, promoted_id, score
 from state.sessions.policies import Action, Decision, Plan
-from state.sessions.selection import standing
+from state.sessions.selection import visible_items
 from state.signals.hormones import valence
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Feelings
@@ -93,7 +93,7 @@ def promote_item(
 
     `how` is auto or manual, `rule` the rule that promoted it.
     """
-    if why := _veto(store.config.redaction, sessions, item):
+    if why := _refusal(store.config.redaction, sessions, item):
         last = sessions.events(session, item)[-1]
         if (last.action, last.reason) != ("refused", why):  # log it once: it is requested at every access
             sessions.log(session, "refused", now, item, why)
@@ -109,7 +109,7 @@ def promote_item(
             "working_memory_session": item.session_id,
             "promotion_reason": how,
             "access_count_at_promotion": str(item.access_count),
-            "importance_at_promotion": f"{scored_at(item, session, now):g}",
+            "importance_at_promotion": f"{score_at(item, session, now):g}",
         }
         new = promoted_id(item.id, now)
         sessions.change(session, item, promoted_to_id=new, promoted_at=now, promotion_reason=how, record=record)
@@ -117,13 +117,13 @@ def promote_item(
     return ""
 
 
-def scored_at(item: Item, session: Session, now: datetime) -> float:
+def score_at(item: Item, session: Session, now: datetime) -> float:
     """Return the current computed importance of an item."""
     age = (now - item.created_at).total_seconds()
     return score(item.access_count, age, item.priority, len(item.content), session.rules.lifetime(item.priority))
 
 
-def _veto(redaction: Redaction, sessions: Sessions, item: Item) -> str:
+def _refusal(redaction: Redaction, sessions: Sessions, item: Item) -> str:
     """Return why an item may not become a crystal, or ""; of a secret only its kind is named."""
     if not item.content.strip():
         return "it is blank"
@@ -278,9 +278,9 @@ def open_items(connection: Connection, redaction: Redaction, now: datetime, limi
     Leave out items that are long-term records already, hidden, expired, or permanently forgotten.
     """
     sessions, items = Sessions(connection), list[Item]()
-    with steady(connection):
+    with read_transaction(connection):
         for session in sessions.open_ones(_OPEN_SESSIONS):
-            items += (item for item in standing(sessions.held(session), now) if not item.promoted_to_id)
+            items += (item for item in visible_items(sessions.held(session), now) if not item.promoted_to_id)
     items.sort(key=lambda item: (-item.importance, item.created_at, item.id))
     chosen = islice((item for item in items if not sessions.forgotten.holds(item.content)), limit)
     return tuple(

@@ -6,7 +6,7 @@ from operator import attrgetter
 from sqlite3 import Connection
 
 from daemon.sessions.answers import Cleared, Closed, Events, Maintained, Opened, SessionList, SessionSummary
-from daemon.sessions.call import one_writer, reading, require_known, writing
+from daemon.sessions.call import reading, require_known, write_transaction, writing
 from daemon.sessions.crystals import apply_plan
 from daemon.sessions.tools import refuse_secret
 from daemon.workspace.stores import Store
@@ -130,7 +130,7 @@ def maintain(store: Store, now: datetime) -> Maintained:
     # A session that is due later than any policy allows was scheduled by a wrong clock.
     horizon = to_text(after(now, LONGEST_TICK_SECONDS))
     for due in sessions.all("WHERE due_at <= ? OR due_at > ?", to_text(now), horizon):
-        with one_writer(store.connection):
+        with write_transaction(store.connection):
             current = sessions.find(due.id)
             if current is not None and current.due_at == due.due_at:  # otherwise another process has ticked it
                 done += _ticked(store, sessions, current, now)

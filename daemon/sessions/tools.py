@@ -14,7 +14,7 @@ from typing import Literal
 
 from daemon.sessions import answers
 from daemon.sessions.call import find_anywhere, find_in_set, find_kept, reading, writing
-from daemon.sessions.crystals import apply_plan, crystal_of, digest_of, scored_at
+from daemon.sessions.crystals import apply_plan, crystal_of, digest_of, score_at
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Origin, crystal_digest
 from state.errors import ConfirmRequiredError, ExpiredError, UsageError
@@ -66,18 +66,12 @@ class Draft:
 
 def add(store: Store, session_id: str, draft: Draft, now: datetime) -> answers.Added:
     """Store a new item, durable when this returns, and say what left to make room for it. Raise UsageError."""
-    done = _take_in(store, session_id, draft, now)
-    return answers.extended(answers.Added, done.memory, stored=done.restored, evicted=done.evicted)
+    done = memorize(store, session_id, draft, now)
+    return answers.extended(answers.Added, done.memory, stored=done.stored, evicted=done.evicted)
 
 
 def memorize(store: Store, session_id: str, draft: Draft, now: datetime) -> answers.Memorized:
     """Store a new item as `add` does; the reply also has its position and how full the session is."""
-    done = _take_in(store, session_id, draft, now)
-    position = done.count - 1 if done.restored else None  # every other item is older
-    return answers.Memorized(done.restored, done.memory, position, done.evicted, done.count, done.token_count)
-
-
-def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> answers.Restored:
     new = _item(store.workspace, store.config.redaction, session_id, draft, now)
     with writing(store.connection, session_id) as (sessions, before):
         refuse_secret(store.config.redaction, before)
@@ -90,8 +84,10 @@ def _take_in(store: Store, session_id: str, draft: Draft, now: datetime) -> answ
         lifetime = rules.lifetime(new.priority)
         step = new.step_index if draft.step_index is not None else session.step + isinstance(rules, Bounded)
         new = replace(new, step_index=step, expires_at=None if lifetime is None else after(now, lifetime))
-        new = sessions.add(session, replace(new, importance_score=scored_at(new, session, now)))
-        return _admit(store, sessions, replace(session, step=max(step, session.step)), new, now)
+        new = sessions.add(session, replace(new, importance_score=score_at(new, session, now)))
+        done = _admit(store, sessions, replace(session, step=max(step, session.step)), new, now)
+    position = done.count - 1 if done.restored else None  # every other item is older
+    return answers.Memorized(done.restored, done.memory, position, done.evicted, done.count, done.token_count)
 
 
 def _admit(store: Store, sessions: Sessions, session: Session, item: Item, now: datetime) -> answers.Restored:
@@ -158,7 +154,7 @@ def get(store: Store, session_id: str, memory_id: str, now: datetime) -> Item:
                 f"memory {shown(memory_id)} expired at {item.expires_at}", "'working_memory_extend_ttl' revives it"
             )
         accesses = item.access_count + 1
-        score = scored_at(replace(item, access_count=accesses), session, now)
+        score = score_at(replace(item, access_count=accesses), session, now)
         item = sessions.change(session, item, access_count=accesses, last_accessed_at=now, importance_score=score)
         earned = session.rules.earned(View([item], session.step, now))
         apply_plan(store, sessions, session, Plan(earned), now)
@@ -254,7 +250,7 @@ def remember(
     """
     about = selection.is_about(prompt)
     with reading(connection, session_id) as (sessions, session):
-        items = selection.standing(sessions.held(session), now)
+        items = selection.visible_items(sessions.held(session), now)
     return answers.Memories.of(session_id, (one for one in items if filters.let(one) and about(one)), limit, cursor)
 
 
@@ -415,7 +411,7 @@ def forget(
         if id_:
             items = [(find_anywhere if mode == "hard" else find_in_set)(sessions, session, id_)]
         else:
-            items = selection.meant(instruction, sessions.held(session), mode)
+            items = selection.select_items(instruction, sessions.held(session), mode)
         if mode == "soft":
             for item in items:
                 sessions.change(session, item, state=State.HIDDEN, state_reason=why)
@@ -465,7 +461,7 @@ def recall(
     Under the `hybrid` policy the best one comes back into the set, and makes room for itself. Raise UsageError.
     """
     with reading(store.connection, session_id) as (sessions, session):
-        part, following = page(_departed(sessions, query, session), limit, cursor)
+        part, following = page(_archived_items(sessions, query, session), limit, cursor)
     back = None
     if part and query.strip() and not cursor and isinstance(session.rules, Hybrid):
         back = restore(store, session_id, part[0].id, now)
@@ -496,14 +492,14 @@ def left_behind(
     connection: Connection, feelings: Feelings, query: str, limit: int, filters: SearchFilters, now: datetime
 ) -> tuple[Item, ...]:
     """Return items that left any session, were not promoted, contain a word of the query and match, best first."""
-    found = _departed(Sessions(connection), query)
+    found = _archived_items(Sessions(connection), query)
     passing = (
         item for item in found if not item.promoted_to_id and filters.let(crystal_of(connection, feelings, item, now))
     )
     return tuple(islice(passing, limit))
 
 
-def _departed(sessions: Sessions, query: str, session: Session | None = None) -> Iterator[Item]:
+def _archived_items(sessions: Sessions, query: str, session: Session | None = None) -> Iterator[Item]:
     """Return what left this session (None: any) and contains a word of the query; without one, the latest first."""
     words = selection.query_words(query)
     return sessions.archived(words, session) if words or not query.strip() else iter(())

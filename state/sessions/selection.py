@@ -50,7 +50,7 @@ class Excerpt(NamedTuple):
     items: tuple[Item, ...]
 
 
-def standing(items: Iterable[Item], now: datetime) -> list[Item]:
+def visible_items(items: Iterable[Item], now: datetime) -> list[Item]:
     """Return the items that are neither hidden nor expired, most important first, then newest."""
     found = [item for item in items if item.state == State.LIVE and not item.is_expired(now)]
     return sorted(found, key=_worth, reverse=True)
@@ -104,7 +104,7 @@ def context_of(items: Sequence[Item], strategy: str, max_tokens: int | None, now
     `balanced` divides the importance by 1 + age in hours. Without `max_tokens` all items fit.
     """
     room = sum(item.token_count for item in items) if max_tokens is None else max_tokens
-    ordered = standing(items, now)
+    ordered = visible_items(items, now)
     if strategy != "important":
         ordered.sort(key=_arrival, reverse=True)
     if strategy == "balanced":
@@ -127,7 +127,7 @@ def summary_of(
     If an item does not fit, as many of its first sentences as fit are used; if none fits, it is skipped.
     """
     room, lines, sources = token_limit, list[str](), list[Item]()
-    for item in filter(_scope(scope, step, bounded), standing(items, now)):
+    for item in filter(_scope(scope, step, bounded), visible_items(items, now)):
         if line := _line(len(sources) + 1, item.content, room):
             lines.append(line)
             sources.append(item)
@@ -168,7 +168,7 @@ def _line(number: int, content: str, room: int) -> str:
 # ------------------------------------------------------------------------------------------------ forgetting
 
 
-def meant(instruction: str, items: Sequence[Item], mode: str) -> list[Item]:
+def select_items(instruction: str, items: Sequence[Item], mode: str) -> list[Item]:
     """Return the items that an instruction selects: oldest, least important, position:N, before:step_N.
 
     A soft instruction selects items that are not hidden yet. Positions count hidden items too. Raise

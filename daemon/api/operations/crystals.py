@@ -133,7 +133,7 @@ def supersede(
     with access.write() as store:
         now = utc_now()
         absorb_notes(store, now)
-        (once, before), (now_holds, after) = _meant(store, older), _meant(store, newer)
+        (once, before), (now_holds, after) = _find_memory(store, older), _find_memory(store, newer)
         if before & after:
             raise UsageError("both are the same memory", "name two")
         supersessions = Supersessions(store.crystals)
@@ -154,7 +154,7 @@ def supersede(
     return Superseded(*texts, undone=undo, turned=turned)
 
 
-def _meant(store: Store, name: str) -> tuple[Crystal, set[int]]:
+def _find_memory(store: Store, name: str) -> tuple[Crystal, set[int]]:
     """Return the crystal with this id or text, or behind this line, and the rows of all with its text."""
     line = store.lineage.life(name.strip().upper())
     found = [] if line else store.crystals.named(name)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.mcp.tools import TOOLSETS, input_schema, meant
+from daemon.mcp.tools import TOOLSETS, convert_arguments, input_schema
 
 TOOLS = {tool.name: tool for tools in TOOLSETS.values() for tool in tools}
 JSON = st.recursive(
@@ -38,7 +38,7 @@ JSON = st.recursive(
 )  # fmt: skip
 def test_what_can_be_meant_in_one_way_is_read_so(tool: str, sent: dict[str, Any], read: tuple[str, Any]) -> None:
     name, value = read
-    shown = meant(sent, input_schema(TOOLS[tool]))
+    shown = convert_arguments(sent, input_schema(TOOLS[tool]))
     assert (shown[name], type(shown[name])) == (value, type(value))
 
 
@@ -53,15 +53,15 @@ def test_null_is_as_good_as_nothing_where_nothing_is_wanted(tool: Any) -> None:
             assert "null" in part["type"], name
         assert part.get("additionalProperties", False) is False, name
     every = dict.fromkeys(schema["properties"], None)
-    assert meant(every, schema) == dict.fromkeys(required, None)
+    assert convert_arguments(every, schema) == dict.fromkeys(required, None)
 
 
 def test_an_empty_text_means_nothing_where_no_text_can_be_meant() -> None:
     schema = input_schema(TOOLS["memory_search"])
     sent = {"query": "", "limit": "", "since": "", "trust": "", "speaker": "", "unknown": ""}
-    assert meant(sent, schema) == {"query": "", "speaker": "", "unknown": ""}
+    assert convert_arguments(sent, schema) == {"query": "", "speaker": "", "unknown": ""}
     sent = {"query": "null", "limit": "null", "since": "null", "trust": "None", "speaker": "undefined", "all": "null"}
-    assert meant(sent, schema) == {"query": "null"}
+    assert convert_arguments(sent, schema) == {"query": "null"}
 
 
 @given(st.sampled_from(list(TOOLS.values())), st.data())
@@ -69,7 +69,7 @@ def test_whatever_is_sent_is_read_or_left_and_reading_twice_changes_nothing(tool
     schema = input_schema(tool)
     names = st.sampled_from([*schema["properties"], "unknown"])
     sent = data.draw(st.dictionaries(names, JSON, max_size=4))
-    once = meant(sent, schema)
+    once = convert_arguments(sent, schema)
     json.dumps(once)
-    assert meant(once, schema) == once
+    assert convert_arguments(once, schema) == once
     assert {name: value for name, value in sent.items() if name == "unknown"}.items() <= once.items()

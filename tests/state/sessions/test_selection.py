@@ -7,13 +7,13 @@ import pytest
 from state.errors import NotFoundError, UnsupportedInstructionError, UsageError
 from state.sessions.item import Item, State
 from state.sessions.policies import Bounded
-from state.sessions.selection import Excerpt, Filters, context_of, is_about, meant, standing, summary_of
+from state.sessions.selection import Excerpt, Filters, context_of, is_about, select_items, summary_of, visible_items
 from state.text.chunks import tokens
 from tests.state.sessions.items import HOUR, MINUTE, START, item, seqs
 
 
 def remembered(items: list[Item], prompt: str) -> list[int]:
-    return seqs(filter(is_about(prompt), standing(items, START)))
+    return seqs(filter(is_about(prompt), visible_items(items, START)))
 
 
 def test_remembered_by_importance_then_the_newest() -> None:
@@ -143,7 +143,7 @@ def four() -> list[Item]:
 
 
 def names(text: str, mode: str = "soft") -> list[int]:
-    return seqs(meant(text, four(), mode))
+    return seqs(select_items(text, four(), mode))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def names(text: str, mode: str = "soft") -> list[int]:
 )
 def test_anything_else_is_unsupported(text: str) -> None:
     with pytest.raises(UnsupportedInstructionError) as refused:
-        meant(text, four(), "soft")
+        select_items(text, four(), "soft")
     assert refused.value.code == "UNSUPPORTED_INSTRUCTION"
     assert "use 'oldest', 'least important', 'position:N', 'before:step_N' or 'id:MEMORY_ID'" in str(refused.value)
     assert len(str(refused.value)) < 300

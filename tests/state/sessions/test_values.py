@@ -11,7 +11,7 @@ from state.errors import UsageError
 from state.sessions.checks import from_scale
 from state.sessions.item import WEIGHTS, Item, promoted_id, score, tokens_of, working_id
 from state.sessions.policies import POLICIES, Bounded, policy_of, settings_of
-from state.sessions.selection import context_of, is_about, relevance, standing, summary_of
+from state.sessions.selection import context_of, is_about, relevance, summary_of, visible_items
 from state.text.chunks import tokens
 from state.text.words import content_terms
 from tests.state.sessions.items import HOUR, START, item, seqs
@@ -117,7 +117,7 @@ def test_a_context_is_the_longest_beginning_that_fits(contents: list[str], strat
     assert context.items == everything.items[: len(context.items)]
     rest = everything.items[len(context.items) :]
     assert not rest or context.token_count + rest[0].token_count > limit
-    assert seqs(standing(items, START)) == list(range(len(items)))[::-1]
+    assert seqs(visible_items(items, START)) == list(range(len(items)))[::-1]
 
 
 def scored(
