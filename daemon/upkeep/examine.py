@@ -1,222 +1,272 @@
-"""Examination: checks every store of a workspace and yields findings for `dreamd doctor`."""
+"""Examination: every check of a workspace, in the order in which faults are mended, and what `dreamd doctor` says."""
 
+import os
+import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
-from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
+from daemon.workspace.checks import (
+    COMMIT,
+    COPY,
+    MEMORY,
+    NOTES,
+    PERMISSIONS,
+    REPAIR,
+    ROWS,
+    At,
+    Check,
+    Found,
+    Level,
+    Subject,
+    fine,
+    is_outside,
+    own_files,
+    problem,
+    warning,
+    wrong_modes,
+)  # fmt: skip
 from daemon.workspace.searching import embedder_of, searcher_of
-from daemon.workspace.stores import Store, utc_now
-from state.document.document import parse
-from state.document.merge import is_conflicted
+from daemon.workspace.stores import Store, folders, utc_now
 from state.document.pointer import FIRST
 from state.errors import BusyError, DreamdError
 from state.stores.crystals import full_text
 from state.stores.crystals.vectors import index_state
-from state.stores.database.copies import copied_at, copies_of, found_damaged
-from state.stores.disk.workspace import Workspace
-from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
-from state.stores.repair.check import faults
+from state.stores.database.connection import open_unmigrated
+from state.stores.database.copies import broken_page, copied_at, copies_of, is_readable
+from state.stores.disk.syscalls import access_to
+from state.stores.history.inbox import NoteInbox
+from state.stores.history.standing import standing
+from state.stores.repair.check import WRONG_SCHEMA, damage_of, faults
 from state.stores.vectors.embedder import Unavailable
 from state.text.words import counted
 from state.zone import clock_time
 
-REPAIR = "run 'dreamd doctor --repair'"
-RESCUE = (
+_RESCUE = (
     f"{REPAIR}: it restores the last copy of state.db and keeps the damaged one; MEMORY.md and the notes are unharmed"
 )
-SEE_DOCTOR = "run 'dreamd doctor'"
-
-
-class Level(StrEnum):
-    """How serious a finding is. A warning has a cost; a problem must be repaired."""
-
-    OK = "ok"
-    WARNING = "warning"
-    PROBLEM = "problem"
+_SEE_DOCTOR = "run 'dreamd doctor'"
+_LITTLE_DISK, _NO_DISK = 500 * 1024**2, 50 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check."""
+    """What a check found, and what the check is about."""
 
     about: str
     level: Level
     what: str
     advice: str = ""
 
-
-def fine(about: str, what: str) -> Finding:
-    """Return a finding that all is well."""
-    return Finding(about, Level.OK, what)
-
-
-def warning(about: str, what: str, advice: str = "") -> Finding:
-    """Return a finding about something that has a cost."""
-    return Finding(about, Level.WARNING, what, advice)
+    @classmethod
+    def of(cls, about: str, found: Found) -> "Finding":
+        """Return what a check about this has found."""
+        return cls(found.about or about, found.level, found.what, found.advice)
 
 
-def problem(about: str, what: str, advice: str = "") -> Finding:
-    """Return a finding about something that must be repaired."""
-    return Finding(about, Level.PROBLEM, what, advice)
+def look(check: Check[At], at: At) -> Iterator[Found]:
+    """Yield what the check finds, and one more fault if it fails."""
+    try:
+        yield from check.look(at)
+    except (DreamdError, sqlite3.Error) as error:
+        yield failure(error)
 
 
-def advice_of(error: DreamdError) -> str:
-    """Return an error's advice, for a user who is already running the doctor."""
-    return RESCUE if error.advice.endswith(SEE_DOCTOR) else error.advice
+def failure(error: DreamdError | sqlite3.Error) -> Found:
+    """Return the error of a check as what it found, with advice for somebody who runs the doctor already."""
+    if isinstance(error, sqlite3.Error):
+        return problem(f"state.db: {error}", _RESCUE)
+    if isinstance(error, BusyError):
+        again = "run 'dreamd doctor' again afterwards"
+        advice = f"{error.advice}, then {again}" if error.advice else again
+        return warning(f"not looked into: {error.what}", advice)
+    return problem(error.what, _RESCUE if error.advice.endswith(_SEE_DOCTOR) else error.advice)
+
+
+def findings(rows: Iterable[Check[At]], at: At) -> Iterator[Finding]:
+    """Yield what each of these checks finds."""
+    for check in rows:
+        yield from (Finding.of(check.about, one) for one in look(check, at))
 
 
 def check_stores(store: Store) -> Iterator[Finding]:
-    """Yield the findings about the stores of a workspace that this process owns.
+    """Yield what is found in the stores of a workspace that this process owns, and what they noticed themselves.
 
-    Rebuild a torn index on the way, and report it.
+    A torn word index is rebuilt on the way.
     """
-    seen = set[str]()
-    for check in _CHECKS:
-        for finding in watched(partial(check, store), store.workspace):
-            seen.add(finding.what)
-            yield finding
-    yield from (warning("noticed", notice) for notice in dict.fromkeys(store.notices) if notice not in seen)
+    at, seen = Subject(store.workspace, store.config, utc_now(), is_held=False, connection=store.connection), set()
+    for one in chain(findings(STORES, store), findings(ROWS, at)):
+        seen.add(one.what)
+        yield one
+    yield from (Finding("noticed", Level.WARNING, one) for one in dict.fromkeys(store.notices) if one not in seen)
 
 
-def watched(check: Callable[[], Iterable[Finding]], workspace: Workspace) -> Iterator[Finding]:
-    """Yield the findings of a check, and one more if it fails."""
+# ------------------------------------------------------------ files
+
+
+def _links(at: Subject) -> Iterator[Found]:
+    """Find symbolic links in place of dreamd's files, which are not followed."""
+    workspace = at.workspace
+    others = (workspace.document, workspace.scratch, workspace.scratch.parent)
+    links = [path for path in own_files(workspace) if path.is_symlink()]
+    for path in (*links, *(path for path in others if is_outside(path, workspace))):
+        what = f"{path} is a symbolic link to {path.readlink()}; it is not followed"
+        yield problem(what, f"put the file itself in its place, or remove the link: rm '{path}'")
+
+
+def _owners(at: Subject) -> Iterator[Found]:
+    """Find files of other users, and what this user cannot use for another reason than its permissions."""
+    workspace, owner = at.workspace, at.workspace.root.stat().st_uid
+    strange = [path for path in (workspace.state, *own_files(workspace)) if path.lstat().st_uid != owner]
+    if strange:
+        what = f"{strange[0]} belongs to another user than the workspace ({len(strange)} such files and folders)"
+        yield problem(what, f"run 'sudo chown -hR {owner} {workspace.state}'")
+    needed = dict.fromkeys(folders(workspace), os.W_OK | os.X_OK) | {workspace.scratch: os.R_OK | os.W_OK}
+    for path in needed.keys() - set(wrong_modes(workspace)) - set(strange):
+        if os.path.lexists(path) and not os.access(path, needed[path]):
+            yield problem(f"{path} is not writable by this user", access_to(path))
+
+
+def _folders(at: Subject) -> Iterator[Found]:
+    """Find files in place of folders, and the reverse. A missing folder is created when the stores are opened."""
+    scratch = at.workspace.scratch
+    for folder in folders(at.workspace):
+        if not os.path.lexists(folder):
+            yield warning(f"{folder} is missing", "it is made again as the workspace is opened")
+        elif not folder.is_symlink() and not folder.is_dir():
+            yield problem(f"{folder} is no folder", REPAIR, path=folder)
+    if os.path.lexists(scratch) and not scratch.is_symlink() and not scratch.is_file():
+        yield problem(f"{scratch} is no file", REPAIR, path=scratch, about="notes")
+
+
+def _disk(at: Subject) -> Iterator[Found]:
+    free = shutil.disk_usage(at.workspace.root).free
+    level = Level.PROBLEM if free < _NO_DISK else Level.WARNING if free < _LITTLE_DISK else Level.OK
+    yield Found(level, f"{free / 1024**2:,.0f} MiB free", "" if level is Level.OK else "free some space")
+
+
+# ------------------------------------------------------------ databases that nobody has open
+
+
+def _databases(at: Subject) -> Iterator[Found]:
+    """Read all of state.db, and of a copy every page, or every row if it is to be restored."""
+    path, inbox = at.workspace.database, NoteInbox(at.workspace)
+    if at.is_held or path.is_symlink():
+        return
+    copies = copies_of(path)  # they and some files imply a database that recorded what was consumed
+    wrong = damage_of(path, expected=bool(copies or inbox.displaced() or inbox.rotated()))
+    for copy in copies:
+        if not is_readable(copy) or (wrong and damage_of(copy, expected=True)):
+            yield problem(f"{copy} is damaged", REPAIR, path=copy, about="copies")
+    if wrong:
+        newer = any(WRONG_SCHEMA in one for one in wrong)
+        advice = f"if a newer dreamd wrote it, upgrade; else {REPAIR}" if newer else _RESCUE
+        yield problem(f"state.db: {'; '.join(wrong)}", advice, path=path)
+
+
+def _checkpoints(at: Subject) -> Iterator[Found]:
+    """Find damaged checkpoints, which cost at most one answer that is paid for again."""
+    path, wrong = at.workspace.checkpoints / "dreams.db", ""
+    if at.is_held or path.is_symlink() or path.parent.is_symlink() or not os.path.lexists(path):
+        return
     try:
-        yield from check()
-    except BusyError as error:
-        again = "run 'dreamd doctor' again afterwards"
-        advice = f"{error.advice}, then {again}" if error.advice else again
-        yield warning("stores", f"not looked into: {error.what}", advice)
-    except DreamdError as error:
-        yield problem("stores", error.what, advice_of(error))
-    except sqlite3.Error as error:
-        yield problem("state.db", f"{workspace.database}: {error}", RESCUE)
+        with open_unmigrated(path) as connection:
+            wrong = broken_page(connection, "integrity_check")
+    except sqlite3.DatabaseError as error:
+        wrong = str(error)
+    if wrong:
+        yield problem(f"{path}: {wrong}", REPAIR, path=path)
 
 
-def _database(store: Store) -> Iterator[Finding]:
+# ------------------------------------------------------------ open stores
+
+
+def _rows(store: Store) -> Iterator[Found]:
     if wrong := list(islice(faults(store.connection), 3)):
-        yield problem("state.db", f"damaged: {'; '.join(wrong)}", RESCUE)
+        yield problem(f"damaged: {'; '.join(wrong)}", _RESCUE)
         return
     figures = f"{counted(store.crystals.count(), 'crystal')}, {counted(store.lineage.last_version(), 'version')}"
     tombstones = f"{counted(len(store.lineage.tombstones()), 'tombstone')} (lines that you deleted stay away)"
-    yield fine("state.db", f"sound: {figures}, {tombstones}")
+    yield fine(f"sound: {figures}, {tombstones}")
 
 
-def _copies(store: Store) -> Iterator[Finding]:
-    """Yield when state.db was last copied; a repair checks the copies for damage while nobody has them open."""
-    database = store.workspace.database
-    if wrong := found_damaged(database):
-        yield problem("copies", f"state.db was not copied: {wrong}", RESCUE)
-    made = [clock_time(copied_at(copy), store.config.zone) for copy in copies_of(database)]
-    yield fine("copies", f"state.db was copied: {', '.join(made)}" if made else "none yet of state.db")
+def _copied(store: Store) -> Iterator[Found]:
+    made = [clock_time(copied_at(copy), store.config.zone) for copy in copies_of(store.workspace.database)]
+    yield fine(f"state.db was copied: {', '.join(made)}" if made else "none yet of state.db")
 
 
-def _forgetting(store: Store) -> Iterator[Finding]:
-    if is_unfinished(store.connection):
-        yield problem("forgetting", f"a {UNFINISHED}", ADVICE)
-
-
-def _history(store: Store) -> Iterator[Finding]:
+def _history(store: Store) -> Iterator[Found]:
     """Check that every version has its text; an archive or a restored copy may lack some."""
     if missing := [str(number) for number in store.lineage.versions_after(0) if not store.lineage.text(number)]:
-        what = f"the texts of versions {', '.join(missing)} are gone"
-        yield warning("history", what, "only these cannot be shown or restored")
+        yield warning(
+            f"the texts of versions {', '.join(missing)} are gone", "only these cannot be shown or restored"
+        )
     else:
-        yield fine("history", "every version is there")
+        yield fine("every version is there")
 
 
-def _memory(store: Store) -> Iterator[Finding]:
-    """Check that MEMORY.md is a complete version, or derived from one."""
-    last, _ = store.lineage.standing()
-    try:
-        wanted = store.memory.text(last) if last else None
-        wrong = wrong_with(store.memory.disk.read_optional(store.workspace.document), wanted)
-    except DreamdError:
-        return
-    if wrong:
-        again = f", or 'dreamd restore {last}'" if last else ""
-        yield problem("MEMORY.md", f"MEMORY.md {wrong}", f"{REPAIR}{again}")
-
-
-def wrong_with(found: bytes | None, wanted: str | None) -> str:
-    """Return why these bytes are not a MEMORY.md, or "" if they are. `wanted`: the last version, if any."""
-    if found is None or not found.strip():
-        state = "is missing" if found is None else "is empty"
-        return state if wanted is not None else ""
-    try:
-        text = found.decode()
-    except UnicodeDecodeError as error:
-        return f"is no text: byte {error.start} is not UTF-8"
-    if "\0" in text:
-        return "holds NUL bytes"
-    if wanted is None or text == wanted or is_conflicted(text):
-        return ""
-    return _torn(text, wanted)
-
-
-def _torn(text: str, wanted: str) -> str:
-    """Return why this text is only part of a MEMORY.md, or "" if it is complete."""
-    if not text.endswith("\n") and wanted.startswith(text):
-        return "breaks off"
-    missing = parse(text).missing if parse(wanted).has_schema else ()
-    lacking = [name for name in missing if name not in parse(wanted).missing]
-    return f"lacks its sections ({', '.join(lacking)})" if lacking else ""
-
-
-def _embeddings(store: Store) -> Iterator[Finding]:
+def _embeddings(store: Store) -> Iterator[Found]:
     embedder_of(store)  # sets the model that crystals are to be embedded with
     embedder, (waiting, _) = store.index.embedding.get(), store.crystals.vectors.waiting()
     if isinstance(embedder, Unavailable):
-        yield warning("embeddings", embedder.reason, f"{waiting:,} crystals are found by their words alone")
+        yield warning(embedder.reason, f"{waiting:,} crystals are found by their words alone")
     elif waiting:
-        what = f"{embedder.name}; {waiting:,} crystals wait for a vector"
-        yield warning("embeddings", what, "the next dream embeds them")
+        yield warning(f"{embedder.name}; {waiting:,} crystals wait for a vector", "the next dream embeds them")
     else:
-        yield fine("embeddings", f"{embedder.name}; no crystal waits")
+        yield fine(f"{embedder.name}; no crystal waits")
 
 
-def _word_index(store: Store) -> Iterator[Finding]:
-    if full_text.is_torn(store.connection):
-        full_text.rebuild(store.connection)
-        yield warning("word index", "was torn; it is rebuilt from the crystals now")
-    else:
-        yield fine("word index", "agrees with the crystals")
+def _word_index(store: Store) -> Iterator[Found]:
+    """Rebuild a torn index of the words at once: it is derived."""
+    torn = [words for words in ("words", "cold_words") if full_text.is_torn(store.connection, words)]
+    for words in torn:
+        full_text.rebuild(store.connection, words)
+        cold = " of the cold archive" if words == "cold_words" else ""
+        yield warning(f"the word index{cold} was torn; it is rebuilt from the crystals now")
+    if not torn:
+        yield fine("agrees with the crystals")
 
 
-def _vector_index(store: Store) -> Iterator[Finding]:
+def _vector_index(store: Store) -> Iterator[Found]:
     vectors, state = store.crystals.vectors, index_state(store.connection)
     if not (count := vectors.vector_count()):
-        yield fine("vector index", "no vectors yet")
+        yield fine("no vectors yet")
         return
     chroma = f", {vectors.waiting()[1]:,} of them not told to ChromaDB yet" if state.stamp else ""
-    yield fine("vector index", f"{counted(count, 'vector')} of {counted(store.crystals.count(), 'crystal')}{chroma}")
+    yield fine(f"{counted(count, 'vector')} of {counted(store.crystals.count(), 'crystal')}{chroma}")
 
 
-def _dreams(store: Store) -> Iterator[Finding]:
-    unfinished, last = store.ledger.unfinished(), store.ledger.last_dream()
-    if unfinished is not None:
-        what = f"dream {unfinished.id} was interrupted"
-        yield warning("dreams", what, "'dreamd dream' goes on with it and pays for nothing twice")
-    elif last is not None and last.outcome in ("failed", "rejected"):
-        yield warning("dreams", f"the last one was {last.outcome}: {last.detail}", "run 'dreamd dream'")
+def _last_dream(store: Store) -> Iterator[Found]:
+    last = standing(store.connection)
+    if last.outcome in ("failed", "rejected"):
+        yield warning(f"the last one was {last.outcome}: {last.detail}", "run 'dreamd dream'")
     else:
-        yield fine("dreams", f"the last one was {last.outcome}" if last else "none yet")
+        yield fine(f"the last one was {last.outcome}" if last.dream else "none yet")
 
 
-def _pointers(store: Store) -> Iterator[Finding]:
+def _pointers(store: Store) -> Iterator[Found]:
     now, searcher = utc_now(), searcher_of(store)
     pointers = store.lineage.pointers(current=True)
     lost = [one for one in pointers if searcher.rank_of(one.keywords, one.crystal, now, FIRST) is None]
     for pointer in lost:
         what = f"`{pointer.keywords}` does not find {pointer.topic!r} among the first {FIRST}"
-        yield warning("pointers", what, "the next dream mends it")
+        yield warning(what, "the next dream mends it")
     if not lost:
-        yield fine("pointers", f"all {len(pointers)} resolve")
+        yield fine(f"all {len(pointers)} resolve")
 
 
-_CHECKS = (
-    _database, _copies, _forgetting, _history, _memory, _embeddings, _word_index, _vector_index, _dreams,
-    _pointers,
+# Those of one line can be done in any order; each later line relies on those before it.
+FILES = (
+    Check("links", _links), Check("folders", _folders), Check("permissions", _owners), PERMISSIONS,
+    Check("disk", _disk),
+    Check("state.db", _databases),
+    COPY, COMMIT,
+    MEMORY, NOTES,
+    Check("checkpoints", _checkpoints),
+)  # fmt: skip
+STORES = (
+    Check("state.db", _rows), Check("copies", _copied), Check("history", _history), Check("embeddings", _embeddings),
+    Check("word index", _word_index), Check("vector index", _vector_index), Check("pointers", _pointers),
+    Check("dreams", _last_dream),
 )  # fmt: skip

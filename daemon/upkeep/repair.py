@@ -8,48 +8,36 @@ aside. A step that was cut off is redone by the next repair; a step without faul
 
 import difflib
 import os
-import sqlite3
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.ingest.notes import learn_notes, note_crystal
-from daemon.upkeep.examine import Finding, Level, check_stores, problem, warning, wrong_with
+from daemon.upkeep.examine import FILES, Finding, check_stores, look
+from daemon.workspace.checks import Level, Subject, right_mode
 from daemon.workspace.searching import embed_waiting, embedder_of
-from daemon.workspace.stores import folders, open_owned, recover, utc_now
+from daemon.workspace.stores import open_owned, recover, utc_now
 from daemon.workspace.vector_index import Embedding, Index
 from state.document.document import Block, Edit, complete, parse, render
 from state.document.editing import edited
 from state.document.sections import SectionName
 from state.errors import DocumentError, DreamdError
-from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import SIDES, open_database, open_unmigrated, transaction
-from state.stores.database.copies import (
-    broken_page,
-    clear_damaged,
-    copied_at,
-    copies_of,
-    found_damaged,
-    is_readable,
-    write_copy,
-)
-from state.stores.database.table import unpacked
+from state.stores.database.connection import SIDES, open_database, transaction
+from state.stores.database.copies import clear_damaged, copied_at, copies_of, write_copy
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.files import empty_folder
 from state.stores.history.inbox import NoteInbox, digest_of
 from state.stores.history.lineage import Lineage
-from state.stores.history.memory import Memory, displaced_files
+from state.stores.history.memory import Memory
 from state.stores.history.notes import Notes
-from state.stores.repair.check import damage_of
 from state.zone import clock_time
 
 _LOST = "lost: sessions, the ledger and what else stood in state.db alone"
@@ -93,19 +81,15 @@ def repair(
 
     Raise StorageError if the disk fails or is full; completed steps stay, and the next repair continues.
     """
-    work = _Work(workspace, config, check, disk or workspace.disk())
-    mends, left = list[RepairResult](), list(_unmendable(workspace))
-
-    def mend(job: _Job) -> None:
+    work, mends = _Repairing(workspace, config, check, disk or workspace.disk()), list[RepairResult]()
+    for one, act in work.faults():
         check()
-        mends.append(RepairResult(job.about, job.wrong, job.deed, job.do() or ()))
-        on_step(Step(job.about, f"{job.wrong}: {job.deed}"))
-
-    for job in work.jobs():
-        mend(job)
+        mends.append(replace(one, results=act() or ()))
+        on_step(Step(one.about, f"{one.wrong}: {one.deed}"))
     if workspace.database.is_symlink():
-        left.append(warning("stores", "not looked into: state.db is a link"))
-        return Repair(tuple(mends), tuple(left), work.aside, tuple(work.kept))
+        linked = Finding("stores", Level.WARNING, "not looked into: state.db is a link")
+        return Repair(tuple(mends), (*work.left, linked), work.aside, tuple(work.kept))
+    left = work.left
     with (
         closing(Index(workspace, check, embedding)) as index,
         closing(open_owned(index, config)) as store,
@@ -113,103 +97,86 @@ def repair(
         try:
             recover(store)
         except DreamdError as error:
-            left.append(problem("commit", error.what, error.advice))
+            left.append(Finding("commit", Level.PROBLEM, error.what, error.advice))
         for notice in store.notices:
             topic = "word index" if "index" in notice else "commit"
             mends.append(RepairResult(topic, f"the {topic} was found torn or unfinished", notice))
-        for words, what in (("words", "the word index"), ("cold_words", "the word index of the cold archive")):
-            if full_text.is_torn(store.connection, words):
-                again = partial(full_text.rebuild, store.connection, words)
-                mend(_Job("word index", f"{what} is torn", "it is built anew", again))
+        store.notices.clear()
         waiting = store.crystals.vectors.waiting()[0] if work.is_rebuilt else 0
         if waiting and embedder_of(store) is not None:
-            wrong, embed = f"{waiting:,} crystals have no vector", lambda: (f"{embed_waiting(store):,} vectors",)
-            mend(_Job("embeddings", wrong, "they are embedded", embed))
-        store.notices.clear()
-        left += [
-            one
-            for one in check_stores(store)
-            if one.level is Level.PROBLEM or (one.level is Level.WARNING and one.about == "history")
-        ]
+            wrong, results = f"{waiting:,} crystals have no vector", (f"{embed_waiting(store):,} vectors",)
+            mends.append(RepairResult("embeddings", wrong, "they are embedded", results))
+        for found in check_stores(store):
+            if found.about == "word index" and found.level is Level.WARNING:
+                wrong, _, deed = found.what.partition("; ")
+                mends.append(RepairResult("word index", wrong, deed))
+            elif found.level is Level.PROBLEM or (found.level is Level.WARNING and found.about == "history"):
+                left.append(found)
     return Repair(tuple(mends), tuple(left), work.aside, tuple(work.kept))
 
 
 def survey(workspace: Workspace, config: Config, check: Callable[[], None]) -> Repair:
     """Return what `repair` would do, as far as that shows before any step. Write nothing."""
-    jobs = _Work(workspace, config, check, workspace.disk()).jobs()
-    mends = tuple(RepairResult(job.about, job.wrong, job.deed) for job in jobs)
-    return Repair(mends, tuple(_unmendable(workspace)), dry=True)
+    work = _Repairing(workspace, config, check, workspace.disk())
+    mends = tuple(one for one, _ in work.faults())
+    return Repair(mends, tuple(work.left), dry=True)
 
 
-def _unmendable(workspace: Workspace) -> Iterator[Finding]:
-    """Find symbolic links in place of dreamd's files, which are not followed, and other users' files."""
-    ours = list(_ours(workspace))
-    others = (workspace.document, workspace.scratch, workspace.scratch.parent)
-    links = [path for path in ours if path.is_symlink()]
-    links += [path for path in others if path.is_symlink() and not _is_inside(path, workspace)]
-    for path in links:
-        what = f"{path} is a symbolic link to {path.readlink()}; it is not followed"
-        yield problem("links", what, f"put the file itself in its place, or remove the link: rm '{path}'")
-    owner = workspace.root.stat().st_uid
-    strange = [path for path in (workspace.state, *ours) if path.lstat().st_uid != owner]
-    if strange:
-        what = f"{strange[0]} belongs to another user than the workspace ({len(strange)} such files and folders)"
-        yield problem("permissions", what, f"run 'sudo chown -hR {owner} {workspace.state}'")
-
-
-def _is_inside(path: Path, workspace: Workspace) -> bool:
-    return Path(os.path.realpath(path)).is_relative_to(workspace.root)  # unlike resolve, accepts a loop of links
-
-
-def _ours(workspace: Workspace) -> Iterator[Path]:
-    """Yield dreamd's files in the state folder, except ChromaDB's and those kept aside."""
-    for folder in (workspace.state, workspace.checkpoints, workspace.copies):
-        if folder.is_dir() and not folder.is_symlink():
-            with suppress(OSError):  # an unreadable folder is reported itself
-                yield from sorted(folder.iterdir())
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """A fault and its repair. `do` returns the result lines to show, if any."""
-
-    about: str
-    wrong: str
-    deed: str
-    do: Callable[[], tuple[str, ...] | None]
+Act = Callable[[], tuple[str, ...] | None]
 
 
 @dataclass(slots=True)
-class _Work:
+class _Repairing:
     """The part of a repair before the stores are opened. `check` raises if this process no longer owns the workspace.
 
-    `last`: the last version; `is_rebuilt`: state.db was replaced. Removed files are `kept` in the folder `aside`
-    (broken/TIME/ in the state folder), which is created on first use.
+    `left`: problems that a person has to solve; `is_rebuilt`: state.db was replaced. Removed files are `kept` in the
+    folder `aside` (broken/TIME/ in the state folder), which is created on first use.
     """
 
     workspace: Workspace
     config: Config
     check: Callable[[], None]
     disk: Disk
-    last: int = 0
+    left: list[Finding] = field(default_factory=list)
     is_rebuilt: bool = False
     aside: str = ""
     kept: list[str] = field(default_factory=list)
+    damaged_copies: list[Path] = field(default_factory=list)
 
-    def jobs(self) -> Iterator[_Job]:
-        """Yield the jobs; each is looked for after the ones before it are done."""
-        yield from self._kinds_of_files()
-        yield from self._permissions()
-        if not self.workspace.database.is_symlink():
-            yield from self._database()
-        if self.is_rebuilt:  # no commit will settle files that swaps of MEMORY.md took out
-            for path in displaced_files(self.workspace):
-                wrong = f"{path} was left by a commit that was interrupted"
-                deed = "it is kept aside: it may hold a save of yours"
-                yield _Job("MEMORY.md", wrong, deed, partial(self._put_aside, path))
-        if not self.workspace.document.is_symlink():
-            yield from self._document()
-        yield from self._derived()
+    def faults(self) -> Iterator[tuple[RepairResult, Act]]:
+        """Yield each fault with what mends it; each check looks after the faults before it are mended."""
+        for check in FILES:
+            at = Subject(self.workspace, self.config, utc_now(), is_held=False)
+            for found in [*look(check, at)]:
+                about = found.about or check.about
+                if found.path is not None and (planned := self._plan(about, found.path)) is not None:
+                    yield RepairResult(about, found.what, planned[0]), planned[1]
+                elif found.level is Level.PROBLEM:
+                    self.left.append(Finding.of(check.about, found))
+
+    def _plan(self, about: str, path: Path) -> tuple[str, Act] | None:
+        """Return what mends this fault of a file, in words and as a function; None if nothing does."""
+        plan: tuple[str, Act] | None = None
+        match about:
+            case "folders" | "notes":
+                plan = "it is kept aside, and made again when it is needed", partial(self._put_aside, path)
+            case "permissions":
+                mode = right_mode(path, self.workspace)
+                plan = f"they are {mode:o} again", partial(_set_mode, path, mode)
+            case "copies" if path == self.workspace.database:
+                plan = "it will be, as it is sound now", partial(clear_damaged, path, self.disk)
+            case "copies":
+                self.damaged_copies.append(path)
+                plan = "it is kept aside", partial(self._put_aside, path)
+            case "state.db":
+                plan = self._restoration(path)
+            case "commit" if self.is_rebuilt:  # no commit will settle files that swaps of MEMORY.md took out
+                plan = "it is kept aside: it may hold a save of yours", partial(self._put_aside, path)
+            case "MEMORY.md":
+                plan = self._replacement(path)
+            case "checkpoints":
+                plan = "they go; an interrupted dream begins anew", partial(empty_folder, self.disk, path.parent)
+        return plan
 
     # Quarantine.
 
@@ -233,67 +200,35 @@ class _Work:
         self.kept.append(str(place))
         return place
 
-    # Files and folders.
+    # MEMORY.md: the last version replaces a damaged one, together with whole lines that its owner wrote since.
 
-    def _kinds_of_files(self) -> Iterator[_Job]:
-        """Find files in place of folders, and the reverse. A missing folder is created when the stores are opened."""
-        scratch = self.workspace.scratch
-        for folder in folders(self.workspace):
-            if os.path.lexists(folder) and not folder.is_symlink() and not folder.is_dir():
-                deed = "it is kept aside, and the folder is made"
-                yield _Job("folders", f"{folder} is no folder", deed, partial(self._put_aside, folder))
-        if os.path.lexists(scratch) and not scratch.is_symlink() and not scratch.is_file():
-            deed = "it is kept aside; the next note makes the file"
-            yield _Job("notes", f"{scratch} is no file", deed, partial(self._put_aside, scratch))
+    def _replacement(self, path: Path) -> tuple[str, Act] | None:
+        last, wanted = Subject(self.workspace, self.config, utc_now(), is_held=False).last_version()
+        if not wanted:
+            return None
+        found = self.disk.read_optional(path) if path.is_file() else b""
+        text, is_read = _mended(found or b"", wanted)
+        deed = f"version {last} takes its place"
+        if is_read:
+            deed = f"all that can be read stays, and what it lacks comes from version {last}"
+        return f"{deed}{'; what was found is kept aside' if found else ''}", partial(self._replace, path, text)
 
-    def _permissions(self) -> Iterator[_Job]:
-        """Find files that their owner cannot read or write, and a state folder that other users can enter."""
-        state = self.workspace.state
-        is_open, wanted = bool(_mode(state) & 0o077), dict[Path, int]()
-        if _mode(state) & 0o777 != 0o700:
-            wanted[state] = 0o700
-        for path in (one for one in _ours(self.workspace) if not one.is_symlink()):
-            least, mode = 0o700 if path.is_dir() else 0o600, _mode(path)
-            if mode & least != least or (is_open and least == 0o600 and mode & 0o077):
-                wanted[path] = least
-        for path in (self.workspace.document, self.workspace.scratch):
-            if path.is_file() and not path.is_symlink() and _mode(path) & 0o600 != 0o600:
-                wanted[path] = _mode(path) | 0o600
-        for path, mode in wanted.items():
-            wrong, deed = f"{path} has the permissions {_mode(path):o}", f"they are {mode:o} again"
-            yield _Job("permissions", wrong, deed, partial(_set_mode, path, mode))
-
-    def _derived(self) -> Iterator[_Job]:
-        """Find damaged checkpoints, which cost at most one answer that is paid for again."""
-        path, deed = self.workspace.checkpoints / "dreams.db", "they go; an interrupted dream begins anew"
-        if not path.is_symlink() and not path.parent.is_symlink() and (wrong := _wrong_with_database(path)):
-            yield _Job("checkpoints", f"{path}: {wrong}", deed, partial(empty_folder, self.disk, path.parent))
+    def _replace(self, path: Path, text: str) -> None:
+        if path.is_file():
+            self.disk.write_new(self._place(path), path.read_bytes())
+        elif os.path.lexists(path):
+            self._put_aside(path)
+        self.check()
+        self.disk.write_atomic(path, text.encode(), mode=0o644)
 
     # state.db: the last sound copy replaces a damaged one; newer content comes from the files.
 
-    def _database(self) -> Iterator[_Job]:
-        path = self.workspace.database
-        copies, sound = copies_of(path), list[Path]()
-        inbox = NoteInbox(self.workspace, self.disk)  # these files imply a database that recorded what was consumed
-        wrong = damage_of(path, expected=bool(copies or inbox.displaced() or inbox.rotated()))
-        for copy in copies:  # read every row of a copy only if one is to be restored
-            if not is_readable(copy) or (wrong and damage_of(copy, expected=True)):
-                yield _Job("copies", f"{copy} is damaged", "it is kept aside", partial(self._put_aside, copy))
-            else:
-                sound.append(copy)
-        if wrong:
-            deed = "it is built anew of the notes and MEMORY.md"
-            if sound:
-                deed = f"the copy of {clock_time(copied_at(sound[0]), self.config.zone)} takes its place"
-            job = partial(self._restore, next(iter(sound), None))
-            yield _Job("state.db", f"state.db: {'; '.join(wrong)}", deed, job)
-            if not self.is_rebuilt:  # a survey
-                return
-        if found_damaged(path):
-            what, deed = "state.db was damaged when it was to be copied", "it is sound now, and will be copied"
-            yield _Job("copies", what, deed, partial(clear_damaged, path, self.disk))
-        with suppress(sqlite3.Error), open_unmigrated(path, "rw") as connection:
-            self.last = Lineage(connection).last_version()
+    def _restoration(self, path: Path) -> tuple[str, Act]:
+        copy = next((one for one in copies_of(path) if one not in self.damaged_copies), None)
+        deed = "it is built anew of the notes and MEMORY.md"
+        if copy is not None:
+            deed = f"the copy of {clock_time(copied_at(copy), self.config.zone)} takes its place"
+        return deed, partial(self._restore, copy)
 
     def _restore(self, copy: Path | None) -> tuple[str, ...]:
         """Write the new database beside the old one, move the old files aside, and rename the new one into place."""
@@ -366,40 +301,6 @@ class _Work:
                 crystals.mark_dreamt([one.id for one in taken.values()], version)
             learn(inbox.displaced().values())
 
-    # MEMORY.md: the last version replaces a damaged one, together with whole lines that its owner wrote since.
-
-    def _document(self) -> Iterator[_Job]:
-        path = self.workspace.document
-        is_file = path.is_file() or not os.path.lexists(path)
-        found, wanted = self.disk.read_optional(path) if is_file else b"", self._committed()
-        wrong = "is no file" if not is_file else wrong_with(found, wanted)
-        if not wrong or wanted is None:
-            return
-        text, is_read = _mended(found or b"", wanted)
-        deed = f"version {self.last} takes its place"
-        if is_read:
-            deed = f"all that can be read stays, and what it lacks comes from version {self.last}"
-        deed += "; what was found is kept aside" if found else ""
-        yield _Job("MEMORY.md", f"MEMORY.md {wrong}", deed, partial(self._replace, text))
-
-    def _committed(self) -> str | None:
-        """Return the text of the last version, from a copy while state.db is damaged; None without one."""
-        path = self.workspace.database
-        for one in (path, *copies_of(path)):
-            with suppress(sqlite3.Error, DreamdError, ValueError), open_unmigrated(one, "rw") as connection:
-                row = connection.execute("SELECT text FROM versions ORDER BY number DESC LIMIT 1").fetchone()
-                return unpacked(row["text"]) or None if row else None
-        return None
-
-    def _replace(self, text: str) -> None:
-        path = self.workspace.document
-        if path.is_file():
-            self.disk.write_new(self._place(path), path.read_bytes())
-        elif os.path.lexists(path):
-            self._put_aside(path)
-        self.check()
-        self.disk.write_atomic(path, text.encode(), mode=0o644)
-
 
 def _free(path: Path) -> Path:
     while os.path.lexists(path):
@@ -407,24 +308,9 @@ def _free(path: Path) -> Path:
     return path
 
 
-def _mode(path: Path) -> int:
-    return stat.S_IMODE(path.lstat().st_mode)
-
-
 def _set_mode(path: Path, mode: int) -> None:
     with storage_errors(path):
         path.chmod(mode)
-
-
-def _wrong_with_database(path: Path) -> str:
-    """Return what is wrong with a database, or "" if it is sound or missing."""
-    try:
-        if os.path.lexists(path):
-            with open_unmigrated(path) as connection:
-                return broken_page(connection, "integrity_check")
-    except sqlite3.DatabaseError as error:
-        return str(error)
-    return ""
 
 
 def _mended(found: bytes, wanted: str) -> tuple[str, bool]:

@@ -20,10 +20,12 @@ from state.document.redaction import Grounds, redacted_lines
 from state.errors import DreamdError
 from state.reading import READING, Reading, dreamt_at
 from state.secrets.policy import Redaction
+from state.stores.database.meta import Meta
 from state.stores.disk.looked_through import LookedThrough
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import Newest
 from state.stores.history.notes import look
+from state.stores.history.standing import Standing, standing
 from state.text.words import counted
 from state.zone import day_of, local
 
@@ -44,17 +46,12 @@ class Session(NamedTuple):
 
 
 class _Facts(NamedTuple):
-    """What state.db says: the last dream's end, what needs the owner, and whether anything is forgotten.
+    """What state.db says, and the text to read: MEMORY.md, or what stands in for it.
 
-    `memory` is the text to read: MEMORY.md, or what stands in for it; `torn`: the file has conflict markers.
-    `reading` is what the last dream left for session starts.
+    `torn`: the file has conflict markers. `reading` is what the last dream left for session starts.
     """
 
-    outcome: str = ""
-    ended: str = ""
-    proposals: int = 0
-    forgets: bool = False
-    version: int = 0
+    stands: Standing = Standing()
     memory: str = ""
     torn: bool = False
     reading: Reading = Reading()
@@ -80,7 +77,7 @@ def session(
     memory, newest = _memory(workspace, notices), look(workspace, lambda notes: notes.newest(), looked.redacted)
     everywhere, beside = _everywhere(workspace, environment, notices)
     facts = _facts(workspace, memory)
-    shown_of = _unforgotten(workspace) if facts.forgets else str
+    shown_of = _unforgotten(workspace) if facts.stands.forgets else str
     ready = bootstrap(
         facts.memory,
         [note._replace(at=local(note.at, zone)) for note in newest.notes],
@@ -97,7 +94,7 @@ def session(
         attention=_attention(facts, _facts(beside) if beside else _Facts(), newest, now),
     )
     looked.keep()
-    return Session(ready._replace(version=facts.version), tuple(notices))
+    return Session(ready._replace(version=facts.stands.version), tuple(notices))
 
 
 def _day_of_dream(memory: str, zone: tzinfo) -> str:
@@ -171,19 +168,19 @@ def _attention(facts: _Facts, everywhere: _Facts, newest: Newest, now: datetime)
     """Return one line about the most urgent thing that a person has to do; "" if there is nothing."""
     troubles = {
         "git left a conflict in MEMORY.md, this is the version before it": facts.torn,
-        "the last dream failed": facts.outcome == "failed",
-        "the guards refused the last dream": facts.outcome == "rejected",
+        "the last dream failed": facts.stands.outcome == "failed",
+        "the guards refused the last dream": facts.stands.outcome == "rejected",
     }
     if trouble := next((one for one, is_so in troubles.items() if is_so), ""):
         return f"[dreamd: {trouble}: dreamd status]"
-    for proposals, option in ((facts.proposals, ""), (everywhere.proposals, " --global")):
+    for proposals, option in ((facts.stands.proposals, ""), (everywhere.stands.proposals, " --global")):
         if proposals:
             waiting = "1 change waits" if proposals == 1 else f"{proposals} changes wait"
             return f"[dreamd: {waiting} for the owner: dreamd review{option}]"
     day_ago = now - OLD
     oldest = min((note.at for note in newest.notes), default=now)
     with suppress(ValueError):
-        if oldest < day_ago and (not facts.ended or datetime.fromisoformat(facts.ended) < day_ago):
+        if oldest < day_ago and (not facts.stands.at or datetime.fromisoformat(facts.stands.at) < day_ago):
             days = (now - oldest).days
             return f"[dreamd: notes wait {counted(days, 'day')} for a dream: dreamd dream]"
     return ""
@@ -203,31 +200,20 @@ def _facts(workspace: Workspace, memory: str = "") -> _Facts:
     try:
         with open_unmigrated(workspace.database) as connection:
             connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-            last = connection.execute(
-                "SELECT outcome, coalesce(ended_at, started_at) AS at FROM dreams WHERE outcome <> 'skipped'"
-                " ORDER BY started_at DESC LIMIT 1"
-            ).fetchone()
-            counted = connection.execute(
-                "SELECT (SELECT count(*) FROM proposals), EXISTS (SELECT 1 FROM forgotten),"
-                " (SELECT coalesce(max(number), 0) FROM versions), (SELECT value FROM meta WHERE name = ?)",
-                (READING,),
-            ).fetchone()
-            read, torn = _in_place_of(memory, workspace, connection)
+            stands, known = standing(connection), Meta(connection).get(READING)
+            read, torn = _in_place_of(memory, stands.digest, workspace, connection)
     except (sqlite3.Error, DreamdError):
-        return _Facts(forgets=True, memory=memory)
-    outcome, ended = (last["outcome"], last["at"]) if last else ("", "")
-    known = Reading.decoded(counted[3]) if counted[3] else Reading()
-    return _Facts(outcome, ended, counted[0], bool(counted[1]), counted[2], read, torn, known)
+        return _Facts(Standing(forgets=True), memory)
+    return _Facts(stands, read, torn, Reading.decoded(known) if known else Reading())
 
 
-def _in_place_of(memory: str, workspace: Workspace, connection: "Connection") -> tuple[str, bool]:
+def _in_place_of(memory: str, last: str, workspace: Workspace, connection: "Connection") -> tuple[str, bool]:
     """Return MEMORY.md, or the text to read instead of one that is gone, an earlier version or a conflict.
 
-    Also return whether it is a conflict.
+    `last` is the digest of the last version. Also return whether it is a conflict.
     """
     digest = sha256(memory.encode()).hexdigest()
-    last = connection.execute("SELECT digest FROM versions ORDER BY number DESC LIMIT 1").fetchone()
-    if last is None or last["digest"] == digest:
+    if last in ("", digest):
         return memory, False
     query = "SELECT 1 FROM versions WHERE digest = ?1 OR instr(former_digests, ?1)"
     is_known = connection.execute(query, (digest,)).fetchone() is not None

@@ -6,53 +6,35 @@ process owns the workspace, and also before the first dream.
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
+from daemon.workspace.checks import CHEAP, Found, Level, Subject
 from state.budget import Spend
-from state.document.merge import is_conflicted
 from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError, StorageError
-from state.pending import PendingCount
-from state.stores.database.connection import explained, open_unmigrated
-from state.stores.database.copies import found_damaged
+from state.stores.database.connection import explained, from_text, memory_database, open_unmigrated
 from state.stores.database.schema import unreadable
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.lock import Holder, present_holder
 from state.stores.disk.places import project_of
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
-from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.history.bootstraps import BootstrapReceipt, receipts
 from state.stores.history.daily_spend import DailySpend
 from state.stores.history.ledger import Ledger
-from state.stores.history.lineage import Lineage
-from state.stores.history.memory import displaced_files
-from state.stores.history.notes import notes_of
-from state.stores.history.proposals import Proposals
-from state.stores.history.unread import UnreadTranscripts
-from state.text.words import counted
+from state.stores.history.standing import standing
 
 Read = TypeVar("Read")
 NO_DAEMON = "by hand; no daemon runs ('dreamd install-service' makes one)"
 BY_FLEET = "by itself, when enough is new"
-LONGEST_WAIT = timedelta(hours=24)
-TORN = "git left a conflict in MEMORY.md: the version before it is used, and nothing is written into the file"
-RESOLVE = "edit MEMORY.md until its markers (<<<<<<<, =======, >>>>>>>) are gone"
 _UNEMBEDDED = "SELECT count(*) FROM crystals WHERE vector IS NULL"
-_NO_HELP = 3
-MOST_UNREAD = 20
-# The latest dreams in which a model answered: its name, and whether it is the author of the result.
-_ANSWERED = """SELECT asked.model, author.model IS asked.model AS helped
-    FROM dreams JOIN (SELECT dream, max(model) AS model FROM calls GROUP BY dream) asked ON asked.dream = dreams.id
-    LEFT JOIN versions author ON author.number = dreams.version
-    WHERE outcome IN ('committed', 'rejected')
-    ORDER BY started_at DESC LIMIT ?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,75 +155,56 @@ class Status:
     project: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """The content of state.db at one moment; the defaults are those of a workspace without one.
-
-    `no_help` names a model that answered in the last dreams but is the author of none of them.
-    """
-
-    version: int = 0
-    last_dream: LastDream | None = None
-    crystals: dict[str, int] = field(default_factory=dict)
-    waiting_embeddings: int = 0
-    proposals: int = 0
-    spent: Spend = field(default_factory=Spend)
-    rejections: tuple[Refusal, ...] = ()
-    withheld: int = 0
-    forgetting_unfinished: bool = False
-    no_help: str = ""
-    unread: tuple[str, ...] = ()
-
-
 def status(workspace: Workspace, config: Config, now: datetime, service: ServiceStatus | None = None) -> Status:
     """Return the current status; `service` is the daemon's part. Raise StorageError if state.db cannot be read."""
     with storage_errors(workspace.root):
         workspace.root.stat()  # state remains after its folder was moved or deleted
-    facts, wrong = _read_facts(workspace, now), list[Problem]()
+    owner = present_holder(workspace)
+    problems = list(service.problems) if service is not None else []
+    # During a forgetting by the daemon, the lock names the daemon.
+    forgets = (service is not None and service.alone) or (owner is not None and owner.command == "dreamd forget")
 
     def tried(read: Callable[[], Read], otherwise: Read) -> Read:
         try:
             return read()
         except DreamdError as error:
-            wrong.append(Problem.of(error))
+            problems.append(Problem.of(error))
             return otherwise
 
-    count = tried(lambda: _pending(workspace), PendingCount())
-    pending = Pending(count.notes, (now - min(now, count.oldest or now)).total_seconds(), count.more)
-    content = tried(lambda: workspace.disk().read_optional(workspace.document), None) or b""
-    text = content.decode(errors="replace")
-    if is_conflicted(text):
-        wrong.insert(0, Problem(TORN, RESOLVE))
-    owner = present_holder(workspace)
-    spent_by_all = tried(lambda: DailySpend(spent_folder(os.environ)).of(now), Spend())
-    given = tried(lambda: next((one.in_short for one in receipts(workspace)), None), None)
-    if service is not None:
-        next_dream, said = service.dreaming or service.upcoming, service.problems
-    else:
-        next_dream, said = NO_DAEMON, ()
-    # During a forgetting by the daemon, the lock names the daemon.
-    forgets = (service is not None and service.alone) or (owner is not None and owner.command == "dreamd forget")
-    problems = _problems(workspace, facts, pending, owner, forgets=forgets)
-    return Status(
-        workspace=str(workspace.root),
-        at=now,
-        version=facts.version,
-        characters=len(text),
-        last_dream=facts.last_dream,
-        next_dream=next_dream,
-        pending=pending,
-        crystals=facts.crystals,
-        waiting_embeddings=facts.waiting_embeddings,
-        spending=_spending(config, facts.spent, spent_by_all, facts.last_dream, now),
-        rejections=facts.rejections,
-        holder=owner,
-        problems=(*said, *wrong, *problems, *unread_problems(facts.unread)),
-        service=service,
-        withheld=facts.withheld,
-        proposals=facts.proposals,
-        last_bootstrap=given,
-        project=str(project_of(workspace)),
-    )
+    with _open(workspace) as connection:
+        at = Subject(workspace, config, now, owner is not None, connection, forgets)
+        for check in CHEAP:
+            found = tried(partial(list, check.look(at)), list[Found]())
+            problems += [Problem(one.what, one.advice, one.deed) for one in found if one.level is not Level.OK]
+        count, content = at.pending, at.content or b""
+        ledger, stands, last_dream = Ledger(connection), standing(connection), None
+        if stands.dream:
+            model = connection.execute("SELECT model FROM versions WHERE number = ?", (stands.made,)).fetchone()
+            paid, run = ledger.spent(dream=stands.dream), (stands.reason, stands.outcome, stands.detail, stands.made)
+            last_dream = LastDream(
+                stands.dream, from_text(stands.at), *run, model[0] if model else "", paid.tokens, paid.usd
+            )
+        spent_by_all = tried(lambda: DailySpend(spent_folder(os.environ)).of(now), Spend())
+        return Status(
+            workspace=str(workspace.root),
+            at=now,
+            version=stands.version,
+            characters=len(content.decode(errors="replace")),
+            last_dream=last_dream,
+            next_dream=(service.dreaming or service.upcoming) if service is not None else NO_DAEMON,
+            pending=Pending(count.notes, (now - min(now, count.oldest or now)).total_seconds(), count.more),
+            crystals=lifecycles(connection),
+            waiting_embeddings=connection.execute(_UNEMBEDDED).fetchone()[0],
+            spending=_spending(config, ledger.spent(since=day_start(now)), spent_by_all, last_dream, now),
+            rejections=tuple(ledger.rejections(stands.dream)),
+            holder=owner,
+            last_bootstrap=tried(lambda: next((one.in_short for one in receipts(workspace)), None), None),
+            problems=tuple(problems),
+            service=service,
+            withheld=TombstoneStore(connection).withheld(),
+            proposals=stands.proposals,
+            project=str(project_of(workspace)),
+        )
 
 
 def lifecycles(connection: sqlite3.Connection) -> dict[str, int]:
@@ -249,68 +212,24 @@ def lifecycles(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT lifecycle, count(*) FROM crystals GROUP BY 1 ORDER BY 1").fetchall())
 
 
-def _read_facts(workspace: Workspace, now: datetime) -> _Facts:
-    """Read the facts in one transaction. Raise StorageError if state.db is unreadable, or not of this dreamd."""
+@contextmanager
+def _open(workspace: Workspace) -> Iterator[sqlite3.Connection]:
+    """Read state.db as of one moment, an empty one without one. Raise StorageError if this dreamd cannot read it."""
     path = workspace.database
-    if not path.exists():
-        return _Facts()
     try:
-        with open_unmigrated(path) as connection:
-            schema = int(connection.execute("PRAGMA user_version").fetchone()[0])
-            if why := unreadable(schema):
-                raise StorageError(f"{path}: {why[0]}", why[1])
-            connection.execute("BEGIN")  # one snapshot for all queries
-            return _facts(connection, workspace, now) if schema else _Facts()
+        if path.exists():
+            with open_unmigrated(path) as connection:
+                schema = int(connection.execute("PRAGMA user_version").fetchone()[0])
+                if why := unreadable(schema):
+                    raise StorageError(f"{path}: {why[0]}", why[1])
+                if schema:
+                    connection.execute("BEGIN")
+                    yield connection
+                    return
+        with closing(memory_database()) as connection:
+            yield connection
     except sqlite3.Error as error:
         raise explained(error, path) from error
-
-
-def _facts(connection: sqlite3.Connection, workspace: Workspace, now: datetime) -> _Facts:
-    ledger, lineage = Ledger(connection), Lineage(connection)
-    last = None
-    if run := ledger.last_dream():
-        spend = ledger.spent(dream=run.id)
-        models = [one.model for one in lineage.versions(1) if one.number == run.version]
-        last = LastDream(
-            id=run.id,
-            at=run.ended_at or run.started_at,
-            reason=run.reason,
-            outcome=run.outcome,
-            detail=run.detail,
-            version=run.version,
-            model=models[0] if models else "",
-            tokens=spend.tokens,
-            usd=spend.usd,
-        )
-    return _Facts(
-        version=lineage.standing()[0],
-        last_dream=last,
-        crystals=lifecycles(connection),
-        waiting_embeddings=connection.execute(_UNEMBEDDED).fetchone()[0],
-        proposals=Proposals(connection).count(),
-        spent=ledger.spent(since=day_start(now)),
-        rejections=tuple(ledger.rejections(run.id)) if run else (),
-        withheld=TombstoneStore(connection).withheld(),
-        forgetting_unfinished=is_unfinished(connection),
-        no_help=_no_help(connection),
-        unread=tuple(UnreadTranscripts(connection, workspace.root).named(now)),
-    )
-
-
-def _no_help(connection: sqlite3.Connection) -> str:
-    last = connection.execute(_ANSWERED, (_NO_HELP,)).fetchall()
-    models = {row["model"] for row in last}
-    is_no_help = len(last) == _NO_HELP and len(models) == 1 and not any(row["helped"] for row in last)
-    return str(models.pop()) if is_no_help else ""
-
-
-def _pending(workspace: Workspace) -> PendingCount:
-    """Count the pending notes, up to a thousand. Raise StorageError."""
-    try:
-        with notes_of(workspace) as notes:
-            return notes.count()
-    except sqlite3.Error as error:
-        raise explained(error, workspace.database) from error
 
 
 def _spending(config: Config, spent: Spend, spent_by_all: Spend, last: LastDream | None, now: datetime) -> Spending:
@@ -327,42 +246,3 @@ def _spending(config: Config, spent: Spend, spent_by_all: Spend, last: LastDream
     return Spending(
         *own, spent_by_all.tokens, spent_by_all.usd, config.daemon.tokens_per_day, config.daemon.usd_per_day
     )
-
-
-def unread_problems(unread: Sequence[str]) -> Iterator[Problem]:
-    """Yield the transcripts that could not be read: the latest, and the number of others."""
-    for one in unread[:MOST_UNREAD]:
-        yield Problem(" ".join(one.split()))
-    if more := len(unread[MOST_UNREAD:]):
-        yield Problem(f"{counted(more, 'more transcript')} could not be read", "'dreamd dream' names them")
-
-
-def _problems(
-    workspace: Workspace, facts: _Facts, pending: Pending, owner: Holder | None, *, forgets: bool
-) -> Iterator[Problem]:
-    with storage_errors(workspace.state):
-        is_open = bool(workspace.state.stat().st_mode & 0o077)
-    if is_open:
-        yield Problem(f"{workspace.state} is open to other users", f"run 'chmod 700 {workspace.state}'")
-    if wrong := found_damaged(workspace.database):
-        yield Problem(f"state.db was not copied: {wrong}", "run 'dreamd doctor --repair'", "doctor")
-    if facts.version and not os.path.lexists(workspace.document):
-        advice = f"'dreamd restore {facts.version}' brings it back"
-        yield Problem("MEMORY.md is missing", advice, f"restore {facts.version}")
-    if facts.last_dream and facts.last_dream.outcome == "running" and owner is None:
-        advice = "'dreamd dream' goes on with it and pays for nothing twice"
-        yield Problem(f"dream {facts.last_dream.id} was interrupted", advice, "dream")
-    if facts.no_help:
-        what = f"no answer of {facts.no_help} could be used in the last {_NO_HELP} dreams that asked it"
-        yield Problem(what, "set model.name to a larger model, or leave it empty to keep notes in their own words")
-    if facts.forgetting_unfinished and not forgets:
-        yield Problem(f"a {UNFINISHED}", ADVICE, "forget")
-    is_cut_off = False
-    with suppress(DreamdError):
-        is_cut_off = owner is None and bool(displaced_files(workspace))
-    if is_cut_off:
-        yield Problem("a commit was interrupted while it wrote MEMORY.md", "'dreamd doctor' finishes it", "doctor")
-    if pending.oldest_seconds > LONGEST_WAIT.total_seconds():
-        hours = pending.oldest_seconds / 3600
-        waited = f"{hours:.0f} hours" if hours < 72 else f"{hours / 24:.0f} days"
-        yield Problem(f"a note has waited for {waited}", "run 'dreamd dream'", "dream")

@@ -107,8 +107,8 @@ class Bad:
     repair: bool = False
 
 
-def memory(spoil: Spoil, said: str) -> Bad:
-    return Bad("MEMORY.md", spoil, ("MEMORY.md", said), "problem  MEMORY.md  ")
+def memory(spoil: Spoil, said: str, about: str = "MEMORY.md") -> Bad:
+    return Bad("MEMORY.md", spoil, ("MEMORY.md", said), f"problem  {about}  ")
 
 
 def scratch(spoil: Spoil, said: str) -> Bad:
@@ -127,7 +127,7 @@ def database(
 BAD = {
     "memory: folder": memory(a_folder, FOLDER),
     "memory: loop": memory(link_to("MEMORY.md"), "symbolic links"),
-    "memory: link out": memory(link_to("/etc/hostname"), OUTSIDE),
+    "memory: link out": memory(link_to("/etc/hostname"), OUTSIDE, "links"),
     "memory: NUL": memory(holding(b"# Working Memory State\n\0\0\n"), NO_MEMORY),
     "memory: not UTF-8": memory(holding(b"# Working Memory State\n\xff\n"), NO_MEMORY),
     "memory: UTF-16": memory(holding("# Working Memory State\n\n- tea\n".encode("utf-16")), NO_MEMORY),
@@ -242,8 +242,8 @@ def test_permissions_are_told_with_what_to_do_and_lose_nothing(dreamd: Caller, h
     assert unprivileged("note", "written to the inbox", "-w", here).status == 0
     examined = unprivileged("doctor", here)
     assert examined.status == 1
-    for name in ("MEMORY.md ", "notes     "):
-        assert f"problem  {name}" in examined.out
+    for path in (document, scratch):
+        assert f"problem  permissions   {path} has the wrong permissions" in examined.out
     open_workspace(here).state.chmod(0o500)
     one_line(unprivileged("bootstrap", here), 1, str(open_workspace(here).state), "not writable", "chmod")
     one_line(unprivileged("dream", here), 1, str(open_workspace(here).state), "not writable", "chmod")

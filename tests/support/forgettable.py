@@ -156,7 +156,8 @@ def finds(store: Store, query: str) -> list[str]:
 def assert_sound(workspace: Workspace) -> None:
     """Assert that the workspace works and all other facts are still there."""
     from daemon.journal.story import why
-    from daemon.upkeep.examine import Level, check_stores
+    from daemon.upkeep.examine import check_stores
+    from daemon.workspace.checks import Level
 
     document = parse(workspace.document.read_text(encoding="utf-8"))
     assert document.missing == ()

@@ -11,11 +11,12 @@ from daemon.api.operations.operation import Arg, operation
 from daemon.api.shapes import shorten
 from daemon.upkeep.doctor import examine as everything
 from daemon.upkeep.doctor import look_up_beside
-from daemon.upkeep.examine import Finding, Level, check_stores
+from daemon.upkeep.examine import Finding
 from daemon.upkeep.export import Exported, export
 from daemon.upkeep.forget import Receipt, forget, preview_forget, unforget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.upkeep.repair import Repair, repair, survey
+from daemon.workspace.checks import Level
 from daemon.workspace.stores import utc_now
 from state.errors import ConfirmRequiredError
 from state.forgetting.cutting import Cut
@@ -108,14 +109,9 @@ def _finding(one: Finding) -> str:
 @operation("doctor", long=True, reads=True, text=findings_text, operator=True)
 def doctor(access: WorkspaceAccess) -> Findings:
     """Check everything and say what to do: configuration, model, files, stores. Nothing is asked of the network."""
-
-    def stores() -> Iterator[Finding]:
-        with access.exclusive() as store:
-            yield from check_stores(store)
-
     # The daemon must not import litellm, whose memory it could never free.
-    found = everything(access.workspace, lambda: access.config, lambda: _service(access), stores, look_up_beside)
-    return Findings(tuple(found))
+    known = (lambda: access.config, lambda: _service(access), access.exclusive, look_up_beside)
+    return Findings(tuple(everything(access.workspace, *known)))
 
 
 def _service(access: WorkspaceAccess) -> Iterator[Finding]:

@@ -29,7 +29,7 @@ from daemon.service.managed import ManagedWorkspace
 from daemon.upkeep.examine import Finding
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.scan import Change
-from daemon.workspace.status import MOST_UNREAD, Problem, status, unread_problems
+from daemon.workspace.status import Problem, status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.errors import BusyError, NothingToDoError, NotKeptError, UnknownWorkspaceError, UsageError
@@ -271,14 +271,6 @@ def test_a_pass_that_fails_and_a_transcript_that_cannot_be_read_are_told_until_t
         connection.execute("DROP TRIGGER torn")
         talk.write_text(TALK + TALK.replace("tea", "cocoa"), encoding="utf-8")
         until(lambda: quiet.problems(name) == [])
-
-
-def test_of_many_transcripts_that_cannot_be_read_the_first_are_told() -> None:
-    files = (f"file {number} is no transcript; move it away" for number in range(MOST_UNREAD + 3))
-    told = list(unread_problems(list(files)))
-    assert len(told) == MOST_UNREAD + 1
-    assert told[0] == Problem("file 0 is no transcript; move it away")
-    assert told[-1].what.startswith("3 more")
 
 
 def test_a_workspace_that_cannot_be_kept_is_not_tried_over_and_over_when_it_stirs(house: House) -> None:

@@ -11,11 +11,12 @@ import pytest
 from daemon import sessions
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, dream_now
-from daemon.upkeep.examine import Level, check_stores
+from daemon.upkeep.examine import check_stores
 from daemon.upkeep.forget import Receipt, forget, preview_forget
 from daemon.upkeep.forget_plan import ForgetRequest, Said
 from daemon.upkeep.forget_proof import searched
 from daemon.workspace.adoption import init_workspace
+from daemon.workspace.checks import Level
 from daemon.workspace.stores import Store, utc_now
 from graphs.ports import Answer
 from prompts.replies import read_reply

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,9 @@ from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.journal.restore import restore
 from daemon.upkeep.doctor import examine
-from daemon.upkeep.examine import Finding, Level, check_stores
+from daemon.upkeep.examine import Finding
 from daemon.upkeep.repair import Repair, survey
+from daemon.workspace.checks import Level
 from daemon.workspace.retention import copy_if_due
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.document.document import parse
@@ -228,12 +230,8 @@ def a_file(name: str) -> Spoil:
 
 def examined(workspace: Workspace) -> list[Finding]:
     """What `dreamd doctor` finds."""
-
-    def look() -> list[Finding]:
-        with open_exclusive(workspace, Config(), "test", embedding=WORDS_ONLY) as store:
-            return list(check_stores(store))
-
-    return list(examine(workspace, Config, lambda: (), look))
+    opened = partial(open_exclusive, workspace, Config(), "test", embedding=WORDS_ONLY)
+    return list(examine(workspace, Config, lambda: (), opened))
 
 
 SPOILS: dict[str, tuple[str, Spoil]] = {

@@ -18,6 +18,7 @@ from daemon.config.settings import Config, LimitsSection, ModelSection
 from daemon.dream.consolidation import consolidate
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace import stores
+from daemon.workspace.checks import MOST_UNREAD
 from daemon.workspace.status import NO_DAEMON, Problem, Status, status
 from daemon.workspace.stores import follow_clock, open_exclusive, utc_now
 from state.document.operations import Refusal
@@ -27,6 +28,7 @@ from state.scratch import Note
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.ledger import Call
+from state.stores.history.unread import UnreadTranscripts
 from tests.support.model_characters import good, prose
 from tests.support.running import ROOT
 from tests.support.scripted_model import ScriptedModel
@@ -100,6 +102,18 @@ def test_what_cannot_be_read_of_transcripts_is_named_until_it_is_mended_or_gone(
     assert named(today, bad=b"A text\n") == first[:1]
     assert named(today + timedelta(days=1)) == first[:1]
     assert named(today + timedelta(days=8)) == []
+
+
+def test_of_many_transcripts_that_cannot_be_read_the_first_are_told(here: Workspace) -> None:
+    with open_exclusive(here, Config(), "test") as store:
+        for number in range(MOST_UNREAD + 3):
+            path = here.root / f"{number}.md"
+            path.touch()
+            UnreadTranscripts(store.connection, here.root).unread(path, f"{path} is no transcript; move it away")
+    told = now(here).problems
+    assert len(told) == MOST_UNREAD + 1
+    assert told[0] == Problem(f"{here.root}/{MOST_UNREAD + 2}.md is no transcript; move it away")
+    assert told[-1].what.startswith("3 more")
 
 
 @pytest.fixture
@@ -204,9 +218,9 @@ def test_problems_say_what_to_do(here: Workspace) -> None:
     (here.root / ".MEMORY.md.displaced").write_text("x")
     problems = now(here).problems
     assert [problem.what for problem in problems] == [
-        f"{here.state} is open to other users",
         "MEMORY.md is missing",
-        "a commit was interrupted while it wrote MEMORY.md",
+        f"{here.state} is open to other users (755)",
+        "a commit was interrupted while it wrote MEMORY.md, and left .MEMORY.md.displaced",
         "a note has waited for 30 hours",
     ]
     assert all(problem.advice for problem in problems)
