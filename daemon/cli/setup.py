@@ -24,6 +24,7 @@ from daemon.config.paths import data_folder, logins_path, program, socket_path, 
 from daemon.config.settings import Config
 from daemon.connect.agents import installed
 from daemon.connect.place import Place
+from daemon.models.dreamer import who_dreams
 from daemon.process import service
 from daemon.process import systemd_unit as unit
 from daemon.process.service import Plan
@@ -246,11 +247,12 @@ def _connect_agents(arguments: argparse.Namespace) -> int:
 def _choose_model(arguments: argparse.Namespace) -> int:
     """Have its owner choose the model that writes the memory, unless that is said; return whether one was chosen."""
     settings = config_of(arguments)
+    who, change = who_dreams(settings.model.name)
     if settings.model.name is not None or "model.name" in settings.origins:
-        out(f"  {settings.model.name or 'none'}, as configured; 'dreamd config set model.name NAME' changes it")
+        out(f"  {who}, as configured; {change}")
         return 0
     if not arguments.yes and not can_ask():
-        out("  none was chosen, as nobody was asked; --yes takes what is proposed")
+        out(f"  {who}; nobody was asked, and --yes takes what is proposed")
         return 0
     choices = list(_models(os.environ))
     for number, (name, about) in enumerate(choices, 1):
@@ -262,7 +264,7 @@ def _choose_model(arguments: argparse.Namespace) -> int:
     words = ["set", "model.name", chosen or "null"]
     config.run(argparse.Namespace(words=words, config=arguments.config, json=False))
     if not chosen:
-        out("  without a model each note becomes a line")
+        out(f"  {who}; {change}")
     return int(bool(chosen))
 
 

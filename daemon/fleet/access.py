@@ -169,7 +169,8 @@ class TenantAccess:
                 all_usd_per_day=own.usd_per_day,
             )
             upcoming = BY_FLEET if reply.next_dream == NO_DAEMON else reply.next_dream
-            reply = replace(reply, workspace=self.place.name, next_dream=upcoming, holder=None, spending=spending)
+            name = self.place.name
+            reply = replace(reply, workspace=name, next_dream=upcoming, holder=None, spending=spending, model=None)
         return value_for_tenant(reply, self.place) if operation.names_files else reply  # type: ignore[no-any-return]
 
     def _run_anywhere(self, operation: "AnyOperation", request: "Request") -> object:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 
 from daemon.config.beside import start_beside
 from daemon.config.settings import Config
+from daemon.models.dreamer import NO_MODEL, who_dreams
 from daemon.models.headless import agent_of, offers
 from daemon.models.known import KnownModel, look_up
 from daemon.upkeep.examine import FILES, Finding, check_stores, failure, findings
@@ -64,12 +65,12 @@ def _model(config: Config, look_up: LookUp) -> Found:
     name, agents = config.model.name, offers(config.limits.ceilings)
     if name is None:
         such = "".join(f", such as {offer.name} ({offer.costs})" for offer in agents)
-        advice = f"set model.name for dreams that a model writes{such}"
-        return Found(Level.OK, "none configured: dreams are extractive", advice)
+        who, change = who_dreams(name)
+        return Found(Level.OK, who, f"{change}{such}")
     if agent := agent_of(name):
         offer = next((one for one in agents if one.name == agent), None)
         if offer is None:
-            advice = "install it, or set model.name otherwise: until then dreams are extractive"
+            advice = f"install it, or choose another as model.name: until then {NO_MODEL}"
             return problem(f"{name} is not installed here", advice)
         return fine(f"{name} is asked with {offer.program}: {offer.costs}")
     return _known(name, config.model.api_base, look_up)

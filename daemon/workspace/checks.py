@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from daemon.config.settings import Config
+from daemon.models.dreamer import NO_MODEL
 from state.document.document import parse
 from state.document.merge import is_conflicted
 from state.errors import DreamdError
@@ -258,7 +259,7 @@ def _unhelpful_model(at: Subject) -> Iterator[Found]:
     models = {row["model"] for row in last}
     if len(last) == _DREAMS_WITHOUT_HELP and len(models) == 1 and not any(row["helped"] for row in last):
         what = f"no answer of {models.pop()} could be used in the last {len(last)} dreams that asked it"
-        yield warning(what, "set model.name to a larger model, or leave it empty to keep notes in their own words")
+        yield warning(what, f"set model.name to a larger model; until then {NO_MODEL}")
 
 
 def _transcripts(at: Subject) -> Iterator[Found]:

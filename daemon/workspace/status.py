@@ -132,7 +132,7 @@ class Status:
 
     `service` is None without a daemon. `withheld` counts texts that were not learned because they contain a forgotten
     text; `proposals` counts what needs the owner's yes; `last_bootstrap` is what an agent was last given at a start;
-    `project` is the folder in which people work.
+    `project` is the folder in which people work; `model` dreams, none if that is empty.
     """
 
     workspace: str
@@ -153,6 +153,7 @@ class Status:
     proposals: int = 0
     last_bootstrap: BootstrapReceipt | None = None
     project: str = ""
+    model: str | None = None
 
 
 def status(workspace: Workspace, config: Config, now: datetime, service: ServiceStatus | None = None) -> Status:
@@ -204,6 +205,7 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
             withheld=TombstoneStore(connection).withheld(),
             proposals=stands.proposals,
             project=str(project_of(workspace)),
+            model=config.model.name or "",
         )
 
 

@@ -12,6 +12,7 @@ from daemon.api.operations.operation import Arg, operation
 from daemon.api.shapes import ago, duration, facts, listed, one_row
 from daemon.dream.run import Mode, Outcome
 from daemon.journal.dream import DreamDetails, DreamRun, described, details, run_of_version, unified_diff
+from daemon.models.dreamer import who_dreams
 from daemon.observability.printable import visible
 from daemon.workspace.status import LastDream, Status, status
 from daemon.workspace.stores import utc_now
@@ -140,6 +141,7 @@ def status_text(value: Status) -> str:
         ("MEMORY.md", f"version {value.version}, {value.characters:,} characters"),
         ("last dream", _last_dream(value.last_dream, value.at)),
         ("next dream", _next_dream(value)),
+        ("model", value.model is not None and "; ".join(who_dreams(value.model)[: 1 if value.model else 2])),
         ("bootstrap", _last_bootstrap(value.last_bootstrap, value.at)),
         ("notes", f"{notes} pending{oldest}"),
         ("crystals", _crystals(value.crystals, value.waiting_embeddings)),

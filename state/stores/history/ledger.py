@@ -133,10 +133,6 @@ class Ledger:
             raise NotFoundError(f"{what} with {dream!r:.60}", "'dreamd history' lists those that made a version")
         return found[0]
 
-    def last_dream(self) -> Run | None:
-        """Return the last run that was not a skip."""
-        return next(iter(self._runs("WHERE outcome <> 'skipped' ORDER BY started_at DESC LIMIT 1")), None)
-
     def reject(self, dream: str, refusals: Iterable[Refusal], at: datetime) -> None:
         """Record the guards' refusals with figures, replacing earlier ones of this dream."""
         with transaction(self._connection):

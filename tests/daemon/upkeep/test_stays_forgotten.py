@@ -26,6 +26,7 @@ from state.scratch import Note
 from state.signals.hormones import Feeling
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.history.inbox import NoteInbox
+from state.stores.history.standing import standing
 from tests.daemon.sessions.test_for_dreams import asking
 from tests.support.committing import dreamt
 from tests.support.model_characters import good, inputs_of, prompt_of
@@ -54,9 +55,7 @@ def ingested(store: Store) -> int:
 
 
 def detail(store: Store) -> str:
-    run = store.ledger.last_dream()
-    assert run is not None
-    return run.detail
+    return standing(store.connection).detail
 
 
 def told_anywhere(store: Store) -> list[str]:
