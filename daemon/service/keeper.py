@@ -426,7 +426,7 @@ class DaemonAccess(WorkspaceAccess):
 
     def write(self) -> AbstractContextManager[Store]:
         """Open the stores, also while a dream runs."""
-        return self._noticing(self._kept().store())
+        return self._noticing(self._lock_holder().store())
 
     def exclusive(self, *, wait: bool = False) -> AbstractContextManager[Store]:
         """Open the stores for one user at a time. Raise BusyError during a dream, unless `wait` is set.
@@ -434,7 +434,7 @@ class DaemonAccess(WorkspaceAccess):
         Always wait for a pass, which takes seconds. With `wait` the caller queues, because retries might never
         succeed between consecutive dreams.
         """
-        keeper = self._kept()
+        keeper = self._lock_holder()
         if not wait:
             keeper.wait_for_pass()
         return self._noticing(keeper.exclusive(wait=wait))
@@ -442,7 +442,7 @@ class DaemonAccess(WorkspaceAccess):
     @contextmanager
     def offline(self) -> Iterator[LockedWorkspace]:
         """Release the workspace and lock it for this call; afterwards the keeper acquires it again."""
-        keeper = self._kept()
+        keeper = self._lock_holder()
         keeper.wait_for_pass()
         try:
             with keeper.offline(), acquire(self.workspace, KEEPER, _RELEASE_SECONDS) as lock:
@@ -457,7 +457,7 @@ class DaemonAccess(WorkspaceAccess):
         """
         from daemon.dream.run import Mode  # late, as in `Jobs`
 
-        keeper = self._kept()
+        keeper = self._lock_holder()
         if (running := keeper.running) is not None and Mode.DRY not in (running.mode, mode):
             self.report(Step("follow", "a dream was running already; what came since it began is for the next one"))
             self._ignore_settings()
@@ -479,10 +479,10 @@ class DaemonAccess(WorkspaceAccess):
         """Request a dream. A session's end is recorded durably, and the schedule decides when to dream."""
         self._ignore_settings()
         if reason is Reason.SESSION_END:
-            self._kept().record_session_end(utc_now())
+            self._lock_holder().record_session_end(utc_now())
             self.note_taken()
         else:
-            self._kept()
+            self._lock_holder()
             self.ask(reason)
         return True
 
@@ -499,7 +499,7 @@ class DaemonAccess(WorkspaceAccess):
         self.keeper.changed = True
         self.note_taken()
 
-    def _kept(self) -> Keeper:
+    def _lock_holder(self) -> Keeper:
         """Return the keeper, if it holds the lock. Raise BusyError while it is offline, else NotKeptError."""
         if self.keeper.offline_reason:
             raise self.keeper.unkept()

@@ -73,10 +73,10 @@ def _model(config: Config, look_up: LookUp) -> Found:
             advice = f"install it, or choose another as model.name: until then {NO_MODEL}"
             return problem(f"{name} is not installed here", advice)
         return fine(f"{name} is asked with {offer.program}: {offer.costs}")
-    return _known(name, config.model.api_base, look_up)
+    return _known_to_litellm(name, config.model.api_base, look_up)
 
 
-def _known(name: str, api_base: str | None, look_up: LookUp) -> Found:
+def _known_to_litellm(name: str, api_base: str | None, look_up: LookUp) -> Found:
     try:
         known = look_up(name, api_base)
     except DreamdError as error:
