@@ -1,32 +1,30 @@
 """Schedule: decides when a workspace dreams, consolidates or waits, as a pure function of its history and notes.
 
-Every trigger has a moment. Of those whose moment has come, the first in this order fires; `due` says which, or until
-when there is nothing to do:
+Each trigger has a moment. Of the triggers whose moment has come, the first in this order fires:
 
-    session end   an agent said so; one new note is enough, and a person waits for it
-    first breath  MEMORY.md has no sections yet; one is enough, if the notes are many or long
+    session end   an agent reported it; one new note is enough, because a person waits for the dream
+    first breath  MEMORY.md has no sections yet; one note is enough, if the notes are many or long
     floor         a note has waited for 24 hours; one is enough
-    pressure      the log is full, or the last dream left some of it; one is enough, because few long notes fill it
-                  as well
-    catch-up      the interval ran out while nobody watched; min_chunks are wanted
-    interval      the interval ran out; min_chunks are wanted, else the look is skipped until the interval's next end
-    idle          nothing was appended for a while; min_chunks are wanted
+    pressure      the log is full, or the last dream left notes; one is enough, because a few long notes fill it too
+    catch-up      the interval ended while no daemon watched; needs min_chunks notes
+    interval      the interval ended; needs min_chunks notes, else the look is skipped until the next interval ends
+    idle          nothing was appended for a while; needs min_chunks notes
 
-The reasons that need the least come first, so that a dream is never refused for a reason that needs more. With
-nothing new none of them dreams. A consolidation pass comes after dreams (a dream reads what is new by itself) and
-before a skip (what it reads may be what was wanted).
+Triggers that need the least come first, so that no dream is refused for a trigger that needs more. Without anything
+new, none fires. A consolidation pass comes after dreams, which read new input themselves, and before a skip, because
+what the pass reads may be what was missing.
 
-Three things put a dream off: the time after a failed one, an open ceiling, a pause since the last one began. They put
-off the floor too, and they end by themselves.
+Three things postpone every dream, the floor included: the backoff after a failure, a reached ceiling, and a pause
+since the last dream began. Each ends by itself.
 
-**Time** is what the clock says, and the clock may be set. What lies in the future has no known age: a look, a pass or
-a dream there counts as if it had been when the daemon began to watch (`awake_since`), and if that lies in the future
-too, as long ago. The act that follows is stamped with the present, so that one clock that was set back makes at most
-one early look, not a loop, and never silence until the clock has caught up. A note or a session's end in the future
-fires nothing before its time; the interval and the floor do not wait for it.
+**Time**: the clock may be set back, so a recorded moment may lie in the future, and its age is unknown. A look, pass
+or dream in the future counts as if it had happened when the daemon began to watch (`awake_since`), or long ago if
+that is in the future too. The next action is recorded with the present time. So a clock that was set back causes at
+most one early look, no loop, and no silence until it has caught up. A note or session end in the future fires nothing
+before its time; the interval and the floor do not wait for it.
 
-**The promise of `at`**: as long as the input stays the same, nothing fires before it. All of it is arithmetic on
-moments; no input makes it raise.
+**`at` is a promise**: while the input stays the same, nothing fires before it. Everything is arithmetic on moments,
+and no input raises.
 """
 
 import hashlib
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _DAY = timedelta(days=1)
-# Between two actions of a kind; without it, one could follow itself at the same moment.
+# The minimum time between two actions of a kind, without which one could follow itself at the same moment.
 SHORTEST_WAIT = timedelta(seconds=1)
 
 
@@ -53,9 +51,9 @@ SHORTEST_WAIT = timedelta(seconds=1)
 class Thresholds:
     """The figures of the triggers.
 
-    `floor` holds whatever the others say. `pause` is the least time from one dream's begin to the next one's, so that
-    a hundred short sessions are not a hundred dreams; after one that left notes it is `pause_with_rest`. `retry`
-    follows a failed dream and doubles with each further one. All are at most the interval.
+    `floor` applies whatever the others are. `pause` is the minimum time between the starts of two dreams, so that a
+    hundred short sessions do not cause a hundred dreams; after a dream that left notes it is `pause_with_notes_left`.
+    `retry` is the backoff after a failed dream; each further failure doubles it. None exceeds the interval.
     """
 
     interval: timedelta = timedelta(minutes=120)
@@ -72,7 +70,7 @@ class Thresholds:
     cortisol_spike: float = 0.8
     retry: timedelta = timedelta(minutes=5)
     pause: timedelta = timedelta(minutes=5)
-    pause_with_rest: timedelta = timedelta(seconds=10)
+    pause_with_notes_left: timedelta = timedelta(seconds=10)
 
     @classmethod
     def of(cls, config: "Config") -> "Thresholds":
@@ -89,18 +87,17 @@ class Thresholds:
 class History:
     """What the ledger and the daemon know of a workspace. Moments are aware, in UTC; any may lie in the future.
 
-    `awake_since`: since when the daemon watches without a gap: its start, or the end of the machine's last sleep.
-    `last_look`: when a run last began or was skipped, whatever became of it; the interval counts from here.
-    `last_dream`: when the last run began that was more than a skip. Unless it failed, it took in all there was.
-    `failures`, `failed_at`: how many failed or were rejected in a row, and when the last of them ended.
-    `ceiling_until`: when the open breaker closes, at most a day ahead; one further ahead was set by another clock and
-    does not hold.
-    `last_pass`, `last_spike_pass`: when a pass was last begun, whatever became of it, and the last for a spike.
+    `awake_since`: since when the daemon has watched without a gap: its start, or the end of the machine's last sleep.
+    `last_look`: when the last run began or was skipped, with any outcome; the interval counts from here.
+    `last_dream`: when the last run began that was no skip. Unless it failed, it took in everything there was.
+    `failures`, `failed_at`: the number of failed or rejected runs in a row, and when the last of them ended.
+    `ceiling_until`: when the reached ceiling is lifted, at most a day ahead; a later moment is ignored, because
+    another clock set it.
+    `last_pass`, `last_spike_pass`: when the last pass began, with any outcome, and the last one for a spike.
     `schema`: whether MEMORY.md has its seven sections.
-    `phase`: this workspace's place in the jitter, in [0, 1).
+    `phase`: this workspace's share of the jitter, in [0, 1).
 
-    After each act its stamp must be the moment of the act, even where the ledger holds a later one from before the
-    clock was set back.
+    After an action, its moment must replace the former one, even a later one from before the clock was set back.
     """
 
     awake_since: datetime
@@ -120,12 +117,12 @@ class Pending:
     """What is pending in a workspace. Moments are aware, in UTC.
 
     `notes`, `characters`, `bytes`: the pending notes, in rows and in files.
-    `new`: what readiness counts: notes or crystals that no dream has taken in.
-    `left`: the last dream took in as many notes as fit, and left some of these.
-    `oldest`: the earliest stamp of a pending note. Stamps are written by agents and may be anything.
-    `latest`: when something was last appended, by the file's time and not by a stamp; None without notes.
-    `session_ended`: when an agent last said so, as long as no dream that began later took its notes in.
-    `changed`: whether there is anything that no pass has seen.
+    `new`: how many notes and crystals no dream has taken in; `min_chunks` applies to it.
+    `left`: whether the last dream had no room for some of these notes.
+    `oldest`: the earliest timestamp of a pending note. Agents write timestamps, so it may be anything.
+    `latest`: when something was last appended, by the file's time; None without notes.
+    `session_ended`: when an agent last reported a session's end, unless a later dream took its notes in.
+    `changed`: whether there is something that no pass has seen.
     `dopamine`, `cortisol`: the levels, decayed to now.
     """
 
@@ -144,28 +141,28 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class TriggerContext:
-    """The input of a decision, and the times that follow from it."""
+    """The input of a decision, and the times derived from it."""
 
     now: datetime
     history: History
     pending: Pending
     thresholds: Thresholds
 
-    def past(self, stamp: datetime | None) -> datetime | None:
+    def unless_future(self, stamp: datetime | None) -> datetime | None:
         return stamp if stamp is not None and stamp <= self.now else None
 
     @property
     def awake(self) -> datetime:
-        return self.past(self.history.awake_since) or _LONG_AGO
+        return self.unless_future(self.history.awake_since) or _LONG_AGO
 
     @property
     def last_look(self) -> datetime | None:
-        return self.past(self.history.last_look)
+        return self.unless_future(self.history.last_look)
 
     @property
     def consumed_upto(self) -> datetime | None:
-        """Up to when notes were consumed: the beginning of the last dream, if it did not fail."""
-        return None if self.history.failures > 0 else self.past(self.history.last_dream)
+        """Return up to when notes were consumed: the start of the last dream, unless it failed."""
+        return None if self.history.failures > 0 else self.unless_future(self.history.last_dream)
 
     @property
     def interval(self) -> timedelta:
@@ -173,22 +170,22 @@ class TriggerContext:
 
     @property
     def jitter(self) -> timedelta:
-        """Up to a tenth of the interval; it spreads the workspaces that one start of the daemon brought into step."""
+        """Return up to a tenth of the interval: it spreads workspaces that the daemon began to watch together."""
         return self.interval / 10 * min(max(self.history.phase, 0.0), 1.0)
 
     @property
     def pause(self) -> timedelta:
         limits = self.thresholds
-        return min(limits.pause_with_rest if self.has_rest else limits.pause, self.interval)
+        return min(limits.pause_with_notes_left if self.has_notes_left else limits.pause, self.interval)
 
     @property
-    def has_rest(self) -> bool:
+    def has_notes_left(self) -> bool:
         """Return whether the last dream did not fail and left notes for the next one."""
         return self.pending.left and self.pending.notes > 0 and self.history.failures == 0
 
     @property
     def backoff(self) -> timedelta:
-        """Return how long the last failure postpones dreams: doubled for each one before it, at most the interval."""
+        """Return how long the last failure postpones dreams: twice as long for each failure before it."""
         first = max(self.thresholds.retry, SHORTEST_WAIT)
         seconds = first.total_seconds() * 2.0 ** min(max(self.history.failures - 1, 0), 60)
         return self.interval if seconds >= self.interval.total_seconds() else timedelta(seconds=seconds)
@@ -204,11 +201,11 @@ class TriggerContext:
         return later(self.last_look, max(self.pause, SHORTEST_WAIT))
 
     def is_new(self, moment: datetime) -> bool:
-        """Tell whether no dream has begun since then."""
+        """Return whether no dream has begun since then."""
         return self.consumed_upto is None or self.consumed_upto < moment
 
     def postponed(self, moment: datetime) -> tuple[datetime, str]:
-        """Return when a dream that is due at this moment may begin, and what postpones it until then."""
+        """Return when a dream due at this moment may begin, and what postpones it."""
         moment, cause, history = max(moment, self.now), "", self.history
         delays = []
         if history.last_dream is not None:
@@ -225,7 +222,7 @@ class TriggerContext:
 
 
 class Action(StrEnum):
-    """What is to be done now. A skip is written into the ledger; waiting is not."""
+    """What to do now. A skip is written to the ledger; waiting is not."""
 
     DREAM = "dream"
     PASS = "pass"  # noqa: S105 - not a password
@@ -237,8 +234,8 @@ class Action(StrEnum):
 class Decision:
     """What to do, why, and when.
 
-    `at` is now, or for WAIT the moment until which nothing will fire; `reason` and `detail` then say what is expected
-    at that moment, in words for a person. For SKIP `detail` is what the ledger gets.
+    `at` is now; for WAIT it is the moment until which nothing fires, and `reason` and `detail` tell a person what is
+    expected then. For SKIP, `detail` is for the ledger.
     """
 
     action: Action
@@ -250,8 +247,8 @@ class Decision:
 def due(now: datetime, history: History, pending: Pending, thresholds: Thresholds) -> Decision:
     """Return what this workspace should do now.
 
-    Once the action is in the history, the same moment gives another action or WAIT, never the same one. For
-    WAIT `at` is later than now, and nothing fires before it unless the input changes.
+    With that action in the history, the same moment gives another action or WAIT, never the same one. For WAIT, `at`
+    is later than now, and nothing fires before it unless the input changes.
     """
     context = TriggerContext(now, history, pending, thresholds)
     decision = _first(context, [*_dreams(context), *_passes(context), *_skips(context)])
@@ -260,16 +257,16 @@ def due(now: datetime, history: History, pending: Pending, thresholds: Threshold
 
 
 def work(now: datetime, history: History, pending: Pending, thresholds: Thresholds) -> Decision | None:
-    """Return what to do now, or WAIT with the moment of the next dream or pass; None when neither is foreseen.
+    """Return what to do now, or WAIT until the next dream or pass; None if neither is foreseen.
 
-    For callers that record no skips, because nobody watches a workspace at rest.
+    It is for callers that record no skips, because nobody watches an idle workspace.
     """
     context = TriggerContext(now, history, pending, thresholds)
     return _first(context, [*_dreams(context), *_passes(context)])
 
 
 def upcoming(now: datetime, history: History, pending: Pending, thresholds: Thresholds) -> Decision:
-    """Return the next dream, if nothing changes; else WAIT with the reason why none is foreseen."""
+    """Return the next dream if nothing changes; WAIT, with the reason, if none is foreseen."""
     context = TriggerContext(now, history, pending, thresholds)
     dreams = list(_dreams(context))
     if dreams:
@@ -278,7 +275,7 @@ def upcoming(now: datetime, history: History, pending: Pending, thresholds: Thre
 
 
 def phase(workspace: str) -> float:
-    """Return a workspace's place in the jitter, in [0, 1): the same for one path, and spread evenly over many."""
+    """Return a workspace's share of the jitter, in [0, 1): constant for a path, and spread evenly over many."""
     digest = hashlib.sha256(workspace.encode("utf-8", "surrogateescape")).digest()
     return (int.from_bytes(digest[:8], "big") >> 11) / 2.0**53
 
@@ -293,19 +290,19 @@ def _first(context: TriggerContext, expected: list[Decision]) -> Decision | None
 
 
 def _dreams(context: TriggerContext) -> Iterator[Decision]:
-    """Yield the dreams that will come if nothing changes, the most urgent first, each with its moment."""
+    """Yield the dreams that follow if nothing changes, with their moments, the most urgent first."""
     for reason, moment, detail in triggers(context):
         at, cause = context.postponed(moment)
         yield Decision(Action.DREAM, reason, f"{detail}, {cause}" if cause else detail, at)
 
 
 def _passes(context: TriggerContext) -> Iterator[Decision]:
-    """Yield the consolidation passes: for a spike, at the end of a session that is still unread, every so often."""
+    """Yield the consolidation passes: for a spike, for an unread session that ended, and at intervals."""
     pending, history, limits = context.pending, context.history, context.thresholds
     if pending.dopamine > limits.dopamine_spike or pending.cortisol > limits.cortisol_spike:
         at = context.now
         if history.last_spike_pass is not None:
-            last = context.past(history.last_spike_pass) or context.awake
+            last = context.unless_future(history.last_spike_pass) or context.awake
             at = max(at, later(last, max(limits.spike_every, SHORTEST_WAIT)))
         yield Decision(Action.PASS, Reason.SPIKE, "a consolidation pass for a spike", at)
     if not pending.changed:
@@ -318,12 +315,12 @@ def _passes(context: TriggerContext) -> Iterator[Decision]:
     if history.last_pass is None:
         at = later(context.awake, context.jitter)
     else:
-        at = later(context.past(history.last_pass) or context.awake, max(limits.passes_every, SHORTEST_WAIT))
+        at = later(context.unless_future(history.last_pass) or context.awake, max(limits.passes_every, SHORTEST_WAIT))
     yield Decision(Action.PASS, None, "a consolidation pass", max(context.now, at))
 
 
 def _skips(context: TriggerContext) -> Iterator[Decision]:
-    """Yield the end of the interval, if no dream can follow it; the detail says what would have to change."""
+    """Yield the end of the interval if no dream can follow it; the detail says what is missing."""
     if context.is_ready:
         return
     reason, moment, expected = interval_end(context)
@@ -338,7 +335,7 @@ def _skips(context: TriggerContext) -> Iterator[Decision]:
 
 
 def _recorded_detail(context: TriggerContext, decision: Decision) -> str:
-    """Return the detail for the ledger, which counts equal skips by it."""
+    """Return the detail for the ledger, which counts skips with the same one in one row."""
     if decision.action is Action.PASS:
         return decision.detail
     if decision.action is Action.DREAM:
@@ -347,7 +344,7 @@ def _recorded_detail(context: TriggerContext, decision: Decision) -> str:
 
 
 def triggers(context: TriggerContext) -> Iterator[tuple[Reason, datetime, str]]:
-    """Return the triggers that hold, or will at their moment, in order of urgency, and in words."""
+    """Yield the triggers that fire now or at a later moment, in order of urgency, each with a description."""
     pending, limits = context.pending, context.thresholds
     if pending.new < 1:
         return
@@ -361,9 +358,13 @@ def triggers(context: TriggerContext) -> Iterator[tuple[Reason, datetime, str]]:
         hours = limits.floor.total_seconds() / 3600
         words = f"the floor: the oldest note has then waited {hours:g} hours"
         yield Reason.FLOOR, context.retry_at(later(_waiting_since(context, pending.oldest), limits.floor)), words
-    if context.has_rest:
+    if context.has_notes_left:
         words = f"pressure: {pending.notes} notes are left of what the last dream could take in"
-        yield Reason.PRESSURE, context.retry_at(context.past(context.history.last_dream) or context.awake), words
+        yield (
+            Reason.PRESSURE,
+            context.retry_at(context.unless_future(context.history.last_dream) or context.awake),
+            words,
+        )
     elif appended is not None and (pending.notes >= limits.pressure_notes or pending.bytes >= limits.pressure_bytes):
         words = f"pressure: {pending.notes} notes, {pending.bytes} bytes"
         yield Reason.PRESSURE, context.retry_at(appended), words
@@ -381,11 +382,11 @@ def _is_first_breath(pending: Pending, limits: Thresholds) -> bool:
 
 
 def _waiting_since(context: TriggerContext, oldest: datetime) -> datetime:
-    """Return since when a note has waited: its stamp, but not since before the dream that took in all there was.
+    """Return since when the oldest note has waited: since its timestamp, but at most since the last complete dream.
 
-    So an agent whose clock is wrong, or a restored version that gives its notes back, makes one such dream a day and
-    not one a note. Without such a dream, what lies ahead of the clock waits since the daemon watches; but more than a
-    day ahead the clock was set back, and nobody knows how long it has waited.
+    So an agent with a wrong clock, or a restore that makes notes pending again, causes one such dream a day, not one
+    for each note. Without such a dream, a note from the future waits since the daemon began to watch; if it is more
+    than a day ahead, the clock was set back and its age is unknown.
     """
     if oldest > context.now:
         return context.consumed_upto or (context.awake if oldest <= later(context.now, _DAY) else _LONG_AGO)
@@ -393,7 +394,7 @@ def _waiting_since(context: TriggerContext, oldest: datetime) -> datetime:
 
 
 def interval_end(context: TriggerContext) -> tuple[Reason, datetime, str]:
-    """Return when the interval ends. After a failed dream, notes that are ready wait for the next try instead."""
+    """Return when the interval ends; after a failed dream, if enough is new, the time of the next try."""
     runs_out = later(context.last_look or context.awake, context.interval)
     at = later(max(runs_out, context.awake), context.jitter)
     if context.is_ready and context.history.failures > 0 and context.history.failed_at is not None:
@@ -404,7 +405,7 @@ def interval_end(context: TriggerContext) -> tuple[Reason, datetime, str]:
 
 
 def later(moment: datetime, wait: timedelta) -> datetime:
-    """Return the moment after this wait; at the end of the calendar, its end."""
+    """Return the moment after this wait, at most the end of the calendar."""
     try:
         return moment + wait
     except OverflowError:

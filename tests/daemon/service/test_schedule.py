@@ -111,7 +111,7 @@ def test_what_a_dream_had_to_leave_is_taken_in_soon_by_the_next_ones() -> None:
     world.run(0.5 * DAY)
     dreams = world.did(Action.DREAM)
     assert (len(dreams), world.notes) == (10, [])
-    assert gaps(dreams) == [USUAL.pause_with_rest] * 9
+    assert gaps(dreams) == [USUAL.pause_with_notes_left] * 9
 
 
 def test_a_failed_dream_over_much_is_tried_again_as_late_as_any() -> None:
@@ -119,7 +119,7 @@ def test_a_failed_dream_over_much_is_tried_again_as_late_as_any() -> None:
     world.burst(1_000)
     world.run(0.1 * DAY)
     first, second, third, *_ = world.did(Action.DREAM)
-    assert (second - first, third - second) == (USUAL.pause_with_rest, USUAL.retry)
+    assert (second - first, third - second) == (USUAL.pause_with_notes_left, USUAL.retry)
 
 
 def test_a_backlog_of_turns_is_one_dream_in_six_weeks() -> None:
