@@ -22,8 +22,7 @@ from daemon.config.paths import data_folder, service_command
 from daemon.config.settings import Config
 from daemon.process.service import service_path
 from daemon.process.systemd_unit import SYSTEM_PATH
-from daemon.upkeep.examine import Finding
-from daemon.workspace.checks import Level
+from daemon.workspace.checks import Finding, Level
 from state.errors import ConfigError, DreamdError, NothingToDoError, UsageError
 from state.stores.disk.places import id_in, ids_of_repository
 from state.stores.disk.worktree import checkout_of

@@ -4,14 +4,15 @@ import sqlite3
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 from daemon.config.beside import start_beside
 from daemon.config.settings import Config
 from daemon.models.dreamer import NO_MODEL, who_dreams
 from daemon.models.headless import agent_of, offers
 from daemon.models.known import KnownModel, look_up
-from daemon.upkeep.examine import FILES, Finding, check_stores, failure, findings
-from daemon.workspace.checks import Found, Level, Subject, fine, problem, warning
+from daemon.upkeep.examine import FILES, check_stores, failure, look
+from daemon.workspace.checks import Finding, Level, Subject, fine, problem, warning
 from daemon.workspace.stores import Store, utc_now
 from state.codec import decode
 from state.errors import DreamdError, ModelError
@@ -38,18 +39,18 @@ def examine(
     """
     try:
         config = configured()
-        told = fine(f"valid ({config.file or 'defaults'} and DREAMD_… variables)")
+        yield Finding("config", Level.OK, f"valid ({config.file or 'defaults'} and DREAMD_… variables)")
     except DreamdError as error:
-        config, told = Config(), problem(str(error), "the rest is checked with the defaults")
-    yield Finding.of("config", told)
-    yield Finding.of("model", _model(config, look_up))
+        config = Config()
+        yield Finding("config", Level.PROBLEM, str(error), "the rest is checked with the defaults")
+    yield replace(_model(config, look_up), about="model")
     at = Subject(workspace, config, utc_now(), is_held=present_holder(workspace) is not None)
     try:
         yield from service()
     except DreamdError as error:
-        yield Finding.of("service", failure(error))
+        yield failure("service", error)
     is_damaged = False
-    for one in findings(FILES, at):
+    for one in look(FILES, at):
         is_damaged |= one.about == "state.db"
         yield one
     if is_damaged:  # opening it could do further damage
@@ -58,15 +59,15 @@ def examine(
         with opened() as store:
             yield from check_stores(store)
     except (DreamdError, sqlite3.Error) as error:
-        yield Finding.of("stores", failure(error))
+        yield failure("stores", error)
 
 
-def _model(config: Config, look_up: LookUp) -> Found:
+def _model(config: Config, look_up: LookUp) -> Finding:
     name, agents = config.model.name, offers(config.limits.ceilings)
     if name is None:
         such = "".join(f", such as {offer.name} ({offer.costs})" for offer in agents)
         who, change = who_dreams(name)
-        return Found(Level.OK, who, f"{change}{such}")
+        return fine(who, f"{change}{such}")
     if agent := agent_of(name):
         offer = next((one for one in agents if one.name == agent), None)
         if offer is None:
@@ -76,7 +77,7 @@ def _model(config: Config, look_up: LookUp) -> Found:
     return _known_to_litellm(name, config.model.api_base, look_up)
 
 
-def _known_to_litellm(name: str, api_base: str | None, look_up: LookUp) -> Found:
+def _known_to_litellm(name: str, api_base: str | None, look_up: LookUp) -> Finding:
     try:
         known = look_up(name, api_base)
     except DreamdError as error:

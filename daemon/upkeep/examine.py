@@ -4,20 +4,15 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import chain, islice
 
+from daemon.workspace import checks
 from daemon.workspace.checks import (
-    COMMIT,
-    COPY,
-    MEMORY,
-    NOTES,
-    PERMISSIONS,
     REPAIR,
-    ROWS,
     At,
     Check,
-    Found,
+    Finding,
     Level,
     Subject,
     fine,
@@ -25,8 +20,7 @@ from daemon.workspace.checks import (
     own_files,
     problem,
     warning,
-    wrong_modes,
-)  # fmt: skip
+)
 from daemon.workspace.searching import embedder_of, searcher_of
 from daemon.workspace.stores import Store, folders, utc_now
 from state.document.pointer import FIRST
@@ -50,44 +44,24 @@ _SEE_DOCTOR = "run 'dreamd doctor'"
 _LITTLE_DISK, _NO_DISK = 500 * 1024**2, 50 * 1024**2
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a check found, and what the check is about."""
-
-    about: str
-    level: Level
-    what: str
-    advice: str = ""
-
-    @classmethod
-    def of(cls, about: str, found: Found) -> "Finding":
-        """Return what a check about this has found."""
-        return cls(found.about or about, found.level, found.what, found.advice)
+def look(rows: Iterable[Check[At]], at: At) -> Iterator[Finding]:
+    """Yield what each of these checks finds, and one more fault for each that fails."""
+    for about, check in rows:
+        try:
+            yield from (replace(one, about=one.about or about) for one in check(at))
+        except (DreamdError, sqlite3.Error) as error:
+            yield failure(about, error)
 
 
-def look(check: Check[At], at: At) -> Iterator[Found]:
-    """Yield what the check finds, and one more fault if it fails."""
-    try:
-        yield from check.look(at)
-    except (DreamdError, sqlite3.Error) as error:
-        yield failure(error)
-
-
-def failure(error: DreamdError | sqlite3.Error) -> Found:
+def failure(about: str, error: DreamdError | sqlite3.Error) -> Finding:
     """Return the error of a check as what it found, with advice for somebody who runs the doctor already."""
     if isinstance(error, sqlite3.Error):
-        return problem(f"state.db: {error}", _RESCUE)
+        return Finding(about, Level.PROBLEM, f"state.db: {error}", _RESCUE)
     if isinstance(error, BusyError):
         again = "run 'dreamd doctor' again afterwards"
         advice = f"{error.advice}, then {again}" if error.advice else again
-        return warning(f"not looked into: {error.what}", advice)
-    return problem(error.what, _RESCUE if error.advice.endswith(_SEE_DOCTOR) else error.advice)
-
-
-def findings(rows: Iterable[Check[At]], at: At) -> Iterator[Finding]:
-    """Yield what each of these checks finds."""
-    for check in rows:
-        yield from (Finding.of(check.about, one) for one in look(check, at))
+        return Finding(about, Level.WARNING, f"not looked into: {error.what}", advice)
+    return Finding(about, Level.PROBLEM, error.what, _RESCUE if error.advice.endswith(_SEE_DOCTOR) else error.advice)
 
 
 def check_stores(store: Store) -> Iterator[Finding]:
@@ -96,7 +70,7 @@ def check_stores(store: Store) -> Iterator[Finding]:
     A torn word index is rebuilt on the way.
     """
     at, seen = Subject(store.workspace, store.config, utc_now(), is_held=False, connection=store.connection), set()
-    for one in chain(findings(STORES, store), findings(ROWS, at)):
+    for one in chain(look(STORES, store), look(checks.ROWS, at)):
         seen.add(one.what)
         yield one
     yield from (Finding("noticed", Level.WARNING, one) for one in dict.fromkeys(store.notices) if one not in seen)
@@ -105,7 +79,7 @@ def check_stores(store: Store) -> Iterator[Finding]:
 # ------------------------------------------------------------ files
 
 
-def _links(at: Subject) -> Iterator[Found]:
+def _links(at: Subject) -> Iterator[Finding]:
     """Find symbolic links in place of dreamd's files, which are not followed."""
     workspace = at.workspace
     others = (workspace.document, workspace.scratch, workspace.scratch.parent)
@@ -115,7 +89,7 @@ def _links(at: Subject) -> Iterator[Found]:
         yield problem(what, f"put the file itself in its place, or remove the link: rm '{path}'")
 
 
-def _owners(at: Subject) -> Iterator[Found]:
+def _owners(at: Subject) -> Iterator[Finding]:
     """Find files of other users, and what this user cannot use for another reason than its permissions."""
     workspace, owner = at.workspace, at.workspace.root.stat().st_uid
     strange = [path for path in (workspace.state, *own_files(workspace)) if path.lstat().st_uid != owner]
@@ -123,12 +97,12 @@ def _owners(at: Subject) -> Iterator[Found]:
         what = f"{strange[0]} belongs to another user than the workspace ({len(strange)} such files and folders)"
         yield problem(what, f"run 'sudo chown -hR {owner} {workspace.state}'")
     needed = dict.fromkeys(folders(workspace), os.W_OK | os.X_OK) | {workspace.scratch: os.R_OK | os.W_OK}
-    for path in needed.keys() - set(wrong_modes(workspace)) - set(strange):
+    for path in needed.keys() - set(checks.wrong_modes(workspace)) - set(strange):
         if os.path.lexists(path) and not os.access(path, needed[path]):
             yield problem(f"{path} is not writable by this user", access_to(path))
 
 
-def _folders(at: Subject) -> Iterator[Found]:
+def _folders(at: Subject) -> Iterator[Finding]:
     """Find files in place of folders, and the reverse. A missing folder is created when the stores are opened."""
     scratch = at.workspace.scratch
     for folder in folders(at.workspace):
@@ -137,19 +111,19 @@ def _folders(at: Subject) -> Iterator[Found]:
         elif not folder.is_symlink() and not folder.is_dir():
             yield problem(f"{folder} is no folder", REPAIR, path=folder)
     if os.path.lexists(scratch) and not scratch.is_symlink() and not scratch.is_file():
-        yield problem(f"{scratch} is no file", REPAIR, path=scratch, about="notes")
+        yield Finding("notes", Level.PROBLEM, f"{scratch} is no file", REPAIR, path=scratch)
 
 
-def _disk(at: Subject) -> Iterator[Found]:
+def _disk(at: Subject) -> Iterator[Finding]:
     free = shutil.disk_usage(at.workspace.root).free
     level = Level.PROBLEM if free < _NO_DISK else Level.WARNING if free < _LITTLE_DISK else Level.OK
-    yield Found(level, f"{free / 1024**2:,.0f} MiB free", "" if level is Level.OK else "free some space")
+    yield Finding("disk", level, f"{free / 1024**2:,.0f} MiB free", "" if level is Level.OK else "free some space")
 
 
 # ------------------------------------------------------------ databases that nobody has open
 
 
-def _databases(at: Subject) -> Iterator[Found]:
+def _databases(at: Subject) -> Iterator[Finding]:
     """Read all of state.db, and of a copy every page, or every row if it is to be restored."""
     path, inbox = at.workspace.database, NoteInbox(at.workspace)
     if at.is_held or path.is_symlink():
@@ -158,14 +132,14 @@ def _databases(at: Subject) -> Iterator[Found]:
     wrong = damage_of(path, expected=bool(copies or inbox.displaced() or inbox.rotated()))
     for copy in copies:
         if not is_readable(copy) or (wrong and damage_of(copy, expected=True)):
-            yield problem(f"{copy} is damaged", REPAIR, path=copy, about="copies")
+            yield Finding("copies", Level.PROBLEM, f"{copy} is damaged", REPAIR, path=copy)
     if wrong:
         newer = any(WRONG_SCHEMA in one for one in wrong)
         advice = f"if a newer dreamd wrote it, upgrade; else {REPAIR}" if newer else _RESCUE
         yield problem(f"state.db: {'; '.join(wrong)}", advice, path=path)
 
 
-def _checkpoints(at: Subject) -> Iterator[Found]:
+def _checkpoints(at: Subject) -> Iterator[Finding]:
     """Find damaged checkpoints, which cost at most one answer that is paid for again."""
     path, wrong = at.workspace.checkpoints / "dreams.db", ""
     if at.is_held or path.is_symlink() or path.parent.is_symlink() or not os.path.lexists(path):
@@ -182,7 +156,7 @@ def _checkpoints(at: Subject) -> Iterator[Found]:
 # ------------------------------------------------------------ open stores
 
 
-def _rows(store: Store) -> Iterator[Found]:
+def _rows(store: Store) -> Iterator[Finding]:
     if wrong := list(islice(faults(store.connection), 3)):
         yield problem(f"damaged: {'; '.join(wrong)}", _RESCUE)
         return
@@ -191,12 +165,12 @@ def _rows(store: Store) -> Iterator[Found]:
     yield fine(f"sound: {figures}, {tombstones}")
 
 
-def _copied(store: Store) -> Iterator[Found]:
+def _copied(store: Store) -> Iterator[Finding]:
     made = [clock_time(copied_at(copy), store.config.zone) for copy in copies_of(store.workspace.database)]
     yield fine(f"state.db was copied: {', '.join(made)}" if made else "none yet of state.db")
 
 
-def _history(store: Store) -> Iterator[Found]:
+def _history(store: Store) -> Iterator[Finding]:
     """Check that every version has its text; an archive or a restored copy may lack some."""
     if missing := [str(number) for number in store.lineage.versions_after(0) if not store.lineage.text(number)]:
         yield warning(
@@ -206,7 +180,7 @@ def _history(store: Store) -> Iterator[Found]:
         yield fine("every version is there")
 
 
-def _embeddings(store: Store) -> Iterator[Found]:
+def _embeddings(store: Store) -> Iterator[Finding]:
     embedder_of(store)  # sets the model that crystals are to be embedded with
     embedder, (waiting, _) = store.index.embedding.get(), store.crystals.vectors.waiting()
     if isinstance(embedder, Unavailable):
@@ -217,7 +191,7 @@ def _embeddings(store: Store) -> Iterator[Found]:
         yield fine(f"{embedder.name}; no crystal waits")
 
 
-def _word_index(store: Store) -> Iterator[Found]:
+def _word_index(store: Store) -> Iterator[Finding]:
     """Rebuild a torn index of the words at once: it is derived."""
     torn = [words for words in ("words", "cold_words") if full_text.is_torn(store.connection, words)]
     for words in torn:
@@ -228,7 +202,7 @@ def _word_index(store: Store) -> Iterator[Found]:
         yield fine("agrees with the crystals")
 
 
-def _vector_index(store: Store) -> Iterator[Found]:
+def _vector_index(store: Store) -> Iterator[Finding]:
     vectors, state = store.crystals.vectors, index_state(store.connection)
     if not (count := vectors.vector_count()):
         yield fine("no vectors yet")
@@ -237,7 +211,7 @@ def _vector_index(store: Store) -> Iterator[Found]:
     yield fine(f"{counted(count, 'vector')} of {counted(store.crystals.count(), 'crystal')}{chroma}")
 
 
-def _last_dream(store: Store) -> Iterator[Found]:
+def _last_dream(store: Store) -> Iterator[Finding]:
     last = standing(store.connection)
     if last.outcome in ("failed", "rejected"):
         yield warning(f"the last one was {last.outcome}: {last.detail}", "run 'dreamd dream'")
@@ -245,7 +219,7 @@ def _last_dream(store: Store) -> Iterator[Found]:
         yield fine(f"the last one was {last.outcome}" if last.dream else "none yet")
 
 
-def _pointers(store: Store) -> Iterator[Found]:
+def _pointers(store: Store) -> Iterator[Finding]:
     now, searcher = utc_now(), searcher_of(store)
     pointers = store.lineage.pointers(current=True)
     lost = [one for one in pointers if searcher.rank_of(one.keywords, one.crystal, now, FIRST) is None]
@@ -256,17 +230,12 @@ def _pointers(store: Store) -> Iterator[Found]:
         yield fine(f"all {len(pointers)} resolve")
 
 
-# Those of one line can be done in any order; each later line relies on those before it.
-FILES = (
-    Check("links", _links), Check("folders", _folders), Check("permissions", _owners), PERMISSIONS,
-    Check("disk", _disk),
-    Check("state.db", _databases),
-    COPY, COMMIT,
-    MEMORY, NOTES,
-    Check("checkpoints", _checkpoints),
+# In the order of a repair: each may rely on those before it.
+FILES: tuple[Check[Subject], ...] = (
+    ("links", _links), ("folders", _folders), ("permissions", _owners), checks.PERMISSIONS, ("disk", _disk),
+    ("state.db", _databases), *checks.FILES, ("checkpoints", _checkpoints),
 )  # fmt: skip
-STORES = (
-    Check("state.db", _rows), Check("copies", _copied), Check("history", _history), Check("embeddings", _embeddings),
-    Check("word index", _word_index), Check("vector index", _vector_index), Check("pointers", _pointers),
-    Check("dreams", _last_dream),
+STORES: tuple[Check[Store], ...] = (
+    ("state.db", _rows), ("copies", _copied), ("history", _history), ("embeddings", _embeddings),
+    ("word index", _word_index), ("vector index", _vector_index), ("pointers", _pointers), ("dreams", _last_dream),
 )  # fmt: skip

@@ -18,8 +18,8 @@ from pathlib import Path
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.ingest.notes import learn_notes, note_crystal
-from daemon.upkeep.examine import FILES, Finding, check_stores, look
-from daemon.workspace.checks import Level, Subject, right_mode
+from daemon.upkeep.examine import FILES, check_stores, look
+from daemon.workspace.checks import Finding, Level, Subject, right_mode
 from daemon.workspace.searching import embed_waiting, embedder_of
 from daemon.workspace.stores import open_owned, recover, utc_now
 from daemon.workspace.vector_index import Embedding, Index
@@ -147,12 +147,11 @@ class _Repairing:
         """Yield each fault with what mends it; each check looks after the faults before it are mended."""
         for check in FILES:
             at = Subject(self.workspace, self.config, utc_now(), is_held=False)
-            for found in [*look(check, at)]:
-                about = found.about or check.about
-                if found.path is not None and (planned := self._plan(about, found.path)) is not None:
-                    yield RepairResult(about, found.what, planned[0]), planned[1]
+            for found in [*look([check], at)]:
+                if found.path is not None and (planned := self._plan(found.about, found.path)) is not None:
+                    yield RepairResult(found.about, found.what, planned[0]), planned[1]
                 elif found.level is Level.PROBLEM:
-                    self.left.append(Finding.of(check.about, found))
+                    self.left.append(found)
 
     def _plan(self, about: str, path: Path) -> tuple[str, Act] | None:
         """Return what mends this fault of a file, in words and as a function; None if nothing does."""

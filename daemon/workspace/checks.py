@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import TypeVar
 
 from daemon.config.settings import Config
 from daemon.models.dreamer import NO_MODEL
@@ -55,22 +55,22 @@ class Level(StrEnum):
     PROBLEM = "problem"
 
 
-class Found(NamedTuple):
-    """What a check found: a fault, or that all is well. `path` is the file concerned, if a repair mends it.
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found: a fault, or that all is well. `path` is the file concerned, if a repair may mend it.
 
     `deed` is the advice for a program: dream, forget, doctor, or restore with a version; empty if a person is needed.
-    `about` is what it is about, if not the same as its check.
     """
 
+    about: str
     level: Level
     what: str
     advice: str = ""
     deed: str = ""
     path: Path | None = None
-    about: str = ""
 
 
-fine, warning, problem = (partial(Found, level) for level in Level)
+fine, warning, problem = (partial(Finding, "", level) for level in Level)
 
 
 @dataclass(slots=True)
@@ -112,13 +112,8 @@ def _last_version(connection: sqlite3.Connection) -> tuple[int, str]:
 
 
 At = TypeVar("At")
-
-
-class Check(NamedTuple, Generic[At]):
-    """A kind of fault: what it is about, and the function that looks for it."""
-
-    about: str
-    look: Callable[[At], Iterator[Found]]
+# What a kind of fault is about, and the function that looks for it.
+Check = tuple[str, Callable[[At], Iterator[Finding]]]
 
 
 # ------------------------------------------------------------ files
@@ -158,7 +153,7 @@ def wrong_modes(workspace: Workspace) -> list[Path]:
     return wrong
 
 
-def _permissions(at: Subject) -> Iterator[Found]:
+def _permissions(at: Subject) -> Iterator[Finding]:
     wrong = wrong_modes(at.workspace)
     for path in wrong:
         is_open = path == at.workspace.state and mode_of(path) & 0o077
@@ -168,13 +163,13 @@ def _permissions(at: Subject) -> Iterator[Found]:
         yield fine(f"{at.workspace.state} is open to its owner alone")
 
 
-def _interrupted_commit(at: Subject) -> Iterator[Found]:
+def _interrupted_commit(at: Subject) -> Iterator[Finding]:
     for path in [] if at.is_held else displaced_files(at.workspace):
         what = f"a commit was interrupted while it wrote MEMORY.md, and left {path.name}"
         yield warning(what, "'dreamd doctor' finishes it", "doctor", path)
 
 
-def _memory_file(at: Subject) -> Iterator[Found]:
+def _memory_file(at: Subject) -> Iterator[Finding]:
     """Check that MEMORY.md is a complete version, or derived from one."""
     path, (last, wanted) = at.workspace.document, at.last_version()
     if is_outside(path, at.workspace):
@@ -226,12 +221,12 @@ def wrong_with(found: bytes | None, wanted: str) -> str:
 # ------------------------------------------------------------ rows
 
 
-def _failed_copy(at: Subject) -> Iterator[Found]:
+def _failed_copy(at: Subject) -> Iterator[Finding]:
     if wrong := found_damaged(at.workspace.database):
         yield problem(f"state.db was not copied: {wrong}", REPAIR, "doctor", at.workspace.database)
 
 
-def _notes(at: Subject) -> Iterator[Found]:
+def _notes(at: Subject) -> Iterator[Finding]:
     at.pending = look(at.workspace, lambda notes: notes.count())
     waited = at.now - min(at.now, at.pending.oldest or at.now)
     if waited > LONGEST_WAIT:
@@ -242,18 +237,18 @@ def _notes(at: Subject) -> Iterator[Found]:
         yield fine(f"{at.pending} pending")
 
 
-def _unfinished_forgetting(at: Subject) -> Iterator[Found]:
+def _unfinished_forgetting(at: Subject) -> Iterator[Finding]:
     if not at.is_forgetting and is_unfinished(at.rows):
         yield problem(f"a {UNFINISHED}", ADVICE, "forget")
 
 
-def _interrupted_dream(at: Subject) -> Iterator[Found]:
+def _interrupted_dream(at: Subject) -> Iterator[Finding]:
     if not at.is_held and (unfinished := standing(at.rows).unfinished):
         advice = "'dreamd dream' goes on with it and pays for nothing twice"
         yield warning(f"dream {unfinished} was interrupted", advice, "dream")
 
 
-def _unhelpful_model(at: Subject) -> Iterator[Found]:
+def _unhelpful_model(at: Subject) -> Iterator[Finding]:
     """Check whether the last dreams could use an answer of the model that they asked."""
     last = at.rows.execute(_ANSWERED, (_DREAMS_WITHOUT_HELP,)).fetchall()
     models = {row["model"] for row in last}
@@ -262,7 +257,7 @@ def _unhelpful_model(at: Subject) -> Iterator[Found]:
         yield warning(what, f"set model.name to a larger model; until then {NO_MODEL}")
 
 
-def _transcripts(at: Subject) -> Iterator[Found]:
+def _transcripts(at: Subject) -> Iterator[Finding]:
     """Yield the transcripts that could not be read: the latest, and the number of others."""
     unread = UnreadTranscripts(at.rows, at.workspace.root).named(at.now)
     yield from (warning(" ".join(why.split())) for why in unread[:MOST_UNREAD])
@@ -270,12 +265,12 @@ def _transcripts(at: Subject) -> Iterator[Found]:
         yield warning(f"{counted(more, 'more transcript')} could not be read", "'dreamd dream' names them")
 
 
-PERMISSIONS, COPY = Check("permissions", _permissions), Check("copies", _failed_copy)
-COMMIT, MEMORY = Check("commit", _interrupted_commit), Check("MEMORY.md", _memory_file)
-NOTES = Check("notes", _notes)
-# Those that ask state.db.
-ROWS = (
-    Check("dreams", _interrupted_dream), Check("forgetting", _unfinished_forgetting),
-    Check("model", _unhelpful_model), Check("transcripts", _transcripts),
+PERMISSIONS: Check[Subject] = ("permissions", _permissions)
+FILES: tuple[Check[Subject], ...] = (
+    ("copies", _failed_copy), ("commit", _interrupted_commit), ("MEMORY.md", _memory_file), ("notes", _notes),
 )  # fmt: skip
-CHEAP = (MEMORY, PERMISSIONS, COPY, COMMIT, NOTES, *ROWS)
+# Those that ask state.db.
+ROWS: tuple[Check[Subject], ...] = (
+    ("dreams", _interrupted_dream), ("forgetting", _unfinished_forgetting), ("model", _unhelpful_model),
+    ("transcripts", _transcripts),
+)  # fmt: skip

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
-from daemon.workspace.checks import CHEAP, Found, Level, Subject
+from daemon.workspace.checks import FILES, PERMISSIONS, ROWS, Finding, Level, Subject
 from state.budget import Spend
 from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError, StorageError
@@ -174,8 +174,8 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
 
     with _open(workspace) as connection:
         at = Subject(workspace, config, now, owner is not None, connection, forgets)
-        for check in CHEAP:
-            found = tried(partial(list, check.look(at)), list[Found]())
+        for _, check in (PERMISSIONS, *FILES, *ROWS):
+            found = tried(partial(list, check(at)), list[Finding]())
             problems += [Problem(one.what, one.advice, one.deed) for one in found if one.level is not Level.OK]
         count, content = at.pending, at.content or b""
         ledger, stands, last_dream = Ledger(connection), standing(connection), None

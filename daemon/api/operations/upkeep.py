@@ -11,12 +11,11 @@ from daemon.api.operations.operation import Arg, operation
 from daemon.api.shapes import shorten
 from daemon.upkeep.doctor import examine as everything
 from daemon.upkeep.doctor import look_up_beside
-from daemon.upkeep.examine import Finding
 from daemon.upkeep.export import Exported, export
 from daemon.upkeep.forget import Receipt, forget, preview_forget, unforget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.upkeep.repair import Repair, repair, survey
-from daemon.workspace.checks import Level
+from daemon.workspace.checks import Finding, Level
 from daemon.workspace.stores import utc_now
 from state.errors import ConfirmRequiredError
 from state.forgetting.cutting import Cut

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from daemon.config.settings import Config
-from daemon.upkeep.examine import Finding, check_stores
+from daemon.upkeep.examine import check_stores
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.checks import Level
+from daemon.workspace.checks import Finding, Level
 from daemon.workspace.searching import embed_waiting
 from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding

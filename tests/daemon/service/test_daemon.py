@@ -26,8 +26,8 @@ from daemon.service import daemon as daemon_module
 from daemon.service import managed as managed_module
 from daemon.service.daemon import Daemon
 from daemon.service.managed import ManagedWorkspace
-from daemon.upkeep.examine import Finding
 from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.checks import Finding
 from daemon.workspace.scan import Change
 from daemon.workspace.status import Problem, status
 from daemon.workspace.stores import utc_now

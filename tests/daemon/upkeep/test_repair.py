@@ -4,10 +4,8 @@ import itertools
 import os
 import random
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -18,9 +16,8 @@ from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.journal.restore import restore
 from daemon.upkeep.doctor import examine
-from daemon.upkeep.examine import Finding
-from daemon.upkeep.repair import Repair, survey
-from daemon.workspace.checks import Level
+from daemon.upkeep.repair import Repair
+from daemon.workspace.checks import Finding, Level
 from daemon.workspace.retention import copy_if_due
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.document.document import parse
@@ -75,27 +72,15 @@ def assert_mended(workspace: Workspace, chance: Chance, what: object) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seeds", variants(8, 800))
-def test_damage_of_every_kind_to_any_file_loses_nothing_that_stands_elsewhere(
+@pytest.mark.parametrize("seeds", variants(10, 1_400))
+def test_damage_of_every_kind_to_any_files_loses_nothing_that_stands_elsewhere(
     origin: Workspace, tmp_path: Path, seeds: int
 ) -> None:
     for seed in range(seeds):
         chance = random.Random(seed)
-        workspace = copied(origin, tmp_path / str(seed))
-        path, damage = chance.choice(files_of(workspace)), DAMAGE[seed % len(DAMAGE)]
-        damage(path, chance)
-        assert_mended(workspace, chance, (seed, damage.__name__, path.name))
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("seeds", variants(2, 600))
-def test_damage_to_several_files_at_once_does_not_either(origin: Workspace, tmp_path: Path, seeds: int) -> None:
-    for seed in range(seeds):
-        chance = random.Random(f"several {seed}")
-        workspace = copied(origin, tmp_path / str(seed))
-        done = []
-        for _ in range(chance.choice((2, 3, 5))):
-            path, damage = chance.choice(files_of(workspace)), chance.choice(DAMAGE)
+        workspace, done = copied(origin, tmp_path / str(seed)), []
+        for number in range(chance.choice((1, 1, 2, 3, 5))):
+            path, damage = chance.choice(files_of(workspace)), DAMAGE[(seed + number) % len(DAMAGE)]
             if path.exists() and path.stat().st_size:
                 damage(path, chance)
                 done.append((damage.__name__, path.name))
@@ -137,39 +122,6 @@ def test_a_repair_that_is_cut_off_at_any_change_of_the_disk_is_done_by_the_next(
         if not system.met:
             break
     assert len(system.calls) > 20
-
-
-@pytest.mark.parametrize("runs", variants(0, 60))
-def test_a_repair_that_is_killed_at_any_time_is_done_by_the_next(
-    origin: Workspace, tmp_path: Path, runs: int
-) -> None:
-    killed = copied(origin, tmp_path / "killed")
-    broken_everywhere(killed)
-    for run in range(runs):
-        workspace = copied(killed, tmp_path / f"run {run}")
-        process = subprocess.Popen(
-            [sys.executable, "-m", "daemon", "doctor", str(workspace.root), "--repair"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(0.05 * (run + 1))
-        process.kill()
-        process.wait()
-        repaired(workspace)
-        gone = lost(workspace)
-        assert (gone.notes, gone.said) == ((), ()), run
-        assert repaired(workspace).mends == ()
-        assert_works(workspace)
-
-
-def test_a_survey_writes_nothing(here: Workspace) -> None:
-    broken_everywhere(here)
-    before = content(here)
-    planned = survey(here, Config(), lambda: None)
-    assert {"state.db", "MEMORY.md", "checkpoints"} <= about(planned)
-    assert planned.dry
-    assert content(here) == before
 
 
 Spoil = Callable[[Workspace], object]

@@ -218,9 +218,9 @@ def test_problems_say_what_to_do(here: Workspace) -> None:
     (here.root / ".MEMORY.md.displaced").write_text("x")
     problems = now(here).problems
     assert [problem.what for problem in problems] == [
-        "MEMORY.md is missing",
         f"{here.state} is open to other users (755)",
         "a commit was interrupted while it wrote MEMORY.md, and left .MEMORY.md.displaced",
+        "MEMORY.md is missing",
         "a note has waited for 30 hours",
     ]
     assert all(problem.advice for problem in problems)
