@@ -82,7 +82,7 @@ def fill(workspace: Workspace, crystals: int, dreams: int) -> None:
                 print(f"dream {number}: {error}")
         have = store.crystals.count()
         if have < crystals:
-            store.crystals.upsert(one for one, _ in workload.crystals(have, crystals - have))
+            store.crystals.learn(one for one, _ in workload.crystals(have, crystals - have))
     with LocalAccess(workspace, Config(), "a benchmark") as access, access.write() as store:
         embed_waiting(store)
         merge_duplicates(store)

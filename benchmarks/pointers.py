@@ -76,7 +76,7 @@ def worth_a_line(crystal: Crystal) -> bool:
 
 def learn(store: Store, crystals: Sequence[Crystal]) -> None:
     """Remember these, with vectors, in both indexes."""
-    store.crystals.upsert(list(crystals))
+    store.crystals.learn(list(crystals))
     embed_waiting(store)
 
 

@@ -165,7 +165,7 @@ def opened(conversation: Conversation, embedder: Embedder, folder: Path) -> Iter
     stored = init_workspace(contained(folder))
     connection = open_database(stored.database)
     crystals = Crystals(connection)
-    crystals.upsert(conversation.crystals)
+    crystals.learn(conversation.crystals)
     crystals.vectors.embed_pending(embedder, len(conversation.crystals))
     indexing = Index(stored, lambda: None, background=True)
     indexing.tell(crystals)

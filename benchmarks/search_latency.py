@@ -56,7 +56,7 @@ def filled(folder: Path, size: int) -> Iterator[Filled]:
         batch = list(workload.crystals(start, min(_BATCH, size - start)))
         vectors = workload.vectors(start, [theme for _, theme in batch])
         embedder.vectors = {one.indexed_text: vector for (one, _), vector in zip(batch, vectors, strict=True)}
-        crystals.upsert(one for one, _ in batch)
+        crystals.learn(one for one, _ in batch)
         crystals.vectors.embed_pending(embedder, _BATCH)
     indexing = Index(workspace, lambda: None, background=True)
     indexing.tell(crystals)

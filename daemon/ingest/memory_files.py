@@ -69,7 +69,7 @@ def absorb_memory_file(store: Store, path: Path, trust: Trust, belongs: Callable
     for known in store.crystals.get(crystals):
         if known.trust.rank >= crystals[known.id].trust.rank:
             del crystals[known.id]
-    new = store.crystals.upsert(crystals.values())
+    new = sum(one.is_new for one in store.crystals.learn(crystals.values()))
     return TakenIn(new, len(turns), imports, tuple(store.config.redaction.of(problem) for problem in problems))
 
 

@@ -21,7 +21,7 @@ from state.scratch import Note
 from state.signals.curiosity import Cause, questions_in
 from state.signals.felt import feelings_in
 from state.signals.hormones import valence
-from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.crystals import Crystals, Stored
 from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.crystals.neighbours import heard_before
 from state.stores.crystals.supersessions import Supersessions
@@ -99,57 +99,52 @@ def absorb_notes(
 
 def learn_notes(
     crystals: Crystals, notes: Notes, config: Config, pieces: Sequence[Piece], now: datetime
-) -> list[tuple[Note, Crystal]]:
+) -> list[tuple[Note, Stored]]:
     """Store these notes with their crystals, and how far their files were read; needs an open transaction.
 
     Return the notes that are neither forgotten nor a stranger's, each with its crystal.
     """
-    tombstones, spared = crystals.forgotten.tombstones(), list[tuple[Entry, Crystal]]()
     every = ((one, piece.is_strangers) for piece in pieces for one in piece.notes)
+    made = list[tuple[Entry, Crystal]]()
     for key, (one, is_strangers) in enumerate(every, notes.next_key()):
         make = strangers_crystal if is_strangers else note_crystal
-        crystal = make(crystals.connection, config, one.note, now, key)
-        if crystal.text and (left := tombstones.spared(crystal)) is not None:
-            spared.append((one, left))
-    # Read within the transaction: another thread may have stored the same.
-    learnt = list(zip((one for one, _ in spared), crystals.known(left for _, left in spared), strict=True))
-    crystals.upsert(crystal for _, crystal in learnt)
-    learnt = [(one, crystal) for one, crystal in learnt if crystal.trust is Trust.AGENT]
-    keys = crystals.keys(crystal.id for _, crystal in learnt)
-    notes.take(pieces, {one.digest: keys[crystal.id] for one, crystal in learnt})
-    return [(one.note, crystal) for one, crystal in learnt]
+        made.append((one, make(crystals.connection, config, one.note, now, key)))
+    made = [(one, crystal) for one, crystal in made if crystal.text]
+    stored = zip((one for one, _ in made), crystals.learn(crystal for _, crystal in made), strict=True)
+    learnt = [(one, at) for one, at in stored if at.key and at.crystal.trust is Trust.AGENT]
+    notes.take(pieces, {one.digest: at.key for one, at in learnt})
+    return [(one.note, at) for one, at in learnt]
 
 
 def _absorbed(store: Store, pieces: Sequence[Piece], now: datetime) -> int:
     """Store these notes without forgotten texts, and their effects; return how many crystals were new."""
     with transaction(store.connection):
         store.memory.check()
-        forgotten, newest = store.crystals.forgotten, store.crystals.newest()
+        forgotten = store.crystals.forgotten
         pieces = [piece.without(forgotten.tombstones().anywhere) for piece in pieces]
         learnt = learn_notes(store.crystals, store.notes, store.config, pieces, now)
         if withheld := sum(not one.is_filed for piece in pieces for one in piece.notes):
             store.notes.plan_wipe()
             forgotten.count(withheld)
         _supersede(store, learnt)
-        keys = store.crystals.keys(crystal.id for _, crystal in learnt)
-        new = {crystal.id: (note, crystal) for note, crystal in learnt if keys[crystal.id] > newest}
-        for note, crystal in new.values():
-            for question in questions_in(crystal.text):
+        new = [(note, at.crystal.text) for note, at in learnt if at.is_new]
+        for note, text in new:
+            for question in questions_in(text):
                 Questions(store.connection).raise_(question, Cause.QUESTION, now)
             if not note.auto:
-                feel(store, feelings_in(crystal.text), crystal.text, note.at, now)
+                feel(store, feelings_in(text), text, note.at, now)
     return len(new)
 
 
-def _supersede(store: Store, notes: Sequence[tuple[Note, Crystal]]) -> None:
+def _supersede(store: Store, notes: Sequence[tuple[Note, Stored]]) -> None:
     """Record what these notes supersede, so that a search shows it before a dream replaces the line in MEMORY.md.
 
     Nothing is recorded for lines that are pinned or the owner's: the owner decides about those.
     """
-    naming = [(note, crystal) for note, crystal in notes if note.replaces]
+    naming = [(note, at) for note, at in notes if note.replaces]
     lines = {line.id: line for line in store.lineage.current_lines()} if naming else {}
     supersessions = Supersessions(store.crystals)
-    for note, crystal in naming:
+    for note, (crystal, new, _) in naming:
         for meant in named(store, list(lines.values()), note.replaces, crystal.id):
             line = lines.get(meant)
             if line is None:
@@ -157,11 +152,7 @@ def _supersede(store: Store, notes: Sequence[tuple[Note, Crystal]]) -> None:
             else:
                 is_owners = line.pinned or line.trust.rank > crystal.trust.rank
                 older = [] if is_owners else supersessions.said_by(line)
-            supersessions.record(
-                Supersession(old, new, note.at, crystal.trust, SupersededBy.NOTE)
-                for old in older
-                for new in store.crystals.keys([crystal.id]).values()
-            )
+            supersessions.record(Supersession(old, new, note.at, crystal.trust, SupersededBy.NOTE) for old in older)
 
 
 def _wipe(notes: Notes, notices: Notices) -> None:

@@ -66,7 +66,7 @@ def migrate(store: Store, now: datetime) -> int | None:
         store.memory.disk.write_new(store.workspace.backup, text.encode(), mode=0o644)
     crystals = seed_crystals(redacted_lines(text, store.config.redaction), now)
     with transaction(connection):
-        store.crystals.upsert(crystals)
+        store.crystals.learn(crystals)
         Meta(connection).put(_FLAG, to_text(now))
     return len(crystals)
 
@@ -175,7 +175,7 @@ def take_in(store: Store) -> int:
         elif path == workspace.genome or path.name.startswith(workspace.document.name):
             new += absorb_memory_file(store, path, Trust.WEB, belonging(workspace, os.environ)).crystals
     made = [strangers_crystal(store.connection, store.config, note, utc_now()) for note in notes]
-    return new + store.crystals.upsert(crystal for crystal in made if crystal.text)
+    return new + sum(one.is_new for one in store.crystals.learn(crystal for crystal in made if crystal.text))
 
 
 def _is_log(workspace: Workspace, path: Path) -> bool:

@@ -200,7 +200,7 @@ def _take_in(
         and (events := feelings_in(crystal.text))
         and not store.crystals.is_known(crystal)
     ]
-    store.crystals.upsert(crystals)
+    store.crystals.learn(crystals)
     copies.settle_forks(kin)
     for crystal, events in felt:
         for learnt in learnable(store.crystals, [crystal]):

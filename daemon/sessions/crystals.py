@@ -27,7 +27,7 @@ from state.sessions.item import Item, promoted_id, score
 from state.sessions.policies import Action, Decision, Plan
 from state.sessions.selection import visible_items
 from state.signals.hormones import valence
-from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.crystals import Crystals, Stored
 from state.stores.crystals.hormones import Feelings
 from state.stores.crystals.neighbours import heard_before
 from state.stores.crystals.supersessions import Supersessions
@@ -100,9 +100,8 @@ def promote_item(
         return why
     feelings = Feelings(store.connection, store.config.baselines)
     with transaction(sessions.connection):
-        (crystal,) = store.crystals.known([crystal_of(store.connection, feelings, item, now)])
-        store.crystals.upsert([crystal])
-        _supersede(store.crystals, sessions, session, item, crystal)
+        (stored,) = store.crystals.learn([crystal_of(store.connection, feelings, item, now)])
+        _supersede(store.crystals, sessions, session, item, stored)
         record = {
             "promoted_from_working": "true",
             "working_memory_id": item.id,
@@ -136,21 +135,19 @@ def _refusal(redaction: Redaction, sessions: Sessions, item: Item) -> str:
     return f"it holds a secret ({', '.join(kinds)})" if kinds else ""
 
 
-def _supersede(crystals: Crystals, sessions: Sessions, session: Session, item: Item, crystal: Crystal) -> None:
+def _supersede(crystals: Crystals, sessions: Sessions, session: Session, item: Item, stored: Stored) -> None:
     """Record what an item's relations supersede: crystals, or items of its session that became crystals."""
     ids = [one.target_element_id for one in item.relations if one.relation_type.casefold() in _SUPERSEDING]
     if not ids:
         return
     older_items = (one for one in sessions.named(session, ids) if one.promoted_to_id)
     older_ids = crystals.ids_of(map(digest_of, older_items)).values()
-    keys = crystals.keys([*ids, *older_ids, crystal.id])
-    newer = keys.pop(crystal.id, None)
-    older = crystals.by_keys(keys.values())
-    if newer is not None:
+    older, trust = crystals.by_keys(crystals.keys([*ids, *older_ids]).values()), stored.crystal.trust
+    if stored.key:
         Supersessions(crystals).record(
-            Supersession(key, newer, item.created_at, crystal.trust, Cause.SESSION)
+            Supersession(key, stored.key, item.created_at, trust, Cause.SESSION)
             for key, one in older.items()
-            if one.trust.rank <= crystal.trust.rank
+            if one.trust.rank <= trust.rank
         )
 
 
@@ -252,7 +249,7 @@ def hand_over(store: Store, now: datetime) -> int:
         # Crystals and mark are one transaction: a kill repeats the batch, but never skips one.
         with transaction(sessions.connection):
             items = sessions.undreamt(_AT_ONCE)
-            done += store.crystals.upsert(
+            learnt = store.crystals.learn(
                 replace(
                     crystal_of(store.connection, feelings, item, now),
                     text=store.config.redaction.of(item.content),
@@ -262,6 +259,7 @@ def hand_over(store: Store, now: datetime) -> int:
                 for item, rescue in items
                 if item.content.strip()
             )
+            done += sum(one.is_new for one in learnt)
             sessions.mark_dreamt((item for item, _ in items), version)
         if not items:
             return done

@@ -54,9 +54,9 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     workspace = init_workspace(contained(tmp_path_factory.mktemp("origin") / "agent"))
     now = utc_now()
     with opened(workspace) as store:
-        store.crystals.upsert([Crystal(OLD, Origin.SCRATCH, now - timedelta(days=300))])
+        store.crystals.learn([Crystal(OLD, Origin.SCRATCH, now - timedelta(days=300))])
         said = now - timedelta(days=9)
-        store.crystals.upsert([Crystal(OWNERS, Origin.SESSION, said, trust=Trust.OWNER, session="s", position=1)])
+        store.crystals.learn([Crystal(OWNERS, Origin.SESSION, said, trust=Trust.OWNER, session="s", position=1)])
         Questions(store.connection).raise_("What is known about: parrot Admiral?", Cause.MISS, now)
     inbox = NoteInbox(workspace)
     for number, text in enumerate(NOTES):

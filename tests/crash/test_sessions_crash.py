@@ -183,7 +183,7 @@ def _restoring(store: Store) -> Callable[[], object]:
 
 def _merging(store: Store) -> Callable[[], object]:
     """Two crystals that say the same."""
-    store.crystals.upsert(Crystal(text, Origin.SCRATCH, AT) for text in ("Ada prefers tea", "ADA prefers  tea"))
+    store.crystals.learn(Crystal(text, Origin.SCRATCH, AT) for text in ("Ada prefers tea", "ADA prefers  tea"))
     store.crystals.vectors.embed_pending(BagOfWords())
     return lambda: merge_duplicates(store)
 

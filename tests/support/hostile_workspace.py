@@ -57,7 +57,7 @@ def hostile_workspace(folder: Path, texts: Sequence[HostileText] = ALL) -> Works
     with quick(workspace) as store:
         _live(store, texts, now)
         connection = store.connection
-        store.crystals.upsert(_crystals(texts, now))
+        store.crystals.learn(_crystals(texts, now))
         _talk(store, texts, now)
         with transaction(connection):
             _fill(connection, texts, now)

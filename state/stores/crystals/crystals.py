@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from state.crystals.crystal import (
     DREAMT,
@@ -58,6 +58,17 @@ _MOST_NAMED = 100
 _AFTER_A_DREAM = " ".join(f"WHEN {before.value!r} THEN {after.value!r}" for before, after in DREAMT.items())
 
 
+class Stored(NamedTuple):
+    """A crystal with the id that it has in the store, and its row: 0 if only forgotten text was in it.
+
+    The row of a hidden duplicate is that of its canonical crystal.
+    """
+
+    crystal: Crystal
+    key: int
+    is_new: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Occurrence:
     """One place where a crystal's text occurred; `source` is None if it came from no file."""
@@ -78,8 +89,8 @@ class Crystals:
 
     # ------------------------------------------------------------ writing
 
-    def upsert(self, crystals: Iterable[Crystal]) -> int:
-        """Write all of these crystals or none; return how many were new.
+    def learn(self, crystals: Iterable[Crystal]) -> list[Stored]:
+        """Write all of these crystals or none; return how each is stored.
 
         An existing crystal keeps its text and gains the occurrence, the parents, and the higher importance (which
         activates an archived one). If it was said earlier than known, it gets that time and context. Its trust rises
@@ -87,18 +98,23 @@ class Crystals:
         a tool or page joins its original.
         Writing the same again changes nothing. Sentences that hold a forgotten text are always left out.
         """
-        new: list[int] = []
         with transaction(self.connection):
-            for given in self.forgotten.crystals_without(crystals):
-                crystal, row = self._met(given)
-                if row is None:
-                    new.append(key := self._insert(crystal))
-                else:
-                    key = int(row["key"])
-                    self._join(crystal, row)
-                self._occur(key, crystal)
-            self._mark_as_news(min(new, default=None))  # SQLite may reuse the row number of a forgotten crystal
-        return len(new)
+            stored = [self._stored(*pair) for pair in self.forgotten.spared(crystals)]
+            # SQLite may reuse the row number of a forgotten crystal.
+            self._mark_as_news(min((one.key for one in stored if one.is_new), default=None))
+        return stored
+
+    def _stored(self, given: Crystal, spared: Crystal | None) -> Stored:
+        if spared is None:
+            return Stored(given, 0)
+        crystal, row = self._met(spared)
+        if row is None:
+            stored = self._insert(crystal)
+        else:
+            self._join(crystal, row)
+            stored = Stored(replace(spared, id=row["id"]), int(row["merged_into"] or row["key"]))
+        self._occur(stored.key if row is None else int(row["key"]), crystal)
+        return stored
 
     def _met(self, crystal: Crystal) -> tuple[Crystal, sqlite3.Row | None]:
         """Return the crystal, marked distinct if somebody else said its words, and its row if it exists.
@@ -119,16 +135,17 @@ class Crystals:
         row: sqlite3.Row | None = self.connection.execute(query, (digest,)).fetchone()
         return row
 
-    def _insert(self, crystal: Crystal) -> int:
+    def _insert(self, crystal: Crystal) -> Stored:
         more = {"pairs": full_text.pairs(crystal.indexed_text), "fades_at": fades_at(crystal)}
         try:
             added = CrystalRow.table.add(self.connection, crystal, **more)
         except sqlite3.IntegrityError:  # its id belongs to another text
-            added = CrystalRow.table.add(self.connection, crystal, **more, id=new_id())
+            crystal = replace(crystal, id=new_id())
+            added = CrystalRow.table.add(self.connection, crystal, **more)
         key = int(added.lastrowid or 0)
         full_text.add(self.connection, key)
         self.connection.execute("INSERT INTO to_compare (crystal) VALUES (?)", (key,))
-        return key
+        return Stored(crystal, key, is_new=True)
 
     def _join(self, crystal: Crystal, row: sqlite3.Row) -> None:
         """Update this row's crystal with what another occurrence adds."""

@@ -85,7 +85,7 @@ class Beside:
     def __init__(self, crystals: Iterable[Crystal], embedder: Embedder | None) -> None:
         self.connection = memory_database()
         self.crystals = Crystals(self.connection)
-        self.crystals.upsert(crystals)
+        self.crystals.learn(crystals)
         self.keys = range(1, self.crystals.newest() + 1)
         if embedder is not None and self.keys:
             self.crystals.vectors.embed_pending(embedder, len(self.keys))

@@ -83,14 +83,12 @@ class TombstoneStore:
             self.count()
         return left
 
-    def crystals_without(self, crystals: Iterable[Crystal]) -> list[Crystal]:
-        """Return these crystals without blocked sentences, and no empty ones; count changed ones as withheld."""
+    def spared(self, crystals: Iterable[Crystal]) -> list[tuple[Crystal, Crystal | None]]:
+        """Pair these crystals with them without blocked sentences, None if none is left; count what is withheld."""
         found, blocked = list(crystals), self.tombstones()
-        if not blocked:
-            return found
-        rest = [blocked.spared(crystal) for crystal in found]
-        self.count(sum(new is not old for new, old in zip(rest, found, strict=True)))
-        return [crystal for crystal in rest if crystal is not None]
+        pairs = [(crystal, blocked.spared(crystal) if blocked else crystal) for crystal in found]
+        self.count(sum(crystal is not left for crystal, left in pairs))
+        return pairs
 
     def withholds(self, text: str) -> bool:
         """Return whether the text contains a blocked text; if so, count it as withheld."""

@@ -217,8 +217,7 @@ class Memory:
 
         Return it with the crystals of the lines that left.
         """
-        new = self._named(with_wordings(dream, self._crystals, self._lineage, self._redaction))
-        self._crystals.upsert(new.crystals)
+        new = self._learnt(with_wordings(dream, self._crystals, self._lineage, self._redaction))
         if new.cause == RESTORE:
             self._crystals.undream(new.dreamt)
             self._crystals.mark_dreamt(new.redreamt, new.number)
@@ -286,10 +285,10 @@ class Memory:
         written = [block for part in parse(text).parts for block in part.lines if block.key not in known]
         return sum(forgotten.unblock_all_of(block.text) for block in written)
 
-    def _named(self, dream: Dream) -> Dream:
-        """Return the dream with its crystals' existing ids, where they are stored already."""
-        known = zip(dream.crystals, self._crystals.known(dream.crystals), strict=True)
-        return with_ids(dream, {made.id: one.id for made, one in known if made.id != one.id})
+    def _learnt(self, dream: Dream) -> Dream:
+        """Store the crystals of a dream; return it with the ids that they have in the store."""
+        stored = zip(dream.crystals, self._crystals.learn(dream.crystals), strict=True)
+        return with_ids(dream, {made.id: one.crystal.id for made, one in stored if made.id != one.crystal.id})
 
     def consume(self, dream: Dream) -> Dream:
         """Consume the input of a dream that changes nothing and makes no version; return it with the last number."""
@@ -297,8 +296,7 @@ class Memory:
             last = self._lineage.last_version()
             with transaction(self._connection):
                 self.check()
-                dream = self._named(dream)
-                self._crystals.upsert(dream.crystals)
+                dream = self._learnt(dream)
                 self._crystals.mark_dreamt(dream.dreamt, last, dream.newest)
                 self._notes.consume(dream.taken, last)
                 self._notes.show(dream.shown, dream.dreamt)

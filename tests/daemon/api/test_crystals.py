@@ -64,7 +64,7 @@ CRYSTALS = [made(number) for number in range(60)]
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     workspace = init_workspace(tmp_path_factory.mktemp("tables") / "w")
     with opened(workspace) as access, access.write() as store:
-        store.crystals.upsert(CRYSTALS)
+        store.crystals.learn(CRYSTALS)
         supersede(store, *((CRYSTALS[at], CRYSTALS[at - 7]) for at in range(14, 49, 7)))
     return workspace
 
@@ -183,9 +183,9 @@ def test_the_parts_are_the_whole_in_its_order_and_nothing_twice(
 
 def test_what_is_added_meanwhile_moves_nothing(tmp_path: Path) -> None:
     with opened(init_workspace(tmp_path)) as access, access.write() as store:
-        store.crystals.upsert(CRYSTALS[:20])
+        store.crystals.learn(CRYSTALS[:20])
         first, *_ = parts(access, limit=7)
-        store.crystals.upsert([replace(CRYSTALS[0], text="quite new", created_at=NOW + timedelta(hours=1))])
+        store.crystals.learn([replace(CRYSTALS[0], text="quite new", created_at=NOW + timedelta(hours=1))])
         rest = ask(access, limit=200, cursor=first.next_cursor)
         assert {row.text for row in (*first.crystals, *rest.crystals)} == {one.text for one in CRYSTALS[:20]}
 
@@ -199,7 +199,7 @@ def test_a_cursor_of_another_list_is_refused(workspace: Workspace, cursor: str) 
 def test_a_long_text_is_cut_after_its_secrets_are_gone(tmp_path: Path) -> None:
     texts = ["long " * 90 + f"the key is {KEY} and so on " * 2, f"my key is {KEY}"]
     with opened(init_workspace(tmp_path)) as access, access.write() as store:
-        store.crystals.upsert([Crystal(text, Origin.SESSION, NOW, speaker=KEY, session="s") for text in texts])
+        store.crystals.learn([Crystal(text, Origin.SESSION, NOW, speaker=KEY, session="s") for text in texts])
         rows = {len(row.text) == 500: row for row in ask(access).crystals}
         whole = tell(access, rows[True].id)
         assert len(whole.crystal.text) > 500
@@ -209,7 +209,7 @@ def test_a_long_text_is_cut_after_its_secrets_are_gone(tmp_path: Path) -> None:
 
 def test_what_is_being_forgotten_is_not_shown(tmp_path: Path) -> None:
     with opened(init_workspace(tmp_path)) as access, access.write() as store:
-        store.crystals.upsert([Crystal("The falcon nests in the tower. Tea is green.", Origin.SESSION, NOW)])
+        store.crystals.learn([Crystal("The falcon nests in the tower. Tea is green.", Origin.SESSION, NOW)])
         store.crystals.forgotten.block(Target.of("falcon nests in the tower"), NOW)
         (row,) = ask(access).crystals
         assert row.text == "Tea is green."
@@ -231,8 +231,8 @@ def test_a_crystal_tells_all_that_it_has_to_do_with(store: Store) -> None:
     turns = [Crystal(f"turn {at}", Origin.SESSION, NOW, session="s", position=at, speaker="Ada") for at in range(7)]
     third = replace(turns[3], source=Source("talk.md", 4, 6, "ab" * 20))
     insight = Crystal("what the turns mean", Origin.DREAM, NOW, parents=(turns[3].id, "0" * 32))
-    store.crystals.upsert([*turns[:3], third, *turns[4:], insight])
-    store.crystals.upsert([replace(turns[3], session="later", position=1, created_at=NOW + timedelta(hours=1))])
+    store.crystals.learn([*turns[:3], third, *turns[4:], insight])
+    store.crystals.learn([replace(turns[3], session="later", position=1, created_at=NOW + timedelta(hours=1))])
     supersede(store, (turns[2], turns[3]), (turns[3], turns[5]))
     keys = store.crystals.keys([turns[3].id, turns[6].id, turns[0].id])
     with transaction(store.connection) as connection:
@@ -281,7 +281,7 @@ def test_the_owner_s_last_word_on_two_crystals_counts(tmp_path: Path) -> None:
     supersede = OPERATIONS["supersede"]
     with opened(init_workspace(tmp_path)) as access:
         with access.write() as store:
-            store.crystals.upsert([older, newer])
+            store.crystals.learn([older, newer])
         turned = [
             supersede.answer(access, supersede.bind(older=one.id, newer=other.id)).turned
             for one, other in ((older, newer), (newer, older), (older, newer), (older, newer), (newer, older))
@@ -293,7 +293,7 @@ def test_the_owner_s_last_word_on_two_crystals_counts(tmp_path: Path) -> None:
 
 def test_long_lists_say_how_much_they_leave_out(store: Store) -> None:
     often = [Crystal("yes", Origin.SESSION, NOW, session="s", position=at) for at in range(130)]
-    store.crystals.upsert(
+    store.crystals.learn(
         [*often, *(Crystal(f"made {at}", Origin.DREAM, NOW, parents=(often[0].id,)) for at in range(103))]
     )
     found = told(store, often[0])
@@ -305,7 +305,7 @@ def test_an_id_has_to_be_one_crystal_s(store: Store) -> None:
     with pytest.raises(NotFoundError):
         told(store, "0" * 8)
     with transaction(store.connection) as connection:
-        store.crystals.upsert(CRYSTALS[:2])
+        store.crystals.learn(CRYSTALS[:2])
         for at in range(2):
             connection.execute("UPDATE crystals SET id = ? WHERE id = ?", (f"{'0' * 31}{at}", CRYSTALS[at].id))
     with pytest.raises(UsageError, match="more than one"):

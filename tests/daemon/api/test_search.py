@@ -35,14 +35,14 @@ def embedding() -> Embedding:
 def access(tmp_path: Path, embedding: Embedding) -> Iterator[LocalAccess]:
     with LocalAccess(init_workspace(tmp_path / "agent"), Config(), "a test", embedding=embedding) as access:
         with access.write() as store:
-            store.crystals.upsert(
+            store.crystals.learn(
                 Crystal(
                     text, Origin.SESSION, DAY + timedelta(days), session=str(days), speaker="Ada", trust=Trust.OWNER
                 )
                 for text, days in TURNS.items()
             )
             notes = [Crystal(text, Origin.SCRATCH, DAY) for text in (OLD, NEW, ASKED)]
-            store.crystals.upsert(notes)
+            store.crystals.learn(notes)
             keys = store.crystals.keys(one.id for one in notes)
             with transaction(store.connection):
                 pair = Supersession(keys[notes[0].id], keys[notes[1].id], DAY, Trust.OWNER, Cause.OWNER)
@@ -86,7 +86,7 @@ def test_what_only_asks_stands_apart(access: LocalAccess) -> None:
 
 def test_what_answers_is_not_called_unlikely(access: LocalAccess) -> None:
     with access.write() as store:
-        store.crystals.upsert([Crystal("We use PostgreSQL 16 with pgbouncer", Origin.SCRATCH, DAY)])
+        store.crystals.learn([Crystal("We use PostgreSQL 16 with pgbouncer", Origin.SCRATCH, DAY)])
     first = search_text(asked(access, "Which database do we use")).splitlines()[1:3]
     assert first[0] == "1. We use PostgreSQL 16 with pgbouncer"
     assert "unlikely" not in first[1]

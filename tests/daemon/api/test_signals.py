@@ -141,7 +141,7 @@ def test_what_stays_forgotten_is_told_without_its_words(access: LocalAccess, sto
     assert ask(access, "forgotten").total == 0
     receipts = []
     for days, text in enumerate(TEXTS):
-        store.crystals.upsert([Crystal(f"It is said that {text}.", Origin.SESSION, NOW)])
+        store.crystals.learn([Crystal(f"It is said that {text}.", Origin.SESSION, NOW)])
         cut = Cut.WORDS if days else Cut.SENTENCES
         receipts.append(forget(store, ForgetRequest(text, cut), NOW + timedelta(days=days)))
     store.crystals.forgotten.block_texts(["purged one", "purged two"], NOW + timedelta(days=9))
@@ -168,7 +168,7 @@ def test_what_stays_forgotten_is_told_without_its_words(access: LocalAccess, sto
 
 
 def test_a_forgotten_text_is_in_no_table(access: LocalAccess, store: Store) -> None:
-    store.crystals.upsert([Crystal("Which falcon nests in the old tower is known", Origin.SESSION, NOW)])
+    store.crystals.learn([Crystal("Which falcon nests in the old tower is known", Origin.SESSION, NOW)])
     Questions(store.connection).raise_("Where does the falcon nest in the old tower?", Cause.QUESTION, NOW)
     feelings = Feelings(store.connection, store.config.baselines)
     feelings.feel([Feeling.REWARD], "the falcon nests in the old tower", utc_now())

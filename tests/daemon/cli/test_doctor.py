@@ -27,7 +27,7 @@ Found = Callable[..., dict[str, Finding]]
 def here(tmp_path: Path) -> Workspace:
     workspace = init_workspace(tmp_path / "here")
     with open_exclusive(workspace, Config(), "test") as store:
-        store.crystals.upsert([Crystal("Ada prefers tea", Origin.SCRATCH, utc_now())])
+        store.crystals.learn([Crystal("Ada prefers tea", Origin.SCRATCH, utc_now())])
     return workspace
 
 
@@ -122,7 +122,7 @@ def test_a_pointer_that_finds_nothing_is_a_warning(here: Workspace, found: Found
     connection.close()
     assert found()["pointers"].what == "all 1 resolve"
     with open_exclusive(here, Config(), "test") as store:
-        store.crystals.upsert([Crystal(f"tea tea tea {n}", Origin.SCRATCH, utc_now()) for n in range(9)])
+        store.crystals.learn([Crystal(f"tea tea tea {n}", Origin.SCRATCH, utc_now()) for n in range(9)])
     finding = found()["pointers"]
     assert finding.level is Level.WARNING
     assert "`tea` does not find 'Tea'" in finding.what

@@ -209,7 +209,7 @@ def test_what_only_the_search_knows_is_ranked_and_another_value_named(here: Path
     old = Crystal("The server listens at port 8080", Origin.SESSION, datetime(2026, 3, 1, tzinfo=UTC), importance=0.9)
     new = Crystal("The server listens at port 9090", Origin.SESSION, datetime(2026, 3, 2, tzinfo=UTC), importance=0.5)
     with open_exclusive(open_workspace(here), Config(), "test") as store:
-        store.crystals.upsert([old, new])
+        store.crystals.learn([old, new])
     (reason,) = asked(here, "port 9090").reasons
     assert (reason.code, "2 of 2 by importance" in reason.what) == (Absence.CRYSTAL, True)
     with open_exclusive(open_workspace(here), Config(), "test") as store:
@@ -286,7 +286,7 @@ def test_any_words_have_an_answer(tmp_path_factory: pytest.TempPathFactory, text
     here = init_workspace(tmp_path_factory.mktemp("here")).root
     (here / "MEMORY.md").write_text("- Ada prefers tea\n")
     with open_exclusive(open_workspace(here), Config(), "test") as store:
-        store.crystals.upsert([Crystal("Ada prefers tea", Origin.SESSION, datetime(2026, 3, 1, tzinfo=UTC))])
+        store.crystals.learn([Crystal("Ada prefers tea", Origin.SESSION, datetime(2026, 3, 1, tzinfo=UTC))])
         answer = why_not(store, text)
     assert 1 <= len(answer.reasons) <= MOST_REASONS
     assert all(one.what for one in answer.reasons)

@@ -46,7 +46,7 @@ def dreamt(store: Store, reason: Reason = Reason.MANUAL) -> Outcome:
 
 
 def turns(store: Store, *texts: str, importance: float = 0.6) -> None:
-    store.crystals.upsert(
+    store.crystals.learn(
         Crystal(text, Origin.SESSION, AT, Kind.FACT, importance, session="s", position=at)
         for at, text in enumerate(texts)
     )

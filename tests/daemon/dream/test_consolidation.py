@@ -81,7 +81,7 @@ def test_a_page_that_repeats_the_owners_word_neither_lifts_nor_lowers_it(store: 
     echo = replace(
         word, text="PAYMENTS go to account 4711 at the harbour bank", id="0" * 32, trust=Trust.WEB, importance=1
     )
-    store.crystals.upsert([word, echo])
+    store.crystals.learn([word, echo])
     assert consolidate(store, utc_now()).merged == 1
     assert store.crystals.get([word.id]) == [word]
     assert finds(store, "where do payments go?") == [word.text]
@@ -89,7 +89,7 @@ def test_a_page_that_repeats_the_owners_word_neither_lifts_nor_lowers_it(store: 
 
 def test_what_a_pointer_leads_to_still_resolves_when_its_text_is_said_again(store: Store) -> None:
     left = Crystal("The lighthouse lamp was paid twice", Origin.LINE, utc_now() - timedelta(days=400))
-    store.crystals.upsert([left])
+    store.crystals.learn([left])
     store.connection.execute(
         "INSERT INTO pointers (keywords, topic, crystal, made_in) VALUES ('lighthouse lamp', 'x', ?, 1)", (left.id,)
     )
@@ -103,7 +103,7 @@ def test_what_a_pointer_leads_to_still_resolves_when_its_text_is_said_again(stor
 def test_lives_move_on_and_back(store: Store) -> None:
     now = utc_now()
     old, fresh = "The old ferry timetable hangs in the hall", "The new ferry timetable is online"
-    store.crystals.upsert(
+    store.crystals.learn(
         [Crystal(old, Origin.SCRATCH, now - timedelta(days=300)), Crystal(fresh, Origin.SCRATCH, now)]
     )
     assert consolidate(store, now).archived == 1

@@ -396,7 +396,7 @@ def test_what_a_session_said_is_new_again_where_its_line_gave_way(tmp_path: Path
         noted(store, KETTLE)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         thinking = replace(store, config=asking(model))
-        store.crystals.upsert(Crystal(one, Origin.SESSION, utc_now(), importance=0.4) for one in (ZITHER, LIMA))
+        store.crystals.learn(Crystal(one, Origin.SESSION, utc_now(), importance=0.4) for one in (ZITHER, LIMA))
         dream_now(thinking, Reason.MANUAL, Mode.AUTO)
         assert new_input(store) == 1
         assert [one.text for one in store.crystals.undreamt()] == [LIMA]

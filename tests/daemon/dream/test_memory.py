@@ -24,7 +24,7 @@ from tests.support.working import AT, SECRET, document, working
 def test_others_write_at_once_while_pointers_are_tried_and_the_trial_writes_nothing(tmp_path: Path) -> None:
     workspace, none = init_workspace(tmp_path), Embedding.given(Unavailable("not needed here"))
     with open_exclusive(workspace, Config(), "test", embedding=none) as store:
-        store.crystals.upsert(
+        store.crystals.learn(
             [Crystal(f"Note {number} on the cluster", Origin.SCRATCH, utc_now()) for number in range(9)]
         )
         before = store.connection.total_changes

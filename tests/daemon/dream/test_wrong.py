@@ -95,7 +95,7 @@ def said_again(store: Store, text: str) -> None:
     """What the line rested on is input again; a page says it too, and then a note in the very words."""
     old = [row["id"] for row in store.connection.execute("SELECT id FROM crystals WHERE text = ?", (text,))]
     store.crystals.undream(old)
-    store.crystals.upsert([Crystal(f"{text}.", Origin.SESSION, utc_now(), Kind.FACT, 0.9, Trust.WEB)])
+    store.crystals.learn([Crystal(f"{text}.", Origin.SESSION, utc_now(), Kind.FACT, 0.9, Trust.WEB)])
     dreamt(store, CHESS)
     dreamt(store, text)
     # A model of whose answer nothing is left has taken nothing in.

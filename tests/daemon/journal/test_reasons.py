@@ -43,7 +43,7 @@ def here(tmp_path: Path) -> Workspace:
         for place, text in enumerate(TALK)
     ]
     with LocalAccess(workspace, Config(), "test") as access, access.write() as store:
-        store.crystals.upsert([*said, Crystal("The ledger of the old house burnt", Origin.SCRATCH, AT)])
+        store.crystals.learn([*said, Crystal("The ledger of the old house burnt", Origin.SCRATCH, AT)])
     return workspace
 
 

@@ -45,7 +45,7 @@ def dreamt(store: Store, *notes: str) -> None:
 @pytest.fixture
 def lived(store: Store) -> Store:
     """L1 is revised into L2, which leaves to the pointer L3; its evidence is an insight made of two turns."""
-    store.crystals.upsert(TURNS)
+    store.crystals.learn(TURNS)
     drinks, daily = line("L1", BOND, "Ada drinks tea"), line("L2", BOND, KEPT.text, Trust.WEB)
     left = Change(
         Why.EVICTED,

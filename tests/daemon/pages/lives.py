@@ -63,7 +63,7 @@ def dreamt(workspace: Workspace, *notes: str, rules: DreamSection | None = None,
 
 def live(store: Store, more: Mapping[str, str]) -> None:
     """Put crystals, a superseded one, questions, feelings and a skill into a store."""
-    store.crystals.upsert(
+    store.crystals.learn(
         [*TURNS, Crystal("Ada likes animals.", Origin.DREAM, NOW, parents=(CAT.id,), importance=0.9)]
     )
     keys = store.crystals.keys([OLD.id, NEW.id])

@@ -212,7 +212,7 @@ def test_each_write_counts_and_one_that_makes_a_crystal_wants_a_pass(kept: Kept)
         Feelings(store.connection, store.config.baselines).feel([Feeling.REWARD], "it works", LONG_AGO)
     assert (keeper.changed, keeper.written) == (False, before + 1)
     with keeper.store() as store:
-        store.crystals.upsert([Crystal("The cat is called Miez", Origin.SCRATCH, LONG_AGO)])
+        store.crystals.learn([Crystal("The cat is called Miez", Origin.SCRATCH, LONG_AGO)])
     assert (keeper.changed, keeper.written) == (True, before + 2)
 
 

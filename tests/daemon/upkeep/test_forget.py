@@ -319,7 +319,7 @@ def five_times(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     workspace = init_workspace(tmp_path_factory.mktemp("five") / "w")
     with quick(workspace) as store:
         remembered(store, crystal("Tom has the dashboards"), OWNS)
-        store.crystals.upsert([crystal(text) for text in (*SAME[3:], "Tom owns a boat")])
+        store.crystals.learn([crystal(text) for text in (*SAME[3:], "Tom owns a boat")])
         noted(store, SAME[1])
         sessions.add(store, "s", sessions.Draft(SAME[2], "high"), utc_now())
     return workspace

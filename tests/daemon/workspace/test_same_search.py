@@ -63,7 +63,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Stor
     """The stores of a command, and of the daemon, which asks even if few crystals pass a filter."""
     workspace = init_workspace(contained(tmp_path_factory.mktemp("kept") / "agent"))
     with open_exclusive(workspace, Config(), "test", embedding=EMBEDDING) as store:
-        store.crystals.upsert(map(said, range(720)))
+        store.crystals.learn(map(said, range(720)))
         embed_waiting(store)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("state.stores.crystals.nearest._FEW", 0)

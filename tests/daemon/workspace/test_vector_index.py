@@ -63,7 +63,7 @@ def opened(workspace: Workspace) -> Iterator[Crystals]:
 def fill(crystals: Crystals, first: int, end: int) -> None:
     """Crystals with vectors that differ from each other."""
     notes = [Crystal(f"House {number} was repaired", Origin.SCRATCH, utc_now()) for number in range(first, end)]
-    crystals.upsert(notes)
+    crystals.learn(notes)
     crystals.vectors.embed_pending(EMBEDDER, len(notes))
 
 
@@ -126,7 +126,7 @@ def test_chromadbs_own_client_finds_every_crystal_as_it_is_and_nothing_else(work
         crystals.remove(ids[:3])
         fill(crystals, 300, 310)
         earlier = Crystal("House 9 was repaired", Origin.SCRATCH, utc_now() - timedelta(days=9), context="Mon")
-        crystals.upsert([earlier])
+        crystals.learn([earlier])
         crystals.connection.execute("UPDATE crystals SET speaker = 'Mira', text = 'House' WHERE key = 20")
         crystals.vectors.embed_pending(EMBEDDER)
         index.tell(crystals)
@@ -160,13 +160,13 @@ def test_what_a_search_has_embedded_is_told(tmp_path: Path) -> None:
         closing(Index(workspace, lambda: None, Embedding.given(EMBEDDER), background=True)) as index,
         closing(open_owned(index, Config())) as store,
     ):
-        store.crystals.upsert(Crystal(f"House {n} was repaired", Origin.SCRATCH, utc_now()) for n in range(60))
+        store.crystals.learn(Crystal(f"House {n} was repaired", Origin.SCRATCH, utc_now()) for n in range(60))
         recall(store, "House 7", agent=None)
         assert embed_waiting(store) == 0  # as a dream does next
         found = index.wait()
         assert found is not None
         assert found.count() == 60
-        store.crystals.upsert([Crystal("House 60 was sold", Origin.SCRATCH, utc_now())])
+        store.crystals.learn([Crystal("House 60 was sold", Origin.SCRATCH, utc_now())])
         recall(store, "House 60", agent=None)
         assert found.count() == 61
 
@@ -254,7 +254,7 @@ def test_a_workspace_that_moves_takes_its_vectors_along(tmp_path: Path) -> None:
         Generations(FolderObjects(tmp_path), "7/42"),
     )
     with open_exclusive(workspace, Config(), "test", embedding=Embedding.given(here)) as store:
-        store.crystals.upsert(Crystal(f"House {n} was repaired", Origin.SCRATCH, utc_now()) for n in range(30))
+        store.crystals.learn(Crystal(f"House {n} was repaired", Origin.SCRATCH, utc_now()) for n in range(30))
         assert embed_waiting(store) == 30
     key = put(generations, workspace.root, 1)
     generations.bring_up(tmp_path / "there", key)

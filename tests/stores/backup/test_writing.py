@@ -53,7 +53,7 @@ def test_an_archive_holds_no_word_of_a_full_text_index(tmp_path: Path) -> None:
     """An index keeps the words of what was deleted until it is merged; an archive has none of them."""
     with working(tmp_path / "here") as store:
         note = Crystal("the password of the lighthouse is zwetschgenknoedel", Origin.SCRATCH, AT)
-        store.crystals.upsert([note])
+        store.crystals.learn([note])
         store.connection.execute("DELETE FROM crystals WHERE id = ?", (note.id,))
         indexed = [bytes(row[0]) for row in store.connection.execute("SELECT block FROM words_data")]
         assert b"zwetschgenknoedel" in b"".join(indexed)

@@ -54,7 +54,7 @@ def _turn(text: str, **changes: object) -> Crystal:
 
 def test_the_same_text_met_twice_is_one_crystal_with_two_occurrences(crystals: Crystals) -> None:
     again = replace(FULL, session="s2", position=0, created_at=AT + timedelta(days=1), source=None)
-    assert crystals.upsert([again, FULL]) == 1
+    assert [one.is_new for one in crystals.learn([again, FULL])] == [True, False]
     assert crystals.sources(FULL.id) == [
         Occurrence("s1", 4, AT, FULL.source),
         Occurrence("s2", 0, AT + timedelta(days=1), None),
@@ -66,20 +66,20 @@ def test_the_same_text_met_twice_is_one_crystal_with_two_occurrences(crystals: C
 def test_a_crystal_has_the_time_and_context_of_its_first_occurrence(crystals: Crystals) -> None:
     later = _turn("The bell rings at nine", context="Ada, 8 May 2023", created_at=AT + timedelta(days=7), session="b")
     first = replace(later, context="Ada, 1 May 2023", created_at=AT, session="a", position=4)
-    crystals.upsert([later])
-    crystals.upsert([first])
+    crystals.learn([later])
+    crystals.learn([first])
     (known,) = crystals.named("bell rings")
     assert (known.created_at, known.context, known.session, known.position) == (AT, "Ada, 1 May 2023", "a", 4)
     assert known.id == later.id
     assert not full_text.is_torn(crystals.connection)
-    crystals.upsert([later])
+    crystals.learn([later])
     assert crystals.named("bell rings") == [known]
 
 
 def test_a_later_occurrence_raises_the_importance_and_never_the_trust(crystals: Crystals) -> None:
-    crystals.upsert([_note("x", importance=0.4, trust=Trust.WEB, parents=("a",))])
-    crystals.upsert([_note("x", importance=0.9, trust=Trust.OWNER, parents=("b", "a"))])
-    crystals.upsert([_note("x", importance=0.1, trust=Trust.TOOL)])
+    crystals.learn([_note("x", importance=0.4, trust=Trust.WEB, parents=("a",))])
+    crystals.learn([_note("x", importance=0.9, trust=Trust.OWNER, parents=("b", "a"))])
+    crystals.learn([_note("x", importance=0.1, trust=Trust.TOOL)])
     (known,) = crystals.get([_note("x").id])
     assert (known.importance, known.trust, known.parents) == (0.9, Trust.WEB, ("a", "b"))
 
@@ -90,7 +90,7 @@ def test_crystals_are_written_all_or_none(crystals: Crystals) -> None:
         raise RuntimeError("no second")
 
     with pytest.raises(RuntimeError):
-        crystals.upsert(broken())
+        crystals.learn(broken())
     assert crystals.count() == 0
     assert not full_text.is_torn(crystals.connection)
 
@@ -100,13 +100,15 @@ def test_crystals_are_written_all_or_none(crystals: Crystals) -> None:
 
 def test_two_people_who_say_the_same_are_two_facts_and_an_echo_is_none(crystals: Crystals) -> None:
     bob = replace(ALLERGIC, speaker="Bob")
-    assert crystals.upsert([ALLERGIC, bob, replace(ALLERGIC, speaker="anna"), bob]) == 2
+    learnt = crystals.learn([ALLERGIC, bob, replace(ALLERGIC, speaker="anna"), bob])
+    assert [one.is_new for one in learnt] == [True, True, False, False]
     found = crystals.undreamt()
     assert {(one.speaker, one.id == ALLERGIC.id) for one in found} == {("Anna", True), ("Bob", False)}
     assert crystals.get([one.id for one in found]) == found
     assert crystals.ids_of([crystal_digest(Origin.SESSION, ALLERGIC.text)]) != {}  # as an older version wrote it
     word = _turn("The port is 8080.", speaker="user", trust=Trust.OWNER)
-    assert crystals.upsert([word, replace(word, speaker="tool", trust=Trust.TOOL)]) == 1
+    learnt = crystals.learn([word, replace(word, speaker="tool", trust=Trust.TOOL)])
+    assert [one.is_new for one in learnt] == [True, False]
     assert crystals.get([word.id])[0].trust is Trust.OWNER
 
 
@@ -114,8 +116,8 @@ def test_two_people_who_say_the_same_are_two_facts_and_an_echo_is_none(crystals:
 
 
 def test_what_no_dream_has_seen_comes_most_important_first_with_its_kinds_mixed(crystals: Crystals) -> None:
-    crystals.upsert(_turn(f"episode {n}", kind=Kind.EPISODE, importance=0.9) for n in range(100))
-    crystals.upsert(_turn(f"{kind.value}", kind=kind, importance=0.2) for kind in (Kind.GOAL, Kind.FACT))
+    crystals.learn(_turn(f"episode {n}", kind=Kind.EPISODE, importance=0.9) for n in range(100))
+    crystals.learn(_turn(f"{kind.value}", kind=kind, importance=0.2) for kind in (Kind.GOAL, Kind.FACT))
     new = crystals.undreamt(50)
     assert len(new) == 50
     assert {crystal.kind for crystal in new} == {Kind.EPISODE, Kind.GOAL, Kind.FACT}
@@ -126,12 +128,12 @@ def test_what_no_dream_has_seen_comes_most_important_first_with_its_kinds_mixed(
 def test_what_a_dream_passed_over_is_no_news_and_comes_along_with_news_when_it_is_important(
     crystals: Crystals,
 ) -> None:
-    crystals.upsert(_turn(f"turn {n}", importance=0.6) for n in range(80))
-    crystals.upsert(_turn(f"small talk {n}", importance=0.3) for n in range(80))
+    crystals.learn(_turn(f"turn {n}", importance=0.6) for n in range(80))
+    crystals.learn(_turn(f"small talk {n}", importance=0.3) for n in range(80))
     first = crystals.undreamt(50)
     crystals.mark_dreamt([crystal.id for crystal in first], 1, crystals.newest())
     assert crystals.undreamt_count() == 0
-    crystals.upsert([_turn("the news", importance=0.2)])
+    crystals.learn([_turn("the news", importance=0.2)])
     assert crystals.undreamt_count() == 1
     second = crystals.undreamt(50)
     assert second[0].text == "the news"
@@ -140,7 +142,7 @@ def test_what_a_dream_passed_over_is_no_news_and_comes_along_with_news_when_it_i
 
 
 def test_what_is_given_back_is_news_again(crystals: Crystals) -> None:
-    crystals.upsert(_turn(f"turn {n}", importance=0.2) for n in range(3))
+    crystals.learn(_turn(f"turn {n}", importance=0.2) for n in range(3))
     ids = [crystal.id for crystal in crystals.undreamt()]
     crystals.mark_dreamt(ids, 1, crystals.newest())
     assert crystals.dreamt_in(1) == sorted(ids, key=ids.index)
@@ -150,7 +152,7 @@ def test_what_is_given_back_is_news_again(crystals: Crystals) -> None:
 
 
 def test_a_pending_note_is_input_as_a_note_alone(crystals: Crystals) -> None:
-    crystals.upsert([pending := _note("pending"), _note("of before there were rows of notes, and given back")])
+    crystals.learn([pending := _note("pending"), _note("of before there were rows of notes, and given back")])
     crystals.connection.execute(
         "INSERT INTO notes (at, importance, auto, replaces, digest, crystal, filed) VALUES ('', .5, 0, '', '', ?, 1)",
         tuple(crystals.keys([pending.id]).values()),
@@ -160,8 +162,8 @@ def test_a_pending_note_is_input_as_a_note_alone(crystals: Crystals) -> None:
 
 
 def test_the_output_of_a_dream_is_not_its_input(crystals: Crystals) -> None:
-    crystals.upsert([_note("made", origin=Origin.DREAM), _note("left", origin=Origin.LINE)])
-    crystals.upsert([_note("seen", origin=origin) for origin in (Origin.SEED, Origin.WORKING, Origin.SESSION)])
+    crystals.learn([_note("made", origin=Origin.DREAM), _note("left", origin=Origin.LINE)])
+    crystals.learn([_note("seen", origin=origin) for origin in (Origin.SEED, Origin.WORKING, Origin.SESSION)])
     assert {crystal.origin for crystal in crystals.undreamt()} == {Origin.WORKING, Origin.SESSION}
     assert crystals.undreamt_count() == 2
 
@@ -182,11 +184,11 @@ def _assert_moments(crystals: Crystals) -> None:
 
 
 def test_the_moment_is_kept_through_all_that_changes_it(crystals: Crystals) -> None:
-    crystals.upsert([FACT, replace(FACT, text="x", valence=0.7, accesses=3, last_accessed_at=AT)])
+    crystals.learn([FACT, replace(FACT, text="x", valence=0.7, accesses=3, last_accessed_at=AT)])
     _assert_moments(crystals)
     crystals.touch([FACT.id], AT + timedelta(days=2))
     _assert_moments(crystals)
-    crystals.upsert([replace(FACT, importance=0.9)])
+    crystals.learn([replace(FACT, importance=0.9)])
     _assert_moments(crystals)
     crystals.mark_dreamt([FACT.id], 1)
     crystals.set_lifecycle([FACT.id], Lifecycle.FROZEN)
@@ -194,7 +196,7 @@ def test_the_moment_is_kept_through_all_that_changes_it(crystals: Crystals) -> N
 
 
 def test_an_access_brings_it_back_and_it_fades_again(crystals: Crystals) -> None:
-    crystals.upsert([FACT])
+    crystals.learn([FACT])
     crystals.archive_faded(later := AT + timedelta(days=400))
     crystals.touch([FACT.id], later)
     assert _stage(crystals) is Lifecycle.ACTIVATED
@@ -212,7 +214,7 @@ def _point(crystals: Crystals, crystal: Crystal, *, standing: bool) -> None:
 
 
 def test_what_a_standing_pointer_leads_to_is_frozen_instead(crystals: Crystals) -> None:
-    crystals.upsert([FACT, other := replace(FACT, text="other", id="0" * 32)])
+    crystals.learn([FACT, other := replace(FACT, text="other", id="0" * 32)])
     _point(crystals, FACT, standing=True)
     _point(crystals, other, standing=False)
     assert crystals.archive_faded(AT + timedelta(days=400)) == (1, 1)
@@ -227,7 +229,7 @@ def _keys(crystals: Crystals) -> dict[str, int]:
 
 
 def _merge(crystals: Crystals, one: Crystal, other: Crystal) -> bool:
-    crystals.upsert([one, other])
+    crystals.learn([one, other])
     keys = _keys(crystals)
     with transaction(crystals.connection):
         return HiddenDuplicates(crystals).merge(keys[one.text], keys[other.text])
@@ -245,7 +247,7 @@ def test_the_twin_stays_as_it_is_and_names_its_survivor(crystals: Crystals) -> N
 
 
 def test_what_a_pointer_leads_to_is_not_merged_away_whether_it_stands_or_not(crystals: Crystals) -> None:
-    crystals.upsert([SAID, AGAIN])
+    crystals.learn([SAID, AGAIN])
     _point(crystals, AGAIN, standing=False)
     assert _merge(crystals, SAID, AGAIN)
     assert HiddenDuplicates(crystals).survivors((1, 2)) == {1: 2}
@@ -274,15 +276,15 @@ def test_a_search_shows_the_survivor_alone_and_the_twin_for_its_very_words(cryst
 
 
 def test_the_same_words_in_three_sessions_are_one_crystal_and_a_skill(crystals: Crystals) -> None:
-    crystals.upsert(replace(TASK, session=day, created_at=AT + timedelta(days=int(day))) for day in "012")
-    crystals.upsert([replace(TASK, session="a copy of 0")])  # at the same time
+    crystals.learn(replace(TASK, session=day, created_at=AT + timedelta(days=int(day))) for day in "012")
+    crystals.learn([replace(TASK, session="a copy of 0")])  # at the same time
     assert crystals.count() == 1
     (skill,) = Skills(crystals.connection, crystals.vectors).known(5)
     assert (skill.occurrences, skill.sessions) == (3, 3)
 
 
 def test_one_task_that_is_searched_often_is_no_skill(crystals: Crystals) -> None:
-    crystals.upsert([TASK])
+    crystals.learn([TASK])
     for hour in range(40):
         crystals.touch([TASK.id], AT + timedelta(hours=hour))
     skills = Skills(crystals.connection, crystals.vectors)
@@ -311,7 +313,7 @@ DEEDS = {
 
 @pytest.mark.parametrize("language", DEEDS)
 def test_a_skill_is_found_in_notes_in_nine_languages(crystals: Crystals, language: str) -> None:
-    crystals.upsert(
+    crystals.learn(
         Crystal(text, Origin.SCRATCH, AT + timedelta(days=day), salience(text, Trust.AGENT).kind)
         for day, text in enumerate(DEEDS[language])
     )
@@ -341,7 +343,7 @@ def test_what_is_removed_is_in_no_table_and_neither_its_words_nor_its_vector_in_
     crystals = Crystals(connection)
     embedder, secret = BagOfWords(), _note("the passphrase is xylophonequartz", session="s")
     vector = embedder.embed([secret.text])[0].astype("<f2").tobytes()
-    crystals.upsert([secret, *(_note(f"note {number}") for number in range(300))])
+    crystals.learn([secret, *(_note(f"note {number}") for number in range(300))])
     crystals.vectors.embed_pending(embedder, 1_000)
     assert crystals.remove([secret.id, "0" * 32]) == [secret.id]
     assert crystals.get([secret.id]) == []
@@ -359,7 +361,7 @@ def test_what_is_removed_is_in_no_table_and_neither_its_words_nor_its_vector_in_
 def test_vectors_of_two_models_are_never_mixed(crystals: Crystals) -> None:
     vectors = crystals.vectors
     assert vectors.model() == ""
-    crystals.upsert([_note("one"), _note("two")])
+    crystals.learn([_note("one"), _note("two")])
     vectors.embed_pending(BagOfWords("old"))
     assert vectors.model() == "old"
     assert vectors.embed_pending(BagOfWords("new"), 1) == 1

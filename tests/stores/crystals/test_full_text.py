@@ -23,7 +23,7 @@ def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _write(connection: sqlite3.Connection, *texts: str, context: str = "") -> None:
-    Crystals(connection).upsert(Crystal(text, Origin.SCRATCH, AT, context=context) for text in texts)
+    Crystals(connection).learn(Crystal(text, Origin.SCRATCH, AT, context=context) for text in texts)
 
 
 def _found(connection: sqlite3.Connection, *words: str) -> list[int]:

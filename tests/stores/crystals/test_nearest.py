@@ -40,7 +40,7 @@ def opened(folder: Path) -> Iterator[Crystals]:
 
 
 def fill(crystals: Crystals, count: int = 8) -> None:
-    crystals.upsert(_note(f"{WORDS[number % 8]} {WORDS[number // 8 % 8]} {number}") for number in range(count))
+    crystals.learn(_note(f"{WORDS[number % 8]} {WORDS[number // 8 % 8]} {number}") for number in range(count))
     crystals.vectors.embed_pending(EMBEDDER, FEW)
 
 
@@ -103,12 +103,12 @@ def test_after_any_steps_the_nearest_are_those_of_an_exact_search(
             number = int(value) if isinstance(value, int) else 0
             if step == "write":
                 kind = Kind.GOAL if "noon" in str(value) else Kind.FACT
-                crystals.upsert([_note(str(value), session="s" if "ferry" in str(value) else "", kind=kind)])
+                crystals.learn([_note(str(value), session="s" if "ferry" in str(value) else "", kind=kind)])
             elif step == "say earlier":  # in another context, which is embedded with the text
                 said += 1
                 note = _note(str(value))
                 earlier = note.created_at - timedelta(days=said)
-                crystals.upsert([replace(note, created_at=earlier, context=f"harbour {said}")])
+                crystals.learn([replace(note, created_at=earlier, context=f"harbour {said}")])
             elif step == "embed":
                 crystals.vectors.embed_pending(embedder, number)
             elif step == "tell":

@@ -36,7 +36,7 @@ def _texts(findings: Findings) -> list[str]:
 
 
 def test_the_text_that_answers_comes_first_with_its_age(crystals: Crystals) -> None:
-    crystals.upsert([_note("The canary was drained"), _note("Lunch at noon"), _note("The cluster is fine")])
+    crystals.learn([_note("The canary was drained"), _note("Lunch at noon"), _note("The cluster is fine")])
     found = _searcher(crystals).search("drain canary", NOW)
     assert _texts(found)[0] == "The canary was drained"
     assert found.hits[0].age_days == 1
@@ -45,7 +45,7 @@ def test_the_text_that_answers_comes_first_with_its_age(crystals: Crystals) -> N
 
 
 def test_without_an_embedder_the_search_is_lexical_and_says_so(crystals: Crystals) -> None:
-    crystals.upsert([_note("The canary was drained"), _note("Lunch at noon")])
+    crystals.learn([_note("The canary was drained"), _note("Lunch at noon")])
     found = Searcher(crystals).search("canary drained", NOW)
     assert _texts(found) == ["The canary was drained"]
     assert found.arms == ("lexical",)
@@ -53,7 +53,7 @@ def test_without_an_embedder_the_search_is_lexical_and_says_so(crystals: Crystal
 
 
 def test_what_is_expected_is_embedded_once_and_found_as_otherwise(crystals: Crystals) -> None:
-    crystals.upsert([_note("The canary was drained"), _note("Lunch at noon"), _note("The cluster is fine")])
+    crystals.learn([_note("The canary was drained"), _note("Lunch at noon"), _note("The cluster is fine")])
     queries, embedder = ["canary drained", "cluster fine"], BagOfWords()
     otherwise = [_searcher(crystals).search(query, NOW) for query in queries]
     searcher = Searcher(crystals, embedder)
@@ -77,7 +77,7 @@ CLUSTER = "canary cluster quartz replica"
 def test_a_later_text_about_the_same_comes_first_if_it_answers_nearly_as_well(
     crystals: Crystals, query: str, earlier: str, later: str, *, is_first: bool
 ) -> None:
-    crystals.upsert([_note(earlier, created_at=NOW - timedelta(days=9)), _note(later)])
+    crystals.learn([_note(earlier, created_at=NOW - timedelta(days=9)), _note(later)])
     found = _searcher(crystals).search(query, NOW, everything=True)
     assert _texts(found) == ([later, earlier] if is_first else [earlier, later])
 
@@ -96,7 +96,7 @@ TURNS = [
 
 def test_turns_keep_the_order_of_relevance_and_what_came_later_is_told_beneath(crystals: Crystals) -> None:
     earlier, later = f"{CLUSTER}, gate north", CLUSTER
-    crystals.upsert([_note(earlier, **TURNS[0]), _note(later, **TURNS[1])])
+    crystals.learn([_note(earlier, **TURNS[0]), _note(later, **TURNS[1])])
     hits = _searcher(crystals).search("the canary cluster at the gate", NOW, everything=True).hits
     assert [(hit.crystal.text, hit.later and hit.later.text) for hit in hits] == [(earlier, later), (later, None)]
 
@@ -114,14 +114,14 @@ def test_turns_keep_the_order_of_relevance_and_what_came_later_is_told_beneath(c
 def test_beneath_a_result_stands_only_what_tells_of_it_at_another_time(
     crystals: Crystals, later: str, said: dict[str, object]
 ) -> None:
-    crystals.upsert([_note(f"{CLUSTER}, gate north", **TURNS[0]), _note(later, **TURNS[1] | said)])
+    crystals.learn([_note(f"{CLUSTER}, gate north", **TURNS[0]), _note(later, **TURNS[1] | said)])
     hits = _searcher(crystals).search("canary cluster quartz gate north", NOW, everything=True).hits
     assert [hit.later for hit in hits if hit.crystal.text.endswith("north")] == [None]
 
 
 def test_what_only_asks_stands_apart_from_what_tells(crystals: Crystals) -> None:
     asking, both = "Does the canary guard the gate?", "The canary guards the gate. Does the gate need two?"
-    crystals.upsert([_note(asking), _note(both)])
+    crystals.learn([_note(asking), _note(both)])
     found = _searcher(crystals).search("canary gate", NOW)
     assert (_texts(found), [hit.crystal.text for hit in found.questions]) == ([both], [asking])
     assert {*_texts(_searcher(crystals).search("canary gate", NOW, everything=True))} == {both, asking}
@@ -136,7 +136,7 @@ def test_what_an_agent_is_told_to_do_always_counts_more_than_what_people_tell_ea
         there = {"origin": Origin.SESSION, "session": session, "trust": Trust.OWNER}
         wish = _note(WISH, speaker=f"Ada {session}", position=0, kind=Kind.INSTRUCTION, **there)
         reply = _note("I will.", speaker=answerer, position=1, **there | {"trust": trust})
-        crystals.upsert([wish, reply, _note(f"The bridge is long, {session}", position=9, **there)])
+        crystals.learn([wish, reply, _note(f"The bridge is long, {session}", position=9, **there)])
         hits = _searcher(crystals).search(
             "Which bridge is long?", NOW, everything=True, filters=Filters(session=session)
         )
@@ -151,16 +151,14 @@ HOSTILE = ["", " ", "?", '"', "' OR 1=1 --", "NEAR(a b)", "text:x", "a AND", "*"
 @given(query=st.text())
 @examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_string_is_a_query(crystals: Crystals, query: str) -> None:
-    crystals.upsert([_note("the canary and the cluster", session="s")])
+    crystals.learn([_note("the canary and the cluster", session="s")])
     _searcher(crystals).search(query, NOW)
 
 
 def test_a_long_text_that_holds_every_word_comes_before_short_ones_that_hold_some(crystals: Crystals) -> None:
     page = " ".join(f"filler{number}" for number in range(150))
-    crystals.upsert(
-        [_note("canary cluster"), _note("replica quartz"), _note(f"canary cluster replica quartz {page}")]
-    )
-    crystals.upsert(_note(f"something else {number}") for number in range(20))
+    crystals.learn([_note("canary cluster"), _note("replica quartz"), _note(f"canary cluster replica quartz {page}")])
+    crystals.learn(_note(f"something else {number}") for number in range(20))
     found = Searcher(crystals).search("canary cluster replica quartz", NOW)
     assert len(_texts(found)[0]) > 100
 
@@ -169,10 +167,10 @@ def test_a_long_text_that_holds_every_word_comes_before_short_ones_that_hold_som
 
 
 def test_the_answer_to_a_question_is_found_though_it_repeats_none_of_its_words(crystals: Crystals) -> None:
-    crystals.upsert(_note(f"chatter number {n}", session="s", position=n) for n in range(10))
-    crystals.upsert([_note("Who looks after the canary cluster?", session="s", position=10)])
-    crystals.upsert([_note("Tom does, since May.", session="s", position=11)])
-    crystals.upsert(_note(f"prattle number {n}", session="s", position=n) for n in range(12, 22))
+    crystals.learn(_note(f"chatter number {n}", session="s", position=n) for n in range(10))
+    crystals.learn([_note("Who looks after the canary cluster?", session="s", position=10)])
+    crystals.learn([_note("Tom does, since May.", session="s", position=11)])
+    crystals.learn(_note(f"prattle number {n}", session="s", position=n) for n in range(12, 22))
     for searcher in (_searcher(crystals), Searcher(crystals)):
         assert "Tom does, since May." in _texts(searcher.search("canary cluster", NOW))[:3]
 
@@ -182,11 +180,11 @@ def test_the_answer_to_a_question_is_found_though_it_repeats_none_of_its_words(c
 
 def test_what_was_asked_before_stands_behind_its_answer(crystals: Crystals) -> None:
     asked = "Tell me: which replica has the canary?"
-    crystals.upsert(_note(asked, session=f"s{n}", position=0, speaker="user") for n in range(3))
+    crystals.learn(_note(asked, session=f"s{n}", position=0, speaker="user") for n in range(3))
     for searcher in (_searcher(crystals), Searcher(crystals)):
         found = searcher.search("which replica has the canary?", NOW)  # nothing answers it yet
         assert ([hit.crystal.text for hit in found.questions], found.hits) == ([asked], ())
-    crystals.upsert([_note("The canary is on the blue replica")])
+    crystals.learn([_note("The canary is on the blue replica")])
     for searcher in (_searcher(crystals), Searcher(crystals)):
         found = searcher.search("which replica has the canary?", NOW, everything=True)
         assert _texts(found) == ["The canary is on the blue replica", asked]
@@ -194,10 +192,10 @@ def test_what_was_asked_before_stands_behind_its_answer(crystals: Crystals) -> N
 
 def test_hormones_order_near_ties_only(crystals: Crystals) -> None:
     stressed = Hormones(0.0, 1.0, 0.2, NOW)
-    crystals.upsert(
+    crystals.learn(
         [_note("canary cluster drained", created_at=NOW - timedelta(days=300), lifecycle=Lifecycle.FROZEN)]
     )
-    crystals.upsert([_note("canary", created_at=NOW)])
+    crystals.learn([_note("canary", created_at=NOW)])
     found = _searcher(crystals).search("canary cluster drained", NOW, hormones=stressed, everything=True)
     assert _texts(found) == ["canary cluster drained", "canary"]
 
@@ -223,8 +221,8 @@ FILTERED = [
 def test_only_what_passes_the_filter_is_found(
     crystals: Crystals, filters: Filters, passes: dict[str, object], arms: str
 ) -> None:
-    crystals.upsert(_note(f"canary cluster {number}", session="t", position=number) for number in range(100))
-    crystals.upsert([_note("canary", **passes)])
+    crystals.learn(_note(f"canary cluster {number}", session="t", position=number) for number in range(100))
+    crystals.learn([_note("canary", **passes)])
     embedder, index = BagOfWords(), ListIndex()
     crystals.vectors.embed_pending(embedder, 1_000)
     index.tell(crystals, 1_000)
@@ -241,7 +239,7 @@ def test_only_what_passes_the_filter_is_found(
 
 def _kept(crystals: Crystals) -> tuple[BagOfWords, ListIndex]:
     embedder, index = BagOfWords(), ListIndex()
-    crystals.upsert(_note(f"note {number} on the cluster") for number in range(30))
+    crystals.learn(_note(f"note {number} on the cluster") for number in range(30))
     crystals.vectors.embed_pending(embedder)
     index.tell(crystals)
     return embedder, index
@@ -271,7 +269,7 @@ def _turn(text: str, position: int, speaker: str = "User", session: str = "s") -
 
 def test_what_a_person_says_comes_before_an_agents_reply_with_the_same_words(crystals: Crystals) -> None:
     person, agent = _turn("the pooler listens on 6432", 1), _turn("on 6432 listens the pooler", 2, "assistant")
-    crystals.upsert([agent, person])
+    crystals.learn([agent, person])
     searcher = _searcher(crystals)
     assert _texts(searcher.search("where does the pooler listen", NOW)) == [person.text, agent.text]
     found = searcher.candidates("where did you say the pooler listens", NOW)
@@ -288,13 +286,13 @@ def test_what_comes_first_beside_comes_among_the_first_once_it_is_written(
     embedder = BagOfWords() if dense else None
     with closing(memory_database()) as connection:
         crystals = Crystals(connection)
-        crystals.upsert(map(_note, stored))
+        crystals.learn(map(_note, stored))
         leaving = [_note(text, origin=Origin.LINE) for text in new]
         if embedder:
             crystals.vectors.embed_pending(embedder, 1_000)
         with closing(Beside(leaving, embedder)) as beside:
             tried = [Searcher(crystals, embedder, None, beside).rank_of(one.text, one.id, NOW, 3) for one in leaving]
-        crystals.upsert(leaving)
+        crystals.learn(leaving)
         if embedder:
             crystals.vectors.embed_pending(embedder, 1_000)
         for one, rank in zip(leaving, tried, strict=True):
@@ -316,7 +314,7 @@ WORDS = [*" ".join((*HARBOUR, *TEAM)).split(), "nobody"]
 def kept(request: pytest.FixtureRequest) -> Iterator[Searcher]:
     with closing(memory_database()) as connection:
         crystals, embedder = Crystals(connection), BagOfWords() if request.param == "meaning" else None
-        crystals.upsert([_note(text) for text in (*HARBOUR, *TEAM)])
+        crystals.learn([_note(text) for text in (*HARBOUR, *TEAM)])
         if embedder is not None:
             crystals.vectors.embed_pending(embedder, 100)
         yield Searcher(crystals, embedder)
@@ -337,7 +335,7 @@ def test_an_identifier_and_keywords_always_find_their_text(kept: Searcher, query
 
 
 def test_where_nothing_is_near_nothing_is_returned(crystals: Crystals) -> None:
-    crystals.upsert([_note(f"{text} {number}") for text in HARBOUR for number in range(3)])
+    crystals.learn([_note(f"{text} {number}") for text in HARBOUR for number in range(3)])
     embedder = BagOfWords()
     crystals.vectors.embed_pending(embedder, 100)
     found = Searcher(crystals, embedder).search("quarks and gluons", NOW)
@@ -355,7 +353,7 @@ BOTH = "Who drained the canary cluster at the north gate, and when is the deploy
 
 @pytest.mark.parametrize("limit", [4, 8, 10])
 def test_of_two_things_that_are_asked_for_each_is_answered(crystals: Crystals, limit: int) -> None:
-    crystals.upsert(_note(text) for text in (*CROWD, *DEPLOYS, ANSWER))
+    crystals.learn(_note(text) for text in (*CROWD, *DEPLOYS, ANSWER))
     searcher = _searcher(crystals)
     alone = searcher.search(BOTH.partition(", and ")[0], NOW, limit=limit)
     found = searcher.search(BOTH, NOW, limit=limit)
@@ -367,7 +365,7 @@ def test_of_two_things_that_are_asked_for_each_is_answered(crystals: Crystals, l
 
 
 def test_whether_there_is_an_answer_the_whole_question_tells(crystals: Crystals) -> None:
-    crystals.upsert(_note(text) for text in (*CROWD, *DEPLOYS))
+    crystals.learn(_note(text) for text in (*CROWD, *DEPLOYS))
     searcher = _searcher(crystals)
     assert searcher.search("person at the north gate", NOW).good
     asked = "Which violin concerto did Ada rehearse for Vienna last spring with Tim, and the gate?"

@@ -39,7 +39,7 @@ def pair(older: int, newer: int, **changes: object) -> Supersession:
 @pytest.fixture
 def known(crystals: Crystals) -> Supersessions:
     """Three values of one port, the newest last, each superseding the one before."""
-    crystals.upsert([said(text, 9 - 4 * at, at) for at, text in enumerate(PORTS)])
+    crystals.learn([said(text, 9 - 4 * at, at) for at, text in enumerate(PORTS)])
     supersessions = Supersessions(crystals)
     with transaction(crystals.connection):
         assert supersessions.record([pair(1, 2), pair(2, 3)]) == 2
@@ -54,7 +54,7 @@ def test_of_a_chain_the_last_one_holds_wherever_one_looks(known: Supersessions) 
 
 
 def test_who_goes_back_to_an_old_value_makes_it_current(known: Supersessions, crystals: Crystals) -> None:
-    crystals.upsert([said(PORTS[0], 0, 7)])
+    crystals.learn([said(PORTS[0], 0, 7)])
     assert known.among([2]).current == {2: 1}
     with transaction(crystals.connection):
         known.record([pair(3, 1)])
@@ -84,7 +84,7 @@ def search(crystals: Crystals, query: str, **filters: object) -> list[tuple[str,
 
 @pytest.mark.usefixtures("known")
 def test_a_search_brings_the_current_value_also_in_words_that_the_query_lacks(crystals: Crystals) -> None:
-    crystals.upsert(said(f"The cache was cleared for the {number}th time", 1, 20 + number) for number in range(9))
+    crystals.learn(said(f"The cache was cleared for the {number}th time", 1, 20 + number) for number in range(9))
     found = search(crystals, "which port listens for the cache")
     assert found[0] == (PORTS[2], "")
     assert (PORTS[0], PORTS[2]) in found
@@ -151,7 +151,7 @@ def test_what_a_model_s_operation_names_is_superseded_and_nothing_else(
     notes = [replace(said(text, 9), trust=changes.get("trust", Trust.AGENT)) for text in cited]
     news = said(changes.get("news", new), changes.get("days_ago", 1))
     own = Crystal(LINE, Origin.LINE, NOW - timedelta(days=9), trust=changes.get("trust", Trust.AGENT))
-    crystals.upsert([*notes, news, own, wording := Crystal(new, Origin.LINE, NOW - timedelta(days=1))])
+    crystals.learn([*notes, news, own, wording := Crystal(new, Origin.LINE, NOW - timedelta(days=1))])
     lineage, supersessions = Lineage(crystals.connection), Supersessions(crystals)
     rests = tuple(one.id for one in notes)
     born = added(line("L1", SectionName.NICHE, LINE), evidence=rests)

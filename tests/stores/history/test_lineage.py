@@ -18,7 +18,7 @@ FIRST = Dream(number=1, id="a", at=AT, cause="dream", reason="", before="", afte
 def test_a_pointer_with_new_keywords_keeps_its_line_and_its_uses() -> None:
     connection = memory_database()
     cat = Crystal("Ada has a cat", Origin.LINE, AT)
-    Crystals(connection).upsert([cat])
+    Crystals(connection).learn([cat])
     lineage = Lineage(connection)
 
     def commit(number: int, *changes: Change) -> list[PointerLine]:

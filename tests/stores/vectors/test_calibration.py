@@ -66,7 +66,7 @@ class Searches:
         with closing(memory_database()) as connection:
             crystals = Crystals(connection)
             notes = [Crystal(text, Origin.SCRATCH, NOW) for text in NOTES]
-            crystals.upsert([replace(note, id=note.digest) for note in notes])
+            crystals.learn([replace(note, id=note.digest) for note in notes])
             crystals.vectors.embed_pending(model, len(NOTES))
             searcher = Searcher(crystals, model)
             both = [(True, question) for question in QUESTIONS] + [(False, question) for question in QUESTIONS]
