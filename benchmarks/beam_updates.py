@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.retrieval import Conversation, opened, read
-from state.stores.crystals.search import Searcher
+from state.stores.crystals.search import Searched, search
 from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -38,9 +38,9 @@ def measure(chats: Path, updates: list[dict[str, Any]], embedder: Embedder, fold
         place = folder / str(number)
         place.mkdir()
         with opened(conversation, embedder, place) as workspace:
-            searcher = Searcher(workspace.crystals, embedder, workspace.index)
+            searched = Searched(workspace.crystals, embedder, workspace.index)
             for one in (one for one in updates if one["chat"] == number and one["older"] != one["newer"]):
-                asked = searcher.search(one["question"], conversation.now, limit=FIRST).hits
+                asked = search(searched, one["question"], conversation.now, limit=FIRST).hits
                 hits = [hit.crystal.id for hit in asked]
                 old, new = sorted((one["older"], one["newer"]), key=lambda turns: max(map(_order, turns)))
                 before, after = (places(hits, turns, ids) for turns in (old, new))

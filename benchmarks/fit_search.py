@@ -31,7 +31,7 @@ from benchmarks.retrieval import (
     workspaces_of,
 )
 from state.search.ranking import UNRELATED, Looked, Signals, relevance, unrelated
-from state.stores.crystals.search import Searcher
+from state.stores.crystals.search import Searched, candidates
 from state.stores.vectors.embedder import Embedder
 
 # What an agent was told to do always is evidence of a few questions and noise to all others: its weight is chosen by
@@ -75,8 +75,8 @@ def read(conversations: Sequence[Conversation], embedder: Embedder) -> Corpus:
     found = Corpus([], [], [], [])
     with workspaces_of(conversations, embedder) as workspaces:
         for number, workspace in enumerate(workspaces):
-            by_meaning = Searcher(workspace.crystals, workspace.embedder, workspace.index)
-            by_words = Searcher(workspace.crystals)
+            by_meaning = Searched(workspace.crystals, workspace.embedder, workspace.index)
+            by_words = Searched(workspace.crystals)
             arms = bm25(workspace), dense(workspace)
             for asked in workspace.conversation.questions:
                 shares = [_share(search(asked.text), asked) for search in arms]
@@ -90,8 +90,8 @@ def read(conversations: Sequence[Conversation], embedder: Embedder) -> Corpus:
     return found
 
 
-def _case(searcher: Searcher, workspace: Workspace, asked: Asked, words: float = 0.0, vectors: float = 0.0) -> Case:
-    known = searcher.candidates(asked.text, workspace.conversation.now)
+def _case(searched: Searched, workspace: Workspace, asked: Asked, words: float = 0.0, vectors: float = 0.0) -> Case:
+    known = candidates(searched, asked.text, workspace.conversation.now)
     known.sort(key=lambda candidate: -relevance(candidate[1]))
     matrix = np.array(
         [[float(getattr(signals, name)) for name in NAMES] for _, signals in known] or [[0.0] * len(NAMES)]

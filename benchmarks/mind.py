@@ -32,7 +32,7 @@ from benchmarks.life import KINDS, LIVES, WINDOWS, Life, Night, given_at_start, 
 from benchmarks.mailbox_model import Mailbox
 from benchmarks.recording import Answer, Player, Run, digest_of, find, save
 from benchmarks.serving import environment, home
-from daemon.workspace.searching import searcher_of
+from daemon.workspace.searching import searched_in
 from daemon.workspace.stores import Store
 from graphs import talk
 from graphs.ports import Answer as Said
@@ -40,6 +40,7 @@ from graphs.sheet import SAID_ALREADY
 from state.codec import decode
 from state.document.document import parse
 from state.document.sections import SectionName
+from state.stores.crystals.search import search
 from state.text.words import normalise
 from tests.support.scripted_model import ScriptedModel
 
@@ -110,12 +111,12 @@ def lost_notes(store: Store, life: Life) -> list[str]:
     text = path.read_text("utf-8") if path.exists() else ""
     standing = {normalise(block.text) for _, block in parse(text).lines()}
     standing |= {normalise(note.text) for note in store.notes.each_pending()}
-    searcher, now, lost = searcher_of(store), morning_after(life), list[str]()
+    searched, now, lost = searched_in(store), morning_after(life), list[str]()
     deleted = [one.casefold() for question in life.questions if question.kind == "deleted" for one in question.stale]
     for note in (store.config.redaction.of(one["note"]) for one in life.notes):
         if normalise(note) in standing or any(one in note.casefold() for one in deleted):
             continue
-        found = searcher.search(note, now, limit=10).hits
+        found = search(searched, note, now, limit=10).hits
         if all(normalise(hit.crystal.text) != normalise(note) for hit in found):
             lost.append(note)
     return lost

@@ -21,10 +21,11 @@ from typing import Any
 from benchmarks.workload import BEGINNING, Workload
 from daemon.config.settings import Config
 from daemon.dream.memory import WorkspaceMemory
-from daemon.workspace.searching import embed_waiting, searcher_of
+from daemon.workspace.searching import embed_waiting, searched_in
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from state.crystals.crystal import Crystal, Origin
 from state.document.pointer import FIRST, candidates, choose
+from state.stores.crystals.search import search
 from state.stores.disk.workspace import contained, init_workspace
 from state.text.words import content_terms, terms
 from state.trust import Trust
@@ -102,7 +103,7 @@ def report(store: Store, what: str, lines: Sequence[Crystal], pointers: Mapping[
     places = []
     for line in lines:
         hits = (
-            searcher_of(store).search(pointers[line.id], utc_now(), limit=FIRST).hits if line.id in pointers else ()
+            search(searched_in(store), pointers[line.id], utc_now(), limit=FIRST).hits if line.id in pointers else ()
         )
         places.append(next((at for at, hit in enumerate(hits) if hit.crystal.id == line.id), None))
     there = sum(place is not None for place in places) / len(lines)

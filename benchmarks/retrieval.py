@@ -38,7 +38,7 @@ from state.crystals.salience import salience
 from state.search.query import content_words
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.search import Searcher
+from state.stores.crystals.search import Searched, search
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import contained, init_workspace
 from state.stores.vectors.chroma import VectorIndex
@@ -180,12 +180,12 @@ def opened(conversation: Conversation, embedder: Embedder, folder: Path) -> Iter
 
 def hybrid(workspace: Workspace) -> Search:
     """Search as memory_search does."""
-    return _searching(workspace, Searcher(workspace.crystals, workspace.embedder, workspace.index))
+    return _searching(workspace, Searched(workspace.crystals, workspace.embedder, workspace.index))
 
 
 def lexical_only(workspace: Workspace) -> Search:
     """Search as memory_search does where there is no embedding model."""
-    return _searching(workspace, Searcher(workspace.crystals))
+    return _searching(workspace, Searched(workspace.crystals))
 
 
 def bm25(workspace: Workspace) -> Search:
@@ -208,10 +208,10 @@ def dense(workspace: Workspace) -> Search:
     ]
 
 
-def _searching(workspace: Workspace, searcher: Searcher) -> Search:
+def _searching(workspace: Workspace, searched: Searched) -> Search:
     now = workspace.conversation.now
     return lambda question: [
-        hit.crystal.id for hit in searcher.search(question, now, limit=FIRST, everything=True).hits
+        hit.crystal.id for hit in search(searched, question, now, limit=FIRST, everything=True).hits
     ]
 
 
@@ -305,9 +305,9 @@ def _said_good(workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[s
     said: dict[str, list[bool]] = {"of what is found": [], "of another's questions": [], "of what sounds alike": []}
     for workspace in workspaces:
         conversation = workspace.conversation
-        searcher = Searcher(workspace.crystals, workspace.embedder, workspace.index)
+        searched = Searched(workspace.crystals, workspace.embedder, workspace.index)
         for asked in conversation.questions:
-            found = searcher.search(asked.text, conversation.now)
+            found = search(searched, asked.text, conversation.now)
             if {hit.crystal.id for hit in found.hits[:5]}.intersection(asked.evidence):
                 said["of what is found"].append(found.good)
         nowhere = {
@@ -315,7 +315,7 @@ def _said_good(workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[s
             "of what sounds alike": conversation.unanswerable,
         }
         for sort, questions in nowhere.items():
-            said[sort] += [searcher.search(question, conversation.now).good for question in questions]
+            said[sort] += [search(searched, question, conversation.now).good for question in questions]
     shares = (f"{_mean([float(one) for one in answers]):.2f} {sort}" for sort, answers in said.items() if answers)
     return f"said to be good: {', '.join(shares)}"
 
@@ -326,10 +326,10 @@ def _returned(workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[st
     scores, right = list[float](), list[bool]()
     for workspace in workspaces:
         conversation = workspace.conversation
-        searcher = Searcher(workspace.crystals, workspace.embedder, workspace.index)
+        searched = Searched(workspace.crystals, workspace.embedder, workspace.index)
         for asked in conversation.questions:
-            every = searcher.search(asked.text, conversation.now, everything=True).hits
-            returned = len(searcher.search(asked.text, conversation.now).hits)
+            every = search(searched, asked.text, conversation.now, everything=True).hits
+            returned = len(search(searched, asked.text, conversation.now).hits)
             is_evidence = [hit.crystal.id in asked.evidence for hit in every]
             answers += returned
             counts += 1
@@ -337,7 +337,7 @@ def _returned(workspaces: Sequence[Workspace], foreign: Mapping[str, Sequence[st
             whole += sum(is_evidence)
             scores += [hit.score for hit in every]
             right += is_evidence
-        elsewhere += [bool(searcher.search(one, conversation.now).hits) for one in foreign[conversation.name]]
+        elsewhere += [bool(search(searched, one, conversation.now).hits) for one in foreign[conversation.name]]
     said = (
         f"returned: {answers / counts:.1f} results, {kept / max(1, answers):.2f} of them evidence, {kept / whole:.2f}"
     )
@@ -359,12 +359,12 @@ def _joined(workspaces: Sequence[Workspace]) -> str:
     found = list[bool]()
     for workspace in workspaces:
         asked, now = workspace.conversation.questions, workspace.conversation.now
-        searcher = Searcher(workspace.crystals, workspace.embedder, workspace.index)
+        searched = Searched(workspace.crystals, workspace.embedder, workspace.index)
         others = asked[len(asked) // 2 + 1 :] + asked[: len(asked) // 2 + 1]
         pairs = [pair for pair in zip(asked, others, strict=True) if not {*pair[0].evidence} & {*pair[1].evidence}]
         for number, (one, other) in enumerate(pairs[:: max(1, len(pairs) // JOINED)][:JOINED]):
             question = JOINTS[number % len(JOINTS)].format(one.text.rstrip(" ?？"), other.text)
-            first = {hit.crystal.id for hit in searcher.search(question, now, everything=True).hits}
+            first = {hit.crystal.id for hit in search(searched, question, now, everything=True).hits}
             found.append(all(first.intersection(each.evidence) for each in (one, other)))
     return (
         f"asked as one: {len(found)} pairs of questions, {_mean([float(both) for both in found]):.2f} both answered"

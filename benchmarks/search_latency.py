@@ -25,7 +25,7 @@ from state.search.query import content_words
 from state.search.ranking import CANDIDATES, Filters, Findings
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.search import Searcher
+from state.stores.crystals.search import Searched, search
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import contained, init_workspace
 from state.stores.vectors.chroma import VectorIndex
@@ -97,7 +97,7 @@ def measure(store: Filled, size: int) -> list[str]:
     """Return one cell for each column of the table."""
     crystals, queries = store.crystals, store.queries
     now = BEGINNING + timedelta(minutes=7 * size)
-    searcher, nearest = Searcher(crystals, store.embedder), crystals.vectors.nearest
+    searched, nearest = Searched(crystals, store.embedder), crystals.vectors.nearest
     shares = (0.05, 0.5, 0.9)
     latest = [Filters(since=now - timedelta(minutes=7 * size * share)) for share in shares]
 
@@ -106,14 +106,14 @@ def measure(store: Filled, size: int) -> list[str]:
         return full_text.nearest(crystals.connection, asked, CANDIDATES)
 
     def by_chromadb(query: str) -> Findings:
-        return Searcher(crystals, store.embedder, store.index).search(query, now)
+        return search(Searched(crystals, store.embedder, store.index), query, now)
 
-    timed(queries[:20], lambda query: searcher.search(query, now))
+    timed(queries[:20], lambda query: search(searched, query, now))
     cells = [
-        timed(queries, lambda query: searcher.search(query, now)),
-        timed(queries, lambda query: searcher.search(query, now, filters=Filters(session="session-3"))),
-        *(timed(queries, partial(_filtered, searcher, now, filters)) for filters in latest),
-        timed(queries, lambda query: Searcher(crystals).search(query, now)),
+        timed(queries, lambda query: search(searched, query, now)),
+        timed(queries, lambda query: search(searched, query, now, filters=Filters(session="session-3"))),
+        *(timed(queries, partial(_filtered, searched, now, filters)) for filters in latest),
+        timed(queries, lambda query: search(Searched(crystals), query, now)),
         timed(queries, words),
         timed(queries, lambda query: nearest.to(store.embedder.vectors[query][None], CANDIDATES)),
         timed(queries, lambda query: store.index.nearest(store.embedder.vectors[query], CANDIDATES)),
@@ -121,8 +121,8 @@ def measure(store: Filled, size: int) -> list[str]:
     return [*cells, timed(queries, by_chromadb)]
 
 
-def _filtered(searcher: Searcher, now: datetime, filters: Filters, query: str) -> Findings:
-    return searcher.search(query, now, filters=filters)
+def _filtered(searched: Searched, now: datetime, filters: Filters, query: str) -> Findings:
+    return search(searched, query, now, filters=filters)
 
 
 COLUMNS = (

@@ -19,7 +19,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daemon.workspace.searching import searcher_of
+from daemon.workspace.searching import searched_in
+from state.stores.crystals.search import search
 
 if TYPE_CHECKING:
     from daemon.workspace.vector_index import Embedding
@@ -78,7 +79,7 @@ def live(change: Change, folder: Path, embedding: "Embedding") -> Outcome:
         store.notes.inbox.append(Note(text=change.new, at=utc_now()))
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         after = workspace.document.read_text(encoding="utf-8")
-        hits = [hit.crystal.text for hit in searcher_of(store).search(change.question, utc_now(), limit=10).hits]
+        hits = [hit.crystal.text for hit in search(searched_in(store), change.question, utc_now(), limit=10).hits]
     shown = [text for text in hits if text in (change.old, change.new)]
     first = "neither" if not shown else "new" if shown[0] == change.new else "old"
     unrelated = [fact for fact in change.facts if fact not in change.touched]

@@ -1,7 +1,7 @@
 """Memory: implements the port `graphs.ports.Memory` over the stores of one workspace, for real and for dry runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
@@ -11,7 +11,7 @@ from daemon.dream.snapshot import snapshot
 from daemon.ingest.notes import absorb_notes, note_crystal, pending_crystals
 from daemon.workspace.document import settle_document
 from daemon.workspace.redaction import learnable
-from daemon.workspace.searching import embed_waiting, embedder_of, searcher_of
+from daemon.workspace.searching import embed_waiting, embedder_of, searched_in
 from daemon.workspace.stores import Store, utc_now
 from graphs.input_budget import room_of, room_of_notes
 from graphs.ports import Trial
@@ -19,7 +19,7 @@ from state.crystals.crystal import Crystal
 from state.dream import RESTORE, Dream, Reason, Snapshot
 from state.errors import ConflictError
 from state.pending import Bite
-from state.stores.crystals.search import Beside, Searcher
+from state.stores.crystals.search import Searched, search, stored_aside
 from state.stores.disk.looked_through import LookedThrough
 
 if TYPE_CHECKING:
@@ -79,9 +79,8 @@ class WorkspaceMemory:
     @contextmanager
     def trial(self, crystals: Sequence[Crystal]) -> Iterator[Trial]:
         """Search as if these crystals were stored, without writing them."""
-        with closing(Beside(self._new(crystals), embedder_of(self.store))) as beside:
-            at = crystals[0].created_at if crystals else _EPOCH
-            yield _Trial(searcher_of(self.store, beside), at)
+        with stored_aside(self._new(crystals), embedder_of(self.store)) as aside:
+            yield _Trial(searched_in(self.store, aside), crystals[0].created_at if crystals else _EPOCH)
 
     def alike(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return the cosine of meaning of each text with each; nothing if there is no embedding model."""
@@ -163,20 +162,20 @@ def commit_owners(store: Store, dream: Dream, reason: str, detail: str) -> Dream
     return done
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Trial:
-    searcher: Searcher
+    searched: Searched
     at: datetime
 
     def expect(self, keywords: Sequence[str]) -> None:
-        self.searcher.expect(keywords)
+        self.searched = self.searched.expecting(keywords)
 
     def first(self, keywords: str, limit: int) -> tuple[str, ...]:
-        found = self.searcher.search(keywords, self.at, limit=limit, by_value=False, everything=True)
+        found = search(self.searched, keywords, self.at, limit=limit, by_value=False, everything=True)
         return tuple(hit.crystal.id for hit in found.hits)
 
     def frequency(self, words: Sequence[str]) -> Mapping[str, int]:
-        return self.searcher.frequency(words)
+        return self.searched.frequency(words)
 
 
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")

@@ -15,7 +15,7 @@ from daemon.ingest.named import named_by_notes
 from daemon.sessions import open_items
 from daemon.workspace.document import read_document
 from daemon.workspace.redaction import redacted
-from daemon.workspace.searching import searcher_of
+from daemon.workspace.searching import searched_in
 from daemon.workspace.session_start import project_budget
 from daemon.workspace.stores import Store
 from graphs.input_budget import numbered
@@ -41,6 +41,7 @@ from state.signals.felt import Felt
 from state.signals.hormones import Feeling, Hormones
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Feelings, Questions
+from state.stores.crystals.search import search
 from state.stores.crystals.skills import Skills
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.meta import Meta
@@ -321,7 +322,7 @@ def _is_open(store: Store, question: str, lines: Sequence[CurrentLine], now: dat
         return False
     if any(is_answered_by(question, line.text) for line in lines):
         return False
-    found = searcher_of(store).search(words, now)
+    found = search(searched_in(store), words, now)
     return not any(
         (hit.signals and score(hit.signals, found.usual) >= GOOD) or is_answered_by(question, hit.crystal.text)
         for hit in found.hits

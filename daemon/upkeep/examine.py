@@ -21,11 +21,12 @@ from daemon.workspace.checks import (
     problem,
     warning,
 )
-from daemon.workspace.searching import embedder_of, searcher_of
+from daemon.workspace.searching import embedder_of, searched_in
 from daemon.workspace.stores import Store, folders, utc_now
 from state.document.pointer import FIRST
 from state.errors import BusyError, DreamdError
 from state.stores.crystals import full_text
+from state.stores.crystals.search import rank_of
 from state.stores.crystals.vectors import index_state
 from state.stores.database.connection import open_unmigrated
 from state.stores.database.copies import broken_page, copied_at, copies_of, is_readable
@@ -220,9 +221,9 @@ def _last_dream(store: Store) -> Iterator[Finding]:
 
 
 def _pointers(store: Store) -> Iterator[Finding]:
-    now, searcher = utc_now(), searcher_of(store)
+    now, searched = utc_now(), searched_in(store)
     pointers = store.lineage.pointers(current=True)
-    lost = [one for one in pointers if searcher.rank_of(one.keywords, one.crystal, now, FIRST) is None]
+    lost = [one for one in pointers if rank_of(searched, one.keywords, one.crystal, now, FIRST) is None]
     for pointer in lost:
         what = f"`{pointer.keywords}` does not find {pointer.topic!r} among the first {FIRST}"
         yield warning(what, "the next dream mends it")

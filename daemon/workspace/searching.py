@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from daemon.workspace.stores import Store
 from state.errors import OperatorNotice
-from state.stores.crystals.search import Beside, Searcher
+from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.search import Searched
 from state.stores.vectors.chroma import VectorIndex
 from state.stores.vectors.embedder import Embedder, Unavailable
 
@@ -22,9 +23,9 @@ def embedder_of(store: Store) -> Embedder | None:
     return embedder
 
 
-def searcher_of(store: Store, beside: Beside | None = None) -> Searcher:
-    """Return a searcher over the indexed crystals, and over those in `beside`."""
-    return Searcher(store.crystals, embedder_of(store), chroma_of(store), beside, store.config.zone)
+def searched_in(store: Store, aside: Crystals | None = None) -> Searched:
+    """Return what a search of these stores looks at, with the crystals `aside`."""
+    return Searched(store.crystals, embedder_of(store), chroma_of(store), aside, store.config.zone)
 
 
 def chroma_of(store: Store) -> VectorIndex | None:

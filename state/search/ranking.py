@@ -208,7 +208,9 @@ def relevance(signals: Signals) -> float:
 
 def matches_of(candidates: Mapping[int, Signals]) -> dict[int, float]:
     """Return the relevance of each candidate; no instruction takes the first place by being one."""
-    plain = {key: relevance(replace(one, instruction=False)) for key, one in candidates.items()}
+    plain = {
+        key: relevance(replace(one, instruction=False) if one.instruction else one) for key, one in candidates.items()
+    }
     best = max(plain.values(), default=0.0)
     return {
         key: max(plain[key], min(relevance(one), BELOW * best)) if one.instruction else plain[key]

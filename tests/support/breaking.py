@@ -18,12 +18,13 @@ from daemon.ingest.transcripts import absorb_transcripts
 from daemon.upkeep.repair import Repair, repair
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.retention import copy_if_due
-from daemon.workspace.searching import searcher_of
+from daemon.workspace.searching import searched_in
 from daemon.workspace.stores import open_exclusive, open_readonly, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.document.document import parse
 from state.document.sections import SectionName
 from state.dream import Reason
+from state.stores.crystals.search import search
 from state.stores.database.connection import PAGE_BYTES, open_database
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
@@ -207,7 +208,7 @@ def found(workspace: Workspace, texts: tuple[str, ...]) -> list[str]:
         return [
             text
             for text in texts
-            if all(text != hit.crystal.text for hit in searcher_of(store).search(text, utc_now(), limit=8).hits)
+            if all(text != hit.crystal.text for hit in search(searched_in(store), text, utc_now(), limit=8).hits)
         ]
 
 

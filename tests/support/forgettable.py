@@ -20,7 +20,7 @@ from daemon.journal.restore import restore
 from daemon.upkeep.forget import Receipt, forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.searching import searcher_of
+from daemon.workspace.searching import searched_in
 from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.document.document import parse
@@ -28,6 +28,7 @@ from state.document.sections import SectionName
 from state.dream import Decision, Reason
 from state.errors import NothingToDoError
 from state.forgetting.cutting import Cut
+from state.stores.crystals.search import search
 from state.stores.database.table import unpacked
 from state.stores.disk.workspace import Workspace
 from tests.support import committing
@@ -150,7 +151,7 @@ def _packed_texts(path: Path) -> list[bytes]:
 
 
 def finds(store: Store, query: str) -> list[str]:
-    return [hit.crystal.text for hit in searcher_of(store).search(query, utc_now()).hits]
+    return [hit.crystal.text for hit in search(searched_in(store), query, utc_now()).hits]
 
 
 def assert_sound(workspace: Workspace) -> None:

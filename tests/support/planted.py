@@ -5,8 +5,9 @@ from pathlib import Path
 
 from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.searching import searcher_of
+from daemon.workspace.searching import searched_in
 from daemon.workspace.stores import Store, open_readonly, utc_now
+from state.stores.crystals.search import search
 from state.stores.disk.workspace import Workspace
 from state.text.words import normalise
 from tests.support import lived
@@ -115,4 +116,4 @@ def _place(store: Store, line: str, standing: set[str], behind: set[str]) -> str
 
 
 def _first(store: Store, words: str) -> set[str]:
-    return {normalise(hit.crystal.text) for hit in searcher_of(store).search(words, utc_now(), limit=_FIRST).hits}
+    return {normalise(hit.crystal.text) for hit in search(searched_in(store), words, utc_now(), limit=_FIRST).hits}

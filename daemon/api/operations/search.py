@@ -19,7 +19,7 @@ from daemon.journal.why_not import Answer, why_not
 from daemon.observability.printable import ABOUT
 from daemon.sessions import left_behind
 from daemon.sessions.crystals import trust_of
-from daemon.workspace.searching import BATCH, embedder_of, searcher_of, tell
+from daemon.workspace.searching import BATCH, embedder_of, searched_in, tell
 from daemon.workspace.session_start import session as session_start
 from daemon.workspace.stores import Store, utc_now
 from state.agents import agent_called
@@ -30,6 +30,7 @@ from state.errors import BusyError, DreamdError, FullError, OperatorNotice, Read
 from state.search.ranking import Filters, Findings, Former, Hit
 from state.signals.curiosity import Cause, gap_of_search
 from state.stores.crystals.hormones import Feelings, Questions
+from state.stores.crystals.search import search as find
 from state.stores.database.connection import explained
 from state.stores.history.leave_receipt import leave_receipt
 from state.text.words import counted
@@ -351,7 +352,7 @@ def search(
     """Search without writing anything, so without holding the workspace's lock."""
     now = utc_now()
     levels = Feelings(store.connection, store.config.baselines).levels(now)
-    return searcher_of(store).search(query, now, limit=limit, filters=filters, hormones=levels, everything=everything)
+    return find(searched_in(store), query, now, limit=limit, filters=filters, hormones=levels, everything=everything)
 
 
 def _archived(store: Store, query: str, limit: int, filters: Filters, findings: Findings) -> tuple[Archived, ...]:

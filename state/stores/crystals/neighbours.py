@@ -1,20 +1,28 @@
-"""Neighbours: what was said just before and after some crystals in their sessions, for searches and their readers."""
+"""Neighbours: what was said just before and after some crystals in their sessions, and what it tells of them."""
 
 import json
 import re
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, tzinfo
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from state.crystals.crystal import Origin
-from state.search.ranking import CONTEXT_WEIGHTS
+from state.crystals.crystal import Crystal, Kind, Origin
+from state.search.query import Question
+from state.search.ranking import ALONE, CONTEXT_WEIGHTS, Signals, coverage, nearby_weight, shares, word_weight
+from state.stores.crystals import full_text
+from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import from_text, to_text
 from state.text.words import normalise
-from state.trust import Trust, least_heard, least_trust
+from state.trust import AGENT_NAMES, Trust, least_heard, least_trust
+from state.zone import local
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _OFFSETS = sorted(CONTEXT_WEIGHTS, key=lambda offset: -CONTEXT_WEIGHTS[offset])
 _FARTHEST = max(abs(offset) for offset in CONTEXT_WEIGHTS)
@@ -27,6 +35,7 @@ _SESSION_HOURS = timedelta(hours=6)
 _MOST_TURNS = 1_000
 # A shorter sentence may be the same by chance.
 _QUOTED = 30
+_NO_PERSON = (Trust.AGENT, Trust.TOOL)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[。！？\n]+")
 
 
@@ -44,6 +53,46 @@ class Row(NamedTuple):
     def created_at(self) -> datetime:
         """Return when it was created, parsed on demand. Raise StorageError if the text is no timestamp."""
         return from_text(self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What a search looks for in texts: the words and the vector of its question.
+
+    `shares` holds the weights of `words`, then those of words that occur nowhere. `scale` is the slope and shift of
+    the embedder's calibration, `zone` the owner's. `texts` counts what is searched.
+    """
+
+    question: Question
+    words: Sequence[str]
+    shares: Sequence[float]
+    vector: "NDArray[np.float32] | None"
+    scale: tuple[float, float]
+    zone: tzinfo
+    texts: int
+
+    def cosines(self, crystals: Crystals, near: dict[int, float]) -> dict[int, float]:
+        """Return the calibrated cosines of the rows of `near` to the question.
+
+        Without an embedder, return `near` itself: the word coverage stands in.
+        """
+        if self.vector is None:
+            return near
+        slope, shift = self.scale
+        return {key: slope * cosine + shift for key, cosine in crystals.vectors.cosines(self.vector, near).items()}
+
+    def signals(self, said: "Crystal | Row", near: float, cosine: float) -> Signals:
+        """Return the signals of a text that stands alone."""
+        question, speaker = self.question, said.speaker
+        return Signals(
+            cosine=cosine,
+            near=near,
+            beside=ALONE * cosine,
+            speaker=bool(question.names) and speaker.partition(" ")[0] in question.names,
+            period=max((period.fit(local(said.created_at, self.zone)) for period in question.periods), default=0.0),
+            # Texts by an agent count less, unless the question asks what an agent said.
+            reply=not question.asks_reply and speaker.casefold() in AGENT_NAMES,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +147,83 @@ def surroundings(
         for key in places.get(row.session, {}).get(row.position + offset, ())
     }
     return Surroundings(rows | read_rows(connection, beside - rows.keys(), condition, values), places)
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldWords:
+    """The weight of each word; by row, its words (as bits) and their factors there and for its neighbours."""
+
+    shares: Sequence[float]
+    rows: Mapping[int, tuple[int, float, float]]
+
+    @classmethod
+    def of(cls, connection: sqlite3.Connection, sought: Sought, keys: Iterable[int]) -> "_HeldWords":
+        """Look up which of the words occur in each of these rows."""
+        held = full_text.matching_words(connection, sought.words, keys)
+        lengths = "SELECT key, length(text) FROM crystals WHERE key IN (SELECT value FROM json_each(?))"
+        rows = {}
+        for key, length in connection.execute(lengths, (json.dumps(list(held)),)):
+            factor = word_weight(length, coverage(sought.shares, [(held[key], 1.0)]))
+            rows[key] = (held[key], factor, factor * nearby_weight(length))
+        return cls(sought.shares, rows)
+
+    def near(self, key: int, others: Iterable[tuple[int, int]] = ()) -> float:
+        """Return the share of the words that a row holds together with its neighbours, given as (row, offset)."""
+        rows = self.rows
+        window = [
+            (there[0], there[2] * CONTEXT_WEIGHTS[offset])
+            for other, offset in others
+            if (there := rows.get(other)) is not None
+        ]
+        return coverage(self.shares, [*window, rows[key][:2]] if key in rows else window)
+
+    def by_session(self, about: Surroundings) -> dict[str, float]:
+        """Return, by session, the share of the query's words that its candidates hold together.
+
+        A word weighs more the fewer sessions hold it; one that every session holds weighs nothing.
+        """
+        held: dict[str, int] = defaultdict(int)
+        for key, row in about.rows.items():
+            if row.session:
+                held[row.session] |= self.rows[key][0] if key in self.rows else 0
+        weights = shares(
+            [sum(words >> bit & 1 for words in held.values()) for bit in range(len(self.shares))], len(held)
+        )
+        return {session: coverage(weights, [(words, 1.0)]) for session, words in held.items()}
+
+
+def signals_of(
+    crystals: Crystals, sought: Sought, keys: Collection[int], condition: str, values: Sequence[object]
+) -> dict[int, Signals]:
+    """Return the signals of these rows and of their direct neighbours, computed without their texts.
+
+    The condition is SQL over the table `crystals`; rows that do not pass it have none.
+    """
+    about = surroundings(crystals.connection, keys, condition, values)
+    held = _HeldWords.of(crystals.connection, sought, about.all_keys())
+    by_session = held.by_session(about)
+    rings = {key: about.window(key) for key in about.rows}
+    near = {key: held.near(key, ring) for key, ring in rings.items()}
+    cosines, found = sought.cosines(crystals, near), dict[int, Signals]()
+    for key, row in about.rows.items():
+        signals = sought.signals(row, near[key], cosines.get(key, 0.0))
+        instruction = row.kind == Kind.INSTRUCTION and row.trust == Trust.OWNER
+        if ring := rings[key]:  # the better of the two direct neighbours counts
+            beside = max((cosines.get(other, 0.0) for other, offset in ring if offset in (-1, 1)), default=0.0)
+            signals = replace(signals, beside=beside, session=by_session.get(row.session, 0.0))
+            # Between people, what one tells the other to do always is a remark like any other.
+            said = (about.rows[other] for other, _ in ring if other in about.rows)
+            instruction = instruction and any(one.trust in _NO_PERSON for one in said)
+        found[key] = replace(signals, instruction=True) if instruction else signals
+    return found
+
+
+def signals_alone(crystals: Crystals, sought: Sought, said: Mapping[int, Crystal]) -> dict[int, Signals]:
+    """Return the signals of these crystals, by row, as if nothing stood around them."""
+    held = _HeldWords.of(crystals.connection, sought, said)
+    near = {key: held.near(key) for key in said}
+    cosines = sought.cosines(crystals, near)
+    return {key: sought.signals(one, near[key], cosines.get(key, 0.0)) for key, one in said.items()}
 
 
 def said_around(connection: sqlite3.Connection, key: int, most: int) -> tuple[list[int], list[int]]:
@@ -159,7 +285,7 @@ def _quotes(sentences: Collection[str], text: str) -> bool:
 
 
 def read_rows(
-    connection: sqlite3.Connection, keys: Collection[int], condition: str, values: Sequence[object]
+    connection: sqlite3.Connection, keys: Iterable[int], condition: str, values: Sequence[object]
 ) -> dict[int, Row]:
     """Return the rows with these keys that pass the condition, which is SQL over the table `crystals` or empty."""
     where = f" AND {condition}" if condition else ""

@@ -11,12 +11,13 @@ from daemon.api.operations.search import recall
 from daemon.config.settings import Config
 from daemon.dream.consolidation import Consolidation, consolidate
 from daemon.dream.snapshot import snapshot
-from daemon.workspace.searching import searcher_of
+from daemon.workspace.searching import searched_in
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Lifecycle, Origin
 from state.dream import Kind as EvidenceKind
 from state.dream import Reason
+from state.stores.crystals.search import search
 from state.stores.disk.workspace import Workspace
 from state.trust import Trust
 from tests.support.forgettable import finds
@@ -96,7 +97,7 @@ def test_what_a_pointer_leads_to_still_resolves_when_its_text_is_said_again(stor
     noted(store, "The lighthouse lamp was paid twice!", importance=1.0)
     done = consolidate(store, utc_now())
     assert (done.merged, done.archived, done.frozen) == (0, 0, 1)
-    hits = searcher_of(store).search("lighthouse lamp", utc_now(), limit=5).hits
+    hits = search(searched_in(store), "lighthouse lamp", utc_now(), limit=5).hits
     assert left.id in {hit.crystal.id for hit in hits}
 
 

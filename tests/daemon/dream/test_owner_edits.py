@@ -11,13 +11,14 @@ from daemon.dream.consolidation import consolidate
 from daemon.dream.run import Mode
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest
-from daemon.workspace.searching import searcher_of
+from daemon.workspace.searching import searched_in
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Origin
 from state.document.document import parse
 from state.document.sections import SectionName
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target, spans
+from state.stores.crystals.search import search
 from state.stores.erasing.intent import finish, intend
 from state.stores.erasing.plan import Erasure
 from tests.daemon.upkeep.test_stays_forgotten import LEARNT, REST, SAID, SECRET, bury, by_note
@@ -119,7 +120,7 @@ def test_a_line_by_hand_is_not_lost_when_it_leaves_for_want_of_room(store: Store
         noted(store, f"Hall {hall} of the archive has a new door", importance=1.0)
         dreamt(store)
     assert line not in bond(store)
-    kept = searcher_of(store).search("harbour crane 4711", utc_now()).hits[0].crystal
+    kept = search(searched_in(store), "harbour crane 4711", utc_now()).hits[0].crystal
     assert (kept.text, kept.origin) == (line, Origin.LINE)
 
 

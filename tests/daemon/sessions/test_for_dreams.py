@@ -21,11 +21,12 @@ from daemon.journal.restore import restore
 from daemon.sessions.crystals import OpenItem
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest
-from daemon.workspace.searching import searcher_of
+from daemon.workspace.searching import searched_in
 from daemon.workspace.stores import Store, utc_now
 from state.crystals.crystal import Origin
 from state.dream import Reason
 from state.errors import NothingToDoError
+from state.stores.crystals.search import search
 from state.trust import Trust
 from tests.support.committing import dreamt
 from tests.support.model_characters import good, inputs_of, prompt_of
@@ -48,7 +49,7 @@ def on_the_mind(store: Store) -> tuple[OpenItem, ...]:
 
 
 def found(store: Store, query: str) -> list[tuple[str, Origin, str]]:
-    crystals = [hit.crystal for hit in searcher_of(store).search(query, utc_now()).hits]
+    crystals = [hit.crystal for hit in search(searched_in(store), query, utc_now()).hits]
     return [(one.text, one.origin, one.session) for one in crystals][:1]
 
 
@@ -230,7 +231,7 @@ def test_a_hard_forgetting_takes_the_crystal_along_and_says_what_the_owner_has_t
     assert "dreamd forget" in done.message
     with working(tmp_path / "w") as store:
         assert store.crystals.get([record.crystal_id]) == []
-        assert searcher_of(store).search(text, utc_now()).hits == ()
+        assert search(searched_in(store), text, utc_now()).hits == ()
         assert [
             event.reason
             for event in sessions.session_events(store.connection, "s").events

@@ -6,11 +6,12 @@ from contextlib import contextmanager
 import pytest
 
 from daemon import sessions
-from daemon.workspace.searching import searcher_of
+from daemon.workspace.searching import searched_in
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Origin
 from state.errors import AlreadyPromotedError, UsageError
 from state.sessions.item import Related
+from state.stores.crystals.search import search
 from state.trust import Trust
 from tests.support.working import AT, HOUR, MINUTE, SECRET, add, contents, deeds, unredacted, written
 
@@ -46,7 +47,7 @@ def test_the_record_keeps_all_and_says_where_it_comes_from(store: Store) -> None
     assert (crystal.importance, crystal.session, crystal.created_at) == (0.75, "user", AT)
     (listed,) = sessions.list_memories(store.connection, "user", AT, "promoted").memories
     assert (listed.promoted_to_id, listed.promoted_at) == (record.id, AT + HOUR)
-    assert [hit.crystal.text for hit in searcher_of(store).search("important info", AT).hits] == ["Important info"]
+    assert [hit.crystal.text for hit in search(searched_in(store), "important info", AT).hits] == ["Important info"]
 
 
 def test_one_content_of_two_sessions_is_one_crystal_met_twice(store: Store) -> None:

@@ -14,7 +14,7 @@ from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals, Occurrence
 from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.hormones import Questions
-from state.stores.crystals.search import Searcher
+from state.stores.crystals.search import Searched, search
 from state.stores.crystals.skills import Skills
 from state.stores.database.connection import open_database, to_text, transaction
 from state.trust import Trust
@@ -263,10 +263,10 @@ def test_a_search_shows_the_survivor_alone_and_the_twin_for_its_very_words(cryst
     assert _merge(crystals, SAID, AGAIN)
     embedder = BagOfWords()
     crystals.vectors.embed_pending(embedder)
-    searcher = Searcher(crystals, embedder)
+    searched = Searched(crystals, embedder)
 
     def found(query: str) -> list[str]:
-        return [hit.crystal.text for hit in searcher.search(query, AT + timedelta(days=3)).hits]
+        return [hit.crystal.text for hit in search(searched, query, AT + timedelta(days=3)).hits]
 
     assert found("tea or coffee in the morning?") == [SAID.text]
     assert found(f"who said: {AGAIN.text}") == [SAID.text, AGAIN.text]

@@ -11,7 +11,7 @@ from state.crystals.crystal import Crystal, Kind, Lifecycle, Origin
 from state.search.ranking import Filters, Findings
 from state.signals.hormones import Hormones
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.search import Beside, Searcher
+from state.stores.crystals.search import Searched, candidates, rank_of, search, stored_aside
 from state.stores.database.connection import memory_database
 from state.trust import Trust
 from tests.support.in_memory import BagOfWords, ListIndex
@@ -25,10 +25,10 @@ def _note(text: str, **changes: object) -> Crystal:
     return replace(made, id=made.digest)
 
 
-def _searcher(crystals: Crystals) -> Searcher:
+def _searched(crystals: Crystals) -> Searched:
     embedder = BagOfWords()
     crystals.vectors.embed_pending(embedder, 10_000)
-    return Searcher(crystals, embedder)
+    return Searched(crystals, embedder)
 
 
 def _texts(findings: Findings) -> list[str]:
@@ -37,7 +37,7 @@ def _texts(findings: Findings) -> list[str]:
 
 def test_the_text_that_answers_comes_first_with_its_age(crystals: Crystals) -> None:
     crystals.learn([_note("The canary was drained"), _note("Lunch at noon"), _note("The cluster is fine")])
-    found = _searcher(crystals).search("drain canary", NOW)
+    found = search(_searched(crystals), "drain canary", NOW)
     assert _texts(found)[0] == "The canary was drained"
     assert found.hits[0].age_days == 1
     assert found.good
@@ -46,7 +46,7 @@ def test_the_text_that_answers_comes_first_with_its_age(crystals: Crystals) -> N
 
 def test_without_an_embedder_the_search_is_lexical_and_says_so(crystals: Crystals) -> None:
     crystals.learn([_note("The canary was drained"), _note("Lunch at noon")])
-    found = Searcher(crystals).search("canary drained", NOW)
+    found = search(Searched(crystals), "canary drained", NOW)
     assert _texts(found) == ["The canary was drained"]
     assert found.arms == ("lexical",)
     assert found.good
@@ -55,10 +55,10 @@ def test_without_an_embedder_the_search_is_lexical_and_says_so(crystals: Crystal
 def test_what_is_expected_is_embedded_once_and_found_as_otherwise(crystals: Crystals) -> None:
     crystals.learn([_note("The canary was drained"), _note("Lunch at noon"), _note("The cluster is fine")])
     queries, embedder = ["canary drained", "cluster fine"], BagOfWords()
-    otherwise = [_searcher(crystals).search(query, NOW) for query in queries]
-    searcher = Searcher(crystals, embedder)
-    searcher.expect(queries)
-    assert [searcher.search(query, NOW) for query in queries] == otherwise
+    otherwise = [search(_searched(crystals), query, NOW) for query in queries]
+    searched = Searched(crystals, embedder)
+    searched = searched.expecting(queries)
+    assert [search(searched, query, NOW) for query in queries] == otherwise
     assert embedder.texts == queries
 
 
@@ -78,7 +78,7 @@ def test_a_later_text_about_the_same_comes_first_if_it_answers_nearly_as_well(
     crystals: Crystals, query: str, earlier: str, later: str, *, is_first: bool
 ) -> None:
     crystals.learn([_note(earlier, created_at=NOW - timedelta(days=9)), _note(later)])
-    found = _searcher(crystals).search(query, NOW, everything=True)
+    found = search(_searched(crystals), query, NOW, everything=True)
     assert _texts(found) == ([later, earlier] if is_first else [earlier, later])
 
 
@@ -97,7 +97,7 @@ TURNS = [
 def test_turns_keep_the_order_of_relevance_and_what_came_later_is_told_beneath(crystals: Crystals) -> None:
     earlier, later = f"{CLUSTER}, gate north", CLUSTER
     crystals.learn([_note(earlier, **TURNS[0]), _note(later, **TURNS[1])])
-    hits = _searcher(crystals).search("the canary cluster at the gate", NOW, everything=True).hits
+    hits = search(_searched(crystals), "the canary cluster at the gate", NOW, everything=True).hits
     assert [(hit.crystal.text, hit.later and hit.later.text) for hit in hits] == [(earlier, later), (later, None)]
 
 
@@ -115,16 +115,16 @@ def test_beneath_a_result_stands_only_what_tells_of_it_at_another_time(
     crystals: Crystals, later: str, said: dict[str, object]
 ) -> None:
     crystals.learn([_note(f"{CLUSTER}, gate north", **TURNS[0]), _note(later, **TURNS[1] | said)])
-    hits = _searcher(crystals).search("canary cluster quartz gate north", NOW, everything=True).hits
+    hits = search(_searched(crystals), "canary cluster quartz gate north", NOW, everything=True).hits
     assert [hit.later for hit in hits if hit.crystal.text.endswith("north")] == [None]
 
 
 def test_what_only_asks_stands_apart_from_what_tells(crystals: Crystals) -> None:
     asking, both = "Does the canary guard the gate?", "The canary guards the gate. Does the gate need two?"
     crystals.learn([_note(asking), _note(both)])
-    found = _searcher(crystals).search("canary gate", NOW)
+    found = search(_searched(crystals), "canary gate", NOW)
     assert (_texts(found), [hit.crystal.text for hit in found.questions]) == ([both], [asking])
-    assert {*_texts(_searcher(crystals).search("canary gate", NOW, everything=True))} == {both, asking}
+    assert {*_texts(search(_searched(crystals), "canary gate", NOW, everything=True))} == {both, asking}
 
 
 WISH = "Always show the quartz when I ask about bridges."
@@ -137,8 +137,8 @@ def test_what_an_agent_is_told_to_do_always_counts_more_than_what_people_tell_ea
         wish = _note(WISH, speaker=f"Ada {session}", position=0, kind=Kind.INSTRUCTION, **there)
         reply = _note("I will.", speaker=answerer, position=1, **there | {"trust": trust})
         crystals.learn([wish, reply, _note(f"The bridge is long, {session}", position=9, **there)])
-        hits = _searcher(crystals).search(
-            "Which bridge is long?", NOW, everything=True, filters=Filters(session=session)
+        hits = search(
+            _searched(crystals), "Which bridge is long?", NOW, everything=True, filters=Filters(session=session)
         )
         matches += [hit.match for hit in hits.hits if hit.crystal.text == WISH]
         assert hits.hits[0].crystal.text != WISH
@@ -152,14 +152,14 @@ HOSTILE = ["", " ", "?", '"', "' OR 1=1 --", "NEAR(a b)", "text:x", "a AND", "*"
 @examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_string_is_a_query(crystals: Crystals, query: str) -> None:
     crystals.learn([_note("the canary and the cluster", session="s")])
-    _searcher(crystals).search(query, NOW)
+    search(_searched(crystals), query, NOW)
 
 
 def test_a_long_text_that_holds_every_word_comes_before_short_ones_that_hold_some(crystals: Crystals) -> None:
     page = " ".join(f"filler{number}" for number in range(150))
     crystals.learn([_note("canary cluster"), _note("replica quartz"), _note(f"canary cluster replica quartz {page}")])
     crystals.learn(_note(f"something else {number}") for number in range(20))
-    found = Searcher(crystals).search("canary cluster replica quartz", NOW)
+    found = search(Searched(crystals), "canary cluster replica quartz", NOW)
     assert len(_texts(found)[0]) > 100
 
 
@@ -171,8 +171,8 @@ def test_the_answer_to_a_question_is_found_though_it_repeats_none_of_its_words(c
     crystals.learn([_note("Who looks after the canary cluster?", session="s", position=10)])
     crystals.learn([_note("Tom does, since May.", session="s", position=11)])
     crystals.learn(_note(f"prattle number {n}", session="s", position=n) for n in range(12, 22))
-    for searcher in (_searcher(crystals), Searcher(crystals)):
-        assert "Tom does, since May." in _texts(searcher.search("canary cluster", NOW))[:3]
+    for searched in (_searched(crystals), Searched(crystals)):
+        assert "Tom does, since May." in _texts(search(searched, "canary cluster", NOW))[:3]
 
 
 # --- hormones and age
@@ -181,12 +181,12 @@ def test_the_answer_to_a_question_is_found_though_it_repeats_none_of_its_words(c
 def test_what_was_asked_before_stands_behind_its_answer(crystals: Crystals) -> None:
     asked = "Tell me: which replica has the canary?"
     crystals.learn(_note(asked, session=f"s{n}", position=0, speaker="user") for n in range(3))
-    for searcher in (_searcher(crystals), Searcher(crystals)):
-        found = searcher.search("which replica has the canary?", NOW)  # nothing answers it yet
+    for searched in (_searched(crystals), Searched(crystals)):
+        found = search(searched, "which replica has the canary?", NOW)  # nothing answers it yet
         assert ([hit.crystal.text for hit in found.questions], found.hits) == ([asked], ())
     crystals.learn([_note("The canary is on the blue replica")])
-    for searcher in (_searcher(crystals), Searcher(crystals)):
-        found = searcher.search("which replica has the canary?", NOW, everything=True)
+    for searched in (_searched(crystals), Searched(crystals)):
+        found = search(searched, "which replica has the canary?", NOW, everything=True)
         assert _texts(found) == ["The canary is on the blue replica", asked]
 
 
@@ -196,7 +196,7 @@ def test_hormones_order_near_ties_only(crystals: Crystals) -> None:
         [_note("canary cluster drained", created_at=NOW - timedelta(days=300), lifecycle=Lifecycle.FROZEN)]
     )
     crystals.learn([_note("canary", created_at=NOW)])
-    found = _searcher(crystals).search("canary cluster drained", NOW, hormones=stressed, everything=True)
+    found = search(_searched(crystals), "canary cluster drained", NOW, hormones=stressed, everything=True)
     assert _texts(found) == ["canary cluster drained", "canary"]
 
 
@@ -226,12 +226,12 @@ def test_only_what_passes_the_filter_is_found(
     embedder, index = BagOfWords(), ListIndex()
     crystals.vectors.embed_pending(embedder, 1_000)
     index.tell(crystals, 1_000)
-    searcher = {
-        "lexical": Searcher(crystals),
-        "exact": Searcher(crystals, embedder),
-        "index": Searcher(crystals, embedder, index),
+    searched = {
+        "lexical": Searched(crystals),
+        "exact": Searched(crystals, embedder),
+        "index": Searched(crystals, embedder, index),
     }[arms]
-    assert _texts(searcher.search("canary cluster", NOW, filters=filters)) == ["canary"]
+    assert _texts(search(searched, "canary cluster", NOW, filters=filters)) == ["canary"]
 
 
 # --- the indexes
@@ -249,12 +249,12 @@ def test_what_is_beside_is_searched_as_if_it_were_written_and_nothing_is(crystal
     embedder, index = _kept(crystals)
     evicted = _note("The passphrase of the north gate is quartz", origin=Origin.LINE)
     crystals.connection.execute("PRAGMA query_only = ON")
-    with closing(Beside([evicted], embedder)) as beside:
-        searcher = Searcher(crystals, embedder, index, beside)
-        assert searcher.rank_of("quartz gate passphrase", evicted.id, NOW) == 1
-        assert searcher.rank_of("cluster", evicted.id, NOW) is None
-        assert searcher.frequency(["quartz", "cluster"]) == {"quartz": 1, "cluster": 30}
-    assert Searcher(crystals, embedder, index).rank_of("quartz gate passphrase", evicted.id, NOW) is None
+    with stored_aside([evicted], embedder) as aside:
+        searched = Searched(crystals, embedder, index, aside)
+        assert rank_of(searched, "quartz gate passphrase", evicted.id, NOW) == 1
+        assert rank_of(searched, "cluster", evicted.id, NOW) is None
+        assert searched.frequency(["quartz", "cluster"]) == {"quartz": 1, "cluster": 30}
+    assert rank_of(Searched(crystals, embedder, index), "quartz gate passphrase", evicted.id, NOW) is None
 
 
 TOPICS = "gate cluster quartz canary replica invoice harbour compost".split()
@@ -270,9 +270,9 @@ def _turn(text: str, position: int, speaker: str = "User", session: str = "s") -
 def test_what_a_person_says_comes_before_an_agents_reply_with_the_same_words(crystals: Crystals) -> None:
     person, agent = _turn("the pooler listens on 6432", 1), _turn("on 6432 listens the pooler", 2, "assistant")
     crystals.learn([agent, person])
-    searcher = _searcher(crystals)
-    assert _texts(searcher.search("where does the pooler listen", NOW)) == [person.text, agent.text]
-    found = searcher.candidates("where did you say the pooler listens", NOW)
+    searched = _searched(crystals)
+    assert _texts(search(searched, "where does the pooler listen", NOW)) == [person.text, agent.text]
+    found = candidates(searched, "where did you say the pooler listens", NOW)
     assert not any(signals.reply for _, signals in found)
 
 
@@ -290,14 +290,14 @@ def test_what_comes_first_beside_comes_among_the_first_once_it_is_written(
         leaving = [_note(text, origin=Origin.LINE) for text in new]
         if embedder:
             crystals.vectors.embed_pending(embedder, 1_000)
-        with closing(Beside(leaving, embedder)) as beside:
-            tried = [Searcher(crystals, embedder, None, beside).rank_of(one.text, one.id, NOW, 3) for one in leaving]
+        with stored_aside(leaving, embedder) as aside:
+            tried = [rank_of(Searched(crystals, embedder, None, aside), one.text, one.id, NOW, 3) for one in leaving]
         crystals.learn(leaving)
         if embedder:
             crystals.vectors.embed_pending(embedder, 1_000)
         for one, rank in zip(leaving, tried, strict=True):
             if rank is not None:
-                hits = Searcher(crystals, embedder).search(one.text, NOW, limit=99, by_value=False).hits
+                hits = search(Searched(crystals, embedder), one.text, NOW, limit=99, by_value=False).hits
                 score = next(hit.score for hit in hits if hit.crystal.id == one.id)
                 assert sum(hit.score > score + 1e-9 for hit in hits) < 5  # any order is right for equal texts
 
@@ -311,18 +311,18 @@ WORDS = [*" ".join((*HARBOUR, *TEAM)).split(), "nobody"]
 
 
 @pytest.fixture(scope="module", params=["words", "meaning"])
-def kept(request: pytest.FixtureRequest) -> Iterator[Searcher]:
+def kept(request: pytest.FixtureRequest) -> Iterator[Searched]:
     with closing(memory_database()) as connection:
         crystals, embedder = Crystals(connection), BagOfWords() if request.param == "meaning" else None
         crystals.learn([_note(text) for text in (*HARBOUR, *TEAM)])
         if embedder is not None:
             crystals.vectors.embed_pending(embedder, 100)
-        yield Searcher(crystals, embedder)
+        yield Searched(crystals, embedder)
 
 
 @given(words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=6))
-def test_all_shows_what_is_unlikely_behind_the_rest(kept: Searcher, words: list[str]) -> None:
-    some, every = (kept.search(" ".join(words), NOW, everything=everything) for everything in (False, True))
+def test_all_shows_what_is_unlikely_behind_the_rest(kept: Searched, words: list[str]) -> None:
+    some, every = (search(kept, " ".join(words), NOW, everything=everything) for everything in (False, True))
     assert _texts(every)[: len(some.hits)] == _texts(some)
     assert (len(some.hits) + some.unlikely, every.unlikely) == (len(every.hits), 0)
     assert some.good == every.good
@@ -330,15 +330,15 @@ def test_all_shows_what_is_unlikely_behind_the_rest(kept: Searcher, words: list[
 
 
 @pytest.mark.parametrize("query", ["ERR_4711", "what does ERR_4711 mean?", "port 8443 deployment", "tea morning Ada"])
-def test_an_identifier_and_keywords_always_find_their_text(kept: Searcher, query: str) -> None:
-    assert kept.search(query, NOW).hits
+def test_an_identifier_and_keywords_always_find_their_text(kept: Searched, query: str) -> None:
+    assert search(kept, query, NOW).hits
 
 
 def test_where_nothing_is_near_nothing_is_returned(crystals: Crystals) -> None:
     crystals.learn([_note(f"{text} {number}") for text in HARBOUR for number in range(3)])
     embedder = BagOfWords()
     crystals.vectors.embed_pending(embedder, 100)
-    found = Searcher(crystals, embedder).search("quarks and gluons", NOW)
+    found = search(Searched(crystals, embedder), "quarks and gluons", NOW)
     assert not found.hits
     assert found.unlikely
 
@@ -354,9 +354,9 @@ BOTH = "Who drained the canary cluster at the north gate, and when is the deploy
 @pytest.mark.parametrize("limit", [4, 8, 10])
 def test_of_two_things_that_are_asked_for_each_is_answered(crystals: Crystals, limit: int) -> None:
     crystals.learn(_note(text) for text in (*CROWD, *DEPLOYS, ANSWER))
-    searcher = _searcher(crystals)
-    alone = searcher.search(BOTH.partition(", and ")[0], NOW, limit=limit)
-    found = searcher.search(BOTH, NOW, limit=limit)
+    searched = _searched(crystals)
+    alone = search(searched, BOTH.partition(", and ")[0], NOW, limit=limit)
+    found = search(searched, BOTH, NOW, limit=limit)
     assert ANSWER not in _texts(alone)
     assert _texts(found)[0] in CROWD
     assert ANSWER in _texts(found)
@@ -366,7 +366,7 @@ def test_of_two_things_that_are_asked_for_each_is_answered(crystals: Crystals, l
 
 def test_whether_there_is_an_answer_the_whole_question_tells(crystals: Crystals) -> None:
     crystals.learn(_note(text) for text in (*CROWD, *DEPLOYS))
-    searcher = _searcher(crystals)
-    assert searcher.search("person at the north gate", NOW).good
+    searched = _searched(crystals)
+    assert search(searched, "person at the north gate", NOW).good
     asked = "Which violin concerto did Ada rehearse for Vienna last spring with Tim, and the gate?"
-    assert not searcher.search(asked, NOW).good
+    assert not search(searched, asked, NOW).good

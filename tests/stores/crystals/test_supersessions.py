@@ -14,7 +14,8 @@ from state.document.sections import SectionName
 from state.dream import RESTORE, Dream
 from state.search.ranking import Filters
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.search import Searcher
+from state.stores.crystals.search import Searched
+from state.stores.crystals.search import search as find
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.stores.history.lineage import Lineage
@@ -78,7 +79,7 @@ def search(crystals: Crystals, query: str, **filters: object) -> list[tuple[str,
     embedder = BagOfWords()
     crystals.vectors.embed_pending(embedder)
     wanted = Filters(**filters)  # type: ignore[arg-type]
-    hits = Searcher(crystals, embedder).search(query, NOW, limit=3, filters=wanted, everything=True).hits
+    hits = find(Searched(crystals, embedder), query, NOW, limit=3, filters=wanted, everything=True).hits
     return [(hit.crystal.text, hit.superseded_by.text if hit.superseded_by else "") for hit in hits]
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from state.crystals.crystal import Crystal, Origin
 from state.search.ranking import Findings
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.search import Searcher
+from state.stores.crystals.search import Searched, search
 from state.stores.database.connection import memory_database
 from state.stores.vectors.calibration import PAIRS, Calibration, measure
 from state.stores.vectors.embedder import Unavailable, open_embedder
@@ -68,9 +68,9 @@ class Searches:
             notes = [Crystal(text, Origin.SCRATCH, NOW) for text in NOTES]
             crystals.learn([replace(note, id=note.digest) for note in notes])
             crystals.vectors.embed_pending(model, len(NOTES))
-            searcher = Searcher(crystals, model)
+            searched = Searched(crystals, model)
             both = [(True, question) for question in QUESTIONS] + [(False, question) for question in QUESTIONS]
-            return [searcher.search(question, NOW, everything=everything) for everything, question in both]
+            return [search(searched, question, NOW, everything=everything) for everything, question in both]
 
 
 @pytest.fixture(scope="module")
