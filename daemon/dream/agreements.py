@@ -89,7 +89,7 @@ def propose_agreements(store: Store, now: datetime, environment: Mapping[str, st
         return 0
     (others,) = read
     found = _agreements(others.statements)
-    proposals = Proposals(store.connection)
+    proposals = store.proposals
     waiting = [one for one in proposals.all() if one.is_agreement]
     agreed = {normalise(as_line(said[0].text)) for said in found}
     gone = [one.number for one in waiting if others.all_read and normalise(one.operation.text) not in agreed]

@@ -20,7 +20,6 @@ from daemon.workspace.stores import Store
 from state.errors import ConfigError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.duplicates import HiddenDuplicates
-from state.stores.crystals.skills import Skills
 from state.stores.database.connection import transaction
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
@@ -72,7 +71,7 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     tell(store, stop)
     compared, merged = merge_duplicates(store, stop)
     archived, frozen = _age(store.memory, store.crystals, now, stop)
-    skills = None if stop() else Skills(store.connection, store.crystals.vectors).refresh()
+    skills = None if stop() else store.skills.refresh()
     propose_agreements(store, now)
     sweep(store, now)
     return Consolidation(

@@ -17,7 +17,6 @@ from state.document.operations import Refusal
 from state.dream import Dream, Kind
 from state.stores.database.connection import transaction
 from state.stores.database.tables import Proposal
-from state.stores.history.proposals import Proposals
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +35,13 @@ class Settled:
 
 def open_proposals(store: Store) -> list[tuple[Proposal, tuple[CurrentLine, ...]]]:
     """Return the proposals that still apply to MEMORY.md as its owner left it, each with its lines as they stood."""
-    waiting = Proposals(store.connection).all()
+    waiting = store.proposals.all()
     return [(one, lines) for one, lines in _with_lines(store, waiting) if _applies(one, lines, _page(store))]
 
 
 def drop_stale(store: Store, now: datetime) -> int:
     """Drop the proposals that nobody answered in time or that no longer apply; return how many."""
-    proposals = Proposals(store.connection)
+    proposals = store.proposals
     if not (waiting := proposals.all()):
         return 0
     page = _page(store)
@@ -56,7 +55,7 @@ def drop_stale(store: Store, now: datetime) -> int:
 def settle(store: Store, accept: Collection[int], decline: Collection[int]) -> Settled:
     """Carry out the owner's answers as one version. Raise NotFoundError for a number that does not wait."""
     settle_document(store)
-    proposals, now = Proposals(store.connection), utc_now()
+    proposals, now = store.proposals, utc_now()
     wanted = _with_lines(store, [proposals.get(number) for number in dict.fromkeys(accept)])
     declined = {number: proposals.get(number).operation for number in dict.fromkeys(decline)}
     accepted = {one.number: _asked(store, one, lines) for one, lines in wanted if not one.is_erased}

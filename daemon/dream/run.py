@@ -41,7 +41,6 @@ from state.stores.database.meta import Meta
 from state.stores.database.tables import Run
 from state.stores.history.ledger import Ledger
 from state.stores.history.memory import SESSION_ENDED
-from state.stores.history.proposals import Proposals
 from state.text.words import counted
 
 if TYPE_CHECKING:
@@ -183,14 +182,13 @@ def _require_input(store: Store, dream: str, reason: Reason, now: datetime) -> N
     detail = f"{new} new, {wanted} wanted"
     store.ledger.skip(dream, reason.value, detail, now)
     if new == 0:
-        _settle_session(store.connection, now)
+        _settle_session(store.meta, now)
         raise NothingToDoError("there is nothing new since the last dream", "add a note with 'dreamd note'")
     raise NothingToDoError(f"only {detail} (dream.min_chunks)", "'dreamd dream' by hand needs one")
 
 
-def _settle_session(connection: sqlite3.Connection, upto: datetime) -> None:
+def _settle_session(meta: Meta, upto: datetime) -> None:
     """Forget that a dream is due for the end of a session, unless that came after this moment."""
-    meta = Meta(connection)
     if (ended := meta.get(SESSION_ENDED)) is not None and from_text(ended) <= upto:
         meta.remove(SESSION_ENDED)
 
@@ -380,7 +378,7 @@ def _conclude(store: Store, begun: _Begun, snapshot: Snapshot, ended: Ended) -> 
         if forgotten:
             detail = f"{counted(forgotten, 'text')} withheld: forgotten"
         store.ledger.end(dream, "committed", detail, utc_now(), record.number)
-        _settle_session(store.connection, begun.at)
+        _settle_session(store.meta, begun.at)
     pending = store.notes.count()
-    proposals = Proposals(store.connection).count()
+    proposals = store.proposals.count()
     return Outcome(record, mode, ended.refused, begun.saved is not None, pending.notes, pending.more, proposals)

@@ -40,17 +40,14 @@ from state.signals.curiosity import is_answered_by, question_key, rank_questions
 from state.signals.felt import Felt
 from state.signals.hormones import Feeling, Hormones
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.hormones import Feelings, Questions
+from state.stores.crystals.hormones import Feelings
 from state.stores.crystals.search import search
-from state.stores.crystals.skills import Skills
 from state.stores.crystals.supersessions import Supersessions
-from state.stores.database.meta import Meta
 from state.stores.disk.disk import Disk
 from state.stores.disk.strangers import Author, author_of
 from state.stores.disk.workspace import Workspace
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import NOTES_LEFT
-from state.stores.history.proposals import Proposals
 from state.text.words import ends_as_question, normalise
 from state.trust import Trust
 
@@ -107,7 +104,7 @@ def snapshot(
         notes=tuple(notes),
         taken=tuple(taken),
         problems=(*read.problems, *feed_problems),
-        proposed=tuple(one.operation for one in Proposals(store.connection).all()),
+        proposed=tuple(one.operation for one in store.proposals.all()),
         newest=newest,
         waiting=waiting,
         unasked=store.ledger.refused(evidence),
@@ -140,7 +137,7 @@ def standing(store: Store, dream: str, now: datetime) -> Snapshot:
 
     Pending input stays pending.
     """
-    left = Meta(store.connection).get(NOTES_LEFT)
+    left = store.meta.get(NOTES_LEFT)
     return replace(_standing(store, dream, Reason.MANUAL, now), waiting=int(left or 0))
 
 
@@ -156,7 +153,7 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
     known = lines_in(document, store.lineage.current_lines())
     said_at = grounds_of(store.lineage, store.crystals, known).said_at
     lines = tuple(replace(line, said_at=said_at.get(line.id)) for line in known)
-    hormones = Feelings(store.connection, store.config.baselines).levels(now)
+    hormones = store.feelings.levels(now)
     redaction = _redaction(store, lines)
     return Snapshot(
         dream=dream,
@@ -167,7 +164,7 @@ def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapsh
         budget=_budget(store, text, document, old_text),
         next_line=store.lineage.next_line(),
         hormones=hormones,
-        felt=_felt(store.lineage, Feelings(store.connection, store.config.baselines), hormones, now),
+        felt=_felt(store.lineage, store.feelings, hormones, now),
         lines=lines,
         pointers=pointers,
         pointed=tuple(store.crystals.get([pointer.crystal for pointer in pointers])),
@@ -287,7 +284,7 @@ def _evidence(
         *numbered(Kind.NOTE, [as_input(crystal, Kind.NOTE) for crystal in written]),
         *numbered(Kind.CRYSTAL, [as_input(one, Kind.CRYSTAL) for one in news if one.origin is not Origin.SCRATCH]),
         *numbered(Kind.GAP, gaps),
-        *numbered(Kind.SKILL, _skills(store.connection, store.crystals, now)),
+        *numbered(Kind.SKILL, _skills(store, now)),
         *numbered(Kind.WORKING, _working(store.connection, store.config.redaction, now)),
         *numbered(Kind.FELT, _moments(store, now)),
     )
@@ -305,7 +302,7 @@ def _gaps(store: Store, lines: Sequence[CurrentLine], now: datetime) -> list[Evi
     Each is asked again: its answer may stand in a line, or have been noted after it was asked.
     """
     since, said = store.lineage.last_dream_at(), [question_key(line.text) for line in lines]
-    fresh = [gap for gap in Questions(store.connection).open(MAX_GAP_SOURCES) if gap.last_at > since]
+    fresh = [gap for gap in store.questions.open(MAX_GAP_SOURCES) if gap.last_at > since]
     asked = [gap for gap in rank_questions(fresh, now) if not any(question_key(gap.question) in one for one in said)]
     still_open = (gap for gap in asked[:MAX_GAPS_ASKED] if _is_open(store, gap.question, lines, now))
     return [
@@ -330,10 +327,10 @@ def _is_open(store: Store, question: str, lines: Sequence[CurrentLine], now: dat
     )
 
 
-def _skills(connection: Connection, crystals: Crystals, now: datetime) -> list[Evidence]:
+def _skills(store: Store, now: datetime) -> list[Evidence]:
     return [
         Evidence("", Kind.SKILL, str(skill), skill.confidence, Trust.AGENT, now)
-        for skill in Skills(connection, crystals.vectors).known(MAX_SKILLS)
+        for skill in store.skills.known(MAX_SKILLS)
     ]
 
 
@@ -350,8 +347,7 @@ def _moments(store: Store, now: datetime) -> list[Evidence]:
 
     Causes that notes and turns tell are left out: these are inputs themselves, with who said them.
     """
-    feelings = Feelings(store.connection, store.config.baselines)
-    events, _ = feelings.events(store.lineage.last_dream_at(), now, MAX_FELT)
+    events, _ = store.feelings.events(store.lineage.last_dream_at(), now, MAX_FELT)
     given = [one for one in reversed(events) if one.cause and len(one.cause) < LONGEST_CAUSE]
     digests = {crystal_digest(origin, one.cause): one.cause for one in given for origin in _LINE_ORIGINS}
     known = {digests[digest] for digest in store.crystals.ids_of(digests)}

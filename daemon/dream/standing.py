@@ -19,7 +19,6 @@ from state.document.redaction import redacted_line
 from state.document.sections import SectionName
 from state.document.seed import split_seed
 from state.reading import length_given
-from state.stores.history.proposals import Proposals
 from state.trust import Trust
 
 # How much of a line is shown; no dream writes a longer one. Secrets are looked for in this many times as much.
@@ -129,7 +128,7 @@ def _reader(
     authors, evidence = store.lineage.authors(), store.lineage.evidence()
     handwritten = frozenset(store.lineage.handwritten())
     pointers = {one.keywords: one.crystal for one in store.lineage.pointers(current=True)}
-    proposed = {name: one.number for one in Proposals(store.connection).all() for name in one.operation.lines}
+    proposed = {name: one.number for one in store.proposals.all() for name in one.operation.lines}
     seed = split_seed(text)
     old_text = {block.key for part in (parse(seed[0]).parts if seed else ()) for block in part.lines}
 

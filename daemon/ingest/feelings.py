@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from daemon.workspace.stores import Store
 from state.scratch import Note
 from state.signals.hormones import Feeling, spike_note
-from state.stores.crystals.hormones import Feelings
 from state.stores.database.connection import transaction
 
 # After three hours at most an eighth of a feeling is left.
@@ -25,9 +24,7 @@ def feel(store: Store, feelings: Iterable[Feeling], cause: str, at: datetime, no
         return
     with transaction(store.connection):
         cause = store.crystals.forgotten.without_forgotten(cause)
-        levels, spiked = Feelings(store.connection, store.config.baselines).feel(
-            events, cause[:LONGEST_CAUSE], min(at, now)
-        )
+        levels, spiked = store.feelings.feel(events, cause[:LONGEST_CAUSE], min(at, now))
         for hormone in spiked:
             text = spike_note(hormone, levels.level(hormone), events, cause)
             spike = Note(text=text, at=now, importance=0.8, auto=True)

@@ -22,9 +22,8 @@ from state.signals.curiosity import Cause, questions_in
 from state.signals.felt import feelings_in
 from state.signals.hormones import valence
 from state.stores.crystals.crystals import Crystals, Stored
-from state.stores.crystals.hormones import Feelings, Questions
+from state.stores.crystals.hormones import Feelings
 from state.stores.crystals.neighbours import heard_before
-from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.stores.history.inbox import Entry, Pending, Piece
 from state.stores.history.notes import SOURCE, Notes
@@ -130,7 +129,7 @@ def _absorbed(store: Store, pieces: Sequence[Piece], now: datetime) -> int:
         new = [(note, at.crystal.text) for note, at in learnt if at.is_new]
         for note, text in new:
             for question in questions_in(text):
-                Questions(store.connection).raise_(question, Cause.QUESTION, now)
+                store.questions.raise_(question, Cause.QUESTION, now)
             if not note.auto:
                 feel(store, feelings_in(text), text, note.at, now)
     return len(new)
@@ -143,7 +142,6 @@ def _supersede(store: Store, notes: Sequence[tuple[Note, Stored]]) -> None:
     """
     naming = [(note, at) for note, at in notes if note.replaces]
     lines = {line.id: line for line in store.lineage.current_lines()} if naming else {}
-    supersessions = Supersessions(store.crystals)
     for note, (crystal, new, _) in naming:
         for meant in named(store, list(lines.values()), note.replaces, crystal.id):
             line = lines.get(meant)
@@ -151,8 +149,10 @@ def _supersede(store: Store, notes: Sequence[tuple[Note, Stored]]) -> None:
                 older = [*store.crystals.keys([meant]).values()]
             else:
                 is_owners = line.pinned or line.trust.rank > crystal.trust.rank
-                older = [] if is_owners else supersessions.said_by(line)
-            supersessions.record(Supersession(old, new, note.at, crystal.trust, SupersededBy.NOTE) for old in older)
+                older = [] if is_owners else store.supersessions.said_by(line)
+            store.supersessions.record(
+                Supersession(old, new, note.at, crystal.trust, SupersededBy.NOTE) for old in older
+            )
 
 
 def _wipe(notes: Notes, notices: Notices) -> None:

@@ -26,7 +26,6 @@ from state.document.seed import seed_crystals
 from state.errors import DreamdError
 from state.scratch import Note
 from state.stores.database.connection import to_text, transaction
-from state.stores.database.meta import Meta
 from state.stores.disk.disk import Disk, leads_elsewhere
 from state.stores.disk.strangers import accept, strangers_files
 from state.stores.disk.tracking import Tracking, tracking
@@ -57,7 +56,7 @@ def migrate(store: Store, now: datetime) -> int | None:
     The backup is never overwritten. The file itself stays: the first dream appends below it.
     """
     connection = store.connection
-    if Meta(connection).get(_FLAG) is not None or store.lineage.last_version():
+    if store.meta.get(_FLAG) is not None or store.lineage.last_version():
         return None
     text, _ = read_document(store.workspace, store.connection)
     if not text.strip() or parse(text).has_schema:
@@ -67,7 +66,7 @@ def migrate(store: Store, now: datetime) -> int | None:
     crystals = seed_crystals(redacted_lines(text, store.config.redaction), now)
     with transaction(connection):
         store.crystals.learn(crystals)
-        Meta(connection).put(_FLAG, to_text(now))
+        store.meta.put(_FLAG, to_text(now))
     return len(crystals)
 
 

@@ -18,7 +18,6 @@ from state.stores.database.tables import Run
 from state.stores.history.ledger import KeptCall, Ledger, PaidStep
 from state.stores.history.lineage import Lineage, Version
 from state.stores.history.memory import Memory
-from state.stores.history.proposals import Proposals
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
     (shown,) = described(store.lineage, store.ledger, [replace(run, version=number)])
     changes = entries_of(store, record) if record else ()
     refused = (record.refused if record else ()) or tuple(store.ledger.rejections(run.id))
-    proposals = tuple(one.number for one in Proposals(store.connection).of(run.id))
+    proposals = tuple(one.number for one in store.proposals.of(run.id))
     calls = tuple(map(_call, store.ledger.calls(run.id, limit)))
     left = {
         "steps": store.ledger.count_steps(run.id) - limit,

@@ -7,7 +7,6 @@ from datetime import datetime
 from daemon.workspace.stores import Store
 from state.search.ranking import WEIGHTS, Findings, Hit, contributions, fading, lift, relevance
 from state.signals.hormones import Hormones
-from state.stores.crystals.hormones import Feelings
 from state.stores.crystals.neighbours import said_around
 
 NEIGHBOURS, NEIGHBOUR_CHARACTERS = 2, 300
@@ -62,7 +61,7 @@ class SearchSignals:
 
 def signals_of(store: Store, findings: Findings, now: datetime, until: datetime | None) -> tuple[SearchSignals, ...]:
     """Return for each hit the reasons for its rank; neighbours from `until` on are left out."""
-    hormones = Feelings(store.connection, store.config.baselines).levels(now)
+    hormones = store.feelings.levels(now)
     keys = store.crystals.keys(hit.crystal.id for hit in findings.hits)
     return tuple(
         SearchSignals(

@@ -16,11 +16,9 @@ from state.document.sections import SectionName
 from state.dream import RESTORE, Dream, Remark
 from state.errors import NotFoundError, StorageError
 from state.signals.hormones import mood
-from state.stores.crystals.hormones import Feelings
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 from state.stores.history.notes import Notes
-from state.stores.history.proposals import Proposals
 from state.text.words import normalise
 
 
@@ -54,7 +52,7 @@ def restore(store: Store, number: int) -> Dream:
         reason=f"version {number}",
         before=before,
         after=text,
-        mood=mood(Feelings(store.connection, store.config.baselines).levels(now)),
+        mood=mood(store.feelings.levels(now)),
         changes=numbered(_pointing(store.lineage, changes), store.lineage.next_line()),
         dreamt=tuple(dict.fromkeys((*dreamt, *unread))),
         redreamt=redreamt,
@@ -62,7 +60,7 @@ def restore(store: Store, number: int) -> Dream:
         tombstones=tuple(one for one in lifted if normalise(one) not in present),
         lifted_tombstones=tuple(one for one in store.lineage.tombstones() if normalise(one) in present),
         problems=(*problems, *lost.values()),
-        settled=tuple(one.number for record in later for one in Proposals(store.connection).of(record.id)),
+        settled=tuple(one.number for record in later for one in store.proposals.of(record.id)),
     )
     return commit_owners(store, dream, f"restore of version {number}", f"version {number} again")
 

@@ -135,7 +135,7 @@ class _Question:
             yield self._unknown()
             return
         standing, notes = list(self._in_memory()), list(self._notes())
-        changes = list(self._proposed(Proposals(self.store.connection).all()))
+        changes = list(self._proposed(self.store.proposals.all()))
         gone = [] if any(one.code is Absence.GIVEN for one in standing) else list(self._removed_lines())
         found = [*standing, *notes, *changes, *gone, *self._in_global_workspace()]
         if not standing and not notes:

@@ -34,10 +34,8 @@ from state.document.document import parse
 from state.dream import Reason
 from state.errors import BusyError, DreamdError, FencedError, NotKeptError
 from state.scratch import HEADER
-from state.stores.crystals.hormones import Feelings
 from state.stores.database.connection import from_text, may_write, to_text, transaction
 from state.stores.database.copies import DAY, is_copy_due
-from state.stores.database.meta import Meta
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import Lock, acquire
 from state.stores.disk.stamp import Stamp
@@ -308,8 +306,8 @@ class Keeper:
 
     def record_session_end(self, now: datetime) -> None:
         """Record durably that a session has ended, for which a dream is due."""
-        with self.store() as store, transaction(store.connection) as connection:
-            Meta(connection).put(SESSION_ENDED, to_text(now))
+        with self.store() as store, transaction(store.connection):
+            store.meta.put(SESSION_ENDED, to_text(now))
 
 
 def read_facts(store: Store, keeper: Keeper, awake_since: datetime, phase: float, now: datetime) -> Facts:
@@ -340,8 +338,8 @@ def read_facts(store: Store, keeper: Keeper, awake_since: datetime, phase: float
 
 
 def _pending(store: Store, keeper: Keeper, now: datetime) -> Pending:
-    meta, count, left = Meta(store.connection), store.notes.count(), waiting_count(store.connection)
-    levels, ended = Feelings(store.connection, store.config.baselines).levels(now), meta.get(SESSION_ENDED)
+    meta, count, left = store.meta, store.notes.count(), waiting_count(store.connection)
+    levels, ended = store.feelings.levels(now), meta.get(SESSION_ENDED)
     return Pending(
         notes=count.notes,
         characters=count.characters,

@@ -98,9 +98,8 @@ def promote_item(
         if (last.action, last.reason) != ("refused", why):  # log it once: it is requested at every access
             sessions.log(session, "refused", now, item, why)
         return why
-    feelings = Feelings(store.connection, store.config.baselines)
     with transaction(sessions.connection):
-        (stored,) = store.crystals.learn([crystal_of(store.connection, feelings, item, now)])
+        (stored,) = store.crystals.learn([crystal_of(store.connection, store.feelings, item, now)])
         _supersede(store.crystals, sessions, session, item, stored)
         record = {
             "promoted_from_working": "true",
@@ -243,7 +242,7 @@ def hand_over(store: Store, now: datetime) -> int:
 
     Return how many were new. Softly or permanently forgotten items are not among them.
     """
-    sessions, feelings, done = Sessions(store.connection), Feelings(store.connection, store.config.baselines), 0
+    sessions, done = Sessions(store.connection), 0
     version = store.lineage.last_version()
     while True:
         # Crystals and mark are one transaction: a kill repeats the batch, but never skips one.
@@ -251,7 +250,7 @@ def hand_over(store: Store, now: datetime) -> int:
             items = sessions.undreamt(_AT_ONCE)
             learnt = store.crystals.learn(
                 replace(
-                    crystal_of(store.connection, feelings, item, now),
+                    crystal_of(store.connection, store.feelings, item, now),
                     text=store.config.redaction.of(item.content),
                     session=store.config.redaction.of(item.session_id),
                     importance=max(RESCUED, item.importance) if rescue else item.importance,

@@ -6,10 +6,8 @@ from sqlite3 import OperationalError
 
 from daemon.workspace.stores import Store
 from state.errors import DreamdError, StorageError
-from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.database.connection import compact, from_text, to_text, transaction
 from state.stores.database.copies import copies_of, is_copy_due, make_copy, next_number, number_of
-from state.stores.database.meta import Meta
 from state.stores.erasing.intent import is_unfinished
 from state.stores.history.bootstraps import keep_last
 from state.stores.history.originals import Originals
@@ -37,17 +35,16 @@ def sweep(store: Store, now: datetime) -> int:
         except DreamdError as error:
             store.notices.add(f"{failed} ({error})")
     keep, connection = store.config.retention, store.connection
-    meta = Meta(connection)
-    last = meta.get(_SWEPT)
+    last = store.meta.get(_SWEPT)
     if last is not None and abs(now - from_text(last)) < timedelta(days=1):
         return 0
     before = now - timedelta(days=keep.ledger_days)
     with transaction(connection):
         store.memory.check()
-        meta.put(_SWEPT, to_text(now))
+        store.meta.put(_SWEPT, to_text(now))
         rows = store.ledger.sweep(before, now - timedelta(days=keep.answers_days))
-        rows += Feelings(connection, store.config.baselines).sweep(before)
-        rows += Questions(connection).sweep(now, keep.gaps)
+        rows += store.feelings.sweep(before)
+        rows += store.questions.sweep(now, keep.gaps)
     try:
         compact(connection)
     except OperationalError as error:  # a long read by another process, or no room for a second file

@@ -18,7 +18,11 @@ from state.document.redaction import redacted_line, redacted_lines
 from state.errors import BusyError, DocumentError, StorageError
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.hormones import Feelings, Questions
+from state.stores.crystals.skills import Skills
+from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import may_write, open_database, open_reading
+from state.stores.database.meta import Meta
 from state.stores.disk.lock import Lock, acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import is_unfinished
@@ -27,6 +31,7 @@ from state.stores.history.ledger import Ledger
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 from state.stores.history.notes import Notes
+from state.stores.history.proposals import Proposals
 from state.stores.history.reading import is_checkout
 from state.stores.history.wordings import texts_behind
 
@@ -70,7 +75,13 @@ class Store:
     workspace: Workspace
     config: Config
     connection: Connection
+    meta: Meta
     crystals: Crystals
+    supersessions: Supersessions
+    skills: Skills
+    feelings: Feelings
+    questions: Questions
+    proposals: Proposals
     lineage: Lineage
     ledger: Ledger
     notes: Notes
@@ -168,8 +179,23 @@ def _opened(
     memory.alone = alone or nullcontext()
     memory.is_checkout = partial(is_checkout, workspace, connection)
     memory.is_forgetting = partial(is_unfinished, connection)
-    ledger = Ledger(connection, redaction)
-    store = Store(workspace, config, connection, crystals, lineage, ledger, notes, memory, index)
+    store = Store(
+        workspace=workspace,
+        config=config,
+        connection=connection,
+        meta=Meta(connection),
+        crystals=crystals,
+        supersessions=Supersessions(crystals),
+        skills=Skills(connection, crystals.vectors),
+        feelings=Feelings(connection, config.baselines),
+        questions=Questions(connection),
+        proposals=Proposals(connection),
+        lineage=lineage,
+        ledger=Ledger(connection, redaction),
+        notes=notes,
+        memory=memory,
+        index=index,
+    )
     if owned and full_text.is_behind(connection):
         full_text.rebuild(connection)
         store.notices.add("the word index was rebuilt from state.db")

@@ -20,7 +20,6 @@ from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
 from state.scratch import Note
 from state.signals.curiosity import Cause
-from state.stores.crystals.hormones import Questions
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history.inbox import NoteInbox
 from state.trust import Trust
@@ -57,7 +56,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         store.crystals.learn([Crystal(OLD, Origin.SCRATCH, now - timedelta(days=300))])
         said = now - timedelta(days=9)
         store.crystals.learn([Crystal(OWNERS, Origin.SESSION, said, trust=Trust.OWNER, session="s", position=1)])
-        Questions(store.connection).raise_("What is known about: parrot Admiral?", Cause.MISS, now)
+        store.questions.raise_("What is known about: parrot Admiral?", Cause.MISS, now)
     inbox = NoteInbox(workspace)
     for number, text in enumerate(NOTES):
         inbox.append(Note(text, now - timedelta(minutes=len(NOTES) - number)))

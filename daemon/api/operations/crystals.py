@@ -15,7 +15,6 @@ from state.crystals.supersession import Cause, Supersession
 from state.errors import NotFoundError, NothingToDoError, UsageError
 from state.search.ranking import Filters
 from state.stores.crystals.listing import MOST_COUNTED, Chosen, CrystalList, ListedCrystal, Sort
-from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.text.words import normalise
 from state.trust import Trust
@@ -58,7 +57,7 @@ def crystals(
     """Return the crystals as a table: filtered, sorted, part by part."""
     now = utc_now()
     with access.read() as store:
-        supersessions, listing = Supersessions(store.crystals), CrystalList(store.connection)
+        supersessions, listing = store.supersessions, CrystalList(store.connection)
         chosen = Chosen(
             Filters(origin, kind, session, speaker, since, until, trust),
             lifecycle,
@@ -136,15 +135,14 @@ def supersede(
         (once, before), (now_holds, after) = _find_memory(store, older), _find_memory(store, newer)
         if before & after:
             raise UsageError("both are the same memory", "name two")
-        supersessions = Supersessions(store.crystals)
         with transaction(store.connection):
             store.memory.check()
-            pairs = {(pair.older, pair.newer) for pair in supersessions.among(before | after).pairs}
+            pairs = {(pair.older, pair.newer) for pair in store.supersessions.among(before | after).pairs}
             # An earlier supersession of these would form a cycle with the new one.
-            undone = [supersessions.undo(one, other, now) for one in before for other in after]
+            undone = [store.supersessions.undo(one, other, now) for one in before for other in after]
             if not undo:
                 holds = max(after)
-                supersessions.record(
+                store.supersessions.record(
                     Supersession(one, holds, now, Trust.OWNER, Cause.OWNER) for one in sorted(before)
                 )
             elif not any(undone):

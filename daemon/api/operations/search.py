@@ -29,7 +29,6 @@ from state.dream import HUMAN, MERGED
 from state.errors import BusyError, DreamdError, FullError, OperatorNotice, ReadOnlyError
 from state.search.ranking import Filters, Findings, Former, Hit
 from state.signals.curiosity import Cause, gap_of_search
-from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.crystals.search import search as find
 from state.stores.database.connection import explained
 from state.stores.history.leave_receipt import leave_receipt
@@ -342,7 +341,7 @@ def recall(
         enough = findings.hits[0].score * _COUNTED_SHARE if findings.hits else 0.0
         store.crystals.touch([hit.crystal.id for hit in findings.hits if hit.score >= enough], now)
     elif agent and filters == _NO_FILTERS and (gap := gap_of_search(store.config.redaction.of(keywords))) is not None:
-        Questions(store.connection).raise_(gap, Cause.MISS, now)
+        store.questions.raise_(gap, Cause.MISS, now)
     return findings
 
 
@@ -351,14 +350,13 @@ def search(
 ) -> Findings:
     """Search without writing anything, so without holding the workspace's lock."""
     now = utc_now()
-    levels = Feelings(store.connection, store.config.baselines).levels(now)
-    return find(searched_in(store), query, now, limit=limit, filters=filters, hormones=levels, everything=everything)
+    levels, searched = store.feelings.levels(now), searched_in(store)
+    return find(searched, query, now, limit=limit, filters=filters, hormones=levels, everything=everything)
 
 
 def _archived(store: Store, query: str, limit: int, filters: Filters, findings: Findings) -> tuple[Archived, ...]:
     """Return matches in the sessions' archive that are not among the found crystals."""
     now, known = utc_now(), {hit.crystal.text for hit in findings.hits}
-    feelings = Feelings(store.connection, store.config.baselines)
     return tuple(
         Archived(
             id=item.id,
@@ -369,7 +367,7 @@ def _archived(store: Store, query: str, limit: int, filters: Filters, findings: 
             created_at=item.created_at,
             importance=item.importance,
         )
-        for item in left_behind(store.connection, feelings, query, limit, filters, now)
+        for item in left_behind(store.connection, store.feelings, query, limit, filters, now)
         if (text := store.config.redaction.of(item.content)) not in known
     )
 

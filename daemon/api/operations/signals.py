@@ -13,8 +13,7 @@ from daemon.workspace.stores import utc_now
 from state.signals.curiosity import Cause, Gap
 from state.signals.hormones import Feeling, Hormones, mood, resting
 from state.signals.skills import EmergingSkill
-from state.stores.crystals.hormones import Feelings, Felt, Questions
-from state.stores.crystals.skills import Skills
+from state.stores.crystals.hormones import Feelings, Felt
 from state.stores.database.tables import DeletedLine
 from state.stores.erasing.intent import Forgotten, forgotten_list
 from state.text.words import counted
@@ -64,7 +63,7 @@ def feel_event(
     with access.write() as store:
         now = utc_now()
         feel(store, [event], store.config.redaction.of(because), now, now)
-        levels = _mood_of(Feelings(store.connection, store.config.baselines), now)
+        levels = _mood_of(store.feelings, now)
     access.mark_changed()
     return levels
 
@@ -79,7 +78,7 @@ def current_mood(
     now, span, last = utc_now(), timedelta(hours=hours), samples - 1
     moments = [now - span * (last - number) / last for number in range(samples)]
     with access.read() as store:
-        feelings = Feelings(store.connection, store.config.baselines)
+        feelings = store.feelings
         if not hours:
             return _mood_of(feelings, now)
         shown = store.shown
@@ -114,7 +113,7 @@ def gaps(
 ) -> GapTable:
     """Return the open questions: what was asked and is not answered yet; the most often or the latest asked first."""
     with access.read() as store:
-        found = sorted(Questions(store.connection).all(cause), key=attrgetter(sort, "question"), reverse=True)
+        found = sorted(store.questions.all(cause), key=attrgetter(sort, "question"), reverse=True)
         shown = store.shown
         return GapTable(tuple(replace(one, question=shown(one.question)) for one in found[:limit]), len(found))
 
@@ -131,10 +130,9 @@ class SkillTable:
 def skills(access: WorkspaceAccess, limit: Limit = 50) -> SkillTable:
     """Return the emerging skills: tasks that came back in different sessions."""
     with access.read() as store:
-        known = Skills(store.connection, store.crystals.vectors)
         shown = store.shown
-        found = tuple(replace(one, pattern=shown(one.pattern)) for one in known.listed(limit))
-        return SkillTable(found, known.count())
+        found = tuple(replace(one, pattern=shown(one.pattern)) for one in store.skills.listed(limit))
+        return SkillTable(found, store.skills.count())
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,6 @@ from state.dream import Dream
 from state.errors import NotFoundError, UsageError
 from state.forgetting.known import Target
 from state.stores.crystals.listing import Sort
-from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
@@ -76,7 +75,7 @@ def opened(workspace: Workspace) -> LocalAccess:
 def supersede(store: Store, *pairs: tuple[Crystal, Crystal]) -> None:
     keys = store.crystals.keys(crystal.id for pair in pairs for crystal in pair)
     with transaction(store.connection):
-        Supersessions(store.crystals).record(
+        store.supersessions.record(
             Supersession(keys[older.id], keys[newer.id], NOW, Trust.AGENT, Cause.DREAM) for older, newer in pairs
         )
 
@@ -236,10 +235,10 @@ def test_a_crystal_tells_all_that_it_has_to_do_with(store: Store) -> None:
     supersede(store, (turns[2], turns[3]), (turns[3], turns[5]))
     keys = store.crystals.keys([turns[3].id, turns[6].id, turns[0].id])
     with transaction(store.connection) as connection:
-        Supersessions(store.crystals).record(
+        store.supersessions.record(
             [Supersession(keys[turns[3].id], keys[turns[6].id], NOW, Trust.OWNER, Cause.OWNER)]
         )
-        Supersessions(store.crystals).undo(keys[turns[3].id], keys[turns[6].id], NOW)
+        store.supersessions.undo(keys[turns[3].id], keys[turns[6].id], NOW)
         connection.execute("UPDATE crystals SET merged_into = ? WHERE id = ?", (keys[turns[3].id], turns[0].id))
         turn = added(line("L1", SectionName.BOND, "Ada takes turns", Trust.OWNER), evidence=(turns[3].id,))
         led = added(pointer("L2", "turns", "ada turns", turns[3].id))

@@ -13,7 +13,6 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
 from state.crystals.supersession import Cause, Supersession
-from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.trust import Trust
 
@@ -46,7 +45,7 @@ def access(tmp_path: Path, embedding: Embedding) -> Iterator[LocalAccess]:
             keys = store.crystals.keys(one.id for one in notes)
             with transaction(store.connection):
                 pair = Supersession(keys[notes[0].id], keys[notes[1].id], DAY, Trust.OWNER, Cause.OWNER)
-                Supersessions(store.crystals).record([pair])
+                store.supersessions.record([pair])
         yield access
 
 

@@ -21,7 +21,7 @@ from state.crystals.crystal import Crystal, Origin
 from state.forgetting.cutting import Cut
 from state.signals.curiosity import Cause
 from state.signals.hormones import BASELINES, Feeling, resting
-from state.stores.crystals.hormones import Feelings, Questions
+from state.stores.crystals.hormones import Feelings
 from state.stores.database.connection import memory_database, to_text, transaction
 from state.stores.vectors.embedder import Unavailable
 from tests.support.long_variants import examples
@@ -50,7 +50,7 @@ def ask(access: LocalAccess, name: str, **fields: Any) -> Any:
 
 @pytest.mark.parametrize("sort", ["times", "first_at", "last_at"])
 def test_the_questions_are_listed_in_their_order(access: LocalAccess, store: Store, sort: str) -> None:
-    questions = Questions(store.connection)
+    questions = store.questions
     for number in range(10):
         for _ in range(1 + number % 3):
             questions.raise_(f"Why is it so, {number}?", Cause.MISS, NOW + timedelta(days=number // 2))
@@ -115,7 +115,7 @@ def test_whatever_is_told_late_the_curve_ends_where_the_levels_are(felt: list[tu
 
 
 def test_hormones_tell_the_latest_events_and_how_many_more(access: LocalAccess, store: Store) -> None:
-    now, feelings = utc_now(), Feelings(store.connection, store.config.baselines)
+    now, feelings = utc_now(), store.feelings
     for number in range(103):
         cause = f"event {number}" if number else f"my key is {KEY}"
         feelings.feel([Feeling.REWARD], cause, now - timedelta(minutes=103 - number))
@@ -169,8 +169,8 @@ def test_what_stays_forgotten_is_told_without_its_words(access: LocalAccess, sto
 
 def test_a_forgotten_text_is_in_no_table(access: LocalAccess, store: Store) -> None:
     store.crystals.learn([Crystal("Which falcon nests in the old tower is known", Origin.SESSION, NOW)])
-    Questions(store.connection).raise_("Where does the falcon nest in the old tower?", Cause.QUESTION, NOW)
-    feelings = Feelings(store.connection, store.config.baselines)
+    store.questions.raise_("Where does the falcon nest in the old tower?", Cause.QUESTION, NOW)
+    feelings = store.feelings
     feelings.feel([Feeling.REWARD], "the falcon nests in the old tower", utc_now())
     with transaction(store.connection) as connection:
         connection.execute("INSERT INTO skills VALUES (0, 'falcon nests in the old tower', .5, 3, 2)")

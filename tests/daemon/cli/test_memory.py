@@ -12,7 +12,6 @@ import pytest
 from daemon.config.settings import Config
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import open_readonly
-from state.stores.crystals.hormones import Questions
 from tests.support.running import NOTES, Caller
 from tests.support.scripted_model import Script, ScriptedModel, in_turn
 from tests.support.transcript import Transcript
@@ -163,7 +162,7 @@ def test_a_search_finds_by_meaning_filters_and_counts(told: Transcript, here: Pa
     """)
     with open_readonly(open_workspace(here), Config()) as store:
         (accesses,) = store.connection.execute("SELECT accesses FROM crystals WHERE text = ?", (NOTES[0],)).fetchone()
-        assert Questions(store.connection).open(10) == []  # what its owner misses is no question of an agent
+        assert store.questions.open(10) == []  # what its owner misses is no question of an agent
     assert accesses > 0
 
 

@@ -27,7 +27,6 @@ from state.document.sections import SectionName
 from state.dream import Dream, Proposed
 from state.errors import NotFoundError
 from state.scratch import Note, render_note
-from state.stores.crystals.supersessions import Supersessions
 from state.stores.history.bootstraps import receipts
 from state.trust import Trust
 from tests.support.running import Caller, process
@@ -215,7 +214,7 @@ def test_what_only_the_search_knows_is_ranked_and_another_value_named(here: Path
     with open_exclusive(open_workspace(here), Config(), "test") as store:
         keys = store.crystals.keys([old.id, new.id])
         pair = Supersession(keys[old.id], keys[new.id], new.created_at, Trust.OWNER, Cause.OWNER)
-        Supersessions(store.crystals).record([pair])
+        store.supersessions.record([pair])
     (reason,) = asked(here, "port 8080").reasons
     assert (reason.code, reason.what) == (Absence.SUPERSEDED, f"another value holds now: {new.text}")
     assert codes(here, "port server") == [Absence.SUPERSEDED, Absence.CRYSTAL]

@@ -21,7 +21,6 @@ from state.document.operations import Why
 from state.document.sections import SectionName
 from state.dream import Decision, Dream
 from state.errors import ConflictError, RejectedError
-from state.stores.crystals.supersessions import Supersessions
 from state.stores.disk.syscalls import System
 from state.trust import Trust
 from tests.support.committing import added, dreamt
@@ -280,7 +279,7 @@ def test_a_line_whose_ground_is_superseded_says_by_what_and_since_when(store: St
     keys = store.crystals.keys([evidence["L1"][0], evidence["L4"][0]])
     older, newer = keys[evidence["L1"][0]], keys[evidence["L4"][0]]
     now = utc_now()
-    Supersessions(store.crystals).record([Supersession(older, newer, now, Trust.OWNER, Cause.OWNER)])
+    store.supersessions.record([Supersession(older, newer, now, Trust.OWNER, Cause.OWNER)])
     found = lines(store)
     assert found[TEA].superseded_by == "Ada drinks water at noon"
     assert found[TEA].superseded_at is not None

@@ -16,7 +16,6 @@ from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
 from state.scratch import Note
 from state.search.ranking import Filters
-from state.stores.crystals.supersessions import Supersessions
 from tests.support.working import add, document
 
 OLD, NEW = "The staging database listens on port 5433.", "The staging database listens on port 6000 now."
@@ -65,7 +64,7 @@ def test_what_the_owner_corrects_by_hand_supersedes_what_was_noted(store: Store)
     dream_now(store, Reason.MANUAL, Mode.AUTO)
     assert mine in document(store)
     assert found(store, "port of the staging database")[:2] == [(mine, ""), (OLD, mine)]
-    pairs = Supersessions(store.crystals).among(range(1, store.crystals.newest() + 1)).pairs
+    pairs = store.supersessions.among(range(1, store.crystals.newest() + 1)).pairs
     assert {pair.cause.value for pair in pairs} == {"owner"}
 
 

@@ -23,7 +23,6 @@ from state.document.sections import SectionName
 from state.dream import Decision, Reason
 from state.scratch import Note
 from state.search.ranking import Hit
-from state.stores.crystals.supersessions import Supersessions
 from tests.support.model_characters import inputs_of, lines_of
 from tests.support.scripted_model import ScriptedModel
 from tests.support.working import noted, working
@@ -56,7 +55,7 @@ class Dreamer:
 
     def superseded(self) -> set[str]:
         keys = range(1, self.store.crystals.newest() + 1)
-        current = Supersessions(self.store.crystals).among(keys).current
+        current = self.store.supersessions.among(keys).current
         return {self.store.crystals.by_keys([key])[key].text for key in current}
 
 

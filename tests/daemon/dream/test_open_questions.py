@@ -11,7 +11,6 @@ from state.bootstrap import bootstrap
 from state.dream import Kind, Reason
 from state.scratch import Note
 from state.signals.curiosity import Cause
-from state.stores.crystals.hormones import Questions
 from tests.support.committing import dreamt
 from tests.support.working import document, noted
 
@@ -26,7 +25,7 @@ def asked_at_the_dream(store: Store) -> list[str]:
 
 
 def miss(store: Store, query: str = ASKED) -> None:
-    Questions(store.connection).raise_(f"What is known about: {query}?", Cause.MISS, utc_now())
+    store.questions.raise_(f"What is known about: {query}?", Cause.MISS, utc_now())
 
 
 def test_a_question_that_nothing_answers_is_written(store: Store) -> None:
@@ -80,12 +79,10 @@ def test_no_question_has_only_words_that_are_forgotten(store: Store, query: str)
     recall(store, query, agent="codex")
     miss(store, query)
     assert asked_at_the_dream(store) == []
-    assert [gap.question for gap in Questions(store.connection).all()] == [
-        "What is known about: vault code of Robin?"
-    ]
+    assert [gap.question for gap in store.questions.all()] == ["What is known about: vault code of Robin?"]
     unforget(store.connection, SECRET, utc_now())
     miss(store, query)
-    assert f"What is known about: {query}?" in [gap.question for gap in Questions(store.connection).all()]
+    assert f"What is known about: {query}?" in [gap.question for gap in store.questions.all()]
 
 
 def given(*rows: str, note: str = "Rex is a dog") -> str:

@@ -22,7 +22,6 @@ from state.errors import NothingToDoError
 from state.scratch import Note
 from state.signals.curiosity import Cause
 from state.signals.hormones import Feeling
-from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.database.table import layouts_of
 from tests.support.faults import PowerCut
 from tests.support.forgettable import quick
@@ -43,8 +42,8 @@ def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained
             store.notes.inbox.append(
                 Note(f"We decided that release {number} ships on day {number + 3}", utc_now(), 0.9)
             )
-            Feelings(store.connection, store.config.baselines).feel([Feeling.REWARD], "a release", utc_now())
-            Questions(store.connection).raise_(f"When does release {number} ship?", Cause.MISS, utc_now())
+            store.feelings.feel([Feeling.REWARD], "a release", utc_now())
+            store.questions.raise_(f"When does release {number} ship?", Cause.MISS, utc_now())
             version = dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number
             committed[version] = store.memory.text(version)
         connection = store.connection
@@ -67,14 +66,14 @@ def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained
 
 def test_a_pass_sweeps_and_one_with_nothing_to_sweep_changes_nothing(tmp_path: Path) -> None:
     with quick(init_workspace(tmp_path / "here")) as store:
-        Questions(store.connection).raise_("What was missed?", Cause.MISS, utc_now())
+        store.questions.raise_("What was missed?", Cause.MISS, utc_now())
         consolidate(store, utc_now())
-        assert len(Questions(store.connection).open(9)) == 1
+        assert len(store.questions.open(9)) == 1
         changes = store.connection.total_changes
         consolidate(store, utc_now())
         assert store.connection.total_changes == changes
         consolidate(store, utc_now() + timedelta(days=400))
-        assert Questions(store.connection).open(9) == []
+        assert store.questions.open(9) == []
 
 
 @pytest.mark.full

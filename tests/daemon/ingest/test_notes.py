@@ -17,7 +17,7 @@ from state.errors import StorageError
 from state.scratch import Note
 from state.secrets.policy import DEFAULT
 from state.signals.hormones import Feeling, Hormone
-from state.stores.crystals.hormones import Feelings, Questions
+from state.stores.crystals.hormones import Questions
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.notes import Notes
 from tests.support.faults import Fault, FaultySystem
@@ -59,9 +59,9 @@ def test_a_full_disk_on_the_way_loses_neither_question_nor_feeling(store: Store)
     notes = Notes(NoteInbox(store.workspace, store.workspace.disk(full)), store.connection)
     with pytest.raises(StorageError, match="disk is full"):
         absorb_notes(replace(store, notes=notes), utc_now())
-    assert (texts_of(store), Questions(store.connection).open(5), full.met) == ([], [], True)
+    assert (texts_of(store), store.questions.open(5), full.met) == ([], [], True)
     assert absorb_notes(store, utc_now()) == 5  # a spike wrote the last one
-    assert len(Questions(store.connection).open(5)) == 1
+    assert len(store.questions.open(5)) == 1
     assert len(set(_auto(store))) == 1  # one that failed may stand there as well: rather twice than never
 
 
@@ -80,7 +80,7 @@ def test_a_level_that_rises_high_writes_one_note_at_that_moment(store: Store, wa
     else:
         for line in ERRORS:
             feel(store, [Feeling.ERROR], line, now, now)
-    assert Feelings(store.connection, store.config.baselines).levels(now).level(Hormone.CORTISOL) > 0.7
+    assert store.feelings.levels(now).level(Hormone.CORTISOL) > 0.7
     (auto,) = _auto(store)
     assert "cortisol spike" in auto
     assert ERRORS[2] in auto

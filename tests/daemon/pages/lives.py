@@ -16,8 +16,6 @@ from state.dream import Reason
 from state.scratch import Note
 from state.signals.curiosity import Cause as Asked
 from state.signals.hormones import Feeling
-from state.stores.crystals.hormones import Feelings, Questions
-from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable
@@ -69,12 +67,10 @@ def live(store: Store, more: Mapping[str, str]) -> None:
     keys = store.crystals.keys([OLD.id, NEW.id])
     with transaction(store.connection):
         pair = Supersession(keys[OLD.id], keys[NEW.id], NOW, Trust.AGENT, Cause.DREAM)
-        Supersessions(store.crystals).record([pair])
+        store.supersessions.record([pair])
     for question, cause in more.items():
-        Questions(store.connection).raise_(question, Asked(cause), NOW - timedelta(hours=1))
-    Feelings(store.connection, store.config.baselines).feel(
-        [Feeling.ERROR], "the <b>build</b> broke", NOW - timedelta(hours=2)
-    )
+        store.questions.raise_(question, Asked(cause), NOW - timedelta(hours=1))
+    store.feelings.feel([Feeling.ERROR], "the <b>build</b> broke", NOW - timedelta(hours=2))
     with transaction(store.connection) as connection:
         connection.execute("INSERT INTO skills VALUES (0, 'rotate the <i>certificates</i>', .55, 7, 3)")
         connection.execute("INSERT INTO meta VALUES ('skills_found_at', '1')")

@@ -26,7 +26,6 @@ from state.dream import Reason
 from state.errors import BusyError, FencedError, NothingToDoError
 from state.scratch import Note
 from state.signals.hormones import Feeling
-from state.stores.crystals.hormones import Feelings
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
@@ -209,7 +208,7 @@ def test_each_write_counts_and_one_that_makes_a_crystal_wants_a_pass(kept: Kept)
     keeper = kept.keeper
     keeper.changed, before = False, keeper.written
     with keeper.store() as store:
-        Feelings(store.connection, store.config.baselines).feel([Feeling.REWARD], "it works", LONG_AGO)
+        store.feelings.feel([Feeling.REWARD], "it works", LONG_AGO)
     assert (keeper.changed, keeper.written) == (False, before + 1)
     with keeper.store() as store:
         store.crystals.learn([Crystal("The cat is called Miez", Origin.SCRATCH, LONG_AGO)])
