@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     Block = tuple[NDArray[np.int64], NDArray[np.float32]]
     Stored = tuple[NDArray[np.int64], bytes]
 
-# If at most this many rows pass a filter, exactly those are compared.
+# If at most this many rows pass a filter, ChromaDB is not asked.
 _FEW = 5_000
 # If ChromaDB lacks more crystals than this, it is not asked.
 _LATE = 5_000
-# With a filter, ChromaDB is asked for _ASKED_TIMES * k results, then for _ASKED_FOR; if too few pass, all rows are
-# compared.
+# With a filter, ChromaDB is asked for _ASKED_TIMES * k results, then for _ASKED_FOR; if too few pass, all rows that
+# pass are compared.
 _ASKED_TIMES, _ASKED_FOR = 3, 2_400
 # Query vectors that are compared in one read of the stored vectors.
 _VECTORS_AT_ONCE = 64
@@ -31,7 +31,6 @@ _VECTORS_AT_ONCE = 64
 _ROWS_AT_ONCE = 512
 # Up to this many vectors (15 MB) stay in memory until state.db changes; a dream searches some forty times.
 _KEPT_UP_TO = 20_000
-_MORE, _TIMES = 50, 8
 _TOLERANCE = 1e-2  # between two ways to compute a cosine
 _LISTED = "IN (SELECT value FROM json_each(?))"
 
@@ -64,24 +63,23 @@ class Nearest:
         `condition` is SQL over the table `crystals`. `index` is asked unless few rows pass or it lacks many; if it
         fails or answers what is not so, it is marked as failed and its files as torn, and its owner rebuilds it.
         """
-        among = ""
         # A session's rows are found by its index; otherwise SQLite would choose an index that makes it read the rows.
         hint = "" if "occurrences" in condition else "INDEXED BY crystals_by_time"
-        if condition and self._count(f"crystals {hint} WHERE {condition}", _FEW, values) <= _FEW:
-            among = f"key IN (SELECT key FROM crystals {hint} WHERE {condition})"
-        elif index is not None and not index.failed and (late := self._count("to_index", _LATE)) <= _LATE:
+        passing = f"crystals {hint} WHERE {condition}"
+        is_asked = index is not None and not index.failed and self._count("to_index", _LATE) <= _LATE
+        if index is not None and is_asked and not (condition and self._count(passing, _FEW, values) <= _FEW):
             try:
-                found = [self._by_index(index, vector, k, late, condition, values) for vector in vectors]
+                found = [self._by_index(index, vector, k, condition, values) for vector in vectors]
             except StorageError:
                 if index.failed:  # else it was closed meanwhile
                     self._connection.execute("UPDATE index_state SET stamp = ''")
             else:
                 if all(one is not None for one in found):
                     return [one for one in found if one is not None]
-        every: list[dict[int, float]] = []
+        every, among = list[dict[int, float]](), f"key IN (SELECT key FROM {passing})" if condition else ""
         for first in range(0, len(vectors), _VECTORS_AT_ONCE):
-            keys, near = self._compared(vectors[first : first + _VECTORS_AT_ONCE], among, values if among else ())
-            every += [self._best(keys, one, k, "" if among else condition, values) for one in near]
+            keys, near = self._compared(vectors[first : first + _VECTORS_AT_ONCE], among, values)
+            every += [_best(keys, one, k) for one in near]
         return every
 
     def _compared(self, vectors: "NDArray[np.float32]", among: str, values: Sequence[object]) -> "Block":
@@ -127,34 +125,11 @@ class Nearest:
         while rows := cursor.fetchmany(_ROWS_AT_ONCE):
             yield np.fromiter((row[0] for row in rows), np.int64, len(rows)), b"".join([row[1] for row in rows])
 
-    def _best(
-        self, keys: "NDArray[np.int64]", near: "NDArray[np.float32]", k: int, condition: str, values: Sequence[object]
-    ) -> dict[int, float]:
-        """Return the k best rows that pass the condition, checking ever larger batches."""
-        import numpy as np
-
-        found: dict[int, float] = {}
-        first, count = 0, k + _MORE if condition else k
-        while len(found) < k and first < len(keys):
-            end = min(first + count, len(keys))
-            # The order among equal ones is that of their rows.
-            top = np.flatnonzero(near >= np.partition(near, -end)[-end])
-            best = top[np.lexsort((keys[top], -near[top]))][first:end]
-            cosine = dict(zip(keys[best].tolist(), near[best].tolist(), strict=True))
-            if condition:
-                passing = f"SELECT key FROM crystals WHERE key {_LISTED} AND {condition}"
-                allowed = {key for (key,) in self._rows(passing, json.dumps(list(cosine)), *values)}
-                cosine = {key: one for key, one in cosine.items() if key in allowed}
-            found |= cosine
-            first, count = end, count * _TIMES
-        return dict(list(found.items())[:k])
-
     def _by_index(
         self,
         index: ChromaIndex,
         vector: "NDArray[np.float32]",
         k: int,
-        late: int,
         condition: str,
         values: Sequence[object],
     ) -> dict[int, float] | None:
@@ -162,6 +137,7 @@ class Nearest:
 
         Raise StorageError if ChromaDB fails, or holds other vectors than state.db.
         """
+        late = self._count("to_index", _LATE)
         for count in (_ASKED_TIMES * k, max(k, _ASKED_FOR)) if condition else (k,):
             # What changed since it was told may be among its results, and is compared anew.
             told = dict(index.nearest(vector, count + late))
@@ -185,7 +161,7 @@ class Nearest:
                 index.failed = True
                 raise StorageError("ChromaDB lacks records", "it is built anew")
             if len(exact) >= k or is_all:
-                return self._best(keys, near, k, "", ())
+                return _best(keys, near, k)
         return None
 
     def _count(self, rows: str, most: int, values: Sequence[object] = ()) -> int:
@@ -196,6 +172,17 @@ class Nearest:
         cursor = self._connection.cursor()
         cursor.row_factory = None
         return cursor.execute(statement, values).fetchall()
+
+
+def _best(keys: "NDArray[np.int64]", near: "NDArray[np.float32]", k: int) -> dict[int, float]:
+    """Return the k best of these rows; the order among equal ones is that of their rows."""
+    import numpy as np
+
+    if not (count := min(k, len(keys))):
+        return {}
+    top = np.flatnonzero(near >= np.partition(near, -count)[-count])
+    best = top[np.lexsort((keys[top], -near[top]))][:count]
+    return dict(zip(keys[best].tolist(), near[best].tolist(), strict=True))
 
 
 def matrix(blobs: Sequence[bytes]) -> "NDArray[np.float32]":
