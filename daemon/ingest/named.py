@@ -28,7 +28,7 @@ def named(store: Store, lines: Sequence[CurrentLine], value: str, note: str = ""
     Empty if it names nothing, or several things. `note` is the id of the note's own crystal, which cannot be meant.
     """
     value, key = value.strip(), normalise(value)
-    texts = {line.id: normalise(line.text) for line in lines}
+    texts = {line.id: line.key for line in lines}
     if value.upper() in texts:
         return (value.upper(),)
     life = store.lineage.life(value.upper())
@@ -72,7 +72,7 @@ def doubt(store: Store, value: str) -> str:
     Lines written into MEMORY.md by hand, and notes that have not been processed yet, count as well.
     """
     key, lines = normalise(value), store.lineage.current_lines()
-    known = {normalise(line.text) for line in lines}
+    known = {line.key for line in lines}
     new = {
         block.key for part in parse(read_document(store.workspace, store.connection)[0]).parts for block in part.lines
     } - known

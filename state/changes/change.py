@@ -7,6 +7,7 @@ from datetime import datetime
 from state.document.document import Edit
 from state.document.operations import Why
 from state.document.sections import SectionName
+from state.text.words import normalise
 from state.trust import Trust
 
 
@@ -35,6 +36,11 @@ class CurrentLine:
     def place(self) -> SectionName | None:
         """Return the section in which edits find the line; None above the title."""
         return None if self.above else self.section
+
+    @property
+    def key(self) -> str:
+        """Return the normalised text, which is equal for equal lines."""
+        return normalise(self.text)
 
     def is_past(self, today: str) -> bool:
         """Return whether the last day on which the line holds is over."""

@@ -69,7 +69,7 @@ def match(current: Iterable[CurrentLine], texts: Iterable[tuple[SectionName, str
     for same_section in (True, False):
         by_key: dict[tuple[str, str], list[CurrentLine]] = {}
         for line in free:
-            by_key.setdefault((normalise(line.text), line.section.value if same_section else ""), []).append(line)
+            by_key.setdefault((line.key, line.section.value if same_section else ""), []).append(line)
         for at, (section, text) in enumerate(lines):
             candidates = by_key.get((normalise(text), section.value if same_section else ""))
             if found[at] is None and candidates:
@@ -118,9 +118,7 @@ def owners_text(
     changes += [Change(Why.ADDED, (), (line,)) for line in come]
     if seen_before is not None:
         changes = [
-            replace(one, why=Why.EVICTED)
-            if one.why is Why.DELETED and normalise(one.gone[0].text) not in seen_before
-            else one
+            replace(one, why=Why.EVICTED) if one.why is Why.DELETED and one.gone[0].key not in seen_before else one
             for one in changes
         ]
     anywhere = {block.key for part in document.parts for block in part.lines}

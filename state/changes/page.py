@@ -27,15 +27,15 @@ class Page:
     def find(self, text: str) -> CurrentLine | None:
         """Return the line with this text, in any section."""
         key = normalise(text)
-        return next((line for line in self.lines.values() if normalise(line.text) == key), None)
+        return next((line for line in self.lines.values() if line.key == key), None)
 
     def stands(self, line: CurrentLine) -> CurrentLine | None:
         """Return the current line with this line's text, preferring the same id, then the same section.
 
         A restored line has another id. Text above the title is no line yet.
         """
-        key = normalise(line.text)
-        same = [one for one in self.lines.values() if normalise(one.text) == key and not one.above]
+        key = line.key
+        same = [one for one in self.lines.values() if one.key == key and not one.above]
         ranked = sorted(same, key=lambda one: (one.id != line.id, one.section is not line.section))
         return ranked[0] if ranked else None
 
@@ -73,11 +73,11 @@ class Page:
             here = tuple(line for line in gone if line is not None)
             leaving = {line.id for line in here}
             stay = (line for name, line in self.lines.items() if name not in leaving and not line.above)
-            others = {normalise(line.text) for line in stay}
-            come = tuple(line for line in one.come if normalise(line.text) not in others)
+            others = {line.key for line in stay}
+            come = tuple(line for line in one.come if line.key not in others)
             # Old text that a line repeats leaves only if that line is here.
             is_repeated = one.why is Why.MERGED and not one.come
-            is_said = not is_repeated or all(normalise(line.text) in others for line in here)
+            is_said = not is_repeated or all(line.key in others for line in here)
             done = None
             if len(here) == len(gone) and is_said and not any(is_unwanted(line.text) for line in come):
                 done = self.change(replace(one, gone=here, come=come))
@@ -115,10 +115,10 @@ class Page:
 
     def _named(self, change: Change, gone: set[str]) -> Change:
         """Return the change with ids for its new lines, and for old text above the title, which has none yet."""
-        standing = {(line.place, normalise(line.text)) for name, line in self.lines.items() if name not in gone}
+        standing = {(line.place, line.key) for name, line in self.lines.items() if name not in gone}
         come = list[CurrentLine]()
         for line in change.come:
-            key = (line.place, normalise(line.text))
+            key = (line.place, line.key)
             if key not in standing:
                 standing.add(key)
                 come.append(replace(line, id=self._new_id(), said_at=None))

@@ -158,6 +158,8 @@ class Document:
         return any(is_title(part.heading) for part in self.parts) or len(self.missing) <= 3
 
 
+# A commit reads the same few texts again and again.
+@lru_cache(maxsize=8)
 def parse(text: str) -> Document:
     """Parse MEMORY.md. Never fails: anything outside the seven sections is a human's text and is kept."""
     rows = rows_of(text)

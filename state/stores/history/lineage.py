@@ -222,8 +222,8 @@ class Lineage:
 
     def as_it_was(self, line: CurrentLine) -> tuple[CurrentLine, tuple[str, ...]]:
         """Return a restored line with what the last line of its text had, and the crystals which that rested on."""
-        key = normalise(line.text)
-        life = next((one for one in self.lives(line.text, _MOST_NAMESAKES) if normalise(one.text) == key), None)
+        same = (one for one in self.lives(line.text, _MOST_NAMESAKES) if normalise(one.text) == line.key)
+        life = next(same, None)
         if life is None:
             return line, ()
         (was,) = LineRow.table.read(CurrentLine, self._connection, "WHERE id = ?", life.id)
@@ -233,7 +233,7 @@ class Lineage:
         """Return the lines of this version, as they were, by their normalised texts."""
         condition = "WHERE born_in <= ? AND (died_in IS NULL OR died_in > ?)"
         lines = LineRow.table.read(CurrentLine, self._connection, condition, number, number)
-        return {normalise(line.text): line for line in lines}
+        return {line.key: line for line in lines}
 
     def handwritten(self) -> set[str]:
         """Return the ids of the current lines that the owner wrote: without input as evidence, and not merged."""

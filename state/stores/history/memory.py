@@ -54,7 +54,6 @@ from state.stores.history.lineage import Lineage
 from state.stores.history.notes import Notes
 from state.stores.history.proposals import Proposals
 from state.stores.history.wordings import with_wordings
-from state.text.words import normalise
 from state.trust import Trust
 
 _SWAPS = 8
@@ -411,7 +410,7 @@ class Memory:
         self._keep_by_owner(new, row.rendered, HUMAN if new == theirs else MERGED)
         if version is not None:  # take back the effects of changes none of whose lines are in the text
             standing = {block.key for _, block in parse(new).lines()}
-            stay = (any(normalise(line.text) in standing for line in one.come) for one in version.changes)
+            stay = (any(line.key in standing for line in one.come) for one in version.changes)
             kept = tuple(one for one, stays in zip(version.changes, stay, strict=True) if stays or not one.come)
             if kept != version.changes:
                 Supersessions(self._crystals).amend(replace(version, changes=kept))
