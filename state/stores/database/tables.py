@@ -273,6 +273,16 @@ class WatermarkRow(Declared, table="watermarks"):
     record: Annotated[str, Kind.JSON, lambda text: isinstance(json.loads(text), dict)]
 
 
+@dataclass(frozen=True, kw_only=True)
+class UnreadRow(Declared, table="unread_transcripts", indexes=("UNIQUE unread_by_file (file)",)):
+    """Why a transcript could not be read when it was last looked at; `at` is the time of a part that was skipped."""
+
+    number: Key = 0
+    file: File
+    at: datetime | None
+    why: Prose
+
+
 class LevelsRow(Declared, table="hormones"):
     """The hormone levels."""
 
@@ -516,6 +526,21 @@ class Proposal(Declared, table="proposals", indexes=("proposals_by_dream (dream)
         """Return whether nothing is left to write, because its text was forgotten."""
         writes = self.operation.action not in (Action.EVICT, Action.CLOSE, Action.MOVE, Action.WEIGH)
         return writes and not self.operation.text.strip()
+
+
+class _RefusedInput(Declared, table="refused_inputs", indexes=("refused_by_input (input)",)):
+    """An input that a model left out of a dream: a row for each of the latest times."""
+
+    number: Key = 0
+    input: Code
+
+
+class ShownRow(Declared, table="shown_inputs"):
+    """How many characters of a long input dreams have shown, of how many; others are shown from their beginning."""
+
+    crystal: Annotated[str, Kind.CODE, PRIMARY]
+    characters: int
+    length: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,8 +31,8 @@ FROM steps WHERE dream = ?1
 """
 ENOUGH = 3
 """After a model has left an input out of this many dreams, none is asked about it again."""
-# In `meta`: how often each of the latest inputs was left out; inputs left out longer ago may be tried again.
-_REFUSED, _MOST_REFUSED = "refused_inputs", 1_000
+# So many times that an input was left out are known; one left out longer ago may be tried again.
+_MOST_REFUSED = 3_000
 # In `meta`: the inputs over which the latest dreams failed.
 _FAILED = "failed_inputs"
 
@@ -218,19 +218,16 @@ class Ledger:
     def refuse(self, pieces: Iterable[Evidence]) -> None:
         """Count one more dream that left these inputs out."""
         with transaction(self._connection) as connection:
-            counts = self._refused()
-            for key in dict.fromkeys(piece.key for piece in pieces):
-                counts[key] = counts.pop(key, 0) + 1
-            Meta(connection).put(_REFUSED, json.dumps(dict(list(counts.items())[-_MOST_REFUSED:])))
+            keys = [(key,) for key in dict.fromkeys(piece.key for piece in pieces)]
+            connection.executemany("INSERT INTO refused_inputs (input) VALUES (?)", keys)
+            oldest = f"(SELECT max(number) - {_MOST_REFUSED} FROM refused_inputs)"
+            connection.execute(f"DELETE FROM refused_inputs WHERE number <= {oldest}")
 
     def refused(self, pieces: Iterable[Evidence]) -> tuple[str, ...]:
         """Return the ids of the inputs that three or more dreams left out."""
-        counts = self._refused()
-        return tuple(piece.id for piece in pieces if counts and counts.get(piece.key, 0) >= ENOUGH)
-
-    def _refused(self) -> dict[str, int]:
-        counts: dict[str, int] = json.loads(Meta(self._connection).get(_REFUSED) or "{}")
-        return counts
+        query = "SELECT input FROM refused_inputs GROUP BY input HAVING count(*) >= ?"
+        known = {row[0] for row in self._connection.execute(query, (ENOUGH,))}
+        return tuple(piece.id for piece in pieces if known and piece.key in known)
 
     def failed(self) -> str:
         """Return the inputs over which the latest dreams failed, as they were put."""

@@ -60,8 +60,6 @@ _RENDERED_WITHIN = 1.0  # seconds
 _HIDDEN = "hidden_notes"
 # In `meta`: [inode, bytes] of files whose first bytes may hold a forgotten text and must be overwritten.
 _WIPED = "wiped_notes"
-# In `meta`: the latest inputs of which dreams have shown a part; others are shown from their beginning.
-_SHOWN, _MOST_SHOWN = "shown_inputs", 1_000
 _KEPT_ASIDE = timedelta(hours=1)
 _ROWS = """SELECT n.key, n.at, n.importance, n.auto, n.replaces, n.crystal, c.text
     FROM notes n JOIN crystals c ON c.key = n.crystal"""
@@ -330,20 +328,18 @@ class Notes:
 
     def shown(self) -> dict[str, tuple[int, int]]:
         """Return by crystal how many characters of a long input dreams have shown, and of how many."""
-        known: dict[str, tuple[int, int]] = json.loads(Meta(self._db).get(_SHOWN) or "{}")
-        return known
+        rows = self._db.execute("SELECT crystal, characters, length FROM shown_inputs")
+        return {crystal: (characters, length) for crystal, characters, length in rows}
 
     def show(self, parts: "Iterable[Shown]", consumed: Iterable[str]) -> None:
         """Record how much of these inputs was shown, in the version's transaction; drop those that are consumed."""
-        before = self.shown()
-        known = before | {one.crystal: (one.characters, one.length) for one in parts}
-        gone = set(consumed)
-        if (left := {crystal: one for crystal, one in known.items() if crystal not in gone}) != before:
-            Meta(self._db).put(_SHOWN, json.dumps(dict(list(left.items())[-_MOST_SHOWN:])))
+        rows = [(one.crystal, one.characters, one.length) for one in parts]
+        self._db.executemany("INSERT OR REPLACE INTO shown_inputs VALUES (?, ?, ?)", rows)
+        self._db.execute(f"DELETE FROM shown_inputs WHERE crystal IN ({_KEYS})", (json.dumps(list(consumed)),))
 
     def show_anew(self) -> None:
         """Have the next dream show every input from its beginning: a restore takes back what was made of it."""
-        Meta(self._db).remove(_SHOWN)
+        self._db.execute("DELETE FROM shown_inputs")
 
     def say_again(self, note: Note, redaction: Redaction) -> None:
         """Make this note pending, even if a version has consumed it."""

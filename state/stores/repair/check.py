@@ -115,10 +115,6 @@ def _has_policy(row: Mapping[str, Value]) -> bool:
     return True
 
 
-def _are_counts(text: str) -> bool:
-    return all(type(count) is int for count in json.loads(text).values())
-
-
 def _are_receipts(text: str) -> bool:
     return all(is_moment(receipt["at"]) for receipt in json.loads(text))
 
@@ -145,7 +141,6 @@ _META: Mapping[str, Rule] = {
     "forgettings": _are_receipts,
     "forgetting": _is_intention,
     "notes_left": _IS_COUNT,
-    "refused_inputs": _are_counts,
     "seen_upto": _IS_COUNT,
     "session_ended": is_moment,
     "swept_at": is_moment,
