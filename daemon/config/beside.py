@@ -2,7 +2,8 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from daemon.config.paths import program
@@ -19,8 +20,13 @@ start: Callable[..., Process] = _started
 """Starts `dreamd` with these arguments, and with Popen's parameters. Tests replace it with a fork."""
 
 
-def start_beside(words: Sequence[str], pass_fds: Sequence[int] = (), stdout: int = subprocess.DEVNULL) -> Process:
-    """Start `dreamd` with these arguments, passing on these file descriptors; stderr is discarded."""
+def start_beside(
+    words: Sequence[str],
+    pass_fds: Sequence[int] = (),
+    stdout: int = subprocess.DEVNULL,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> Process:
+    """Start `dreamd` with these arguments, file descriptors and variables; stderr is discarded."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(DAEMONS_OWN)}
     return start(
         words,
@@ -28,5 +34,9 @@ def start_beside(words: Sequence[str], pass_fds: Sequence[int] = (), stdout: int
         stdout=stdout,
         stderr=subprocess.DEVNULL,
         pass_fds=tuple(pass_fds),
-        env={**kept, "MALLOC_ARENA_MAX": "2"},  # glibc's arenas, one per thread, would hold tens of MB each
+        env={
+            **kept,
+            **variables,
+            "MALLOC_ARENA_MAX": "2",
+        },  # glibc's arenas, one per thread, would hold tens of MB each
     )

@@ -8,13 +8,13 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, ModelSection, day_start
 from daemon.dream.answers import messages_of, without_secrets
-from daemon.models.errors import TransientError, UnusableReplyError, lost_answer
+from daemon.models.errors import TransientError, lost_answer
 from daemon.models.keys import KeylessModel, missing_key
 from daemon.models.litellm_model import LitellmModel
 from daemon.workspace.stores import utc_now
@@ -29,24 +29,13 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A model call that a dream is about to make, and its highest possible cost."""
-
-    dream: str
-    most: Call
+Hide: TypeAlias = Callable[[ModelError], ModelError]
+"""Returns the error to raise in place of a model's error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """Callbacks of whoever runs a dream.
-
-    `asked` gets each model call before it is made, and None once it is recorded; `hide` returns the error to raise in
-    place of a model's error.
-    """
-
-    asked: Callable[[Asked | None], None] = lambda _: None
-    hide: Callable[[ModelError], ModelError] = lambda error: error
+def show(error: ModelError) -> ModelError:
+    """Return the error itself: nothing of it is hidden."""
+    return error
 
 
 class PricedModel(Model, Protocol):
@@ -61,9 +50,10 @@ class PricedModel(Model, Protocol):
 class Metered:
     """The calls of one dream to one model; create one for each dream.
 
-    Each call is in the ledger before its answer is returned, so that a kill loses nothing. A usable answer to the
-    same request of the same dream is replayed from the ledger, so that no request is made twice. A failed connection
-    is free; a try that timed out is charged as if it had been answered at full length.
+    Each call is in the ledger before it is made, with the most that it may cost, and settled before its answer is
+    returned, so that a kill at any moment loses nothing. A usable answer to the same request of the same dream is
+    replayed from the ledger, so that no request is made twice. A failed connection is free; a try that timed out is
+    charged as if it had been answered at full length.
 
     Rate limits, timeouts, broken connections and failing servers are retried, up to `tries` times within about
     `total_seconds`. The backoff is 1, 2, 4 … up to 30 s, each with up to 1 s of jitter, or what the provider asks for
@@ -74,7 +64,7 @@ class Metered:
     config: Config
     ledger: Ledger
     dream: str
-    listener: Listener = field(default_factory=Listener)
+    hide: Hide = show
     clock: Callable[[], float] = time.monotonic
     tries: int = 4
     total_seconds: float = 300.0
@@ -130,27 +120,31 @@ class Metered:
             about_to=about_to,
         )
         check_day(self.config.daemon.limits, today=self._together.of(now), about_to=about_to)
-        lost = lost_answer(self.name, about_to, self.config.model.max_output_tokens, 0.0)
-        self.listener.asked(Asked(self.dream, _call(lost)))
+        most = _call(lost_answer(self.name, about_to, self.config.model.max_output_tokens, 0.0))
+        self._together.add(Spend(1, most.tokens, most.usd), now)
+        number = self.ledger.record_call(self.dream, most, now)
         try:
             answer = self.model.ask(request)
         except ModelError as error:
             failed = error
         else:
-            self._record(request, answer, is_usable=True)
+            self._settle(number, most, self._answered(request, answer, is_usable=True))
             return answer
-        if isinstance(failed, TransientError | UnusableReplyError) and failed.answer is not None:
-            self._record(request, failed.answer, is_usable=False)
+        lost = getattr(failed, "answer", None)
+        self._settle(number, most, self._answered(request, lost, is_usable=False) if lost is not None else None)
         # Raised outside the handler, so that the hidden error is not its context.
-        raise self.listener.hide(failed)
+        raise self.hide(failed)
 
-    def _record(self, request: Request, answer: Answer, *, is_usable: bool) -> None:
-        """Record a try that was or may have been paid for, without secrets. Only a usable one may be replayed."""
-        kept, now = replace(answer, text=without_secrets(answer.text, self.config.redaction)), utc_now()
-        call = _call(kept, digest(self.name, request), messages_of(request), is_usable=is_usable)
-        self.ledger.record_call(self.dream, call, now)
-        self._together.add(Spend(1, call.tokens, call.usd), now)
-        self.listener.asked(None)
+    def _answered(self, request: Request, answer: Answer, *, is_usable: bool) -> Call:
+        """Return the record of a try that was or may have been paid for. Only a usable one may be replayed."""
+        kept = replace(answer, text=without_secrets(answer.text, self.config.redaction))
+        return _call(kept, digest(self.name, request), messages_of(request), is_usable=is_usable)
+
+    def _settle(self, number: int, most: Call, call: Call | None) -> None:
+        """Replace the most that a try may have cost by what it has."""
+        self.ledger.settle_call(number, call)
+        tokens, usd = (call.tokens, call.usd) if call is not None else (0, 0.0)
+        self._together.add(Spend(0, tokens - most.tokens, usd - most.usd), utc_now())
 
 
 def digest(model: str, request: Request) -> str:
@@ -172,11 +166,11 @@ def _give_up(state: "RetryCallState") -> Answer:
     raise TransientError(tried, error.advice, retry_after=error.retry_after, answer=error.answer) from None
 
 
-def model_for(config: Config, ledger: Ledger, dream: str, listener: Listener) -> Model | None:
+def model_for(config: Config, ledger: Ledger, dream: str, hide: Hide) -> Model | None:
     """Return the configured model, with its calls replayed, recorded and limited; None if none is configured."""
     if config.model.name is None:
         return None
-    return Metered(_model(config.model, config.model.name), config, ledger, dream, listener)
+    return Metered(_model(config.model, config.model.name), config, ledger, dream, hide)
 
 
 def _model(section: ModelSection, name: str) -> PricedModel:

@@ -1,12 +1,13 @@
 """Dream process: runs a dream with a model in a `dreamd dream` process of its own, which inherits the lock.
 
-    daemon ══ Handed; the pipe closes with the daemon ══════════════════════> dreamd dream DIR --given N
-           <═ Step, Asked before a paid call, None once it is recorded, End ══
+    daemon ── Handed ──> dreamd dream DIR --given N ──> steps and calls in the ledger ──> the daemon follows them
+       <───────────────────── End ─────────┘
 
 So litellm and LangGraph, which stay in a process once they are imported, are imported by one that ends. All durable
 data is in the workspace: either process may be killed at any moment, and the next dream resumes. The kernel keeps the
-lock as long as one of the two lives; the child ends with its parent. Keys of providers reach it as they reached the
-daemon, in the environment, or come from the command that asked for the dream.
+lock as long as one of the two lives; the child ends with its parent, which closes their pipe. The pipe carries what
+no row can: the settings, and the end, which is told even if state.db is full, or the dream is dry and leaves none.
+Keys of providers are in the child's environment: the daemon's own, or those of the command that asked for the dream.
 """
 
 import os
@@ -15,11 +16,10 @@ import sqlite3
 import subprocess
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from threading import Thread
@@ -27,10 +27,9 @@ from types import MappingProxyType
 from typing import NoReturn
 
 from daemon.config.beside import Process, start_beside
-from daemon.config.paths import spent_folder
 from daemon.config.settings import Config
-from daemon.dream.model import Asked, Listener
-from daemon.dream.progress import Step
+from daemon.dream.model import show
+from daemon.dream.progress import LOOK_SECONDS, Step, StepRecord, follow
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.models import headless
 from daemon.models.errors import discreet
@@ -41,16 +40,14 @@ from daemon.workspace.searching import tell
 from daemon.workspace.stores import Store, follow_clock, open_owned, utc_now
 from daemon.workspace.vector_index import Embedding, Index
 from state import errors
-from state.budget import Spend
 from state.dream import Reason
 from state.errors import DreamdError, ModelError, StorageError
 from state.stores.disk.lock import Lock, Turn, take_over
 from state.stores.disk.workspace import Workspace
-from state.stores.history.daily_spend import DailySpend
 
-# How often the parent checks that it still has the lock.
-_LOOK_SECONDS = 0.25
 _END_SECONDS = 2.0
+# The steps of a dry dream are in the ledger only while it runs.
+_DRY = "dry"
 # If a process dies, perhaps out of memory, another one resumes the dream.
 _TRIES = 2
 # The commit's part of the time limit, which starts with the first question and allows for two late answers.
@@ -61,8 +58,7 @@ _COMMIT_SECONDS = 60.0
 class Handed:
     """The input of the process. `lock` is its descriptor, with the number `fence`; `turn` is held during a commit.
 
-    `variables`: keys of the model's provider from a caller's environment. `now` is the parent's clock at `at`
-    (`time.monotonic`), because a fleet follows a clock of its own.
+    `now` is the parent's clock at `at` (`time.monotonic`), because a fleet follows a clock of its own.
     """
 
     workspace: Workspace
@@ -73,19 +69,22 @@ class Handed:
     mode: Mode
     discreet: bool
     turn: Path | None
-    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     now: datetime = field(default_factory=utc_now)
     at: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How the dream ended: its outcome, or an error with the system error that caused it; and its notices."""
+    """How the dream ended: its outcome, or an error with the system error that caused it; and its notices.
+
+    `hidden` are errors of the model that only the parent's log may tell.
+    """
 
     outcome: Outcome | None
     error: Exception | None
     cause: OSError | None
     notices: tuple[str, ...]
+    hidden: tuple[str, ...]
 
 
 # ---------------------------------------------------------------- the parent
@@ -126,48 +125,39 @@ class _DiedError(Exception):
         self.pid, self.how = pid, how
 
 
-class _LateError(ModelError):
-    """The dream took too long."""
-
-
 class _Dreaming:
     """One process, from its start to its end."""
 
-    def __init__(
-        self,
-        store: Store,
-        lock: Lock,
-        on_step: Callable[[Step], None],
-    ) -> None:
+    def __init__(self, store: Store, lock: Lock, on_step: Callable[[Step], None]) -> None:
         self._store, self._lock = store, lock
         self._on_step = on_step
-        self._asked: Asked | None = None  # a call that was made and is not recorded yet
         self._ends_at = float("inf")
 
     def run(self, reason: Reason, mode: Mode, keys: Mapping[str, str], *, discreetly: bool) -> Outcome:
-        """Start the process and listen to it until it ends."""
+        """Start the process and follow it until it ends."""
+        log, since = logs.get(workspace=self._store.workspace.root.name), utc_now()
         ours, theirs = Pipe()
         with ours:
             with theirs, self._lock.shared() as fd:
-                process = _started(self._store.workspace, theirs, fd)
-            log = logs.get(workspace=self._store.workspace.root.name)
+                process = _started(self._store.workspace, theirs, fd, keys)
             log.info("dream_process_started", process=process.pid)
             alone = self._store.memory.alone
             turn = alone.path if isinstance(alone, Turn) else None
             handed = Handed(
-                self._store.workspace, self._store.config, fd, self._lock.fence, reason, mode, discreetly, turn, keys
+                self._store.workspace, self._store.config, fd, self._lock.fence, reason, mode, discreetly, turn
             )
             try:
                 with suppress(OSError):  # it has died, which shows at once
                     ours.send(handed)
-                end = self._hear(process, ours)
-            except (_DiedError, _LateError):
-                self._charge()
-                raise
+                follow(self._store.ledger, since, self._hear, lambda: self._has_said(ours))
+                end = _received(process, ours)
+                self._store.ledger.remove_steps(_DRY)
             finally:
                 _end(process, ours)
         for notice in end.notices:
             self._store.notices.add(notice)
+        for hidden in end.hidden:
+            log.warning("model_failed", error=hidden)
         if end.error is not None:
             if not isinstance(end.error, DreamdError):
                 log.error("dream_process_failed", frames=str(end.error))
@@ -176,59 +166,39 @@ class _Dreaming:
         tell(self._store)
         return end.outcome
 
-    def _hear(self, process: Process, wire: Connection) -> End:
-        """Return how the dream ended. Raise if the lock is lost, the time is up, or the process dies."""
-        for said in self._said(wire):
-            match said:
-                case Step():
-                    self._on_step(said)
-                case Asked():
-                    self._ask(said)
-                case None:
-                    self._asked = None
-                case ModelError():
-                    logs.get().warning("model_failed", error=said)
-                case End():
-                    return said
-        with suppress(subprocess.TimeoutExpired):  # its pipe closes a moment before it ends
-            process.wait(_END_SECONDS)
-        raise _DiedError(process.pid, _how(process.poll()))
+    def _has_said(self, wire: Connection) -> bool:
+        """Wait a moment; return whether it told its end or died. Raise if the lock is lost or the time is up."""
+        self._store.memory.check()
+        if time.monotonic() > self._ends_at:
+            what = "the dream took longer than limits.wall_seconds_per_dream, and was ended"
+            raise ModelError(what, "the next one goes on with it")
+        return wire.poll(LOOK_SECONDS)
 
-    def _said(self, wire: Connection) -> Iterator[object]:
-        """Yield its messages until it closes its pipe."""
-        while True:
-            self._store.memory.check()
-            if time.monotonic() > self._ends_at:
-                what = "the dream took longer than limits.wall_seconds_per_dream, and was ended"
-                raise _LateError(what, "the next one goes on with it")
-            if wire.poll(_LOOK_SECONDS):
-                try:
-                    said = wire.recv()
-                except (EOFError, OSError):
-                    return
-                yield said
-
-    def _ask(self, asked: Asked) -> None:
-        self._asked = asked
-        if self._ends_at == float("inf"):
+    def _hear(self, step: Step) -> None:
+        if step.node == "gather":  # the first question is next
             config = self._store.config
             calls = 2 * config.model.timeout_seconds
-            self._ends_at = time.monotonic() + config.limits.wall_seconds_per_dream + calls + _COMMIT_SECONDS
-
-    def _charge(self) -> None:
-        """Record the call in progress as paid, because its provider may have answered."""
-        if (asked := self._asked) is None:
-            return
-        self._store.ledger.record_call(asked.dream, asked.most, utc_now())
-        DailySpend(spent_folder(os.environ)).add(Spend(1, asked.most.tokens, asked.most.usd), utc_now())
+            ends_at = time.monotonic() + config.limits.wall_seconds_per_dream + calls + _COMMIT_SECONDS
+            self._ends_at = min(self._ends_at, ends_at)
+        self._on_step(step)
 
 
-def _started(workspace: Workspace, wire: Connection, lock: int) -> Process:
+def _started(workspace: Workspace, wire: Connection, lock: int, keys: Mapping[str, str]) -> Process:
     words = ["dream", str(workspace.root), "--given", str(wire.fileno())]
     try:
-        return start_beside(words, (wire.fileno(), lock))
+        return start_beside(words, (wire.fileno(), lock), variables=keys)
     except OSError as error:
         raise ModelError(f"no process can be started for the dream ({error.strerror})", "try later") from None
+
+
+def _received(process: Process, wire: Connection) -> End:
+    try:
+        end: End = wire.recv()
+    except (EOFError, OSError):
+        with suppress(subprocess.TimeoutExpired):  # its pipe closes a moment before it ends
+            process.wait(_END_SECONDS)
+        raise _DiedError(process.pid, _how(process.poll())) from None
+    return end
 
 
 def _end(process: Process, wire: Connection) -> None:
@@ -252,7 +222,7 @@ def _how(status: int | None) -> str:
 
 
 def dream_given(fd: int) -> int:
-    """Run the dream that the parent describes over this inherited descriptor, and report over the same."""
+    """Run the dream that the parent describes over this inherited descriptor, and tell its end over the same."""
     # Terminals and systemd signal every process of the daemon; the daemon alone decides when this one ends.
     for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.SIG_IGN)
@@ -261,19 +231,13 @@ def dream_given(fd: int) -> int:
         handed: Handed = wire.recv()
     except EOFError:
         return 1
-    os.environ.update(handed.variables)
     follow_clock(handed.now, handed.at)
     Thread(target=_end_with_parent, args=(wire,), daemon=True).start()
-    _tell(wire, _dreamt(handed, wire))
-    return 0
-
-
-def _tell(wire: Connection, said: object) -> None:
-    """Send this to the parent; end this process if the parent is gone."""
     try:
-        wire.send(said)
+        wire.send(_dreamt(handed))
     except BrokenPipeError:
         _end_now()
+    return 0
 
 
 def _end_with_parent(wire: Connection) -> None:
@@ -287,26 +251,27 @@ def _end_now() -> NoReturn:
     os._exit(1)
 
 
-def _dreamt(handed: Handed, wire: Connection) -> End:
+def _dreamt(handed: Handed) -> End:
     store: Store | None = None
     outcome: Outcome | None = None
     failed: tuple[Exception | None, OSError | None] = None, None
-    tell = partial(_tell, wire)
+    hidden = list[str]()
+
+    def hide(error: ModelError) -> ModelError:
+        hidden.append(str(error))
+        return discreet(error)
+
     try:
         lock = take_over(handed.workspace, handed.lock, handed.fence)
         index = Index(handed.workspace, lock.check, Embedding(handed.config.embeddings.model), beside=True)
         store = open_owned(index, handed.config, Turn(handed.turn) if handed.turn is not None else None)
-        hide = partial(_hidden, wire=wire) if handed.discreet else Listener().hide
         with closing(store):
-            outcome = dream_now(store, handed.reason, handed.mode, tell, Listener(tell, hide))
+            steps = StepRecord(store.ledger, _DRY, lambda _: None, utc_now)
+            on_step = steps if handed.mode is Mode.DRY else lambda _: None  # others record their steps themselves
+            outcome = dream_now(store, handed.reason, handed.mode, on_step, hide if handed.discreet else show)
     except Exception as error:  # noqa: BLE001 - the parent raises it
         failed = _told(error)
-    return End(outcome, *failed, tuple(store.notices) if store is not None else ())
-
-
-def _hidden(error: ModelError, wire: Connection) -> ModelError:
-    _tell(wire, ModelError(error.what, error.advice))
-    return discreet(error)
+    return End(outcome, *failed, tuple(store.notices) if store is not None else (), tuple(hidden))
 
 
 def _told(error: Exception) -> tuple[Exception, OSError | None]:

@@ -1,4 +1,4 @@
-"""Progress: what each node of a dream did, in a few figures, reported at once and kept in the ledger."""
+"""Progress: what each node of a dream did, in a few figures, written into the ledger, where others follow it."""
 
 import time
 from collections.abc import Callable
@@ -26,6 +26,8 @@ _KINDS = {
     "W": "open item",
 }
 _SHOWN = 5
+LOOK_SECONDS = 0.25
+"""How often whoever follows a dream looks for its steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,43 +39,55 @@ class Step:
 
 
 class StepRecord:
-    """Records the steps of one dream in the ledger, each with the seconds since the last one, and reports them.
+    """Records the steps of `dream` in the ledger, each with the seconds since the last one, and reports them.
 
-    Steps are held back until the dream has begun (`begin`), and while state.db is full or busy: none fails a dream.
+    Steps are held back while state.db is full or busy: none fails a dream.
     """
 
-    def __init__(self, kept: "Ledger", tell: Callable[[Step], None], now: Callable[[], datetime]) -> None:
-        self._kept = kept
+    def __init__(
+        self, ledger: "Ledger", dream: str, tell: Callable[[Step], None], now: Callable[[], datetime]
+    ) -> None:
+        self.dream = dream
+        self._ledger = ledger
         self._tell = tell
         self._now = now
         self._last = time.monotonic()
-        self._dream = ""
+        self._node, self._written = "", 0  # the last step's node, and how many of its steps are in the ledger
         self._waiting: list[Finished] = []
 
     def __call__(self, step: Step) -> None:
         """Record and report a finished step."""
         from state.stores.history.ledger import Finished  # late: a caller that only formats steps needs no database
 
+        if step.node != self._node:
+            self._write()
+            self._node, self._written = step.node, 0
         ended = time.monotonic()
         self._waiting.append(Finished(step.node, self._now(), ended - self._last, step.figures))
         self._last = ended
-        if self._dream:
-            self._keep()
+        if len(self._waiting) > self._written:  # so thousands of transcripts are a dozen rows
+            self._write()
         self._tell(step)
 
-    def begin(self, dream: str) -> None:
-        """Record the steps held back until the dream began or resumed; join consecutive steps of one node."""
-        self._dream = dream
-        self._waiting = [_joined(list(alike)) for _, alike in groupby(self._waiting, lambda step: step.node)]
-        self._keep()
-
-    def _keep(self) -> None:
-        if self._kept.add_steps(self._dream, self._waiting):
+    def _write(self) -> None:
+        rows = [_joined(list(alike)) for _, alike in groupby(self._waiting, lambda step: step.node)]
+        if rows and self._ledger.add_steps(self.dream, rows):
+            self._written += len(self._waiting)
             self._waiting.clear()
 
 
+def follow(ledger: "Ledger", since: datetime, on_step: Callable[[Step], None], has_ended: Callable[[], bool]) -> None:
+    """Report the steps that the ledger got since this moment and gets until `has_ended`, which waits for a moment."""
+    is_over = False
+    while not is_over:
+        is_over = has_ended()
+        for step in ledger.steps_after(since):
+            since = step.at
+            on_step(Step(step.node, step.figures))
+
+
 def _joined(steps: "list[Finished]") -> "Finished":
-    """Join steps of one node: one line for each of thousands of transcripts would help nobody."""
+    """Join steps of one node into one row."""
     more = f" and {len(steps) - _SHOWN} more" if len(steps) > _SHOWN else ""
     figures = "; ".join(step.figures for step in steps[:_SHOWN]) + more
     return replace(steps[-1], seconds=sum(step.seconds for step in steps), figures=figures)

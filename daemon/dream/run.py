@@ -3,7 +3,7 @@
 import gc
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache
@@ -15,7 +15,7 @@ from daemon.dream.answers import settle_answers
 from daemon.dream.checkpoints import checkpoints, drop, saved, thread
 from daemon.dream.consolidation import merge_duplicates, new_input
 from daemon.dream.memory import DryMemory, Upto, WorkspaceMemory
-from daemon.dream.model import Listener, model_for
+from daemon.dream.model import Hide, model_for, show
 from daemon.dream.progress import Step, StepRecord, answered, evicted, gathered
 from daemon.dream.proposals import drop_stale
 from daemon.ingest.notes import BATCH, absorb_notes
@@ -77,7 +77,7 @@ class _Begun:
     at: datetime
     mode: Mode
     saved: Mapping[str, Any] | None = None
-    listener: Listener = field(default_factory=Listener)
+    hide: Hide = show
     problem: str = ""
 
 
@@ -103,26 +103,27 @@ def dream_now(
     reason: Reason,
     mode: Mode,
     on_step: Callable[[Step], None] = lambda _: None,
-    listener: Listener | None = None,
+    hide: Hide = show,
 ) -> Outcome:
     """Resume an interrupted dream, or run a new one.
 
     Raise NothingToDoError if there is too little new input (the ledger records it), RejectedError if the guards
-    refused the dream, and any error of the model or the disk. After each of these every note is still pending.
+    refused the dream, and any error of the model or the disk. After each of these every note is still pending. `hide`
+    returns what is raised and recorded in place of a model's error.
     """
-    now, steps, listener = utc_now(), StepRecord(store.ledger, on_step, utc_now), listener or Listener()
-    if mode is not Mode.DRY and (outcome := _go_on(store, mode, steps, listener)) is not None:
-        return outcome
+    now = utc_now()
     dream = f"{now:%Y%m%dT%H%M%S%f}Z"
+    steps = StepRecord(store.ledger, dream, on_step, utc_now)
+    if mode is not Mode.DRY and (outcome := _go_on(store, mode, steps, hide)) is not None:
+        return outcome
     if mode is not Mode.DRY:
         _ingest(store, now, steps)
         _require_input(store, dream, reason, now)
         store.ledger.begin(dream, reason.value, now)
-        steps.begin(dream)
     elif not new_input(store):
         raise NothingToDoError("there is nothing new since the last dream", "add a note with 'dreamd note'")
     _keep_what_is_loaded()
-    outcome = _narrowing(store, _Begun(dream, reason, now, mode, listener=listener), on_step, steps)
+    outcome = _narrowing(store, _Begun(dream, reason, now, mode, hide=hide), on_step, steps)
     if mode is not Mode.DRY:
         copy_if_due(store, utc_now(), timedelta(hours=store.config.retention.copies_hours))
     return outcome
@@ -142,7 +143,7 @@ def _narrowing(store: Store, begun: _Begun, on_step: Callable[[Step], None], ste
         now = utc_now()
         begun = replace(begun, id=f"{now:%Y%m%dT%H%M%S%f}Z", at=now)
         store.ledger.begin(begun.id, begun.reason.value, now)
-        steps.begin(begun.id)
+        steps.dream = begun.id
 
 
 def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> None:
@@ -193,17 +194,17 @@ def _settle_session(meta: Meta, upto: datetime) -> None:
         meta.remove(SESSION_ENDED)
 
 
-def _go_on(store: Store, mode: Mode, steps: StepRecord, listener: Listener) -> Outcome | None:
+def _go_on(store: Store, mode: Mode, steps: StepRecord, hide: Hide) -> Outcome | None:
     """Finish an interrupted commit, then resume an interrupted dream; return None if there is none to resume."""
     store.memory.recover()  # in a store that stays open, the last commit may have failed half way
     # There can be two: a dream that was killed, and a restore that was killed after it.
     while (unfinished := store.ledger.unfinished()) is not None:
-        if (outcome := _resume(store, unfinished, mode, steps, listener)) is not None:
+        if (outcome := _resume(store, unfinished, mode, steps, hide)) is not None:
             return outcome
     return None
 
 
-def _resume(store: Store, run: Run, mode: Mode, steps: StepRecord, listener: Listener) -> Outcome | None:
+def _resume(store: Store, run: Run, mode: Mode, steps: StepRecord, hide: Hide) -> Outcome | None:
     """Resume a dream that was killed; return None if it was committed, or killed before its first checkpoint."""
     version = store.lineage.version_of(run.id)
     if version is not None:
@@ -215,8 +216,8 @@ def _resume(store: Store, run: Run, mode: Mode, steps: StepRecord, listener: Lis
         store.ledger.end(run.id, "failed", "interrupted before it had said anything", utc_now())
         drop(store)
         return None
-    steps.begin(run.id)
-    begun = _Begun(run.id, Reason(run.reason), run.started_at, mode, last, listener)
+    steps.dream = run.id
+    begun = _Begun(run.id, Reason(run.reason), run.started_at, mode, last, hide)
     if store.config.model.name is None:
         begun = replace(begun, saved=None, problem=MODEL_GONE)
     steps(Step("resume", f"dream {run.id} was interrupted; it {begun.problem or 'goes on'}"))
@@ -259,7 +260,7 @@ def _dreamt(store: Store, begun: _Begun, on_step: Callable[[Step], None]) -> tup
     anew, and is returned as not resumed, if what it had read is no longer what is there.
     """
     dream, mode = begun.id, begun.mode
-    model = model_for(store.config, store.ledger, dream, begun.listener)
+    model = model_for(store.config, store.ledger, dream, begun.hide)
     window = model.context_window if model else None
     memory = (DryMemory if mode is Mode.DRY else WorkspaceMemory)(store, window)
     upto, told = None, list[talk.Message]()

@@ -14,8 +14,7 @@ from daemon.dream.consolidation import consolidate
 from daemon.dream.progress import Step
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics
-from daemon.service.keeper import Keeper
-from daemon.service.running_dream import RunningDream
+from daemon.service.keeper import Keeper, RunningDream
 from daemon.sessions import maintain
 from daemon.workspace.retention import copy_if_due
 from daemon.workspace.status import Problem
@@ -61,11 +60,11 @@ class Jobs:
         from daemon.dream.run import dream_now
 
         began, since = time.monotonic(), utc_now()
-        keeper.dreaming, keeper.running = "a dream begins now", (running := RunningDream(mode))
+        keeper.dreaming, keeper.running = "a dream begins now", (running := RunningDream(mode, since))
         try:
             with keeper.exclusive(settings=settings) as store:
                 logs.get(workspace=keeper.name, reason=reason.value).info("dream_started", mode=mode.value)
-                on_node = self._steps(keeper, running, on_step)
+                on_node = self._steps(keeper, on_step)
                 try:
                     if store.config.model.name is None:
                         outcome = dream_now(store, reason, mode, on_node)
@@ -78,12 +77,12 @@ class Jobs:
                 finally:  # after a failure, too
                     self._tell(keeper, store, since)
         except BaseException as error:
-            running.end(error)
+            running.end.set_exception(error)
             self._record_failure(keeper, reason, mode, error, time.monotonic() - began)
             raise
         finally:
             keeper.dreaming, keeper.running = "", None
-        running.end(outcome)
+        running.end.set_result(outcome)
         keeper.failures, keeper.dream_problem = 0, None
         self._record_dream(keeper, reason, outcome, time.monotonic() - began)
         return outcome
@@ -148,9 +147,7 @@ class Jobs:
         self.metrics.dreamed(keeper.name, reason.value, "skipped")
         logs.get(workspace=keeper.name).debug("dream_skipped", reason=reason.value, why=detail)
 
-    def _steps(
-        self, keeper: Keeper, running: RunningDream, on_step: Callable[[Step], None]
-    ) -> Callable[[Step], None]:
+    def _steps(self, keeper: Keeper, on_step: Callable[[Step], None]) -> Callable[[Step], None]:
         last = time.monotonic()
 
         def report(step: Step) -> None:
@@ -158,7 +155,6 @@ class Jobs:
             before, last = last, time.monotonic()
             self.metrics.node_took(step.node, last - before)
             keeper.dreaming = f"a dream runs now ({step.node} is done)"
-            running.add(step)
             on_step(step)
             if self.stopping.is_set() and step.node in _STOPPABLE:
                 kept = f"the dream is checkpointed after {step.node} and goes on at the next start"

@@ -10,6 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,7 @@ from daemon.config.paths import spent_folder
 from daemon.config.per_dream import DreamSettings
 from daemon.config.settings import Config, day_start
 from daemon.dream.consolidation import new_crystals
-from daemon.dream.progress import Step
+from daemon.dream.progress import LOOK_SECONDS, Step, follow
 from daemon.observability import logs
 from daemon.service.schedule import History, Pending
 from daemon.sessions import next_due, waiting_count
@@ -46,7 +47,6 @@ from state.stores.history.memory import NOTES_LEFT, SESSION_ENDED
 
 if TYPE_CHECKING:
     from daemon.dream.run import Mode, Outcome
-    from daemon.service.running_dream import RunningDream
 
 _RUNS = 50
 _FAILURES = ("failed", "rejected")
@@ -71,6 +71,21 @@ class Facts:
     unfinished_dream: str
     sessions_due: datetime | None
     crystals: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningDream:
+    """A dream that runs since a moment. The ledger has its steps, `end` gets its outcome or error."""
+
+    mode: "Mode"
+    since: datetime
+    end: "Future[Outcome]" = field(default_factory=Future)
+
+    def followed(self, keeper: "Keeper", on_step: Callable[[Step], None]) -> "Outcome":
+        """Report its steps so far and each further one; return its outcome, or raise its error, at its end."""
+        with keeper.store() as store:
+            follow(store.ledger, self.since, on_step, lambda: bool(wait([self.end], LOOK_SECONDS).done))
+        return self.end.result()
 
 
 class Keeper:
@@ -459,7 +474,7 @@ class DaemonAccess(WorkspaceAccess):
         if (running := keeper.running) is not None and Mode.DRY not in (running.mode, mode):
             self.report(Step("follow", "a dream was running already; what came since it began is for the next one"))
             self._ignore_settings()
-            return running.follow(self.report)
+            return running.followed(keeper, self.report)
         keeper.require_awake()
         own = {"settings": self.settings} if self.settings is not None else {}
         return self.dream_now(reason, mode, self.report, **own)

@@ -459,7 +459,7 @@ class Run(Declared, table="dreams", indexes=("dreams_by_start (started_at)",)):
     times: int = 1  # consecutive skips for the same reason share one row
 
 
-class StepRow(Declared, table="steps", key="dream, place"):
+class StepRow(Declared, table="steps", key="dream, place", indexes=("steps_by_time (at)",)):
     """A finished step of a dream: `figures` say what it did; calls and tokens are those since the previous step."""
 
     dream: Code
@@ -488,7 +488,8 @@ class CallRow(Declared, table="calls", indexes=(
 )):  # fmt: skip
     """One paid try of a model. The request and the reply are emptied once they are too old.
 
-    `reply` is the port's Answer as JSON, `usable` if it can be parsed; `request` holds the messages as JSON.
+    `reply` is the port's Answer as JSON, `usable` if it can be parsed; `request` holds the messages as JSON. Until it
+    is answered, a row says the most that it may cost.
     """
 
     key: Key = 0

@@ -1,7 +1,7 @@
 """Daily spend: what models cost in all workspaces of one user, for the ceilings that apply across them.
 
-The user's state folder has one file per day, such as `2026-11-22`, with a line per paid call: its tokens and dollars.
-Any number of processes and threads may append to it.
+The user's state folder has one file per day, such as `2026-11-22`, with two lines per call, tokens and dollars each:
+the most that it may cost, and once it is answered what it cost less. Any number of processes and threads may append.
 """
 
 import math
@@ -16,7 +16,7 @@ from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 
 # Lines torn by a full disk or edited by hand do not match, and count as nothing.
-_LINE = re.compile(rb"^([0-9]{1,15}) ([0-9]{1,9}(?:\.[0-9]{1,9})?)$", re.MULTILINE)
+_LINE = re.compile(rb"^(-?[0-9]{1,15}) (-?[0-9]{1,9}(?:\.[0-9]{1,9})?)$", re.MULTILINE)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -27,13 +27,13 @@ class DailySpend:
     folder: Path
 
     def add(self, spend: Spend, at: datetime) -> None:
-        """Add the cost of a call, durably, and delete the files of earlier days. Raise StorageError."""
+        """Add the cost of a call, or a negative rest of it, durably, and delete earlier days. Raise StorageError."""
         day, disk = self.folder / f"{at:%Y-%m-%d}", Disk(self.folder)
-        usd = spend.usd if math.isfinite(spend.usd) and spend.usd > 0 else 0.0
+        usd = spend.usd if math.isfinite(spend.usd) else 0.0
         with storage_errors(self.folder):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             is_new = not day.exists()
-        disk.append_locked(day, f"{max(0, spend.tokens)} {usd:.9f}\n".encode(), b"")
+        disk.append_locked(day, f"{spend.tokens} {usd:.9f}\n".encode(), b"")
         for old in self.folder.iterdir() if is_new else ():
             if _DAY.fullmatch(old.name) and old.name < day.name:
                 with suppress(FileNotFoundError):  # another process was faster

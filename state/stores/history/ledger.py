@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
 from state.budget import Spend
@@ -98,8 +98,9 @@ class Ledger:
         )
 
     def skip(self, dream: str, reason: str, detail: str, at: datetime) -> None:
-        """Record a skipped run; consecutive skips for the same reason share one row with a count."""
+        """Record a skipped run, without its steps; consecutive skips for the same reason share a row with a count."""
         with transaction(self._connection):
+            self.remove_steps(dream)
             (last,) = self.runs(1) or (None,)
             if last and last.outcome == "skipped" and (last.reason, last.detail) == (reason, detail):
                 Run.table.change(self._connection, "id = ?", last.id, times=last.times + 1, ended_at=at)
@@ -153,9 +154,16 @@ class Ledger:
         )
         return [int(row["version"]) for row in rows]
 
-    def record_call(self, dream: str, call: Call, at: datetime) -> None:
-        """Record a paid call of a model, durably, before its answer is used."""
-        CallRow.table.add(self._connection, call, dream=dream, at=at)
+    def record_call(self, dream: str, call: Call, at: datetime) -> int:
+        """Record a call of a model, durably; return its number for `settle_call`."""
+        return CallRow.table.add(self._connection, call, dream=dream, at=at).lastrowid or 0
+
+    def settle_call(self, number: int, call: Call | None) -> None:
+        """Record what a call has become, durably, before its answer is used. None: it cost nothing."""
+        if call is None:
+            CallRow.table.delete(self._connection, "key = ?", number)
+        else:
+            CallRow.table.change(self._connection, "key = ?", number, **asdict(call))
 
     def calls(self, dream: str, limit: int) -> list[KeptCall]:
         """Return the first calls of this dream, in order."""
@@ -208,6 +216,17 @@ class Ledger:
     def steps(self, dream: str, limit: int) -> list[PaidStep]:
         """Return the first steps of this dream, in order."""
         return StepRow.table.read(PaidStep, self._connection, "WHERE dream = ? ORDER BY place LIMIT ?", dream, limit)
+
+    def steps_after(self, at: datetime) -> list[PaidStep]:
+        """Return the steps that ended after this moment, of whichever dream; none while state.db cannot be read."""
+        try:
+            return StepRow.table.read(PaidStep, self._connection, "WHERE at > ? ORDER BY at", at)
+        except sqlite3.Error:
+            return []
+
+    def remove_steps(self, dream: str) -> None:
+        """Remove the steps of this dream."""
+        StepRow.table.delete(self._connection, "dream = ?", dream)
 
     def count_steps(self, dream: str) -> int:
         """Return how many steps this dream has."""

@@ -1,5 +1,6 @@
 """Ceilings before a call, the record after it, and no call twice."""
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -7,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, LimitsSection
-from daemon.dream.model import Asked, Listener, digest
-from daemon.workspace.stores import Store
-from graphs.ports import Answer
+from daemon.dream.model import digest
+from daemon.workspace.stores import Store, utc_now
+from graphs.ports import Answer, Request
 from state.budget import Spend
 from state.codec import decode
 from state.errors import CeilingError
+from state.stores.history.daily_spend import DailySpend
+from state.stores.history.ledger import Call, Ledger
 from tests.support.conversing import (
     ASKING,
     DREAM,
@@ -39,17 +43,35 @@ def kept(store: Store) -> list[Any]:
 def test_an_answer_is_recorded_before_it_is_returned_and_never_paid_twice(serve: Serve, store: Store) -> None:
     server = serve(SCRIPTS["hello"])
 
-    def killed_after(asked: Asked | None) -> None:
-        if asked is None:
+    class Killed(Ledger):
+        def settle_call(self, number: int, call: Call | None) -> None:
+            super().settle_call(number, call)
             raise KeyboardInterrupt
 
-    first = metered(model_at(server), store.ledger, listener=Listener(killed_after))
     with pytest.raises(KeyboardInterrupt):
-        first.ask(REQUEST)
+        metered(model_at(server), Killed(store.connection)).ask(REQUEST)
     (call,) = kept(store)
     assert metered(model_at(server), store.ledger).ask(REQUEST) == decode(Answer, call.reply)
     assert store.ledger.spent(dream=DREAM) == Spend(1, call.tokens, call.usd)
     assert server.count == 1
+
+
+def test_a_question_during_which_the_process_is_killed_is_charged_in_full_everywhere(store: Store) -> None:
+    class Killed:
+        name, context_window = "m", 1_000
+
+        def worst_case(self, _: Request) -> Spend:
+            return Spend(1, 700, 0.25)
+
+        def ask(self, _: Request) -> Answer:
+            raise KeyboardInterrupt
+
+    spent = DailySpend(spent_folder(os.environ))
+    before = spent.of(utc_now())
+    with pytest.raises(KeyboardInterrupt):
+        metered(Killed(), store.ledger).ask(REQUEST)
+    assert (store.ledger.spent(dream=DREAM), kept(store)[0].usable) == (Spend(1, 700, 0.25), False)
+    assert spent.of(utc_now()).tokens - before.tokens == 700
 
 
 def test_a_digest_tells_requests_apart_and_nothing_else() -> None:
