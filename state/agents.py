@@ -30,6 +30,8 @@ _CALLED = {name: name for name in READERS if name != OTHER} | {
     "copilot": "vscode",
 }
 _LOOKED_AT = 100
+COMMAND = "command:"
+"""Begins a `model.name` that is a program, followed by its arguments."""
 
 
 def agent_called(name: str) -> str:

@@ -24,6 +24,7 @@ from daemon.config.paths import data_folder, logins_path, program, socket_path, 
 from daemon.config.settings import Config
 from daemon.connect.agents import installed
 from daemon.connect.place import Place
+from daemon.models.command import installed_agents
 from daemon.models.dreamer import who_dreams
 from daemon.process import service
 from daemon.process import systemd_unit as unit
@@ -42,8 +43,6 @@ _OF_A_KEY = {
     "OPENAI_API_KEY": "openai/gpt-5-mini",
     "GEMINI_API_KEY": "gemini/gemini-2.5-flash",
 }
-# The small model of an agent, and the program that has to be there.
-_SUBSCRIPTIONS = {"claude-code/haiku": "claude", "codex": "codex", "gemini": "gemini"}
 _OLLAMA_PORT, _MOST_OF_OLLAMA, _LONGEST_LIST = 11434, 3, 1 << 20
 _ENDING_SECONDS = 30.0
 
@@ -270,10 +269,8 @@ def _choose_model(arguments: argparse.Namespace) -> int:
 
 def _models(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the models that could be used here, the first being proposed, and what each costs; "" for none."""
-    path = environment.get("PATH", os.defpath)
-    for name, agent in _SUBSCRIPTIONS.items():
-        if shutil.which(agent, path=path):
-            yield name, "your subscription; one to three calls a dream, of 3,000 to 10,000 tokens"
+    for name, _ in installed_agents():
+        yield name, "your subscription; one to three calls a dream, of 3,000 to 10,000 tokens"
     yield "", "nothing leaves this machine and nothing is paid; the memory is much less useful"
     for variable, name in _OF_A_KEY.items():
         if environment.get(variable):

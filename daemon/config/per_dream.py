@@ -12,7 +12,8 @@ from urllib.parse import quote, unquote
 
 from daemon.config.layers import layers, of_variables
 from daemon.config.settings import Config, checked
-from state.errors import UsageError
+from state.agents import COMMAND
+from state.errors import ConfigError, UsageError
 
 SECTIONS = ("model", "dream", "limits", "sources")
 """The sections whose keys may differ from one dream to the next; the others are the daemon's own."""
@@ -26,11 +27,17 @@ class DreamSettings:
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def applied(self, config: Config) -> Config:
-        """Return the configuration with these settings. Raise ConfigError naming an invalid one."""
+        """Return the configuration with these settings. Raise ConfigError naming an invalid one.
+
+        Another command as the model is refused: whoever may only reach the daemon must not have it run programs.
+        """
         whole = config.model_dump(mode="json")
         for name, keys in self.sections.items():
             whole[name] |= keys
         wanted = checked(whole, {})
+        if wanted.model.name != config.model.name and (wanted.model.name or "").startswith(COMMAND):
+            what = "model.name: a running daemon dreams with no command but the one in its own configuration"
+            raise ConfigError(what, "set it with 'dreamd config set model.name'")
         return config.model_copy(update={name: getattr(wanted, name) for name in self.sections})
 
     def header(self) -> str:

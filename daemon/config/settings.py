@@ -8,6 +8,7 @@ the environment; they are never in the file.
 import os
 import re
 import reprlib
+import shlex
 from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -27,6 +28,7 @@ from pydantic_core import PydanticCustomError
 from daemon.config.layers import layers, user_file
 from daemon.config.paths import allow_path, allowed
 from daemon.config.zone import zone_named
+from state.agents import COMMAND
 from state.budget import DayLimits, Limits
 from state.codec import problems_of
 from state.document.asking import Ask, Heard
@@ -66,21 +68,33 @@ _ONE_WORD = re.compile(r"/[A-Za-z0-9][\w.:@/\[\]-]{0,99}", re.ASCII)
 
 
 def _known_model(name: str) -> str:
-    model = match["model"] if (match := _OF_AGENT.fullmatch(name)) else None
+    wanted, model = "", match["model"] if (match := _OF_AGENT.fullmatch(name)) else None
     if model is not None and not _ONE_WORD.fullmatch(model):
         wanted = "the model of an agent is one word, such as claude-code/haiku"
+    if name.startswith(COMMAND) and not _is_command(name.removeprefix(COMMAND)):
+        wanted = "a command is one line, a program's name or whole path and its arguments, quoted as in a shell"
+    if wanted:
         raise PydanticCustomError("model", "{wanted}", {"wanted": wanted})
     return name
 
 
+def _is_command(line: str) -> bool:
+    try:
+        program = next(iter(shlex.split(line)), "")
+    except ValueError:  # a quotation mark is not closed
+        return False
+    return line.isprintable() and bool(program) and ("/" not in program or program.startswith(("/", "~/")))
+
+
 class ModelSection(_Section):
-    """The model that dreams use."""
+    """The model that dreams use, and variables with secrets that a command as the model gets."""
 
     name: Annotated[str, AfterValidator(_known_model)] | None = None
     api_base: str | None = None
     timeout_seconds: float = Field(default=120, gt=0)
     max_output_tokens: int = Field(default=4000, ge=256)
     on_failure: Literal["keep", "extractive"] = "keep"
+    variables: Texts = ()
 
 
 class DreamSection(_Section):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from daemon.config.paths import spent_folder
-from daemon.config.settings import Config, ModelSection, day_start
+from daemon.config.settings import Config, day_start
 from daemon.dream.answers import messages_of, without_secrets
 from daemon.models.errors import TransientError, lost_answer
 from daemon.models.keys import KeylessModel, missing_key
@@ -170,15 +170,16 @@ def model_for(config: Config, ledger: Ledger, dream: str, hide: Hide) -> Model |
     """Return the configured model, with its calls replayed, recorded and limited; None if none is configured."""
     if config.model.name is None:
         return None
-    return Metered(_model(config.model, config.model.name), config, ledger, dream, hide)
+    return Metered(_model(config, config.model.name), config, ledger, dream, hide)
 
 
-def _model(section: ModelSection, name: str) -> PricedModel:
-    from daemon.models.headless import HeadlessModel, agent_of
+def _model(config: Config, name: str) -> PricedModel:
+    from daemon.models.command import CommandModel, preset_of
 
+    section = config.model
     seconds, tokens = section.timeout_seconds, section.max_output_tokens
-    if agent_of(name):
-        return HeadlessModel(name, timeout_seconds=seconds, max_output_tokens=tokens)
+    if preset_of(name):
+        return CommandModel(name, config.redaction.of(name), seconds, tokens, section.variables)
     if section.api_base is None and (missing := missing_key(name, os.environ)):
         return KeylessModel(name=name, variable=missing)
     return LitellmModel(name, api_base=section.api_base, timeout_seconds=seconds, max_output_tokens=tokens)

@@ -31,7 +31,7 @@ from daemon.config.settings import Config
 from daemon.dream.model import show
 from daemon.dream.progress import LOOK_SECONDS, Step, StepRecord, follow
 from daemon.dream.run import Mode, Outcome, dream_now
-from daemon.models import headless
+from daemon.models import command
 from daemon.models.errors import discreet
 from daemon.models.keys import variables_of
 from daemon.observability import logs
@@ -247,7 +247,7 @@ def _end_with_parent(wire: Connection) -> None:
 
 
 def _end_now() -> NoReturn:
-    headless.end_all()
+    command.end_all()
     os._exit(1)
 
 

@@ -33,7 +33,7 @@ from daemon.fleet.held import Held, Surroundings
 from daemon.fleet.lifetime import Lifetime, every
 from daemon.fleet.upkeep.status import FleetMetrics
 from daemon.fleet.work import Work
-from daemon.models.headless import agent_of
+from daemon.models.command import preset_of
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics
 from daemon.workspace.status import BY_FLEET
@@ -251,10 +251,11 @@ class FleetProcess:
 def without_machines_ceilings(config: Config) -> Config:
     """Return the configuration without the ceilings of one machine, which spends for many tenants here.
 
-    `Work.require_room` applies the fleet's and the tenants' ceilings. Raise ConfigError for a person's own agent.
+    `Work.require_room` applies the fleet's and the tenants' ceilings. Raise ConfigError for a program, such as a
+    person's own agent.
     """
-    if config.model.name is not None and agent_of(config.model.name):
-        who = f"model.name is {config.model.name}, which answers on the login of one person"
+    if config.model.name is not None and preset_of(config.model.name):
+        who = f"model.name is {config.model.name}, a program that answers on the login of one person"
         raise ConfigError(who, "tenants' dreams want a provider's model.")
     section = config.daemon.model_copy(update={"usd_per_day": _NO_CEILING_USD, "tokens_per_day": _NO_CEILING_TOKENS})
     return config.model_copy(update={"daemon": section})

@@ -76,6 +76,15 @@ def _adapted(make_client: Callable[..., Foreign]) -> Callable[..., Foreign]:
 
 
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+_SECRET_LOOK = re.compile(r"\b(?:sk|pk|rk|gsk|xai|AIza|hf|key)[-_][\w*.\-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
+
+
+def without_keys(message: str) -> str:
+    """Return a message of a provider or program without known keys or texts that look like keys."""
+    for name, value in os.environ.items():
+        if len(value) >= 8 and SECRET_NAME.search(name):
+            message = message.replace(value, "***")
+    return _SECRET_LOOK.sub("***", message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ Dreams use it inside `Metered`, which checks the ceilings before every try and c
 """
 
 import json
-import os
 import re
 import threading
 import time
@@ -19,13 +18,13 @@ from urllib.parse import urlsplit
 
 from daemon.models.errors import PartRefusedError, TransientError, UnusableReplyError, lost_answer
 from daemon.models.known import (
-    SECRET_NAME,
     Foreign,
     known_model,
     knows_provider,
     load_litellm,
     missing_keys,
     usd_of,
+    without_keys,
 )  # fmt: skip
 from graphs.ports import Answer, Request
 from state.budget import Spend
@@ -36,7 +35,6 @@ Messages = tuple[tuple[str, str], ...]
 UNKNOWN_WINDOW = 32_768
 """The context window in tokens assumed for a model that litellm does not know."""
 
-_SECRET_LOOK = re.compile(r"\b(?:sk|pk|rk|gsk|xai|AIza|hf|key)[-_][\w*.\-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
 # The parts of a request that some providers refuse, and take in another form or not at all.
 _SCHEMA, _MAX_TOKENS, _SYSTEM = "structured output", "max_tokens", "a system message"
 _NO_SYSTEM = re.compile(
@@ -357,7 +355,4 @@ def _detail(error: BaseException) -> str:
     """Return the provider's message on one short line, without known keys or texts that look like keys."""
     message = " ".join(str(error).split("Traceback")[0].split())
     message = re.sub(r"^(?:[\w.]*(?:Exception|Error)(?:\s-|:)\s+)+", "", message)
-    for name, value in os.environ.items():
-        if len(value) >= 8 and SECRET_NAME.search(name):
-            message = message.replace(value, "***")
-    return _SECRET_LOOK.sub("***", message)[:200] or type(error).__name__
+    return without_keys(message)[:200] or type(error).__name__

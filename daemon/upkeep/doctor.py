@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from daemon.config.beside import start_beside
 from daemon.config.settings import Config
+from daemon.models.command import costs_of, find_program, installed_agents, preset_of
 from daemon.models.dreamer import NO_MODEL, who_dreams
-from daemon.models.headless import agent_of, offers
 from daemon.models.known import KnownModel, look_up
 from daemon.upkeep.examine import FILES, check_stores, failure, look
 from daemon.workspace.checks import Finding, Level, Subject, fine, problem, warning
@@ -63,17 +63,17 @@ def examine(
 
 
 def _model(config: Config, look_up: LookUp) -> Finding:
-    name, agents = config.model.name, offers(config.limits.ceilings)
+    name, limits = config.model.name, config.limits.ceilings
     if name is None:
-        such = "".join(f", such as {offer.name} ({offer.costs})" for offer in agents)
+        such = "".join(f", such as {agent} ({costs_of(preset, limits)})" for agent, preset in installed_agents())
         who, change = who_dreams(name)
         return fine(who, f"{change}{such}")
-    if agent := agent_of(name):
-        offer = next((one for one in agents if one.name == agent), None)
-        if offer is None:
+    if preset := preset_of(name):
+        shown, program = config.redaction.of(name), find_program(preset)
+        if program is None:
             advice = f"install it, or choose another as model.name: until then {NO_MODEL}"
-            return problem(f"{name} is not installed here", advice)
-        return fine(f"{name} is asked with {offer.program}: {offer.costs}")
+            return problem(f"{shown}: there is no program '{preset.command}'", advice)
+        return fine(f"{shown} is asked with {program}: {costs_of(preset, limits)}")
     return _known_to_litellm(name, config.model.api_base, look_up)
 
 

@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import signal
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from state.signals.hormones import Feeling
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
+from tests.support.forked import ROOT
 from tests.support.model_characters import good
 from tests.support.scripted_model import Reply, Script, ScriptedModel, error
 from tests.support.serving import Daemon, Home, noted, over_tcp, repairs, until
@@ -378,6 +381,53 @@ def test_a_process_ends_with_its_daemon_however_that_ends(home: Home) -> None:
         assert model.count == 2
     lived.assert_once(workspace, notes)
     assert lived.outcomes(workspace) == ["committed"]
+
+
+ASKED = """\
+import json, pathlib, sys
+sys.path.insert(0, {root!r})
+from tests.support.model_characters import good
+
+prompt = sys.stdin.read()
+pathlib.Path({seen!r}).write_text(json.dumps([sys.argv[1:], prompt]))
+print("Certainly:", good({{"messages": [{{}}, {{"content": prompt}}]}}, 1))
+"""
+
+
+@pytest.mark.parametrize("serves", [False, True])
+def test_a_command_writes_a_dream_and_says_what_is_wrong_with_it(home: Home, *, serves: bool) -> None:
+    seen, program = home.folder / "seen", home.folder / "ask"
+    program.write_text(f"#!{sys.executable}\n{ASKED.format(root=str(ROOT), seen=str(seen))}")
+    program.chmod(0o755)
+    name = f"command:{program} -m 'of mine'"
+    home.configure(dream=NEVER, model={"name": name})
+    workspace = home.workspace()
+    with home.serving() if serves else nullcontext():
+        notes = noted(workspace, repairs(3))
+        assert f"{name} is asked with {program}: at most 5 calls" in home.dreamd("doctor", workspace.root).out
+        shown = home.dreamd("dream", workspace.root, "--dry-run")
+        assert (shown.status, "gather" in shown.err, lived.lines(workspace)) == (0, True, [])
+        dreamt = home.dreamd("dream", workspace.root)
+        assert dreamt.status == 0, dreamt.err
+        assert all(f"  {step} " in dreamt.err for step in ("gather", "synthesize", "guard", "evict", "commit"))
+        assert re.search(rf"{name}: 1 call, [\d,]+ tokens, price not known, 3 notes", dreamt.out), dreamt.out
+        words, prompt = json.loads(seen.read_text())
+        assert (words, all(note in prompt for note in notes)) == (["-m", "of mine"], True)
+        lived.assert_once(workspace, notes)
+        assert lived.calls(workspace) == 2
+
+        noted(workspace, ["The cat is called Miez"])
+        program.write_text("#!/bin/sh\necho 'Error: no such model' >&2\nexit 3\n")
+        failed = home.dreamd("dream", workspace.root)
+        assert f"{name} failed: it ended with status 3: Error: no such model; run '{program}' by hand" in failed.err
+        assert (failed.status, lived.pending(workspace)) == (1, ["The cat is called Miez"])
+        program.unlink()
+        missing = home.dreamd("dream", workspace.root)
+        assert (missing.status, f"{name}: there is no program '{program}'; install it" in missing.err) == (0, True)
+        assert "there is no program" in home.dreamd("doctor", workspace.root).out
+        lived.assert_once(workspace, [*notes, "The cat is called Miez"])
+        other = home.dreamd("dream", workspace.root, DREAMD_MODEL__NAME="command:touch x")
+        assert ("dreams with no command but the one in its own" in other.err) is serves
 
 
 @pytest.mark.full
