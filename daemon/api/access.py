@@ -170,7 +170,7 @@ class LocalAccess(WorkspaceAccess):
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
         """Dream in this process, or with a model in a child process if this one stays."""
         with self.write() as store:
-            if self.index is not None and self.config.model.name is not None and self._lock is not None:
+            if self.index is not None and self._lock is not None:
                 from daemon.dream.process import dream_beside
 
                 return dream_beside(store, self._lock, reason, mode, self.report)

@@ -6,10 +6,11 @@ Each try is checked against the ceilings and recorded, and retried if that may h
 import hashlib
 import json
 import os
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
@@ -25,8 +26,7 @@ from state.errors import ModelError
 from state.stores.history.daily_spend import DailySpend
 from state.stores.history.ledger import Call, Ledger
 
-if TYPE_CHECKING:
-    from tenacity import RetryCallState
+_LONGEST_BACKOFF = 30.0
 
 
 Hide: TypeAlias = Callable[[ModelError], ModelError]
@@ -88,27 +88,19 @@ class Metered:
         """
         if (known := self.ledger.replay(self.dream, digest(self.name, request))) is not None:
             return decode(Answer, known)
-        import tenacity
-
-        backoff = tenacity.wait_exponential_jitter(initial=1, max=30, jitter=1)
-
-        def wait(state: "RetryCallState") -> float:
-            error = state.outcome.exception() if state.outcome else None
-            return max(backoff(state), getattr(error, "retry_after", None) or 0.0)
-
-        def is_over(state: "RetryCallState") -> bool:
-            passed = max(state.seconds_since_start or 0.0, state.idle_for)
-            return state.attempt_number >= self.tries or passed + state.upcoming_sleep > self.total_seconds
-
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(TransientError),
-            wait=wait,
-            stop=is_over,
-            sleep=self.sleep,
-            retry_error_callback=_give_up,
-        )
-        answer: Answer = retrying(self._try, request)
-        return answer
+        began, slept, tries = time.monotonic(), 0.0, 0
+        while True:
+            try:
+                return self._try(request)
+            except TransientError as error:
+                failed, tries = error, tries + 1
+            pause = max(min(2.0 ** (tries - 1), _LONGEST_BACKOFF) + random.random(), failed.retry_after or 0.0)  # noqa: S311
+            if tries >= self.tries or max(time.monotonic() - began, slept) + pause > self.total_seconds:
+                hint = f", the provider asks to wait {failed.retry_after:.0f} s" if failed.retry_after else ""
+                what = f"{failed.what} (tries: {tries}{hint})"
+                raise TransientError(what, failed.advice, retry_after=failed.retry_after, answer=failed.answer)
+            self.sleep(pause)
+            slept += pause
 
     def _try(self, request: Request) -> Answer:
         about_to, now = self.model.worst_case(request), utc_now()
@@ -156,14 +148,6 @@ def digest(model: str, request: Request) -> str:
 def _call(answer: Answer, key: str = "", request: str = "", *, is_usable: bool = False) -> Call:
     tokens = answer.tokens_in + answer.tokens_out
     return Call(key, answer.model, encode(answer), is_usable, tokens, answer.usd, request)
-
-
-def _give_up(state: "RetryCallState") -> Answer:
-    error = state.outcome.exception() if state.outcome else None
-    assert isinstance(error, TransientError)
-    hint = f", the provider asks to wait {error.retry_after:.0f} s" if error.retry_after else ""
-    tried = f"{error.what} (tries: {state.attempt_number}{hint})"
-    raise TransientError(tried, error.advice, retry_after=error.retry_after, answer=error.answer) from None
 
 
 def model_for(config: Config, ledger: Ledger, dream: str, hide: Hide) -> Model | None:

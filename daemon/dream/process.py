@@ -100,14 +100,16 @@ def dream_beside(
     discreetly: bool = False,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Outcome:
-    """Run `dream_now` in a process that also holds the lock of these stores; raise what it raises.
+    """Run `dream_now`, with a model in a process that also holds the lock of these stores; raise what it raises.
 
     An exception from `on_step` ends the process, and the next dream resumes. `discreetly`: errors of the model are
     only logged. `variables` of the environment reach it if its model's provider takes its key from them. Raise
     ModelError if the process dies twice.
     """
+    if store.config.model.name is None:
+        return dream_now(store, reason, mode, on_step)
     log, how = logs.get(workspace=store.workspace.root.name), ""
-    keys = variables_of(store.config.model.name or "", variables)
+    keys = variables_of(store.config.model.name, variables)
     for _ in range(_TRIES):
         try:
             return _Dreaming(store, lock, on_step).run(reason, mode, keys, discreetly=discreetly)
@@ -151,7 +153,9 @@ class _Dreaming:
                     ours.send(handed)
                 follow(self._store.ledger, since, self._hear, lambda: self._has_said(ours))
                 end = _received(process, ours)
-                self._store.ledger.remove_steps(_DRY)
+                if mode is Mode.DRY:
+                    with suppress(sqlite3.Error):  # the next dry dream may remove them
+                        self._store.ledger.remove_steps(_DRY)
             finally:
                 _end(process, ours)
         for notice in end.notices:

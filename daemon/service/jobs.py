@@ -57,7 +57,6 @@ class Jobs:
         Raise StoppedError after a node if the daemon stops; its next start resumes the dream there.
         """
         from daemon.dream.process import dream_beside  # late: an idle daemon does not load what dreams need
-        from daemon.dream.run import dream_now
 
         began, since = time.monotonic(), utc_now()
         keeper.dreaming, keeper.running = "a dream begins now", (running := RunningDream(mode, since))
@@ -66,14 +65,11 @@ class Jobs:
                 logs.get(workspace=keeper.name, reason=reason.value).info("dream_started", mode=mode.value)
                 on_node = self._steps(keeper, on_step)
                 try:
-                    if store.config.model.name is None:
-                        outcome = dream_now(store, reason, mode, on_node)
-                    else:  # in a process of its own
-                        keeper.written += 1
-                        outcome = dream_beside(
-                            store, keeper.lock, reason, mode, on_node, discreetly=self.discreet,
-                            variables=settings.variables if settings is not None else {},
-                        )  # fmt: skip
+                    keeper.written += 1
+                    outcome = dream_beside(
+                        store, keeper.lock, reason, mode, on_node, discreetly=self.discreet,
+                        variables=settings.variables if settings is not None else {},
+                    )  # fmt: skip
                 finally:  # after a failure, too
                     self._tell(keeper, store, since)
         except BaseException as error:
