@@ -205,7 +205,7 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
             withheld=TombstoneStore(connection).withheld(),
             proposals=stands.proposals,
             project=str(project_of(workspace)),
-            model=config.model.name or "",
+            model=config.redaction.of(config.model.name or ""),
         )
 
 
