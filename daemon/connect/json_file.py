@@ -22,7 +22,7 @@ class Entry:
     """An entry of a JSON file: the value at `keys`, or, with `ours`, one of the list there.
 
     `ours`: a pattern of dreamd's own items in the list. `head`: what an empty file begins with. A copy of the file as
-    it was goes into `copies`.
+    it was goes into `copies`, and comes back when the entry is taken out, if nothing else was changed meanwhile.
     """
 
     path: Path
@@ -34,25 +34,37 @@ class Entry:
 
     def change(self) -> str:
         """Return what is to be written. Raise DocumentError for a file that is not plain JSON."""
-        before, after = self._parsed(), self._changed(present=True)
-        old, new = (json.dumps(at(one, self.keys), ensure_ascii=False) for one in (before, after))
+        text = read(self.path) or ""
+        before, after = self._parsed(text), self._changed(text, present=True)
+        old, new = (_json(at(one, self.keys)) for one in (before, after))
         return f"{self.path}: {'.'.join(self.keys)}\n    before: {old}\n    after: {new}" if before != after else ""
 
     def put(self) -> None:
-        self._write(self._changed(present=True))
+        text = read(self.path)
+        self._write(text, self._changed(text or "", present=True))
 
     def remains(self) -> str:
-        if "dreamd" not in (read(self.path) or "") or self._parsed() == self._changed(present=False):
+        text = read(self.path) or ""
+        if "dreamd" not in text or self._parsed(text) == self._changed(text, present=False):
             return ""
         return f"{self.path}: take out {'.'.join(self.keys)}"
 
     def take(self) -> None:
-        if self.remains():
-            self._write(self._changed(present=False))
+        if not self.remains():
+            return
+        text = read(self.path) or ""
+        data = self._changed(text, present=False)
+        former = self._former(data)
+        if former is not None:
+            write(self.path, former)
+        elif data in ({}, self.head) and not self.path.is_symlink():
+            with storage_errors(self.path):
+                self.path.unlink(missing_ok=True)
+        else:
+            self._write(text, data)
 
-    def _parsed(self) -> dict[str, Any]:
+    def _parsed(self, text: str) -> dict[str, Any]:
         try:
-            text = read(self.path) or ""
             data = json.loads(text, object_pairs_hook=_unique) if text.strip() else dict(self.head)
             return self._checked(data, dict)
         except (ValueError, RecursionError) as error:
@@ -67,9 +79,9 @@ class Entry:
             )
         return value
 
-    def _changed(self, *, present: bool) -> dict[str, Any]:
-        """Return the content of the file with the entry, or without it and what it leaves empty."""
-        data = self._parsed()
+    def _changed(self, text: str, *, present: bool) -> dict[str, Any]:
+        """Return the content of a file with the entry, or without it and what it leaves empty."""
+        data = self._parsed(text)
         within = [data]
         for key in self.keys[:-1]:
             within.append(self._checked(within[-1].setdefault(key, {}), dict))
@@ -84,18 +96,26 @@ class Entry:
                 del above[key]
         return data
 
-    def _write(self, data: Mapping[str, object]) -> None:
-        """Write the file in the indentation that it had, after a copy of it; remove one that says nothing."""
-        text = read(self.path) or ""
-        if data in ({}, self.head) and not self.path.is_symlink():
-            with storage_errors(self.path):
-                self.path.unlink(missing_ok=True)
-            return
-        copy = self.copies / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{self.path.parent.name}-{self.path.name}"
-        if text.strip() and not copy.exists():
+    def _write(self, text: str | None, data: Mapping[str, object]) -> None:
+        """Write the file in the indentation that it had, after a copy of its text."""
+        copy = self.copies / f"{datetime.now(UTC):%Y%m%dT%H%M%S}{self._copied}"
+        if text is not None and not copy.exists():
             write(copy, text)
-        indent = re.search(r"\n([ \t]+)", text)
-        write(self.path, json.dumps(data, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n")
+        indent = re.search(r"\n([ \t]+)", text or "")
+        write(self.path, _json(data, indent=indent[1] if indent else 2) + "\n")
+
+    def _former(self, data: Mapping[str, object]) -> str | None:
+        """Return the file as it was before anything of dreamd was in it, if that says the same as `data`."""
+        for copy in sorted(self.copies.glob("*"), reverse=True):
+            text = (read(copy) or "") if copy.name.endswith(self._copied) else "dreamd"
+            with suppress(DocumentError):
+                if "dreamd" not in text and self._changed(text, present=False) == data:
+                    return text
+        return None
+
+    @property
+    def _copied(self) -> str:
+        return f"-{self.path.parent.name}-{self.path.name}"
 
 
 def read(path: Path) -> str | None:
@@ -114,6 +134,12 @@ def write(path: Path, text: str) -> None:
     with storage_errors(path):
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     Disk(target.parent).write_atomic(target, text.encode())
+
+
+def _json(data: object, indent: str | int | None = None) -> str:
+    """Return JSON in plain letters; half an emoji, which UTF-8 cannot hold, as the escape that it was read from."""
+    text = json.dumps(data, indent=indent, ensure_ascii=False)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def at(data: object, keys: Sequence[str]) -> object:

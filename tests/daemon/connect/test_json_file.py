@@ -62,6 +62,36 @@ def test_an_entry_is_put_in_and_taken_out(
     entry.take()
 
 
+@pytest.mark.parametrize("kind", [server, hook])
+@pytest.mark.parametrize(
+    "text", ["", "\n", "{}", '{"mcpServers":{}}', '{"hooks": {"sessionStart": []}}\n', '{"a": [1,2]}']
+)
+def test_a_file_of_the_owners_comes_back_as_it_was(tmp_path: Path, kind: Callable[[Path], Entry], text: str) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(text)
+    kind(path).put()
+    kind(path).take()
+    assert path.read_text() == text
+
+
+def test_what_the_owner_wrote_meanwhile_stays(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text('{"mcpServers":{}}')
+    server(path).put()
+    path.write_text(json.dumps({**json.loads(path.read_text()), "theme": "dark"}))
+    server(path).take()
+    assert json.loads(path.read_text()) == {"theme": "dark"}
+
+
+def test_half_an_emoji_stays_as_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(r'{"title": "cut \ud83d", "mcpServers": {"dreamd": "\ud83e"}}')
+    said = server(path).change()
+    said.encode()
+    server(path).put()
+    assert json.loads(path.read_text()) == {"title": "cut \ud83d", "mcpServers": {"dreamd": SERVER}}
+
+
 def test_an_entry_of_an_earlier_program_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "hooks.json"
     path.write_text(json.dumps({"version": 1, "hooks": {"sessionStart": [OLD, {"command": "lint"}]}}))
