@@ -154,5 +154,5 @@ def import_(arguments: argparse.Namespace) -> int:
         return 0
     what = f"{counted(done.version, 'version')}, {counted(done.crystals, 'crystal')}"
     out(f"{workspace.root} is a workspace now: {what}, as of {clock_time(done.at, config.zone)}")
-    show_next_steps(workspace, kept=kept, wanted=wanted)
+    show_next_steps(workspace, kept=kept, wanted=wanted, is_new=True)
     return 0

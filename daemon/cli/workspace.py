@@ -86,7 +86,7 @@ def init(arguments: argparse.Namespace) -> int:
     if arguments.everywhere:
         out("it holds what is true in all your projects: dreamd note --global TEXT, dreamd dream --global")
     else:
-        show_next_steps(workspace, kept=kept, wanted=not arguments.no_daemon)
+        show_next_steps(workspace, kept=kept, wanted=not arguments.no_daemon, is_new=not is_known)
     if not is_there(config.embeddings.model):
         show_notices([missing(config.embeddings.model)])
     return 0
@@ -250,12 +250,14 @@ def _seeded(workspace: Workspace, config: Config) -> int | None:
     return seeded
 
 
-def show_next_steps(workspace: Workspace, *, kept: bool, wanted: bool) -> None:
-    """Print who dreams in the workspace, and how agents come to it."""
+def show_next_steps(workspace: Workspace, *, kept: bool, wanted: bool, is_new: bool) -> None:
+    """Print who dreams in the workspace and, of a new one, how agents come to it."""
     if kept:
         out("the daemon dreams in it from now on")
     elif wanted:
         out("'dreamd setup' has a daemon dream in it by itself; until then: dreamd dream")
+    if not is_new:
+        return
     out("\nAgents with plugins, once for all your projects: dreamd setup")
     dreamd, root = program(), str(project_of(workspace))
     out(f"Any other agent with MCP, in this folder:\n  {shlex.join([*dreamd, 'mcp', '-w', root])}")

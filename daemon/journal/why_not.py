@@ -153,7 +153,7 @@ class _Question:
             key = Block(raw, content=True).key
             if receipt is None:
                 what = f"no agent has read this memory yet; it stands in line {at} of MEMORY.md"
-                yield Reason(Absence.LATER, what, "'dreamd init' shows how to connect one", raw, at)
+                yield Reason(Absence.LATER, what, "'dreamd setup' connects yours", raw, at)
             elif at - 1 in counted:
                 what = f"it stands in line {at} of MEMORY.md, and what dreamd only counts is given to no agent"
                 yield Reason(Absence.CUT, what, _SEARCH, raw, at)

@@ -175,7 +175,7 @@ def _last_dream(last: LastDream | None, now: datetime) -> str:
 def _last_bootstrap(last: BootstrapReceipt | None, now: datetime) -> str:
     """Describe the last bootstrap that an agent got."""
     if last is None:
-        return "no agent has read it yet ('dreamd init' shows how to connect one)"
+        return "no agent has read it yet ('dreamd setup' connects yours)"
     how = f"{ago(last.at, now)}, {last.how}{f' ({last.agent})' if last.agent else ''}: version {last.version}"
     older = f"{'more than ' if last.more else ''}{last.left_out} left out" if last.left_out or last.more else ""
     cut, everywhere = last.cut.budget + last.cut.host, last.cut.everywhere

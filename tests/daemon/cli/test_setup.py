@@ -15,7 +15,7 @@ from daemon.cli.service import link
 from daemon.config.paths import program
 from daemon.config.settings import Config
 from daemon.mcp.alone import Calls
-from daemon.workspace.adoption import init_workspace, open_workspace
+from daemon.workspace.adoption import open_workspace
 from state.errors import ConfigError
 from tests.daemon.cli.conftest import Listening, answer
 from tests.daemon.http.house import OwnHouse
@@ -259,9 +259,11 @@ def test_nothing_else_is_opened(listening: Listening, reply: object) -> None:
 # ------------------------------------------------------------ next steps
 
 
-def test_init_says_how_agents_come_to_it(dreamd: Caller, tmp_path: Path) -> None:
-    folder = init_workspace(tmp_path / "here").root
-    printed = dreamd("init", folder).out
-    assert "dreamd setup" in printed
+def test_init_says_once_how_agents_come_to_it(dreamd: Caller, tmp_path: Path) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    first, again = (dreamd("init", folder, "--no-daemon").out for _ in range(2))
+    assert "dreamd setup" in first
     by_hand = ("mcp -w", "bootstrap", "note -w")
-    assert all(f"  {shlex.join([*program(), *one.split(), str(folder)])}" in printed for one in by_hand)
+    assert all(f"  {shlex.join([*program(), *one.split(), str(folder)])}" in first for one in by_hand)
+    assert again == f"{folder} is a workspace\n"
