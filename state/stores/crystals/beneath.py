@@ -148,7 +148,10 @@ def told_beneath(
 def _later(
     crystals: Crystals, hits: Iterable[Crystal], candidates: Mapping[int, Crystal], until: datetime | None
 ) -> dict[str, Crystal]:
-    """Map each result to the nearest candidate that was said later, elsewhere than in its session, and tells."""
+    """Map each result to the nearest candidate that was said later, elsewhere than in its session, and tells.
+
+    It has the time at which it was said last: a value that came back stands beneath the one between.
+    """
     rows = crystals.keys(one.id for one in hits)
     said = crystals.said_last({*rows.values(), *candidates}, until)
     keys, vectors = crystals.vectors.read(said)
@@ -170,6 +173,6 @@ def _later(
                 and not ends_as_question(text.text)
                 and are_near(one, text, cosine)
             ):
-                found[one.id] = text
+                found[one.id] = replace(text, created_at=said[other])
                 break
     return found

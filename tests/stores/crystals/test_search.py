@@ -119,6 +119,15 @@ def test_beneath_a_result_stands_only_what_tells_of_it_at_another_time(
     assert [hit.later for hit in hits if hit.crystal.text.endswith("north")] == [None]
 
 
+def test_a_value_that_came_back_is_told_with_the_time_at_which_it_did(crystals: Crystals) -> None:
+    first, between = f"{CLUSTER}, gate north", f"{CLUSTER}, gate south"
+    again = {"session": "wednesday", "created_at": NOW - timedelta(hours=1)}
+    crystals.upsert([_note(first, **TURNS[0]), _note(between, **TURNS[1]), _note(first, **TURNS[0] | again)])
+    hits = _searcher(crystals).search("canary cluster quartz gate south", NOW, everything=True).hits
+    told = [(hit.later.text, hit.later.created_at) for hit in hits if hit.later]
+    assert told == [(first, NOW - timedelta(hours=1))]
+
+
 def test_what_only_asks_stands_apart_from_what_tells(crystals: Crystals) -> None:
     asking, both = "Does the canary guard the gate?", "The canary guards the gate. Does the gate need two?"
     crystals.learn([_note(asking), _note(both)])
