@@ -128,21 +128,22 @@ def _format_of(file: BinaryIO, path: Path) -> str:
 
 def _format_of_log(file: BinaryIO, path: Path, *, must_be: bool) -> str | None:
     """Return the format of the first line that is a record of a known format."""
-    whole = unfinished = 0
+    is_begun = is_other = False
     for line in islice(lines_from(file), _LINES):
         if not line.raw.strip():
             continue
         try:
             record = _record_of(line)
         except RecordError:
-            unfinished += not line.ended
+            begins = not line.ended and line.raw.lstrip(b"\xef\xbb\xbf \t").startswith(b"{")
+            is_begun, is_other = is_begun or begins, is_other or not begins
             continue
-        whole += 1
+        is_other = True
         if found := format_of(record):
             return found
     if not must_be:
         return None
-    if not whole and unfinished:
+    if is_begun and not is_other:
         return _NOTHING_YET
     *names, last = READERS
     raise DocumentError(

@@ -352,6 +352,8 @@ def test_a_session_whose_first_line_is_being_written_has_nothing_yet(tmp_path: P
         ("deep.json", b"[" * 200_000, "nested too deeply"),
         ("other.json", b'{"name": "dreamd"}', "unknown shape"),
         ("other.jsonl", b'{"name": "dreamd"}\n{"name": "x"}\n', "none of its first"),
+        ("database.jsonl", b"SQLite format 3\0", "none of its first"),
+        ("noise.jsonl", b"\x9a\x01\n\x02{\n{", "none of its first"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_clear_error(
