@@ -101,6 +101,11 @@ def holding(text: str) -> str:
     return f"{{text pairs}} : ({' AND '.join(found)})" if found else ""
 
 
+def phrase(text: str) -> str:
+    """Return an FTS5 expression for crystals whose text holds these words one after the other, in any form."""
+    return f"{{text}} : {_quoted(text)}"
+
+
 def is_behind(connection: sqlite3.Connection) -> bool:
     """Return whether the index and the table differ in length, which is cheap enough for every opening."""
     differ = "SELECT (SELECT count(*) FROM words_docsize) <> (SELECT count(*) FROM crystals)"

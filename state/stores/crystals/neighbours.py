@@ -15,8 +15,8 @@ from state.search.query import Question
 from state.search.ranking import ALONE, CONTEXT_WEIGHTS, Signals, coverage, nearby_weight, shares, word_weight
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.full_text import phrase
 from state.stores.database.connection import from_text, to_text
-from state.text.words import normalise
 from state.trust import AGENT_NAMES, Trust, least_heard, least_trust
 from state.zone import local
 
@@ -33,10 +33,11 @@ _SHARERS = 8
 _STAMP = timedelta(seconds=1)
 _SESSION_HOURS = timedelta(hours=6)
 _MOST_TURNS = 1_000
-# A shorter sentence may be the same by chance.
+# Fewer characters may be the same by chance; of a long text so many parts are looked for.
 _QUOTED = 30
 _NO_PERSON = (Trust.AGENT, Trust.TOOL)
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[。！？\n]+")
+_MOST_PARTS = 64
+_CLAUSE_END = re.compile(r"[.!?;:,]\s+|\s[-–—]+\s|[()\[\]\"“”„«»。！？；：，、\n]+")
 
 
 class Row(NamedTuple):
@@ -247,41 +248,56 @@ def said_around(connection: sqlite3.Connection, key: int, most: int) -> tuple[li
 def heard_before(connection: sqlite3.Connection, at: datetime, text: str = "") -> str:
     """Return the least trusted source that the last speaking agent read since its owner's last word.
 
-    That is "web", "tool" or "". A tool's output with a sentence of `text` counts as a page: the words are its own,
-    and a file may be a stranger's, too. The session is the one in which an agent or its owner spoke last, in the six
-    hours before `at`. Turns at one position count as the least trusted of them, because a page may end in words that
-    the owner has said.
+    That is "web", "tool" or "". Where `text` repeats what a page or a tool said first in any session of these hours,
+    it is "web": the words are not the agent's, whatever its owner has said since, and a file may be a stranger's,
+    too. The session is the one in which an agent or its owner spoke last, in the six hours before `at`. Turns at one
+    position count as the least trusted of them, because a page may end in words that the owner has said.
     """
-    upto = to_text(at + _STAMP)
+    since, upto = to_text(at - _SESSION_HOURS), to_text(at + _STAMP)
+    if any(_is_strangers(connection, part, since, upto) for part in _parts(text)):
+        return Trust.WEB.value
     last = connection.execute(
         "SELECT session FROM crystals WHERE created_at > ? AND created_at < ? AND origin = ? AND speaker <> ''"
         " AND trust IN (?, ?) ORDER BY created_at DESC LIMIT 1",
-        (to_text(at - _SESSION_HOURS), upto, Origin.SESSION, Trust.AGENT, Trust.OWNER),
+        (since, upto, Origin.SESSION, Trust.AGENT, Trust.OWNER),
     ).fetchone()
     turns = connection.execute(
-        "SELECT o.position, trust, text FROM occurrences o JOIN crystals ON key = o.crystal"
+        "SELECT o.position, trust FROM occurrences o JOIN crystals ON key = o.crystal"
         " WHERE o.session = ? AND o.at < ? AND origin = ? ORDER BY o.position DESC LIMIT ?",
         (last["session"] if last else "", upto, Origin.SESSION, _MOST_TURNS),
     )
-    heard, sentences = [""], _sentences(text)
+    heard = [""]
     for _, turn in groupby(turns, key=lambda row: row["position"]):
-        rows = list(turn)
-        trust = least_trust([Trust(row["trust"]) for row in rows])
+        trust = least_trust([Trust(row["trust"]) for row in turn])
         if trust is Trust.OWNER:
             break
-        is_quoted = trust is Trust.TOOL and any(_quotes(sentences, row["text"]) for row in rows)
-        heard.append("" if trust.rank >= Trust.AGENT.rank else Trust.WEB.value if is_quoted else trust.value)
+        heard.append("" if trust.rank >= Trust.AGENT.rank else trust.value)
     return least_heard(heard)
 
 
-def _sentences(text: str) -> list[str]:
-    """Return the sentences of a text, folded, that are long enough to be recognised as a quotation."""
-    return [one for part in _SENTENCE_END.split(text) if len(one := normalise(part)) >= _QUOTED]
+def _parts(text: str) -> list[str]:
+    """Return the parts of a text, of one clause or several, that are just long enough to be known as a quotation."""
+    clauses, parts = [one for one in map(str.strip, _CLAUSE_END.split(text)) if one], list[str]()
+    for start in range(min(len(clauses), _MOST_PARTS)):
+        part = ""
+        for clause in clauses[start:]:
+            part = f"{part} {clause}".lstrip()
+            if len(part) >= _QUOTED:
+                parts.append(part)
+                break
+    return parts
 
 
-def _quotes(sentences: Collection[str], text: str) -> bool:
-    said = normalise(text) if sentences else ""
-    return any(one in said for one in sentences)
+def _is_strangers(connection: sqlite3.Connection, part: str, since: str, upto: str) -> bool:
+    """Return whether a page or a tool said this between two times, before any agent did, and its owner did not."""
+    rows = connection.execute(
+        "SELECT trust, min(o.at) AS at FROM words JOIN crystals ON key = words.rowid"
+        " JOIN occurrences o ON o.crystal = key WHERE words MATCH ? AND origin = ? AND o.at > ? AND o.at < ?"
+        " GROUP BY trust ORDER BY at",
+        (phrase(part), Origin.SESSION, since, upto),
+    ).fetchall()
+    said = [Trust(row["trust"]) for row in rows]
+    return bool(said) and Trust.OWNER not in said and said[0].rank < Trust.AGENT.rank
 
 
 def read_rows(
