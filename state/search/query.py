@@ -8,7 +8,7 @@ from functools import cache
 
 from state.search.dates import Period, periods_in
 from state.text.languages.loader import alternatives, inside, words
-from state.text.words import content_terms, ends_as_question, search_form, stop_words, terms
+from state.text.words import content_terms, ends_as_question, search_form, signs, stop_words, terms
 from state.trust import AGENT_NAMES
 
 _NAME = re.compile(r"\b[^\W\d_a-z][^\W\d_]+\b")
@@ -43,7 +43,7 @@ def read_question(text: str, speakers: Collection[str], now: datetime) -> Questi
     without_names = " ".join(re.sub(pattern, " ", text).split()) if speakers else text
     topic = without_names if content_words(without_names) else text
     return Question(
-        words=(content_words(topic) or tuple(dict.fromkeys(terms(topic))))[:_MAX_WORDS],
+        words=(*(content_words(topic) or dict.fromkeys(terms(topic))), *dict.fromkeys(signs(topic)))[:_MAX_WORDS],
         topic=topic,
         names=frozenset(speakers),
         periods=periods_in(text, now),

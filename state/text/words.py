@@ -25,6 +25,8 @@ _POSSESSIVE = late_pattern(r"(?<=\w)['’]s\b")
 _NUMBER = late_pattern(r"\d+(?:[.,:/-]\d+)*")
 SENTENCE_ENDS = late_pattern(r"(?<=[.!?;。！？؟;])[\"'”’)]*\s+|(?<=[。！？])|\n+")
 _THOUSANDS = late_pattern(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+# A picture, without the tone of its skin; and what makes another name of a letter, as in C++ and C#.
+_SIGN = late_pattern(r"[\U0001f000-\U0001f3fa\U0001f400-\U0001faff]|(?<!\w)[A-Za-z](?:\+\+|#)(?!\w)")
 _PLURAL_KEEPS = ("ss", "us", "is")
 _VOWELS = frozenset("aeiouy")
 MOST_MARKS = 30  # combining marks in a row that are kept: the limit of Unicode's stream-safe format
@@ -101,6 +103,11 @@ def terms(text: str) -> tuple[str, ...]:
     for run in folded.translate(between).split():
         found.extend([run] if run.isascii() else _cut(run))
     return tuple(found)
+
+
+def signs(text: str) -> tuple[str, ...]:
+    """Return words that stand for the pictures and the names such as C++ in a text, by which a search finds them."""
+    return tuple("sign" + "".join(f"{ord(char):x}" for char in found.casefold()) for found in _SIGN.findall(text))
 
 
 @cache

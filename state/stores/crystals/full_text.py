@@ -11,7 +11,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from state.text.words import search_form, terms
+from state.text.words import search_form, signs, terms
 
 # The most index entries that one query may read. Words are taken rarest first: the frequent words that no longer fit
 # say little about any single text.
@@ -24,11 +24,10 @@ _WHOLE_WORD = re.compile(r"[^\W_]+")
 
 
 def pairs(text: str) -> str:
-    """Return the character pairs of all unspaced runs, separated by blanks; "" if there are none."""
-    if text.isascii():
-        return ""
-    whole = set(_WHOLE_WORD.findall(search_form(text)))
-    return " ".join(term for term in terms(text) if not term.isascii() and term not in whole)
+    """Return the character pairs of all unspaced runs, and the signs, separated by blanks; "" if there are none."""
+    whole = set(_WHOLE_WORD.findall(search_form(text))) if not text.isascii() else ()
+    cut = (term for term in terms(text) if not term.isascii() and term not in whole) if whole else ()
+    return " ".join((*cut, *signs(text)))
 
 
 def add(connection: sqlite3.Connection, key: int, index: str = "words") -> None:

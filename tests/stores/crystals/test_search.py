@@ -128,6 +128,17 @@ def test_a_value_that_came_back_is_told_with_the_time_at_which_it_did(crystals: 
     assert told == [(first, NOW - timedelta(hours=1))]
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [("🦆", "🦆 means green"), ("👍🏽?", "Said 👍"), ("C++", "In c++ or Go"), ("about C#", "In C# or Go")],
+)
+def test_pictures_and_names_with_signs_are_found(crystals: Crystals, query: str, found: str) -> None:
+    crystals.upsert(
+        map(_note, ["🦊 means red", "🦆 means green", "Said 👍", "In C or Go", "In c++ or Go", "In C# or Go"])
+    )
+    assert _texts(Searcher(crystals).search(query, NOW, everything=True))[0] == found
+
+
 def test_what_only_asks_stands_apart_from_what_tells(crystals: Crystals) -> None:
     asking, both = "Does the canary guard the gate?", "The canary guards the gate. Does the gate need two?"
     crystals.learn([_note(asking), _note(both)])
