@@ -4,16 +4,25 @@ import re
 from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PrivateAttr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PrivateAttr, TypeAdapter, ValidationError
 
 _DATED = re.compile(r"\d{4}-\d\d-\d\d(?:[Tt ]|$)")
+_MOMENT = TypeAdapter(datetime)
 
 
 def _dated(moment: object) -> object:
-    """Return the moment. Refuse a text that is a bare number: pydantic would read it as seconds since 1970."""
-    if isinstance(moment, str) and not _DATED.match(moment):
-        raise ValueError("it is no day or time such as 2026-03-12 or 2026-03-12T14:30Z")
-    return moment
+    """Return the moment of a text, which strict JSON would take for none after this validator.
+
+    Refuse a bare number: pydantic would read it as seconds since 1970.
+    """
+    if not isinstance(moment, str):
+        return moment
+    try:
+        if _DATED.match(moment):
+            return _MOMENT.validate_python(moment)
+    except ValidationError:
+        pass  # the error would quote the value
+    raise ValueError("it is no day or time such as 2026-03-12 or 2026-03-12T14:30Z")
 
 
 Moment = Annotated[datetime, BeforeValidator(_dated)]
