@@ -12,8 +12,8 @@ from daemon.workspace.stores import utc_now
 from state.stores.disk.workspace import Workspace
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import running
+from tests.doors.rows import HOSTILE
 from tests.support.running import Caller, process
-from tests.support.session_talk import HOSTILE
 from tests.support.transcript import Transcript
 from tests.support.working import working
 

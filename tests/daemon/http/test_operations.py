@@ -1,4 +1,4 @@
-"""Operations over HTTP, beside the talk (tests/daemon/test_talk.py): forms of a reply, steps, errors, roots."""
+"""Operations over HTTP, beside the table (tests/doors): forms of a reply, steps, errors, roots."""
 
 import json
 import os
