@@ -1,7 +1,6 @@
 """Which project an agent is in: the text of one reaches no other, a folder that is none gets nothing."""
 
 import json
-import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -15,12 +14,10 @@ from tests.daemon.mcp.agents import Raw
 from tests.journeys.test_sandboxes import is_possible
 from tests.support import forked
 from tests.support.developer import Developer, at_home, tree
-from tests.support.long_variants import spread
 from tests.support.repository import git
 
 HARBOUR, ORCHARD, DIARY = "The harbour gate opens at nine", "The orchard has forty bees", "The diary is under the bed"
 READ_ONLY = "tests.journeys.test_sandboxes:read_only"
-ID = b"0123456789abcdef0123456789abcdef\n"
 
 
 @pytest.fixture
@@ -73,24 +70,6 @@ def test_what_is_said_in_one_project_reaches_no_other_and_no_folder_that_is_none
     ada.do(ada.home, "dream", "--global")
     assert [text for _, text in places if text in ada.start(neither)] == []
     assert list(neither.iterdir()) == []
-
-
-def test_a_home_folder_is_no_project_even_if_it_is_a_repository(ada: Developer) -> None:
-    git(ada.home, "init", "--quiet")  # as for dotfiles
-    (ada.home / "Documents").mkdir()
-    before = tree(ada.home)
-    for folder in (ada.home, ada.home / "Documents", Path("/"), Path("/tmp")):  # noqa: S108
-        assert ada.start(folder, at=folder) == ""
-        ada.session(folder, DIARY)
-        refused(ada, folder)
-        assert ada.dreamd(folder, "path").status == 2
-    assert ada.memories() == set()
-    assert not (ada.home / ".git/dreamd").exists()
-    new = {name for name in tree(ada.home).keys() - before.keys() if not name.startswith((".claude", ".local"))}
-    assert new == set()
-    inner = ada.remembering("code/harbour", HARBOUR)
-    assert ada.knows(inner, HARBOUR)
-    assert not ada.knows(ada.home, HARBOUR)
 
 
 @pytest.mark.parametrize(
@@ -200,133 +179,6 @@ def test_who_ignores_a_folder_above_has_no_daemon_and_no_agent_in_it(
     assert "ignore" in ada.dreamd(ada.home, "note", "-w", project, DIARY).err
     assert ada.start(ada.home, DREAMD_WORKSPACE=str(project)) == ""
     assert HARBOUR in ada.do(ada.home, "search", "-w", project, "harbour").out  # which its owner asks by name
-
-
-# ------------------------------------------------------------------- hostile folders and files
-
-
-def names_it(victim: Path, folder: Path) -> None:
-    git(folder, "init", "--quiet")
-    (folder / ".git/dreamd").write_bytes((victim / ".git/dreamd").read_bytes())
-
-
-def git_file(victim: Path, folder: Path) -> None:
-    (folder / ".git").write_text(f"gitdir: {victim}/.git\n")
-
-
-def relative_git_file(victim: Path, folder: Path) -> None:
-    (folder / ".git").write_text(f"gitdir: {os.path.relpath(victim / '.git', folder)}\n")
-
-
-def git_link(victim: Path, folder: Path) -> None:
-    (folder / ".git").symlink_to(victim / ".git")
-
-
-def of_a_worktree(victim: Path, folder: Path) -> None:
-    git(victim, "worktree", "add", "--quiet", "--detach", victim.with_name("tree"))
-    (folder / ".git").write_bytes((victim.with_name("tree") / ".git").read_bytes())
-
-
-def own_worktree(victim: Path, folder: Path) -> None:
-    """As a linked worktree is, but that the victim's repository knows nothing of it."""
-    (folder / "fake").mkdir()
-    (folder / "fake/HEAD").write_text("ref: refs/heads/main\n")
-    (folder / "fake/commondir").write_text(f"{victim}/.git\n")
-    (folder / "fake/gitdir").write_text(f"{folder}/.git\n")
-    (folder / ".git").write_text(f"gitdir: {folder}/fake\n")
-
-
-def common_folder(victim: Path, folder: Path) -> None:
-    git(folder, "init", "--quiet")
-    (folder / ".git/commondir").write_text(f"{victim}/.git\n")
-
-
-def linked_name(victim: Path, folder: Path) -> None:
-    git(folder, "init", "--quiet")
-    (folder / ".git/dreamd").symlink_to(victim / ".git/dreamd")
-
-
-def workspace_id(victim: Path, folder: Path) -> None:
-    """As in a folder that is no repository."""
-    (folder / ".dreamd").write_bytes((victim / ".git/dreamd").read_bytes())
-    (folder / "MEMORY.md").write_text("# Working Memory State\n")
-
-
-PLOTS: tuple[Callable[[Path, Path], None], ...] = (
-    names_it, git_file, relative_git_file, git_link, of_a_worktree, own_worktree, common_folder, linked_name,
-    workspace_id,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("plot", spread(PLOTS, 4), ids=lambda plot: plot.__name__)
-def test_a_folder_that_claims_another_projects_memory_gets_nothing_of_it(
-    ada: Developer, project: Path, plot: Callable[[Path, Path], None]
-) -> None:
-    folder = ada.home / "Downloads/unpacked"
-    folder.mkdir(parents=True)
-    plot(project, folder)
-    name, memory = (project / ".git/dreamd").read_bytes(), ada.path(project)
-    for text in (DIARY, "Thanks"):
-        assert HARBOUR not in ada.start(folder)
-        assert HARBOUR not in ada.dreamd(folder, "bootstrap").out
-        assert HARBOUR not in ada.dreamd(folder, "search", "gate").out
-        assert HARBOUR not in ada.dreamd(folder, "bootstrap", "-w", folder).out
-        ada.session(folder, text, may_fail=True)
-        ada.dreamd(folder, "note", ORCHARD)
-    assert memory.parent.name not in ada.holders(ORCHARD) | ada.holders(DIARY)
-    assert not list(memory.parent.glob("transcripts/*"))
-    ada.dreamd(folder, "init")
-    assert HARBOUR not in ada.start(folder)
-    assert (project / ".git/dreamd").read_bytes() == name
-    told = ada.start(project)
-    assert (HARBOUR in told, ORCHARD in told, DIARY in told) == (True, False, False)
-    assert ada.path(project) == memory
-
-
-def put_fifo(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def put_huge(path: Path) -> None:
-    with path.open("wb") as file:
-        file.truncate(8 << 30)
-
-
-NAMES: Mapping[str, Callable[[Path], object]] = {
-    "fifo": put_fifo,
-    "folder": Path.mkdir,
-    "huge": put_huge,
-    "link to a device": lambda path: path.symlink_to("/dev/zero"),
-    "dangling link": lambda path: path.symlink_to("/nonexistent/place"),
-    "loop": lambda path: path.symlink_to(path),
-    "empty": lambda path: path.write_bytes(b""),
-    "binary": lambda path: path.write_bytes(bytes(range(256)) * 9),
-    "unknown": lambda path: path.write_bytes(ID),
-    "way out": lambda path: path.write_bytes(b"../../../../etc\n"),
-    "full path": lambda path: path.write_bytes(b"/etc/passwd\n"),
-    "global": lambda path: path.write_bytes(b"global\n"),
-    "two": lambda path: path.write_bytes(ID * 2),
-}
-
-
-@pytest.mark.parametrize("kind", spread(NAMES, 4))
-def test_a_name_that_is_none_counts_as_none_and_hangs_nothing(ada: Developer, kind: str) -> None:
-    ada.do(ada.home, "note", "--global", "Ada prefers tea")
-    project = ada.repository("harbour")
-    NAMES[kind](project / ".git/dreamd")
-    assert ada.hook("SessionStart", project).status == 0
-    ada.session(project, DIARY, may_fail=kind == "folder")
-    noted = ada.dreamd(project, "note", HARBOUR)
-    if kind == "folder":  # nothing of somebody else's is removed
-        assert (noted.status, str(project / ".git/dreamd") in noted.err) == (1, True)
-        assert (project / ".git/dreamd").is_dir()
-    else:
-        assert noted.status == 0, noted.err
-        assert ada.knows(project, HARBOUR)
-        assert len(ada.holders(HARBOUR)) == 1
-    assert "global" not in ada.holders(HARBOUR) | ada.holders(DIARY)
-    assert ada.dreamd(project, "status").status in (0, 2)
-    assert git(project, "status", "--porcelain", "--ignored") == ""
 
 
 # ------------------------------------------------------------------- sandboxes

@@ -1,6 +1,7 @@
 """A folder is a workspace if the user's own data says so; which one a folder has; from it only text is read."""
 
 import os
+import re
 import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -210,7 +211,8 @@ def test_a_repository_has_one_memory_outside_of_it_for_all_its_worktrees(main: P
     before = {path for path in main.rglob("*") if ".git" not in path.parts}
     memory = made(main / "part")
     assert memory.root == memory.state == tmp_path / "data" / "dreamd" / (main / ".git/dreamd").read_text().strip()
-    for folder in (main, main / "part", tmp_path / "tree", memory.root):
+    git(main, "worktree", "move", tmp_path / "tree", tmp_path / "moved")
+    for folder in (main, main / "part", tmp_path / "moved", memory.root):
         assert find_workspace(folder) == open_workspace(folder) == init_workspace(folder) == memory
     assert {path for path in main.rglob("*") if ".git" not in path.parts} == before
     assert git(main, "status", "--porcelain", "--ignored") == ""
@@ -225,6 +227,14 @@ def test_a_renamed_repository_keeps_its_memory_and_its_old_place_has_none(main: 
     assert find_workspace(moved) == memory
     assert project_of(memory) == moved
     assert made(main) != memory
+
+
+def test_two_whose_folders_change_names_are_not_mixed_up(main: Path, tmp_path: Path) -> None:
+    other = repository(tmp_path / "other")
+    memory, others = made(main), made(other)
+    main.rename(tmp_path / "away")
+    other.rename(main)
+    assert (find_workspace(tmp_path / "away"), find_workspace(main)) == (memory, others)
 
 
 def test_a_copy_a_clone_and_one_made_anew_have_a_memory_of_their_own(main: Path, tmp_path: Path) -> None:
@@ -278,7 +288,19 @@ def test_every_form_of_repository_is_one(main: Path, tmp_path: Path, kind: str) 
 
 
 @pytest.mark.parametrize(
-    "said", ["another's", "a link", "a fifo", "a folder", "a gitdir of another's", "worktree", "bare"]
+    "said",
+    [
+        "another's",
+        "an id",
+        "a link",
+        "a gitdir",
+        "near",
+        "a folder's link",
+        "worktree",
+        "own worktree",
+        "common",
+        "bare",
+    ],
 )
 def test_no_folder_claims_the_memory_of_another_repository(main: Path, tmp_path: Path, said: str) -> None:
     if said == "bare":
@@ -286,22 +308,69 @@ def test_no_folder_claims_the_memory_of_another_repository(main: Path, tmp_path:
         git(tmp_path / "bare.git", "worktree", "add", "--detach", main := tmp_path / "of bare")
     memory, hostile = made(main), tmp_path / "hostile"
     hostile.mkdir()
-    mark = hostile / ".git" / "dreamd"
-    links = {"a gitdir of another's": main / ".git", "worktree": main / ".git/worktrees/tree"}
-    if link := (links | {"bare": tmp_path / "bare.git"}).get(said):
-        (hostile / ".git").write_text(f"gitdir: {link}\n")
+    links = {
+        "a gitdir": str(main / ".git"),
+        "near": "../main/.git",
+        "worktree": str(main / ".git/worktrees/tree"),
+        "own worktree": str(hostile / "fake"),
+        "bare": str(tmp_path / "bare.git"),
+    }
+    if said == "own worktree":  # of which the repository knows nothing
+        (hostile / "fake").mkdir()
+        for name, text in (
+            ("HEAD", "ref: refs/heads/main"),
+            ("commondir", f"{main}/.git"),
+            ("gitdir", f"{hostile}/.git"),
+        ):
+            (hostile / "fake" / name).write_text(f"{text}\n")
+    if said in links:
+        (hostile / ".git").write_text(f"gitdir: {links[said]}\n")
+    elif said == "a folder's link":
+        (hostile / ".git").symlink_to(main / ".git")
+    elif said == "an id":
+        (hostile / ".dreamd").write_text(f"{memory.state.name}\n")
     else:
         git(hostile, "init")
         if said == "another's":
-            mark.write_text(f"{memory.state.name}\n")
+            (hostile / ".git/dreamd").write_text(f"{memory.state.name}\n")
         elif said == "a link":
-            mark.symlink_to(main / ".git" / "dreamd")
-        elif said == "a fifo":
-            os.mkfifo(mark)
+            (hostile / ".git/dreamd").symlink_to(main / ".git/dreamd")
         else:
-            mark.mkdir()
-    assert not isinstance(look_from(hostile), Workspace)
+            (hostile / ".git/commondir").write_text(f"{main}/.git\n")
+    try:
+        assert not isinstance(look_from(hostile), Workspace)
+    except ForeignError:
+        assert said == "an id"
     assert find_workspace(main) == memory
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"", bytes(range(256)) * 9, b"x-000000000000\n", b"../../../../etc\n", b"/etc/passwd\n", b"global\n",
+     b"x-000000000000\n" * 17, "/dev/zero", "/nonexistent", "dreamd", "a fifo", "huge"],
+)  # fmt: skip
+def test_a_name_in_a_repository_that_is_none_counts_as_none(main: Path, said: bytes | str) -> None:
+    mark = main / ".git/dreamd"
+    if isinstance(said, bytes):
+        mark.write_bytes(said)
+    elif said == "a fifo":
+        os.mkfifo(mark)
+    elif said == "huge":
+        mark.touch()
+        os.truncate(mark, 8 << 30)
+    else:
+        mark.symlink_to(said)
+    assert has_none(main)
+    memory = made(main)
+    assert find_workspace(main) == memory
+    assert memory.root.name != "global"
+
+
+def test_a_folder_in_place_of_the_name_is_left_and_said(main: Path) -> None:
+    (main / ".git/dreamd").mkdir()
+    with pytest.raises(StorageError, match=re.escape(str(main / ".git/dreamd"))):
+        made(main)
+    assert (main / ".git/dreamd").is_dir()
 
 
 def test_what_is_brought_from_a_tree_is_none_of_the_state(main: Path) -> None:
