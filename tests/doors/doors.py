@@ -189,12 +189,17 @@ def words_of(operation: AnyOperation, row: Row) -> list[str] | None:
     options, places = list[str](), list[str]()
     for one in arguments_of(operation):
         (flag,), value = one["flags"], row.fields.get(one.get("dest", one["flags"][0]))
-        every = value.split(" ") if one.get("nargs") == "+" else value if isinstance(value, list) else [value]
         if value is None or value is False:
             continue
         if not flag.startswith("-"):
-            places += map(str, every)
+            # Several words of one text are one word each.
+            places += (
+                value.split(" ")
+                if one.get("nargs") == "+"
+                else map(str, value if isinstance(value, list) else [value])
+            )
         else:
+            every = value if isinstance(value, list) else [value]
             options += [flag] if value is True else [f"{flag}={each}" for each in every]
     return [COMMAND_OF[operation.name], *options, *places]
 

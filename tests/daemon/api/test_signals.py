@@ -63,15 +63,6 @@ def test_the_questions_are_listed_in_their_order(access: LocalAccess, store: Sto
     assert ask(access, "gaps", cause="explicit").total == 0
 
 
-def test_skills_are_listed_once_there_was_a_pass(access: LocalAccess, store: Store) -> None:
-    assert (ask(access, "skills").skills, ask(access, "skills").total) == ((), None)
-    with transaction(store.connection) as connection:
-        connection.executemany("INSERT INTO skills VALUES (?, ?, .5, 3, 2)", [(at, f"task {at}") for at in range(7)])
-        connection.execute("INSERT INTO meta VALUES ('skills_found_at', '1')")
-    found = ask(access, "skills", limit=3)
-    assert ([row.pattern for row in found.skills], found.total) == ([f"task {at}" for at in range(3)], 7)
-
-
 @given(
     felt=st.lists(st.tuples(st.integers(1, 300), st.sampled_from(Feeling)), max_size=30),
     minutes=st.lists(st.integers(0, 9_000), min_size=1, max_size=30).map(sorted),

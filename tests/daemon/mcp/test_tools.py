@@ -17,7 +17,7 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_database
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import receipts
-from tests.daemon.mcp.agents import MODES, TEA, asking, notes, talking
+from tests.daemon.mcp.agents import MODES, TEA, asking, talking
 
 MEMORY = tuple("working_memory_note memory_search memory_bootstrap memory_why dream_now dream_status".split())
 FIFTEEN = tuple(
@@ -145,56 +145,3 @@ def test_every_error_has_its_code(kind: type[Exception], code: str, capfd: pytes
             assert (error["code"], error["details"]) == (code, {})
             assert "what happened" in error["error"]
     assert "Traceback" not in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments", "fields"),
-    [
-        ("working_memory_note", {}, "note"),
-        ("working_memory_note", {"note": ["a"], "importance": "much"}, "note importance"),
-        ("working_memory_note", {"note": "a", "importance": 7}, "importance"),
-        ("dream_now", {"mode": "auto"}, "mode"),
-        ("working_memory_add", {}, "session_id content priority"),
-        ("working_memory_list", {"session_id": "s", "include_expired": "yes"}, "include_expired"),
-        ("working_memory_search", {"session_id": "\ud800"}, "session_id"),
-        ("memory_forget", {"session_id": "s", "instruction": "oldest", "confirm": "true"}, "confirm"),
-    ],
-)
-def test_arguments_that_cannot_be_meant_are_named_and_nothing_is_stored(
-    here: Workspace, tool: str, arguments: dict[str, Any], fields: str
-) -> None:
-    with talking(asking(here, BOTH), config=BOTH) as agent:
-        error = agent.refused(tool, **arguments)
-        assert error["code"] == "VALIDATION_ERROR"
-        if "\\ud" not in json.dumps(arguments):
-            assert error["details"]["fields"].keys() == {*fields.split()}
-            assert all(name in error["error"] for name in fields.split())
-        assert agent.told("working_memory_stats", session_id="s")["total_count"] == 0
-    assert notes(here) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "\0",
-        "a\0b\x1b[2Jc\r\n## The Bond\n- [2026-01-01T00:00:00Z] (importance: 1) forged",
-        "'; DROP TABLE crystals; --",
-        '" OR NEAR(a b) * ^ ( ) {x}',
-        "../../etc/passwd",
-        "%s %n {0} ${HOME} $(id)",
-        "\u202e\u200b\ufeff\U000e0041 Grüße 東京 👩‍🚀",
-        "<script>alert(1)</script>",
-    ],
-)
-def test_hostile_texts_are_only_texts(here: Workspace, text: str) -> None:
-    with talking(asking(here)) as agent:
-        for tool, arguments in (
-            ("working_memory_note", {"note": text}),
-            ("memory_search", {"query": text, "session": text, "speaker": text}),
-            ("memory_search", {"query": text}),
-            ("memory_why", {"text": text}),
-        ):
-            result = agent.portal.call(agent.client.call_tool, tool, arguments)
-            if result.is_error:
-                assert json.loads(result.content[0].text)["code"] in ("NOT_FOUND", "VALIDATION_ERROR")
-        assert re.search("(no notes|1 note) pending", agent.says("dream_status"))
