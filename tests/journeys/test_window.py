@@ -283,13 +283,14 @@ def test_what_is_forgotten_is_nowhere_and_never_was_in_an_address(home: Home) ->
 def test_a_page_that_is_open_asks_nothing_while_nothing_happens(home: Home) -> None:
     workspace = home.workspace()
     home.with_port()
+    home.tick_seconds = 0.3
     with home.serving() as daemon:
         noted(workspace, repairs(1))
         daemon.until(lambda: daemon.status(workspace).pending.notes == 1)
         with window(home, workspace) as seen:
-            seen.page.wait_for_timeout(3_000)  # what has just happened is told late
+            seen.page.wait_for_timeout(700)  # what has just happened is told late
             before = len(seen.requests)
-            seen.page.wait_for_timeout(5_000)  # the daemon looks after everything twice meanwhile
+            seen.page.wait_for_timeout(700)  # the daemon looks after everything twice meanwhile
             assert seen.requests[before:] == []
             noted(workspace, ["The fence of house 8 was painted"])
             seen.page.locator("dd", has_text="2, the oldest").wait_for()

@@ -395,10 +395,13 @@ def test_it_ends_in_silence(here: Workspace, how: Any) -> None:
         assert process.said() == ""
 
 
-@pytest.mark.full
-def test_an_agent_that_says_no_more_is_answered_however_long_the_server_takes_to_load(here: Workspace) -> None:
+def test_an_agent_that_says_no_more_is_answered_however_long_the_server_takes_to_load(
+    here: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("daemon.mcp.pump._ENDING_SECONDS", 0.05)  # which a daemon has to answer
+
     def load() -> Server:
-        time.sleep(5.5)
+        time.sleep(0.1)
         return lambda _, body: [json.dumps({"jsonrpc": "2.0", "id": json.loads(body)["id"], "result": {}}).encode()]
 
     wire = BytesIO()
