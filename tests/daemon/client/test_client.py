@@ -38,7 +38,7 @@ def program(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return words
 
 
-@pytest.fixture(params=["socket", "address", "program"])
+@pytest.fixture
 def client(
     request: pytest.FixtureRequest,
     served: Running,
@@ -46,7 +46,7 @@ def client(
     program: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Client:
-    """Of a new workspace, at each door."""
+    """Of a new workspace, at a door; tests/doors asks every operation."""
     name = served.house.make(tmp_path / "Ada's work")
     (tmp_path / "Ada's work" / "deep").mkdir()
     if request.param == "address":
@@ -61,6 +61,7 @@ def code_of(refused: "pytest.ExceptionInfo[DreamdError]") -> str:
     return refused.value.code
 
 
+@pytest.mark.parametrize("client", ["socket"], indirect=True)
 def test_a_program_notes_finds_and_reads_its_memory(client: Client) -> None:
     with pytest.raises(DreamdError) as nothing:
         client.dream()
@@ -86,6 +87,7 @@ def test_a_program_notes_finds_and_reads_its_memory(client: Client) -> None:
     assert client.search("swift").hits == ()
 
 
+@pytest.mark.parametrize("client", ["address"], indirect=True)
 def test_a_session_is_opened_filled_and_closed(client: Client) -> None:
     with client.session("chat 1", "bounded", max_items=5) as session:
         memory = session.add("the ledger is SQLite", importance=0.9, tags=["storage"]).memory
@@ -99,6 +101,7 @@ def test_a_session_is_opened_filled_and_closed(client: Client) -> None:
     assert client.session_at("chat 1").id == "chat 1"
 
 
+@pytest.mark.parametrize("client", ["program"], indirect=True)
 def test_what_is_refused_has_the_same_code_at_every_door(client: Client) -> None:
     with pytest.raises(DreamdError, match="limit: ") as refused:
         client.search("x", limit=0)
@@ -111,6 +114,7 @@ def test_what_is_refused_has_the_same_code_at_every_door(client: Client) -> None
     assert (code_of(refused), refused.value.details) == ("NOT_FOUND", {"session_id": "nobody"})
 
 
+@pytest.mark.parametrize("client", ["address", "program"], indirect=True)
 def test_steps_and_notices_arrive_while_it_works(client: Client) -> None:
     steps, notices = list[str](), list[str]()
     client._on_step, client._on_notice = lambda node, _: steps.append(node), notices.append

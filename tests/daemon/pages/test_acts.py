@@ -276,10 +276,7 @@ def test_an_act_shows_a_page_wherever_the_browser_says_that_it_is(
     assert ("<h1>Review</h1>" if seen == "review" else "<h1>Dreams</h1>") in answer.body.decode()
 
 
-@WAYS
-def test_the_owner_says_which_crystal_holds_and_takes_it_back(
-    browser: Browser, ask: Asking, headers: dict[str, str]
-) -> None:
+def test_the_owner_says_which_crystal_holds_and_takes_it_back(browser: Browser, ask: Asking) -> None:
     with ask.served.house.open(ask.name, lambda _: None) as access, access.write() as store:
         live(store, {})
 
@@ -290,15 +287,15 @@ def test_the_owner_says_which_crystal_holds_and_takes_it_back(
     path = f"/w/{ask.name}/crystal/supersede"
     page = browser.get(f"/w/{ask.name}/crystal?id={OLD.id}")
     (turned,) = (form for form in fields_of(page, path) if form.get("newer") == OLD.id)
-    done = browser.act(path, turned, headers)
+    done = browser.act(path, turned, {})
     assert superseded() == [False, True]
-    undone(browser, ask, done, "crystal/supersede", headers)
+    undone(browser, ask, done, "crystal/supersede", {})
     assert superseded() == [True, False]
     both = {"older": OLD.id, "newer": NEW.id, "undo": "true"}
-    assert browser.act(path, both, headers).status == (200 if headers else 303)
+    assert browser.act(path, both, {}).status == 303
     assert superseded() == [False, False]
     assert "Both hold, as you said" in text_of(browser.get(f"/w/{ask.name}/crystal?id={OLD.id}"))
-    assert browser.act(path, both, headers).status == 409
+    assert browser.act(path, both, {}).status == 409
     names = f"{OLD.id[:12]} and {NEW.id[:12]}"
     assert ask.ledger[:2] == [
         ("crystal: supersede", "", "NOTHING_TO_DO"),
@@ -306,10 +303,7 @@ def test_the_owner_says_which_crystal_holds_and_takes_it_back(
     ]
 
 
-@WAYS
-def test_a_memory_of_a_session_is_hidden_brought_back_promoted_and_restored(
-    browser: Browser, ask: Asking, headers: dict[str, str]
-) -> None:
+def test_a_memory_of_a_session_is_hidden_brought_back_promoted_and_restored(browser: Browser, ask: Asking) -> None:
     mind, secret = "mind\u202e '\"><img src=x>&", "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
     ask(OPERATIONS["session_open"], session_id=mind, policy="bounded", config={"max_items": 2})
     for content, importance in (("red", 0.6), ("friday", 0.9), ("lunch", 0.1)):
@@ -327,21 +321,19 @@ def test_a_memory_of_a_session_is_hidden_brought_back_promoted_and_restored(
         every = ask(OPERATIONS["working_memory_list"], session_id=mind, include_promoted=True).memories
         return {one.content: (str(one.state), one.promoted_to_id is not None) for one in every}
 
-    done = act(browser, ask, "session/change", headers, **red, verdict="forget")
+    done = act(browser, ask, "session/change", HTMX, **red, verdict="forget")
     assert states()["red"] == ("hidden", False)
-    undone(browser, ask, done, "session/change", headers)
+    undone(browser, ask, done, "session/change")
     assert states()["red"] == ("live", False)
-    act(browser, ask, "session/change", headers, **red, verdict="promote")
+    act(browser, ask, "session/change", HTMX, **red, verdict="promote")
     assert states()["red"] == ("live", True)
-    act(browser, ask, "session/change", headers, **lunch, verdict="restore")  # it is the least important still
+    act(browser, ask, "session/change", HTMX, **lunch, verdict="restore")  # it is the least important still
     assert "lunch" not in states()
-    assert (
-        act(browser, ask, "session/change", headers, session_id=mind, memory_id="x", verdict="forget").status == 404
-    )
+    assert act(browser, ask, "session/change", session_id=mind, memory_id="x", verdict="forget").status == 404
     for one in ("sweep", "close"):
-        act(browser, ask, f"session/{one}", headers, session_id=mind)
+        act(browser, ask, f"session/{one}", session_id=mind)
     assert ask(OPERATIONS["working_memory_stats"], session_id=mind).total_count == 0
-    act(browser, ask, "session/sweep", headers, session_id=f"with {secret}")
+    act(browser, ask, "session/sweep", session_id=f"with {secret}")
     assert not [about for _, about, _ in ask.ledger if secret in about or "friday" in about or "lunch" in about]
     assert {one for one, _, _ in ask.ledger} == {"session: change", "session: sweep", "session: close"}
 
@@ -436,33 +428,28 @@ def test_an_interrupted_forgetting_is_finished(browser: Browser, noted: Asking) 
     assert act(browser, noted, "forget/finish").status == 400
 
 
-@WAYS
-def test_the_doctor_examines_and_leaves_no_row(browser: Browser, ask: Asking, headers: dict[str, str]) -> None:
+def test_the_doctor_examines_and_leaves_no_row(browser: Browser, ask: Asking) -> None:
     shutil.rmtree(open_workspace(ask.root).checkpoints, ignore_errors=True)
-    answer = act(browser, ask, "doctor/run", headers)
+    answer = act(browser, ask, "doctor/run")
     text = text_of(answer)
-    assert (answer.status, answer.body.startswith(b"<!doctype")) == (200, not headers)
+    assert (answer.status, b"<!doctype" in answer.body) == (200, False)
     assert "embeddings warning" in text or "embeddings problem" in text
     assert "config ok" in text
     assert ask.ledger == []
 
 
-@WAYS
-def test_any_operation_is_done_by_its_form(browser: Browser, ask: Asking, headers: dict[str, str]) -> None:
+def test_what_is_done_by_the_form_of_an_operation_is_in_the_ledger_without_its_words(
+    browser: Browser, ask: Asking
+) -> None:
     form = browser.get(f"/w/{ask.name}/working_memory_note").body.decode()
     assert f'<form class="panel" method="post" action="/w/{ask.name}/working_memory_note/run"' in form
-    assert 'name="note"' in form
     assert "/v1" not in form
-    done = act(browser, ask, "working_memory_note/run", headers, note="Ada <b>lives</b> in Lisbon", importance="0.9")
+    done = act(browser, ask, "working_memory_note/run", {}, note="Ada <b>lives</b> in Lisbon", importance="0.9")
     assert (done.status, "Done." in text_of(done)) == (200, True)
-    assert act(browser, ask, "working_memory_note/run", headers, note="x", importance="9").status == 422
-    assert act(browser, ask, "working_memory_note/run", headers).status == 422
+    assert act(browser, ask, "working_memory_note/run").status == 422
     assert ask.ledger == [
-        ("working_memory_note: run", "", "VALIDATION_ERROR"),
         ("working_memory_note: run", "", "VALIDATION_ERROR"),
         ("working_memory_note: run", "", "done"),
     ]
-    page = browser.get(f"/w/{ask.name}/memory_bootstrap")
-    assert "in Lisbon" in text_of(page)
-    assert b"<b>lives" not in page.body
+    assert b"<b>lives" not in browser.get(f"/w/{ask.name}/memory_bootstrap").body
     assert browser.post(f"/w/{ask.name}/gaps/run", {"csrf": browser.csrf()}).status == 404

@@ -1,6 +1,5 @@
 """Every page in an empty and in a full workspace: what it shows and says to do, its replies as JSON, its files."""
 
-import json
 import re
 from collections import Counter
 from hashlib import sha256
@@ -100,7 +99,7 @@ REFUSED = {
     422: """
         crystal line?id=12 session search?since=yesterday search?as_of=9999-12-31 search?limit=51
         search?origin=moon search?query=a&query=b search?other=1 forget?text=Falconer forget?text=L12%0A
-        memory?start=-1 gaps?cause=moon gaps?limit=0 mood?hours=500
+        memory?start=-1
         """,
 }
 
@@ -138,33 +137,6 @@ def test_a_page_shows_what_there_is(browser: Browser, full: Asking, path: str, s
 
 
 @pytest.mark.parametrize(
-    ("path", "operations"),
-    [
-        ("now", ["dream_status", "mood"]),
-        ("memory", ["lines"]),
-        ("review", ["changes"]),
-        ("dreams", ["dreams"]),
-        ("acts", ["acts"]),
-        ("search", ["crystals"]),
-        ("sessions", ["session_list"]),
-        ("forget", ["forgotten"]),
-        ("settings", []),
-        ("configuration", ["configuration"]),
-        ("gaps", ["gaps"]),
-        ("skills", ["skills"]),
-    ],
-)
-def test_the_json_of_a_page_is_the_replies_of_operations(
-    browser: Browser, full: Asking, path: str, operations: list[str]
-) -> None:
-    replies = browser.get(f"/w/{full.name}/{path}.json").json
-    assert list(replies) == operations
-    exact = {"gaps", "skills", "session_list", "changes"}
-    for one in exact & set(operations):
-        assert replies[one] == json.loads(encode(full(OPERATIONS[one]))), one
-
-
-@pytest.mark.parametrize(
     ("path", "status"), [(one, status) for status, every in REFUSED.items() for one in every.split()]
 )
 def test_what_cannot_be_shown_is_said(browser: Browser, full: Asking, path: str, status: int) -> None:
@@ -180,11 +152,9 @@ def test_every_operation_that_may_be_asked_from_afar_has_a_page(browser: Browser
         assert (page_of(name) is not None) is operation.remote
         if operation.remote and name not in {"crystal", "dreams", "forget"}:
             assert f'href="/w/{full.name}/{name}"' in settings
-            page = browser.get(f"/w/{full.name}/{name}")
-            assert page.status in {200, 400}, (name, text_of(page))
-            assert operation.summary[:40] in text_of(page) or page.status == 400
 
 
+@pytest.mark.full
 def test_every_link_leads_to_a_page(browser: Browser, full: Asking) -> None:
     left, seen = [f"/w/{full.name}/now"], Counter[str]()
     while left:
