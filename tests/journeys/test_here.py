@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -243,51 +242,6 @@ def test_a_memory_that_git_tracks_is_no_memory_where_nobody_said_so(ada: Develop
     told = ada.start(project)
     assert (KNOWN in told, THEIRS in told) == (True, False)
     assert git(project, "status", "--porcelain", "--ignored") == ""
-
-
-def test_a_folder_without_git_is_a_workspace_also_when_git_comes(ada: Developer) -> None:
-    folder = ada.home / "agent"
-    folder.mkdir()
-    ada.do(folder, "init")
-    ada.note(folder, KNOWN)
-    ada.do(folder, "dream")
-    assert KNOWN in (folder / "MEMORY.md").read_text()
-    assert ada.path(folder) == folder / "MEMORY.md"
-    git(folder, "init", "--quiet")
-    ada.commit(folder)
-    (folder / "src").mkdir()
-    for place in (folder, folder / "src"):
-        assert ada.knows(place, KNOWN)
-        assert ada.path(place) == folder / "MEMORY.md"
-    ada.note(folder / "src", HAND)
-    ada.do(folder, "dream")
-    assert HAND in (folder / "MEMORY.md").read_text()
-    assert len(ada.memories()) == 1
-    assert not (folder / ".git/dreamd").exists()
-    moved = folder.rename(ada.home / "moved")
-    assert ada.knows(moved, KNOWN)
-    copy = Path(shutil.copytree(moved, ada.home / "copy", symlinks=True))
-    ended = ada.dreamd(copy, "note", THEIRS)
-    assert (ended.status != 0, f"dreamd init {copy}" in ended.err) == (True, True)
-    assert ada.holders(THEIRS) == set()
-
-
-def test_a_repository_inside_a_workspace_has_one_memory(ada: Developer) -> None:
-    folder = ada.home / "agent"
-    ada.do(ada.home, "init", folder)
-    inner = ada.repository("agent/clone")
-    (inner / "src").mkdir()
-    ada.note(inner, KNOWN)
-    ada.note(inner / "src", HAND)
-    memory = ada.path(inner)
-    assert ada.path(inner / "src") == memory
-    kept = ada.holders(KNOWN) & ada.memories()
-    assert (len(kept), ada.holders(HAND) & ada.memories()) == (1, kept)
-    told = ada.start(inner)
-    assert (KNOWN in told, HAND in told) == (True, True)
-    assert (KNOWN in ada.start(folder)) is (memory == folder / "MEMORY.md")
-    assert git(inner, "status", "--porcelain", "--ignored") == ""
-    assert tree(inner).keys() == {"code.py", "src"}
 
 
 def latest(project: Repository) -> int:

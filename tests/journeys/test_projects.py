@@ -26,6 +26,15 @@ def ada() -> Iterator[Developer]:
         yield developer
 
 
+@pytest.fixture(scope="module")
+def two_known() -> Iterator[Developer]:
+    """Somebody with two projects, for tests that only look."""
+    with at_home() as developer:
+        (developer.remembering("one", HARBOUR) / "deep/er").mkdir(parents=True)
+        developer.remembering("two", ORCHARD)
+        yield developer
+
+
 @pytest.fixture
 def project(ada: Developer) -> Path:
     return ada.remembering("clients/harbour", HARBOUR)
@@ -87,10 +96,9 @@ def test_what_is_said_in_one_project_reaches_no_other_and_no_folder_that_is_none
     ],
 )
 def test_the_project_is_that_of_the_message_else_of_the_variable_else_of_the_folder(
-    ada: Developer, said: Any, variable: str | None, folder: str, meant: str | None
+    two_known: Developer, said: Any, variable: str | None, folder: str, meant: str | None
 ) -> None:
-    one, two = ada.remembering("one", HARBOUR), ada.remembering("two", ORCHARD)
-    (one / "deep/er").mkdir(parents=True)
+    ada, one, two = two_known, two_known.home / "one", two_known.home / "two"
     places = {"one": one, "two": two, "home": ada.home, "one/deep/er": one / "deep/er", "one/gone": one / "gone"}
     variables = {} if variable is None else {"CLAUDE_PROJECT_DIR": str(places[variable])}
     given = said if said is None or said not in places else places[said]

@@ -174,6 +174,16 @@ def test_one_that_was_moved_goes_on_and_the_daemons_list_follows(mine: Workspace
     assert workspace_at(mine.root) is None
 
 
+def test_one_in_a_folder_stays_so_when_git_comes_and_a_copy_is_refused(mine: Workspace) -> None:
+    git(mine.root, "init")
+    (mine.root / "src").mkdir()
+    assert find_workspace(mine.root / "src") == find_or_make(mine.root) == mine
+    assert not (mine.root / ".git/dreamd").exists()
+    copy = Path(shutil.copytree(mine.root, mine.root.with_name("copy"), symlinks=True))
+    with pytest.raises(ForeignError, match=re.escape(f"dreamd init {copy}")):
+        find_or_make(copy)
+
+
 def test_the_nearest_workspace_above_is_found(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="dreamd init"):
         find_workspace(tmp_path)
