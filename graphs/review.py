@@ -275,8 +275,8 @@ def settle_proposals(
         today = [line.id for line in map(review.stands, one.lines) if line is not None]
         refusal = None
         if is_there := len(set(today)) == len(one.operation.lines):
-            # The owner was asked because the line is pinned; it stays so.
-            without = (untouchable,) if any(line.pinned for line in one.lines) else ()
+            # A pinned line that its owner has revised stays pinned.
+            without = (untouchable,) if one.operation.action is Action.REVISE else ()
             operation = replace(operations[number], lines=tuple(today))
             refusal = review.write(operation, without, by_owner=one.is_owners)
         if not is_there or (refusal is not None and refusal.figures.endswith(SAID_ALREADY)):

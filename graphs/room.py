@@ -286,7 +286,8 @@ def _point_to_evicted(sheet: Sheet, archive: Memory) -> None:
             sheet.refuse(sheet.unmovable[line.id])
             continue
         pointer = _pointer(sheet, line, operation, keywords) if keywords else None
-        sheet.change(_eviction(line, pointer if pointer and len(pointer.text) < len(line.text) else None))
+        rests = sheet.rests_on(operation) if operation else ()
+        sheet.change(_eviction(line, pointer if pointer and len(pointer.text) < len(line.text) else None, rests))
 
 
 def _asked_pointers(sheet: Sheet) -> list[tuple[CurrentLine, Operation]]:
@@ -309,9 +310,11 @@ def _unfindable(line: CurrentLine) -> Refusal:
     return Refusal("pointer", "operation", f"no words of {line.id} lead the search to it among {FIRST}; it stays")
 
 
-def _eviction(line: CurrentLine, pointer: CurrentLine | None) -> Change:
+def _eviction(line: CurrentLine, pointer: CurrentLine | None, rests: tuple[str, ...] = ()) -> Change:
     """Return the eviction of a line, with the pointer in its place and the crystal that it leads to as evidence."""
-    return Change(Why.EVICTED, (line,), (pointer,) if pointer else (), (pointer.crystal,) if pointer else ())
+    return Change(
+        Why.EVICTED, (line,), (pointer,) if pointer else (), (*rests, *([pointer.crystal] if pointer else ()))
+    )
 
 
 def _with_keywords(

@@ -202,6 +202,11 @@ class Sheet(Page):
         """Return the inputs that an operation cites."""
         return [cite for cite in operation.cites if cite in self.inputs]
 
+    def rests_on(self, operation: Operation) -> tuple[str, ...]:
+        """Return the crystals of the inputs that an operation cites."""
+        cited = (self.inputs[cite].crystal for cite in self.cited_inputs(operation))
+        return tuple(dict.fromkeys(filter(None, cited)))
+
     def cited_lines(self, operation: Operation) -> list[CurrentLine]:
         """Return the lines that an operation cites, as far as they stand."""
         return [self.lines[cite] for cite in operation.cites if cite in self.lines and not self.lines[cite].above]
@@ -273,7 +278,7 @@ class Sheet(Page):
             return
         gone = tuple(self.touched(operation))
         old = self._old_text_in(operation)
-        rests = _evidence(pieces)
+        rests = self.rests_on(operation)
         if operation.action is Action.ADD and not pieces:  # it is a part of the lines it cites, and rests on them
             cited = self.cited_lines(operation)
             rests = tuple(dict.fromkeys(line.crystal for line in cited if line.crystal))
@@ -355,7 +360,7 @@ class Sheet(Page):
                 kind=CrystalKind.INSIGHT,
                 importance=operation.importance if operation.importance is not None else INSIGHT_IMPORTANCE,
                 trust=least_trust([piece.trust for piece in pieces]),
-                parents=_evidence(pieces),
+                parents=self.rests_on(operation),
                 lifecycle=Lifecycle.GENERATED,
                 valence=valence(self.snapshot.hormones),
                 id=id_in(self.snapshot.dream, "insight", str(len(self.learnt))),
@@ -367,10 +372,8 @@ class Sheet(Page):
 
     def _propose(self, operation: Operation, why: str) -> None:
         self.heard.update(operation.cites)
-        inputs = [piece.crystal for piece in (self.inputs[cite] for cite in self.cited_inputs(operation))]
-        lines = [line.id for line in self.cited_lines(operation)]
-        cites = tuple(dict.fromkeys(filter(None, (*inputs, *lines))))
-        self.proposed.append(Proposed(replace(operation, cites=cites), why))
+        cites = (*self.rests_on(operation), *(line.id for line in self.cited_lines(operation)))
+        self.proposed.append(Proposed(replace(operation, cites=tuple(dict.fromkeys(cites))), why))
         self.told.append(Told(operation, f"its owner is asked: {why}", asks=True))
 
     def must_ask(self, operation: Operation) -> str:
@@ -513,7 +516,3 @@ def _in_order(operation: Operation) -> tuple[object, ...]:
     """Return the key by which a model's operations are played: by their kinds, lines, inputs and texts."""
     lines, cites = ([(one[:1], len(one), one) for one in ids] for ids in (operation.lines, operation.cites))
     return _ORDER.index(operation.action), lines, cites, operation.text
-
-
-def _evidence(pieces: Iterable[Evidence]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(piece.crystal for piece in pieces if piece.crystal))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from state.changes.change import REWORDS, Change, CurrentLine
+from state.changes.change import REWORDS, STAYS_ITSELF, Change, CurrentLine
 from state.changes.page import kept_crystal, owners_words
 from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.document.operations import Why
@@ -85,6 +85,8 @@ class Wordings:
         former = tuple(dict.fromkeys(one for line in change.gone for one in self.rests.get(line.id, ())))
         if not change.come or not self.owners.isdisjoint(change.evidence):
             return change.evidence
+        if change.why in STAYS_ITSELF:
+            return former
         if change.why is Why.RECALLED:
             led_to = (one for line in change.gone for one in self.behind.get(line.crystal, (line.crystal,)))
             return tuple(dict.fromkeys((*change.evidence, *led_to)))
