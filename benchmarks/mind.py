@@ -174,7 +174,7 @@ def _count(measured: Measured, night: Night) -> None:
     measured.told += _told(asked[-1]) if asked else 0
     if night.outcome:
         dream = night.outcome.dream
-        measured.waiting += sum(not one.applied for one in dream.staged)
+        measured.waiting += len(dream.proposed)
         born = {line.id for line in dream.came if line.section is not SectionName.POINTERS}
         measured.passing += sum(line.id in born for line, _ in dream.left)
 

@@ -19,14 +19,12 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-from state.stores.history.changes import Changes
-
 from benchmarks.serving import daemon, environment, home, machine, percentile
 from benchmarks.workload import Workload
 from daemon import sessions
 from daemon.api.access import LocalAccess
 from daemon.config.registry import name_of
-from daemon.config.settings import Config
+from daemon.config.settings import Config, DreamSection
 from daemon.dream.consolidation import merge_duplicates
 from daemon.dream.run import Mode, dream_now
 from daemon.pages.views import PAGES
@@ -34,10 +32,12 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.searching import embed_waiting
 from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
+from state.document.asking import Ask
 from state.dream import Reason
 from state.errors import DreamdError
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace
+from state.stores.history.proposals import Proposals
 from state.stores.vectors.embedder import Unavailable
 
 SEED = 11
@@ -86,7 +86,7 @@ def fill(workspace: Workspace, crystals: int, dreams: int) -> None:
     with LocalAccess(workspace, Config(), "a benchmark") as access, access.write() as store:
         embed_waiting(store)
         merge_duplicates(store)
-        if not Changes(store.connection).counts().waiting:
+        if not Proposals(store.connection).count():
             ask_about(store)
         is_new = store.connection.execute("SELECT 1 FROM sessions").fetchone() is None
         for number in range(SESSIONS if is_new else 0):
@@ -96,12 +96,10 @@ def fill(workspace: Workspace, crystals: int, dreams: int) -> None:
 
 
 def ask_about(store: Store) -> None:
-    """Dream twice: the second dream would change lines of The Bond, and has to ask."""
-    store = replace(store, config=Config())
-    for drink in ("tea", "coffee"):
-        for name in NAMES:
-            store.notes.inbox.append(Note(f"{name} prefers {drink} in the morning", utc_now(), 0.8))
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
+    """Run a dream that asks about every line."""
+    for name in NAMES:
+        store.notes.inbox.append(Note(f"{name} prefers tea in the morning", utc_now(), 0.8))
+    dream_now(replace(store, config=Config(dream=DreamSection(ask=Ask.ALL))), Reason.MANUAL, Mode.AUTO)
 
 
 def addresses(connection: http.client.HTTPConnection, cookie: str, name: str) -> Iterator[str]:

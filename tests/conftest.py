@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _FORKING = pytest.StashKey[str]()
 _OF_A_USER = [
-    f"DREAMD_{name}" for name in "SOCKET TOKEN WORKSPACE CONFIG DEBUG TIMEZONE MODEL__NAME DREAM__MODE".split()
+    f"DREAMD_{name}" for name in "SOCKET TOKEN WORKSPACE CONFIG DEBUG TIMEZONE MODEL__NAME DREAM__ASK".split()
 ]
 
 # A busy machine is no defect; what must stay quick is measured in benchmarks/, and a test that hangs runs into its

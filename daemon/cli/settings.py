@@ -64,7 +64,7 @@ _SET, _UNSET = "set", "unset"
 
 
 @command(
-    arg("words", nargs="*", metavar="KEY", help="such as dream.mode, or a section; or: set KEY VALUE, unset KEY"),
+    arg("words", nargs="*", metavar="KEY", help="such as dream.ask, or a section; or: set KEY VALUE, unset KEY"),
     *WORKSPACE,
 )
 def config(arguments: argparse.Namespace) -> int:

@@ -27,7 +27,7 @@ _LONGEST = 2_000
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """A key of the configuration ("dream.mode") with its value and its default, both as JSON.
+    """A key of the configuration ("dream.ask") with its value and its default, both as JSON.
 
     `origin`: "default", or the file or environment variable that set it. Of `secrets.allow` only the number of texts
     is shown, and an address without login and query.

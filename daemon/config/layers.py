@@ -33,7 +33,7 @@ def _sets_key(variable: str) -> bool:
 
 
 def layers(path: Path | None, environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the merged keys, and the file or variable that last set each section and key (`dream`, `dream.mode`)."""
+    """Return the merged keys, and the file or variable that last set each section and key (`dream`, `dream.ask`)."""
     merged: dict[str, Any] = {}
     origins: dict[str, str] = {}
     file = user_file(path, environment)

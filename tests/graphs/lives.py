@@ -6,16 +6,16 @@ from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
-from state.document.approval import Approval, Policy
 
 from state.changes.change import CurrentLine
 from state.crystals.crystal import Crystal, Origin
+from state.document.asking import Ask
 from state.document.document import parse, render
 from state.document.merge import working
 from state.document.operations import Action
 from state.document.sections import SectionName
 from state.document.seed import appended
-from state.dream import Decision, EarlierChange, Evidence, Kind, Snapshot
+from state.dream import Evidence, Kind, Snapshot
 from state.forgetting.known import Known, Target, rows_of
 from state.trust import Trust
 from tests.graphs.world import BOND, CONTEXT, NOW, add, evict, memory, note, revise, snapshot
@@ -128,20 +128,16 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         handwritten=tuple(by_hand),
         tombstones=(DELETED,),
         forgotten=buried(FORGOTTEN),
-        policy=Policy(
-            draw(st.sampled_from([Approval.AUTO, Approval.AUTO, Approval.ASK])),
-            evict=draw(st.sampled_from([Approval.AUTO, Approval.AUTO, Approval.NEVER])),
-            by_hand=Approval.ASK,
-        ),
-        earlier=draw(st.sampled_from([(), (), _EARLIER])),
+        ask=draw(st.sampled_from([Ask.OWN, Ask.OWN, Ask.OWN, Ask.ALL])),
+        proposed=draw(st.sampled_from([(), (), _PROPOSED])),
         budget=draw(st.sampled_from([700, 1_200, 8_000])),
     )  # fmt: skip
 
 
-_EARLIER = (
-    EarlierChange(1, revise(BOND, "L1", "Anna prefers short answers.", "N1"), Decision.DECLINED),
-    EarlierChange(2, evict(CONTEXT, "L2", "x"), Decision.WAITING),
-    EarlierChange(3, add(BOND, "Ben likes green tea.", "N1"), Decision.DECLINED),
+_PROPOSED = (
+    revise(BOND, "L1", "Anna prefers short answers.", "N1"),
+    evict(CONTEXT, "L2", "x"),
+    add(BOND, "Ben likes green tea.", "N1"),
 )
 
 

@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from state.document.approval import Approval, Heard, Policy
 
 from graphs import talk
 from graphs.extractive import counted_operations, extract, lines_of, section_for
-from graphs.sheet import Sheet
+from graphs.sheet import THIRD, Sheet
+from state.document.asking import Ask, Heard
 from state.document.document import render
 from state.document.operations import Action, Why
 from state.dream import Evidence, Kind, Snapshot
@@ -71,9 +71,9 @@ def test_what_an_agent_wrote_after_a_page_stays_out_unless_its_owner_is_asked(
     before = memory(context=["Keys stay on this machine"])
     if kind == "naming note":
         piece = replace(piece, replaces=(snapshot(before).lines[0].id,))
-    sheet = extracted(replace(snapshot(before, piece), policy=Policy(heard=rule)))
+    sheet = extracted(snapshot(before, piece, heard=rule))
     assert texts(render(sheet.document), CONTEXT) == ["Keys stay on this machine"]
-    assert len(sheet.staged) == lines
+    assert len(sheet.proposed) == lines
     assert piece.id in sheet.heard or kind == "turn"
     # With the owner's word between, it is a note like any other.
     assert order in render(extracted(replace(sheet.snapshot, evidence=(replace(piece, heard=""),))).document)
@@ -160,8 +160,8 @@ def test_a_long_note_takes_the_place_of_the_line_that_it_names_and_adds_the_rest
     after = render(extracted(snapshot(text, moved)).document)
     assert texts(after, BOND)[0].startswith("Anna lives in Cologne.")
     assert texts(after, CONTEXT)[-1].endswith(end)
-    waits = extracted(snapshot(text, moved, handwritten=("L1",), policy=Policy(by_hand=Approval.ASK)))
-    assert (waits.changes, [one.operation.text.endswith(" …") for one in waits.staged]) == ([], [True])
+    asks = extracted(snapshot(text, moved, handwritten=("L1",)))
+    assert (asks.changes, [one.operation.text.endswith(" …") for one in asks.proposed]) == ([], [True])
 
 
 # What is said already, and what changes
@@ -182,15 +182,17 @@ def test_a_note_that_changes_a_fact_stands_above_the_older_one() -> None:
     assert texts(after, CONTEXT) == [new.text, old.text, "The deadline is March 20."]
 
 
-def test_what_it_does_waits_for_the_owner_as_a_models_operations_do() -> None:
+def test_it_asks_the_owner_as_a_models_operations_do() -> None:
     text, moved = memory(bond=["Anna lives in Bonn."]), replace(note(1, "Anna lives in Cologne."), replaces=("L1",))
-    by_hand = extracted(snapshot(text, moved, handwritten=("L1",), policy=Policy(by_hand=Approval.ASK)))
-    assert (by_hand.changes, [one.operation.lines for one in by_hand.staged]) == ([], [("L1",)])
-    asked = extracted(snapshot(text, "Anna sails.", policy=Policy(Approval.ASK)))
-    assert (asked.changes, [one.operation.text for one in asked.staged]) == ([], ["Anna sails."])
-    never = extracted(snapshot(text, "Anna sails.", policy=Policy(Approval.NEVER)))
-    assert [one.figures for one in never.refused] == ["dream.approve.add: never"]
-    assert by_hand.heard == asked.heard == never.heard == {"N1"}
+    by_hand = extracted(snapshot(text, moved, handwritten=("L1",)))
+    assert (by_hand.changes, [one.operation.lines for one in by_hand.proposed]) == ([], [("L1",)])
+    asked = extracted(snapshot(text, "Anna sails.", ask=Ask.ALL))
+    assert (asked.changes, [one.operation.text for one in asked.proposed]) == ([], ["Anna sails."])
+    assert by_hand.heard == asked.heard == {"N1"}
+    many = memory(context=[f"Fact number {n}." for n in range(6)])
+    moves = [replace(note(n, f"It is {n}."), replaces=(f"L{n}",)) for n in range(1, 7)]
+    third = extracted(snapshot(many, *moves))
+    assert (len(third.changes), [one.why for one in third.proposed]) == (5, [THIRD])
 
 
 def test_an_automatic_note_is_a_mood_and_no_line() -> None:
@@ -238,4 +240,4 @@ def test_a_note_that_names_a_line_takes_its_place_with_or_without_a_model() -> N
     assert [(one.why, one.come[0].section) for one in gone.changes] == [(Why.ADDED, CONTEXT)]
     pinned = extracted(snapshot(text, replace(moved, replaces=("L2",))))
     assert pinned.changes == []
-    assert [(one.operation.lines, one.figures) for one in pinned.staged] == [(("L2",), "L2 is pinned")]
+    assert [(one.operation.lines, one.why) for one in pinned.proposed] == [(("L2",), "L2 is pinned")]

@@ -4,14 +4,14 @@ import pytest
 
 from graphs import talk
 from graphs.dream import Dreamer
-from graphs.sheet import THIRD, TIDYING, Sheet, Told
+from graphs.sheet import APPROVAL, Sheet, Told
 from state.document.document import parse, render
 from state.document.operations import Action
 from state.text.words import normalise
 from tests.graphs.honest import ADDITIONS, HONEST, LANGUAGES, REWORDED, Honest
 from tests.graphs.world import World, ports, said
 
-MOST_REFUSED, MOST_ASKING = 0.01, 0.05
+MOST_REFUSED, MOST_TOO_MUCH = 0.01, 0.05
 EVERY = (*HONEST, *REWORDED)
 
 
@@ -30,26 +30,26 @@ def test_the_corpus_is_large_and_varied() -> None:
 def test_less_than_one_in_a_hundred_honest_operations_is_refused_and_each_is_told_why(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    total, left, asking = sum(len(honest.operations) for honest in EVERY), list[Told](), 0
+    total, left, too_much = sum(len(honest.operations) for honest in EVERY), list[Told](), 0
     for honest in EVERY:
         sheet = heard(honest)
         assert (len(sheet.told), sheet.unread) == (len(honest.operations), [])
-        wrong, waits = [one for one in sheet.told if one.mend], [one for one in sheet.told if one.waits]
+        wrong = [one for one in sheet.told if one.mend]
         left += wrong
-        asking += bool(waits)
-        assert all(one.words.endswith((THIRD, TIDYING)) for one in waits)
+        too_much += any(one.guard == APPROVAL for one in sheet.refused)
+        assert sheet.proposed == []
         if wrong:
             further = talk.reply(sheet, 1)
             assert further is not None
             assert all(one.words in further["content"] for one in wrong)
     with capsys.disabled():
-        print(f"\n{len(left)} of {total} honest operations refused, {asking} of {len(EVERY)} updates ask the owner")
+        print(f"\n{len(left)} of {total} honest operations refused, {too_much} of {len(EVERY)} updates are too much")
         for one in left:
             print(f"  {one.words}: {one.operation.text!r}")
     # A new name or number without an input is refused, also where it is an abbreviation.
     assert len(left) < MOST_REFUSED * total
     # A project that is left behind changes more than a third of the memory at once.
-    assert asking < MOST_ASKING * len(EVERY)
+    assert too_much < MOST_TOO_MUCH * len(EVERY)
 
 
 @pytest.mark.parametrize("honest", EVERY)

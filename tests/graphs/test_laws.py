@@ -107,7 +107,7 @@ def the_changes_are_the_dream_and_undoing_them_gives_the_old_lines_back(life: Li
     for change in reversed(dream.changes):
         # Text from before the first dream does not come back above the title.
         back = tuple(line for line in change.gone if not line.above)
-        undone = replace(change.undone, gone=today(page, change.come), come=back)
+        undone = replace(change.inverse, gone=today(page, change.come), come=back)
         assert not (undone.gone or undone.come) or page.change(undone) is not None
     assert rows_of(page) == before
 

@@ -1,4 +1,4 @@
-"""Whatever the owner approves, undoes, or wants of single lines: nothing is lost or doubled, and each is told."""
+"""Whatever the owner accepts, undoes, or wants of single lines: nothing is lost or doubled, and each is told."""
 
 from collections import Counter
 from dataclasses import replace
@@ -6,23 +6,27 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from state.document.approval import Approval, Policy
 
 from graphs import extractive, talk
 from graphs.review import (
     AUTHOR,
+    Asked,
     Carried,
     LineAction,
     Wish,
-    carry_out,
     change_lines,
-    is_outdated,
+    settle_proposals,
+    still_applies,
+    undo_changes,
 )
 from graphs.room import fit
+from state.changes.change import Change
+from state.changes.page import Page
+from state.document.asking import Ask
 from state.document.document import parse
-from state.document.operations import Operation, Why
+from state.document.operations import Action, Operation
 from state.document.sections import SectionName
-from state.dream import EDIT, REVIEW, Dream, Snapshot, StagedChange, Usage
+from state.dream import EDIT, REVIEW, UNDO, Dream, Proposed, Snapshot, Usage
 from state.text.words import normalise
 from state.trust import Trust
 from tests.graphs.lives import Life, lives, sentences, snapshots
@@ -40,7 +44,6 @@ from tests.graphs.world import (
 )
 from tests.support.long_variants import examples
 
-ASK = Policy(Approval.ASK, Approval.ASK, Approval.ASK, Approval.ASK)
 TEA, BONN, CHESS = "Anna prefers tea.", "Anna lives in Bonn.", "Anna plays chess."
 TEXT = memory(bond=[TEA, BONN, f"{CHESS} 📌"], pointers=["Go → search: `anna go`"])
 
@@ -72,113 +75,133 @@ def dreamt(read: Snapshot, world: World, *answers: str) -> Dream:
     return world.commit(sheet.dream("scripted", Usage(), 0.0))
 
 
-def carried(read: Snapshot, *approved: StagedChange) -> Carried:
-    return carry_out(read, {number: (one, "") for number, one in enumerate(approved, 1)}, {}, World(), {})
+def asked(read: Snapshot, one: Proposed) -> Asked:
+    """A proposal as the owner answers it: with its lines as they stood, and what it rests on."""
+    lines = tuple(line for line in read.lines if line.id in one.operation.lines)
+    evidence = tuple(piece for piece in read.evidence if piece.crystal in one.operation.cites)
+    return Asked(one.operation, lines, evidence)
 
 
-# Staged changes
+def accepted(read: Snapshot, *proposals: Asked, world: World | None = None) -> Carried:
+    return settle_proposals(read, dict(enumerate(proposals, 1)), {}, world or World())
+
+
+# Proposals and undoing
 
 
 @examples(150)
 @given(lives(), st.data())
 def test_in_whatever_order_nothing_is_lost_or_doubled(life: Life, data: st.DataObject) -> None:
-    world, read = World(), replace(life.read, policy=data.draw(st.sampled_from([ASK, life.read.policy])))
+    world, read = World(), replace(life.read, ask=data.draw(st.sampled_from(Ask)))
     dream = dreamt(read, world, *life.answers)
     known = {line.text for line in read.lines if line.section is not POINTERS}
     world.upsert([*read.notes, *read.pointed])
+    wishes: list[Asked | Change] = [*(asked(read, one) for one in dream.proposed), *dream.changes]
     read = after(read, dream)
-    left = list(enumerate(data.draw(st.permutations(dream.staged)), 1))
+    left = dict(enumerate(data.draw(st.permutations(wishes)), 1))
     while left:
-        batch = [left.pop() for _ in range(min(len(left), data.draw(st.integers(1, 3))))]
-        approved = {number: (one, "") for number, one in batch if not one.applied}
-        result = carry_out(read, approved, {number: one for number, one in batch if one.applied}, world, {})
-        told = [*result.done, *result.outdated, *result.refused]
-        assert sorted(told) == sorted(number for number, _ in batch)
-        if result.dream is None:
-            continue
-        done = world.commit(result.dream)
-        assert (done.cause, done.author, done.dreamt, done.taken) == (REVIEW, AUTHOR, (), ())
-        read = after(read, done)
-        written = Counter((name, block.key) for name, block in parse(done.after).lines())
-        assert written == Counter((line.section, normalise(line.text)) for line in read.lines)
-        assert parse(done.after).missing == parse(done.after).doubled == ()
-        standing = {normalise(line.text) for line in read.lines}
-        kept = {normalise(crystal.text) for crystal in world.crystals.values()}
-        known |= {line.text for line in read.lines if line.section is not POINTERS}
-        assert {normalise(text) for text in known if read.redaction.of(text) == text} <= standing | kept
+        batch = dict([left.popitem() for _ in range(min(len(left), data.draw(st.integers(1, 3))))])
+        proposals = {number: one for number, one in batch.items() if isinstance(one, Asked)}
+        changes = {str(number): one for number, one in batch.items() if isinstance(one, Change)}
+        if proposals:
+            result = settle_proposals(read, proposals, {}, world)
+            assert sorted([*result.done, *result.outdated, *result.refused]) == sorted(proposals)
+            read = committed(read, world, result.dream, known)
+        undone = undo_changes(read, changes, world, {})
+        assert sorted([*undone.done, *undone.outdated]) == sorted(changes)
+        read = committed(read, world, undone.dream, known)
 
 
-def waiting(operation: Operation, *notes: str) -> tuple[Snapshot, StagedChange]:
-    """What a dream staged since its owner is asked about everything."""
-    read = snapshot(TEXT, *notes, policy=ASK)
-    (staged,) = talk.heard(read, [{"role": "assistant", "content": said(operation)}]).staged
-    return replace(read, evidence=(), notes=(), taken=(), policy=Policy()), staged
+def committed(read: Snapshot, world: World, dream: Dream | None, known: set[str]) -> Snapshot:
+    """What the next dream reads; `known` is every line that ever stood."""
+    if dream is None:
+        return read
+    done = world.commit(dream)
+    assert (done.author, done.dreamt, done.taken) == (AUTHOR, (), ())
+    assert done.cause in (REVIEW, UNDO)
+    read = after(read, done)
+    written = Counter((name, block.key) for name, block in parse(done.after).lines())
+    assert written == Counter((line.section, normalise(line.text)) for line in read.lines)
+    assert parse(done.after).missing == parse(done.after).doubled == ()
+    standing = {normalise(line.text) for line in read.lines}
+    kept = {normalise(crystal.text) for crystal in world.crystals.values()}
+    known |= {line.text for line in read.lines if line.section is not POINTERS}
+    assert {normalise(text) for text in known if read.redaction.of(text) == text} <= standing | kept
+    return read
+
+
+def waiting(operation: Operation, *notes: str) -> tuple[Snapshot, Asked]:
+    """What a dream proposes since its owner is asked about everything."""
+    read = snapshot(TEXT, *notes, ask=Ask.ALL)
+    (one,) = talk.heard(read, [{"role": "assistant", "content": said(operation)}]).proposed
+    return replace(read, evidence=(), notes=(), taken=(), ask=Ask.OWN), asked(read, one)
 
 
 COFFEE = revise(BOND, "L1", "Anna prefers coffee.", "N1")
 
 
-def test_an_approved_change_keeps_its_evidence_and_its_trust() -> None:
-    read, change = waiting(COFFEE, "Anna prefers coffee now.")
-    result = carry_out(read, {7: (change, "")}, {}, World(), {})
+def page(read: Snapshot) -> Page:
+    return Page(read.text, read.lines, read.next_line)
+
+
+def test_an_accepted_one_keeps_its_evidence_and_its_trust() -> None:
+    read, one = waiting(COFFEE, "Anna prefers coffee now.")
+    result = settle_proposals(read, {7: one}, {}, World())
     assert result.dream is not None
     (made,) = result.dream.changes
     (line,) = made.come
     assert (line.text, line.trust, [one.text for one in made.gone]) == ("Anna prefers coffee.", Trust.AGENT, [TEA])
-    assert made.evidence == (change.evidence[0].crystal,)
-    assert (result.done, result.dream.reason) == ((7,), "change 7")
-    assert is_outdated(change, after(read, result.dream).lines)
+    assert made.evidence == (one.evidence[0].crystal,)
+    assert (result.done, result.dream.reason, result.dream.settled) == ((7,), "accepted 7", (7,))
+    assert still_applies(one.operation, one.lines, page(read))
+    assert not still_applies(one.operation, one.lines, page(after(read, result.dream)))
 
 
-def test_an_approved_part_of_a_line_counts_as_much_as_the_line() -> None:
-    read, change = waiting(add(BOND, "She lives in Bonn.", "L2"))
-    read = replace(read, lines=tuple(replace(one, importance=0.9, trust=Trust.OWNER) for one in read.lines))
-    result = carried(read, change)
+def test_an_accepted_part_of_a_line_counts_as_much_as_the_line() -> None:
+    read, one = waiting(add(BOND, "She lives in Bonn.", "L2"))
+    read = replace(read, lines=tuple(replace(line, importance=0.9, trust=Trust.OWNER) for line in read.lines))
+    result = accepted(read, one)
     assert result.dream is not None
-    assert [(one.importance, one.trust) for one in result.dream.came] == [(0.9, Trust.OWNER)]
+    assert [(line.importance, line.trust) for line in result.dream.came] == [(0.9, Trust.OWNER)]
 
 
-def test_pins_and_vetoes_hold_against_an_approval() -> None:
-    read, change = waiting(COFFEE, "Anna smokes.")
-    unwanted = replace(change, operation=add(BOND, "Anna smokes.", "N1"), lines=())
-    lines = tuple(replace(line, pinned=line.id == "L1") for line in read.lines)
-    read = replace(read, lines=lines, tombstones=("Anna smokes.",))
-    result = carried(read, change, unwanted)
+def test_pins_and_vetoes_hold_against_a_yes_and_a_pinned_line_that_is_revised_stays_pinned() -> None:
+    read, one = waiting(COFFEE, "Anna smokes.")
+    written = replace(one.operation, action=Action.ADD, text="Anna smokes.", lines=())
+    evicted = replace(one, operation=evict(BOND, "L1", "Tea"))
+    pinned = replace(
+        read,
+        lines=tuple(replace(line, pinned=line.id == "L1") for line in read.lines),
+        tombstones=("Anna smokes.",),
+    )
+    result = accepted(pinned, evicted, replace(one, operation=written, lines=()))
     assert result.dream is None
     assert [(number, one.guard) for number, one in result.refused.items()] == [(1, "pinned"), (2, "human veto")]
+    chess, about_chess = waiting(revise(BOND, "L3", "Anna plays go.", "N1"), "Anna plays go now.")
+    done = accepted(chess, about_chess).dream
+    assert done is not None
+    assert [(line.text, line.pinned) for line in done.came] == [("Anna plays go.", True)]
 
 
 def test_a_line_that_a_restore_gave_another_id_is_the_same_line_and_one_that_changed_is_not() -> None:
-    read, change = waiting(COFFEE, "Anna prefers coffee now.")
+    read, one = waiting(COFFEE, "Anna prefers coffee now.")
     moved = replace(read, lines=tuple(replace(line, id=f"L{9 - at}") for at, line in enumerate(read.lines)))
-    assert carried(moved, change).done == (1,)
+    assert accepted(moved, one).done == (1,)
     changed = replace(read, lines=tuple(replace(line, text=f"{line.text} So far.") for line in read.lines))
-    assert carried(changed, change).outdated == (1,)
-    assert is_outdated(change, changed.lines)
-    assert not is_outdated(change, moved.lines)
+    assert accepted(changed, one).outdated == (1,)
+    assert not still_applies(one.operation, one.lines, page(changed))
+    assert still_applies(one.operation, one.lines, page(moved))
 
 
 def test_what_says_nothing_new_any_more_is_outdated() -> None:
-    read, change = waiting(add(BOND, "Anna sails.", "N1"), "Anna sails.")
+    read, one = waiting(add(BOND, "Anna sails.", "N1"), "Anna sails.")
     said_since = replace(read, text=memory(bond=["Anna sails!"]), lines=snapshot(memory(bond=["Anna sails!"])).lines)
-    assert carried(said_since, change).outdated == (1,)
+    assert accepted(said_since, one).outdated == (1,)
 
 
-def test_a_line_that_came_back_rests_on_what_it_rested_on_if_it_is_not_the_owners() -> None:
-    world, read = World(), snapshot(TEXT, "Anna prefers coffee.")
-    done = dreamt(read, world, said(add(BOND, "Anna has a boat.", "N1")))
-    addition = StagedChange(add(BOND, "Anna has a boat.", "N1"), (), read.evidence, (), "", applied=True)
-    result = carry_out(after(read, done), {}, {1: addition}, world, {})
-    assert result.dream is not None
-    assert "Anna has a boat." not in result.dream.after
-    assert [change.why for change in result.dream.changes] == [Why.DELETED]
-    assert result.dream.tombstones == ("Anna has a boat.",)
-    assert "Anna has a boat." in {crystal.text for crystal in result.dream.crystals}
-
-
-def test_an_approved_eviction_whose_line_no_search_finds_waits_on() -> None:
-    read, change = waiting(evict(BOND, "L2", "Bonn"), "Anna moved.")
-    result = carry_out(read, {1: (change, "")}, {}, World(least_words=99), {})
+def test_an_accepted_eviction_whose_line_no_search_finds_waits_on() -> None:
+    read, one = waiting(evict(BOND, "L2", "Bonn"), "Anna moved.")
+    result = accepted(read, one, world=World(least_words=99))
     assert (result.dream, result.done, result.refused[1].guard) == (None, (), "pointer")
 
 

@@ -1,4 +1,4 @@
-"""What applies, what waits for the owner, and what is refused in words that say what would be accepted."""
+"""What applies, what its owner is asked, and what is refused in words that say what would be accepted."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from state.document.approval import Approval, Heard, Policy, SectionRule
 
 from graphs import talk
-from graphs.review import change_of
-from graphs.sheet import CHANGED, EVICTIONS, THIRD, TIDIED, TIDYING, Sheet, Told
+from graphs.sheet import ASKED_ALREADY, CHANGED, EVICTIONS, THIRD, TIDIED, Sheet, Told
 from state.crystals.crystal import Crystal, Origin
+from state.document.asking import Ask, Heard
 from state.document.document import parse, render
 from state.document.operations import Action, Operation, Why
-from state.dream import Decision, EarlierChange, Evidence, Kind, Snapshot, Usage
+from state.dream import Evidence, Kind, Snapshot, Usage
 from state.trust import Trust
 from tests.graphs.world import (
     BOND,
@@ -26,7 +25,6 @@ from tests.graphs.world import (
     POINTERS,
     SKILLS,
     add,
-    crystal_of,
     evict,
     memory,
     merge,
@@ -106,7 +104,7 @@ def of(action: Action, *lines: str, section: Any = BOND, text: str = "", cites: 
 )
 def test_a_refusal_says_what_would_be_accepted(operation: Operation, words: str) -> None:
     one = told(operation)
-    assert (one.words, one.mend, one.applied, one.waits) == (words, True, False, False)
+    assert (one.words, one.mend, one.applied, one.asks) == (words, True, False, False)
 
 
 def test_what_stands_already_is_no_fault_and_its_note_is_taken_in() -> None:
@@ -171,13 +169,12 @@ def test_a_line_is_moved_with_another_text_and_a_pointer_reworded_in_one_operati
         assert texts(render(heard(read(), of(action, POINTER, section=POINTERS)).document), POINTERS) == []
 
 
-def test_to_weigh_a_line_changes_neither_its_words_nor_its_birth_nor_asks_to_review_it() -> None:
+def test_to_weigh_a_line_changes_neither_its_words_nor_its_birth() -> None:
     before = read().lines[1]
     sheet = heard(read(), replace(of(Action.WEIGH, ANSWERS), importance=0.9, until="2026-04-02"))
     (line,) = [one for one in sheet.standing if one.text == before.text]
     assert line == replace(before, id=line.id, importance=0.9, until="2026-04-02")
     assert render(sheet.document) == TEXT
-    assert sheet.dream("scripted", Usage(), 0.0).staged == ()
     again = heard(read(), replace(of(Action.WEIGH, ANSWERS), until="2026-04-02"))
     assert [one.importance for one in again.standing if one.until] == [before.importance]
 
@@ -201,14 +198,14 @@ HALVES = [
 
 
 @pytest.mark.parametrize("count", [7, 8, 9])
-def test_a_line_that_is_split_in_two_loses_nothing_and_asks_nobody_within_bounds(count: int) -> None:
+def test_a_line_that_is_split_in_two_loses_nothing(count: int) -> None:
     text = memory(context=[" ".join(one) for one in HALVES[:count]])
     lines = tuple(replace(one, trust=Trust.OWNER, crystal=f"c{one.id}") for one in standing(parse(text), 0.8))
     firsts = [replace(revise(CONTEXT, f"L{n}", first), cites=()) for n, (first, _) in enumerate(HALVES[:count], 1)]
     parts = [add(BOND, second, f"L{n}") for n, (_, second) in enumerate(HALVES[:count], 1)]
     sheet = heard(read(text, lines=lines), *firsts, *parts)
-    waits = max(0, count - TIDIED)
-    assert [one.waits for one in sheet.told] == [False] * (2 * count - waits) + [True] * waits
+    beyond = max(0, count - TIDIED)
+    assert [one.applied for one in sheet.told] == [True] * (2 * count - beyond) + [False] * beyond
     said_so = [one for one in sheet.standing if one.section is BOND]
     assert {(one.text, one.trust, one.importance) for one in said_so} == {
         (second, Trust.OWNER, 0.8) for _, second in HALVES[:count]
@@ -217,7 +214,7 @@ def test_a_line_that_is_split_in_two_loses_nothing_and_asks_nobody_within_bounds
         (one.crystal,) for one in lines
     }
     alone = heard(read(text, lines=lines), *firsts)
-    assert sum(one.waits for one in alone.told) == count - CHANGED
+    assert sum(not one.applied for one in alone.told) == count - CHANGED
 
 
 @st.composite
@@ -249,11 +246,12 @@ def test_the_order_of_an_answer_decides_nothing(answer: list[Operation], data: s
         context=[f"Service number{n} runs on host{n}." for n in range(21)],
         pointers=["CORS debugging → search: `cors eigentrust`"],
     )
+    ask = data.draw(st.sampled_from(Ask))
 
     def came_of(operations: Sequence[Operation]) -> tuple[object, ...]:
-        sheet = heard(read(text, "Anna has tea.", "Ben has cake.", policy=Policy(revise=Approval.ASK)), *operations)
+        sheet = heard(read(text, "Anna has tea.", "Ben has cake.", ask=ask), *operations)
         stand = {(one.section, one.text, one.importance, one.until, one.trust, one.pinned) for one in sheet.standing}
-        told = {(one.operation, one.applied, one.waits, one.mend) for one in sheet.told}
+        told = {(one.operation, one.applied, one.asks, one.mend) for one in sheet.told}
         return stand, told, len(sheet.told), {one.text for one in sheet.learnt}, sheet.heard
 
     assert came_of(data.draw(st.permutations(answer))) == came_of(answer)
@@ -315,106 +313,90 @@ def test_at_most_twenty_lines_are_evicted_and_merges_leave_twenty_fewer() -> Non
     assert [one.words for one in few.told if one.mend] == ["merges leave at most 20 lines fewer in one dream"]
 
 
-def test_more_than_a_third_of_the_memory_waits_and_additions_apply() -> None:
+def test_more_than_a_third_of_the_memory_is_refused_in_words_and_additions_apply() -> None:
     pieces = [f"Service number{n} moved." for n in range(1, 25)]
     sheet = heard(read(MANY, *pieces), *services(21), add(BOND, "They all moved.", "N22"))
-    assert [one.waits for one in sheet.told] == [False] * 21 + [True]
-    assert [(one.applied, one.figures) for one in sheet.staged] == [(False, THIRD)]
+    assert [one.applied for one in sheet.told] == [True] * 21 + [False]
+    assert (sheet.told[-1].words, sheet.told[-1].mend) == (f"{THIRD}; leave the rest as it is", False)
+    assert "N21" not in sheet.heard  # its note is input again
     small = memory(context=[f"Fact number {n}." for n in range(6)])
     facts = [revise(CONTEXT, f"L{n}", f"It is {n}.", f"N{n}") for n in range(1, 7)]
     few = heard(read(small, *(f"It is {n}." for n in range(1, 7))), *facts)
-    assert [one.waits for one in few.told] == [False] * 5 + [True]
+    assert [one.applied for one in few.told] == [True] * 5 + [False]
 
 
-def test_tidying_of_more_lines_than_usual_waits() -> None:
+def test_tidying_of_more_lines_than_usual_is_refused_in_words() -> None:
     merges = [merge(CONTEXT, [f"L{n}", f"L{n + 1}"], f"Service number{n - 1} runs, and its neighbour.") for n in
               (1, 3, 5, 7, 9)]  # fmt: skip
     sheet = heard(read(MANY), *merges)
-    assert [one.waits for one in sheet.told] == [False] * 4 + [True]
-    assert sheet.told[-1].words == f"waits for the owner: {TIDYING}"
+    assert [one.applied for one in sheet.told] == [True] * 4 + [False]
+    words = "enough lines are tidied in one dream; leave the rest as it is"
+    assert (sheet.told[-1].words, sheet.told[-1].mend, sheet.proposed) == (words, False, [])
 
 
-# The owner's rules
+# What its owner is asked
 
-ASK_BOND = Policy(
-    sections=tuple(SectionRule(BOND, action, Approval.ASK) for action in Action if action is not Action.ADD)
-)
+OWN: dict[str, Any] = {"handwritten": (ANSWERS, BONN)}
+ALL: dict[str, Any] = {"ask": Ask.ALL}
 
 
-def test_what_waits_does_not_stop_the_rest_and_holds_what_is_needed_to_judge_it() -> None:
-    world = read(TEXT, "Anna prefers long answers.", "The release is on Monday.", policy=ASK_BOND)
+def test_what_its_owner_is_asked_does_not_stop_the_rest_and_holds_its_input() -> None:
+    world = read(TEXT, "Anna prefers long answers.", "The release is on Monday.", **OWN)
     sheet = heard(world, COFFEE, revise(CONTEXT, PLANNED, "The release is planned for Monday.", "N2"))
-    assert [(one.waits, one.applied) for one in sheet.told] == [(True, False), (False, True)]
+    assert [(one.asks, one.applied) for one in sheet.told] == [(True, False), (False, True)]
     dream = sheet.dream("scripted", Usage(), 0.0)
-    waits, shown = dream.staged
-    assert (waits.applied, shown.applied, shown.operation.lines) == (False, True, (PLANNED,))
-    assert waits.figures == "dream.approve.sections.The Bond: ask"
-    assert [line.text for line in waits.lines] == ["Anna prefers short answers."]
-    assert [piece.text for piece in waits.evidence] == ["Anna prefers long answers."]
-    assert dream.taken == (1, 2)  # the staged operation holds its input
+    (asked,) = dream.proposed
+    assert asked.why == "L2 was written by hand"
+    assert (asked.operation.lines, asked.operation.cites) == ((ANSWERS,), (world.evidence[0].crystal,))
+    assert dream.taken == (1, 2)
 
 
 @pytest.mark.parametrize(
     ("operation", "changes", "became"),
     [
-        (COFFEE, {"policy": ASK_BOND}, "waits"),
-        (add(BOND, "Anna plays chess.", "N1"), {"policy": ASK_BOND}, "applied"),
-        (COFFEE, {"policy": Policy(revise=Approval.NEVER)}, "refused"),
-        (COFFEE, {"policy": Policy(by_hand=Approval.ASK), "handwritten": (ANSWERS,)}, "waits"),
-        (evict(BOND, ANSWERS, "x"), {"policy": Policy(by_hand=Approval.ASK), "handwritten": (ANSWERS,)}, "waits"),
-        (of(Action.MOVE, ANSWERS, section=CONTEXT), {"policy": Policy(revise=Approval.ASK)}, "waits"),
-        (of(Action.CLOSE, DNS), {"policy": Policy(evict=Approval.ASK)}, "waits"),
-        (of(Action.RECALL, POINTER, section=BOND), {"policy": Policy(add=Approval.ASK)}, "waits"),
-        (COFFEE, {"earlier": (EarlierChange(4, COFFEE, Decision.DECLINED),)}, "refused"),
-        (COFFEE, {"earlier": (EarlierChange(4, COFFEE, Decision.WAITING),)}, "applied"),
-        (COFFEE, {"policy": ASK_BOND, "earlier": (EarlierChange(4, COFFEE, Decision.WAITING),)}, "refused"),
-        (COFFEE, {"policy": ASK_BOND, "undecided": (crystal_of("Anna plays chess.").id,)}, "refused"),
-        (COFFEE, {"undecided": (crystal_of("Anna plays chess.").id,)}, "applied"),
+        (COFFEE, {}, "applied"),
+        (COFFEE, OWN, "asks"),
+        (replace(COFFEE, lines=(PINNED,)), {}, "asks"),
+        (replace(evict(BOND, ANSWERS, "x"), cites=("N1",)), OWN, "asks"),
+        (evict(BOND, ANSWERS, "x"), OWN, "refused"),  # no input says so
+        (of(Action.MOVE, ANSWERS, section=CONTEXT), OWN, "refused"),
+        (merge(BOND, [ANSWERS, BONN], "Anna lives in Bonn and prefers short answers."), OWN, "refused"),
+        (COFFEE, ALL, "asks"),
+        (add(BOND, "Anna plays chess.", "N1"), ALL, "asks"),
+        (of(Action.MOVE, ANSWERS, section=CONTEXT), ALL, "asks"),
+        (of(Action.CLOSE, DNS), ALL, "asks"),
+        (of(Action.RECALL, POINTER, section=BOND), ALL, "asks"),
+        (COFFEE, OWN | {"proposed": (COFFEE,)}, "refused"),
+        (add(BOND, "Anna plays chess.", "N1"), ALL | {"proposed": (add(BOND, "anna plays chess."),)}, "refused"),
+        (evict(BOND, ANSWERS, "x"), ALL | {"proposed": (evict(BOND, ANSWERS, "y"),)}, "refused"),
+        (replace(COFFEE, text="Anna prefers none."), OWN | {"proposed": (COFFEE,)}, "asks"),
     ],
 )
-def test_the_owner_decides_what_waits(operation: Operation, changes: dict[str, Any], became: str) -> None:
+def test_its_owner_is_asked_once_about_what_is_theirs(
+    operation: Operation, changes: dict[str, Any], became: str
+) -> None:
     one = told(operation, **changes)
-    assert became == ("applied" if one.applied else "waits" if one.waits else "refused")
+    assert became == ("applied" if one.applied else "asks" if one.asks else "refused")
     assert not one.mend  # it is not the model's to mend
 
 
-def test_the_owners_word_opens_a_section() -> None:
-    assert told(COFFEE, note(1, "I like long ones", trust=Trust.OWNER), policy=ASK_BOND).applied
-
-
-def test_a_merge_in_other_words_on_nothing_new_is_the_same_merge() -> None:
-    known = merge(BOND, [ANSWERS, BONN], "Anna: short answers, Bonn.")
-    earlier = (EarlierChange(5, known, Decision.DECLINED),)
-    again = merge(BOND, [BONN, ANSWERS], "Short answers and Bonn are what Anna prefers.")
-    assert told(again, earlier=earlier).words == "change 5 was declined by the owner"
-    assert told(replace(again, cites=("N1",)), earlier=earlier).applied
+def test_what_its_owner_is_asked_already_has_taken_its_input_in() -> None:
+    sheet = heard(read(TEXT, proposed=(COFFEE,), **OWN), COFFEE)
+    assert ([one.words for one in sheet.told], sheet.heard) == ([ASKED_ALREADY], {"N1"})
 
 
 def test_what_an_agent_noted_after_reading_a_page_may_ask() -> None:
     piece = replace(note(1, "Anna plays chess."), heard="web")
-    asks = told(add(BOND, "Anna plays chess.", "N1"), piece, policy=Policy(heard=Heard.ASK))
-    assert asks.words == "waits for the owner: dream.heard: ask; its agent had read a page"
+    asks = told(add(BOND, "Anna plays chess.", "N1"), piece, heard=Heard.ASK)
+    assert asks.words == "its owner is asked: dream.heard: ask; its agent had read a page"
     assert told(add(BOND, "Anna plays chess.", "N1"), piece).applied
 
 
 def test_lines_that_the_program_counts_ask_nobody_and_are_not_told() -> None:
-    never = Policy(Approval.NEVER, Approval.NEVER, Approval.NEVER, Approval.NEVER)
     skill = Evidence("S1", Kind.SKILL, "Refactoring → Confidence: 85% | Occurrences: 5", 0.8, Trust.AGENT, NOW)
-    sheet = talk.begun(read(TEXT, skill, policy=never))
+    sheet = talk.begun(read(TEXT, skill, **ALL))
     assert texts(render(sheet.document), SKILLS) == [skill.text]
-    assert (len(sheet.told), sheet.staged, sheet.refused) == (1, [], [])
-
-
-def test_a_line_of_the_same_dream_that_is_tidied_is_shown_with_what_it_was() -> None:
-    world = read(TEXT, "Anna plays chess.")
-    first = heard(world, add(CONTEXT, "Anna plays chess.", "N1"))
-    born = next(line.id for line in first.standing if line.text == "Anna plays chess.")
-    sheet = heard(world, add(CONTEXT, "Anna plays chess.", "N1"), revise(CONTEXT, born, "Anna plays chess a lot."))
-    (shown,) = sheet.dream("a model", Usage(), 0.0).staged
-    assert [line.text for line in shown.lines] == ["Anna plays chess."]
-    assert change_of(shown).undone.come == shown.lines
-    # One whose lines and evidence were forgotten is no reason to fail.
-    assert change_of(replace(shown, lines=(), evidence=())).come
+    assert (len(sheet.told), sheet.proposed, sheet.refused) == (1, [], [])
 
 
 def test_a_line_that_is_said_otherwise_keeps_its_last_day() -> None:

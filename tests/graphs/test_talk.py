@@ -4,11 +4,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from state.document.approval import Approval, Policy
 
 from graphs import talk
 from state.crystals.crystal import Crystal, Origin
-from state.dream import Decision, EarlierChange, Evidence, Kind, PointerLine, Snapshot
+from state.dream import Evidence, Kind, PointerLine, Snapshot
 from state.trust import Trust
 from tests.graphs.lives import buried
 from tests.graphs.world import (
@@ -48,13 +47,13 @@ def replied(read: Snapshot, *answers: str) -> str | None:
 
 # The opening
 def test_each_line_is_shown_with_its_day_its_weight_whose_it_is_and_its_marks() -> None:
-    read = snapshot(TEXT, handwritten=("L1",), earlier=(EarlierChange(7, revise(BOND, "L3", "x"), Decision.WAITING),))
+    read = snapshot(TEXT, handwritten=("L1",), proposed=(revise(BOND, "L3", "x"),))
     until = {"L3": "2026-03-20", "L4": "2026-03-11"}
     user = opened(replace(read, lines=tuple(replace(one, until=until.get(one.id, "")) for one in read.lines)))
     for row in (
         'L1 (2026-03-02, 30 characters, importance 0.5, by the owner): "Anna prefers short answers."',
         "L2 (2026-03-02, 22 characters, importance 0.5, pinned): ",
-        "L3 (2026-03-02, 37 characters, importance 0.5, until 2026-03-20, change 7 of it waits for the owner): ",
+        "L3 (2026-03-02, 37 characters, importance 0.5, until 2026-03-20, a change of it waits for the owner): ",
         "L4 (2026-03-02, 36 characters, importance 0.5, until 2026-03-11, over): ",
     ):
         assert row in user
@@ -116,7 +115,7 @@ def test_what_became_of_the_last_answer_is_told_in_the_next_dream_without_what_w
         ],
         pointers=["CORS → search: `cors fails`", "Anna's cat, which is old and grey → search: `anna cat`"],
     )
-    read = snapshot(text, "Anna plays chess.", "Both fail.", policy=Policy(merge=Approval.ASK), budget=237)
+    read = snapshot(text, "Anna plays chess.", "Both fail.", handwritten=("L3",), budget=237)
     answer = said(
         replace(evict(CONTEXT, "L5", "x"), pointer=False), add(BOND, "Anna sails."),
         merge(CONTEXT, ["L3", "L4"], "The importer and the export fail.", "N2"), consumed=["N1"],
@@ -142,9 +141,7 @@ def test_an_answer_that_leaves_nothing_to_mend_or_choose_is_the_last(answer: str
 
 
 def test_each_operation_is_told_once_and_what_applied_is_not_asked_again() -> None:
-    read = snapshot(
-        TEXT, "Anna plays chess.", earlier=(EarlierChange(3, evict(CONTEXT, "L4", "x"), Decision.DECLINED),)
-    )
+    read = snapshot(TEXT, "Anna plays chess.", handwritten=("L4",))
     answer = said(
         add(BOND, "Anna plays chess.", "N1"), add(BOND, "Anna sails."), evict(BOND, "L2", "Bonn"),
         {"op": "fly"}, evict(CONTEXT, "L4", "x"),
@@ -157,7 +154,7 @@ def test_each_operation_is_told_once_and_what_applied_is_not_asked_again() -> No
     assert "- evict L2: L2 is pinned by the owner" in refused
     assert '- {"op": "fly"}: ' in refused
     assert "chess" not in refused
-    assert "declined" not in told  # that is not the model's to mend
+    assert "written by the owner" not in told  # that is not the model's to mend
     # What it does not say again is over.
     assert replied(read, answer, said()) is None
 
@@ -173,7 +170,7 @@ def test_what_is_no_id_is_refused_and_stops_no_other_operation() -> None:
 
 
 def test_a_model_that_says_all_of_it_again_is_done() -> None:
-    read = snapshot(TEXT, "Anna plays chess.", "Short ones.", policy=Policy(merge=Approval.ASK))
+    read = snapshot(TEXT, "Anna plays chess.", "Short ones.", handwritten=("L4",))
     good = (
         add(BOND, "Anna plays chess.", "N1"), revise(BOND, "L1", "Anna prefers short ones.", "N2"),
         evict(CONTEXT, "L3", "x"),
@@ -181,9 +178,9 @@ def test_a_model_that_says_all_of_it_again_is_done() -> None:
     once = said(*good, add(BOND, "Anna sails."))
     assert replied(read, once) is not None
     assert replied(read, once, said(*good)) is None
-    waits = said(merge(CONTEXT, ["L3", "L4"], "The release fails on empty rows.", "N2"))
-    sheet = talk.heard(read, [{"role": "assistant", "content": one} for one in (waits, waits)])
-    assert (len(sheet.staged), sheet.changes, talk.reply(sheet, 2)) == (1, [], None)
+    asks = said(merge(CONTEXT, ["L3", "L4"], "The release fails on empty rows.", "N2"))
+    sheet = talk.heard(read, [{"role": "assistant", "content": one} for one in (asks, asks)])
+    assert (len(sheet.proposed), sheet.changes, talk.reply(sheet, 2)) == (1, [], None)
 
 
 def test_a_list_is_whole_or_says_how_many_more_there_are() -> None:

@@ -496,7 +496,7 @@ def test_a_configuration_that_cannot_be_meant_is_a_usage_error(
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
-        ("DREAMD_DREAM__MODE", "never", "DREAMD_DREAM__MODE: dream.mode is 'never'"),
+        ("DREAMD_DREAM__ASK", "never", "DREAMD_DREAM__ASK: dream.ask is 'never'"),
         ("DREAMD_DREAM__CONTEXT_WINDOW", "", "DREAMD_DREAM__CONTEXT_WINDOW: dream.context_window is None"),
         ("DREAMD_DREAM__MIN_CHUNKS", "many", "dream.min_chunks is 'many'"),
         ("DREAMD_LIMITS__USD_PER_DAY", "-1", "limits.usd_per_day is -1"),

@@ -125,8 +125,8 @@ def test_a_dream_of_the_daemon_takes_along_what_its_command_sets(home: Home) -> 
         assert (ended.status, "its own settings of secrets" in ended.err) == (0, True), ended.err
         assert [one["model"] for one in daemon.events("dream_committed")] == ["openai/gpt-4o-mini"]
         assert {one["authorization"] for one in model.headers} == {"Bearer sk-of-the-command"}
-        wrong = home.dreamd("dream", workspace.root, DREAMD_DREAM__MODE="sometimes")
-        assert (wrong.status, "DREAMD_DREAM__MODE" in wrong.err) == (2, True)
+        wrong = home.dreamd("dream", workspace.root, DREAMD_DREAM__ASK="sometimes")
+        assert (wrong.status, "DREAMD_DREAM__ASK" in wrong.err) == (2, True)
         # A file that it names goes along as a whole.
         (file := home.folder / "own.yaml").write_text("limits: {calls_per_dream: 4}\nlog: {level: debug}\n")
         noted(workspace, repairs(1, " later"))

@@ -21,16 +21,16 @@ MINE = "The owner wrote this line while changes were waiting"
 
 @pytest.fixture
 def proposing(dreamd: Caller, monkeypatch: pytest.MonkeyPatch) -> Caller:
-    monkeypatch.setenv("DREAMD_DREAM__MODE", "propose")
+    monkeypatch.setenv("DREAMD_DREAM__ASK", "all")
     return dreamd
 
 
 def waiting(dreamd: Caller, workspace: Workspace) -> list[str]:
     ended = dreamd("review", "-w", workspace.root, "--json")
-    return [one["new"] for one in ended.json["changes"]] if ended.status == 0 else []
+    return [one["new"] for one in ended.json["proposals"]] if ended.status == 0 else []
 
 
-def test_with_mode_propose_no_line_changes_before_its_owner_has_said_so(
+def test_where_all_is_asked_no_line_changes_before_its_owner_has_said_so(
     proposing: Caller, workspace: Workspace
 ) -> None:
     before = lived.lines(workspace)
@@ -43,7 +43,7 @@ def test_with_mode_propose_no_line_changes_before_its_owner_has_said_so(
     assert proposing("dream", workspace.root).status == 0
     assert sorted(waiting(proposing, workspace)) == sorted([*NEWS, later])
     write(workspace, lambda text: added(text, MINE))
-    assert proposing("review", "-w", workspace.root, "--approve", "--all").status == 0
+    assert proposing("review", "-w", workspace.root, "--accept", "--all").status == 0
     assert {*NEWS, MINE, later} <= set(lived.lines(workspace))
     assert waiting(proposing, workspace) == []
     lived.assert_valid(workspace)
@@ -51,7 +51,7 @@ def test_with_mode_propose_no_line_changes_before_its_owner_has_said_so(
     assert lost(workspace) == []
 
 
-def test_with_mode_propose_no_line_leaves_for_want_of_room(
+def test_where_all_is_asked_no_line_leaves_for_want_of_room(
     proposing: Caller, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DREAMD_DREAM__CONTEXT_WINDOW", "1000")

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from state.stores.history.changes import Changes
 
 from benchmarks.life import LIVES, Life, given_at_start, lived, read
 from daemon.workspace.stores import Store
 from state.document.document import parse
 from state.document.operations import Why
+from state.stores.history.proposals import Proposals
 from state.text.words import normalise
 from tests.support.long_variants import fewer, spread
 from tests.support.model_characters import inputs_of, lines_of
@@ -84,7 +84,7 @@ def test_two_hundred_days_replace_no_fact_by_another(
             assert replaced_by_another_fact(store) == []
             refused = store.connection.execute("SELECT guard, figures FROM rejections").fetchall()
             assert [tuple(row) for row in refused] == []
-            assert Changes(store.connection).counts().waiting == 0
+            assert Proposals(store.connection).count() == 0
             if model == "sensible":
                 said = known(store)
                 values = current_values(life)

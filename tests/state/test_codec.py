@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from state.codec import decode, encode, plain
 from state.crystals.crystal import Crystal
 from state.document.operations import Refusal
-from state.dream import Dream, StagedChange
+from state.dream import Dream, Proposed
 from state.errors import StorageError
 from tests.support.long_variants import examples
 
@@ -37,11 +37,11 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     return st.one_of([values(one) for one in given]) if given else st.from_type(kind)
 
 
-crystals, refusals, staged, dreams = map(values, (Crystal, Refusal, StagedChange, Dream))
+crystals, refusals, proposed, dreams = map(values, (Crystal, Refusal, Proposed, Dream))
 
 
 @examples(60)
-@given(st.one_of(dreams, staged, crystals))
+@given(st.one_of(dreams, proposed, crystals))
 def test_decode_undoes_encode(value: object) -> None:
     assert decode(type(value), encode(value)) == value
     assert decode(type(value), encode(value).encode()) == value

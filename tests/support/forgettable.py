@@ -9,13 +9,11 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-from state.stores.history.changes import Changes
-
 from daemon import sessions
 from daemon.config.settings import Config, DreamSection
+from daemon.dream.proposals import settle
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.transcripts import absorb_transcripts
-from daemon.journal.lines import decide_changes
 from daemon.journal.restore import restore
 from daemon.upkeep.forget import Receipt, forget
 from daemon.upkeep.forget_plan import ForgetRequest
@@ -23,14 +21,16 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.searching import searched_in
 from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
+from state.document.asking import Ask
 from state.document.document import parse
 from state.document.sections import SectionName
-from state.dream import Decision, Reason
+from state.dream import Reason
 from state.errors import NothingToDoError
 from state.forgetting.cutting import Cut
 from state.stores.crystals.search import search
 from state.stores.database.table import unpacked
 from state.stores.disk.workspace import Workspace
+from state.stores.history.proposals import Proposals
 from tests.support import committing
 from tests.support.committing import added, with_model
 from tests.support.copies import all_files, copy_of
@@ -54,7 +54,7 @@ quick = committing.opened  # without embeddings, searched by words
 
 
 def lived(folder: Path, secret: str = SECRET) -> Workspace:
-    """Create dreams, transcripts, sessions, a restore, waiting changes, a cut-off dream, and lines of the owner's."""
+    """Create dreams, transcripts, sessions, a restore, proposals, a cut-off dream, and lines of the owner's."""
     workspace = init_workspace(folder)
     workspace.document.write_text(f"# Mine\n\n- {KEPT[0]}\n- Remember: {secret}\n", encoding="utf-8")
     talk = workspace.root / "talk.jsonl"
@@ -72,9 +72,9 @@ def lived(folder: Path, secret: str = SECRET) -> Workspace:
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         restore(store, 1)
         noted(store, f"Once more, {secret}")
-        proposing = replace(store, config=Config(dream=DreamSection(mode="propose")))
+        proposing = replace(store, config=Config(dream=DreamSection(ask=Ask.ALL)))
         dream_now(proposing, Reason.MANUAL, Mode.AUTO)
-        decide_changes(store, {Changes(store.connection).open()[-1].number: Decision.DECLINED}, {})
+        settle(store, (), [Proposals(store.connection).all()[-1].number])
         noted(store, f"And again, {secret}", "The piano of house 4 is out of tune")
         dream_now(proposing, Reason.MANUAL, Mode.AUTO)
         store.connection.execute("UPDATE dreams SET detail = ?", (f"refused: {secret}",))

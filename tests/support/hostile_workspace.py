@@ -21,11 +21,10 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, utc_now
 from graphs.ports import Answer
 from state.changes.change import CurrentLine
-from state.codec import encode
 from state.crystals.crystal import Crystal, Origin, Source
 from state.document.operations import Action, Operation, Refusal
 from state.document.sections import SectionName
-from state.dream import Decision, Dream, Evidence, Kind, Reason, StagedChange, decode_record, encode_record
+from state.dream import Dream, Proposed, Reason, decode_record, encode_record
 from state.errors import UsageError
 from state.scratch import Note, plain_text
 from state.signals.curiosity import Cause
@@ -33,6 +32,7 @@ from state.stores.database.connection import to_text, transaction
 from state.stores.database.meta import Meta
 from state.stores.database.table import packed, unpacked
 from state.stores.disk.workspace import Workspace
+from state.stores.history.proposals import Proposals
 from state.text.words import normalise
 from state.trust import Trust
 from tests.support.committing import added
@@ -215,23 +215,15 @@ def _fill(connection: sqlite3.Connection, texts: Sequence[HostileText], now: dat
 
 
 def _reviews(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
-    """Fill waiting and applied changes, and the record of the last version, with hostile texts."""
-    connection, at = store.connection, to_text(now)
-    lines = [CurrentLine(*row) for row in _standing(connection)][:1]
+    """Fill proposals, and the record of the last version, with hostile texts."""
+    connection = store.connection
+    lines = [CurrentLine(*row) for row in _standing(connection)]
+    own, lines = {line.text: line for line in lines}, lines[:1]
+    crystals = dict(connection.execute("SELECT context, id FROM crystals").fetchall())
     for one in texts:
-        change = StagedChange(
-            _operation(one, lines),
-            (replace(lines[0], text=f"old {one.short(_LINE)}"),),
-            (_evidence(one, now),),
-            (replace(lines[0], text=f"beside {one.short(_LINE)}"),),
-            one.label,
-            applied=one.number % 5 == 0,
-        )
-        decision = Decision.APPLIED if change.applied else Decision.WAITING
-        connection.execute(
-            "INSERT INTO changes (dream, place, at, record, decision) VALUES (?, ?, ?, ?, ?)",
-            ("20260101T000000-hostile", one.number, at, encode(change), decision.value),
-        )
+        said = _operation(one, [own.get(one.short(_LINE), lines[0])])
+        said = replace(said, text=f"new {said.text}"[:_LINE], cites=(crystals[one.label],))
+        Proposals(connection).add("20260101T000000-hostile", [Proposed(said, one.label)], now)
     number = store.lineage.last_version()
     (record,) = connection.execute("SELECT record FROM versions WHERE number = ?", (number,)).fetchone()
     last = _worded(decode_record(unpacked(record), "record"), texts, lines)
@@ -259,10 +251,6 @@ def _operation(one: HostileText, lines: Sequence[CurrentLine]) -> Operation:
     return Operation(
         Action.REVISE, SectionName.BOND, one.short(_LINE), tuple(line.id for line in lines), (f"N{one.number}",)
     )
-
-
-def _evidence(one: HostileText, now: datetime) -> Evidence:
-    return Evidence(f"N{one.number}", Kind.NOTE, one.text[:_LINE], 0.5, Trust.WEB, now, "", one.label)
 
 
 def _standing(connection: sqlite3.Connection) -> Iterator[tuple[str, SectionName, str, float, Trust, datetime]]:

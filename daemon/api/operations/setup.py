@@ -34,7 +34,7 @@ def configuration_text(shown: Configuration) -> str:
 def configuration(
     access: WorkspaceAccess,
     key: Annotated[
-        str, Arg("A key such as dream.mode, or a section; empty: all", place=True, max_length=LONGEST_KEY)
+        str, Arg("A key such as dream.ask, or a section; empty: all", place=True, max_length=LONGEST_KEY)
     ] = "",
 ) -> Configuration:
     """Return the configuration as it is in force, where each value comes from, and what it means."""

@@ -81,8 +81,8 @@ WRONG = """
 2 secrets allow \udcff             | is not UTF-8
 3 secrets                          | nothing was redacted that may be no secret
 3 review                           | nothing waits for you
-1 review 2026                      | no change '2026' waits
-2 review 1 --accept --undo         | not allowed with
+1 review 2026                      | no proposal 2026 waits
+2 review 1 --accept --decline      | not allowed with
 1 wrong Kim                        | no line of MEMORY.md has 'Kim'
 2 mood 1                           | arguments: 1
 2 ingest                           | name the files or folders
@@ -92,7 +92,7 @@ WRONG = """
 2 export --json=0                  | --json
 2 export -o /nowhere/x             | /nowhere is no folder
 2 import ''                        |
-2 config dream.mode auto           | say KEY, or 'set KEY VALUE'
+2 config dream.ask own             | say KEY, or 'set KEY VALUE'
 1 config no.such                   | the configuration has no key 'no.such'
 2 doctor --dry-run                 | --dry-run goes with --repair
 2 completion tcsh                  | invalid choice: 'tcsh'
@@ -138,7 +138,7 @@ def test_the_workspace_is_found_from_a_folder_inside_it_and_named_once(
     monkeypatch.chdir(tmp_path)
     ended = dreamd("status")
     assert (ended.status, "dreamd init" in ended.err) == (2, True)
-    assert "dream.mode " in dreamd("config").out
+    assert "dream.ask " in dreamd("config").out
     assert dreamd("status", here, "-w", here).status == 0
     assert dreamd("status", here, "-w", tmp_path).status == 2
 

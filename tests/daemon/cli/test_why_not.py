@@ -254,10 +254,10 @@ def test_what_waits_in_the_global_workspace_says_so_in_a_project(dreamd: Caller,
     (note,) = asked(here, "Graz").reasons
     assert (note.code, note.advice) == (Absence.NOTE_WAITS, "run 'dreamd dream --global'")
     assert "waits in the global workspace" in note.what
-    (change,) = asked(here, "heron").reasons
-    assert (change.code, change.advice) == (Absence.APPROVAL, "'dreamd review --global' shows it")
+    (waits,) = asked(here, "heron").reasons
+    assert (waits.code, waits.advice) == (Absence.APPROVAL, "'dreamd review --global' shows it")
     # Asked for in the global workspace itself, the commands name it as well.
-    assert asked(everywhere.root, "heron").reasons[0].advice == change.advice
+    assert asked(everywhere.root, "heron").reasons[0].advice == waits.advice
     (unheard,) = asked(everywhere.root, "parrot").reasons
     assert unheard.advice == "'dreamd note --global' says it; or ask with other words of it"
 

@@ -51,7 +51,7 @@ def test_what_looks_like_a_comment_in_a_value_is_none() -> None:
     assert edited(text, ["b"], "d") == text.replace("|\n  c #2", "d")
 
 
-KEYS = "timezone model.name dream.approve.add dream.approve.sections dream.heard sources.transcripts log.form"
+KEYS = "timezone model.name dream.ask dream.heard sources.transcripts log.form"
 
 
 @pytest.mark.parametrize("key", KEYS.split())
@@ -66,27 +66,27 @@ def test_in_our_own_file_every_other_line_stays_as_it_is(key: str) -> None:
         assert len(set(rows) - set(changed.splitlines())) <= 2
         assert all(row.partition("#")[2] in changed for row in rows)
     with pytest.raises(ConfigError):  # its own keys have comments
-        without(OURS, ["dream", "approve"])
+        without(OURS, ["dream"])
 
 
 def test_the_command_writes_what_is_valid_into_a_private_file(dreamd: Caller, tmp_path: Path) -> None:
     real, file = tmp_path / "dotfiles" / "c.yaml", tmp_path / "link.yaml"
     file.symlink_to(real)
     for words, status, said in (
-        ("set dream.moode auto", 2, "is 'dream.mode' meant?"),
-        ("set dream.mode sometimes", 2, "'auto' or 'propose'"),
+        ("set dream.askk own", 2, "is 'dream.ask' meant?"),
+        ("set dream.ask sometimes", 2, "'own' or 'all'"),
         ("set secrets.allow hunter2", 2, "secrets.allow is wrong"),
-        ("unset dream.mode", 3, "does not set dream.mode"),
-        ("set dream.mode", 2, "set KEY VALUE"),
+        ("unset dream.ask", 3, "does not set dream.ask"),
+        ("set dream.ask", 2, "set KEY VALUE"),
     ):
         ended = dreamd("config", *words.split(), "--config", file)
         assert (ended.status, said in ended.err, "hunter2" in ended.err) == (status, True, False), ended.err
     assert not real.exists()
-    set_ = dreamd("config", "set", "dream.mode", "propose", "--config", file, "--json")
-    assert [one["value"] for one in set_.json["entries"]] == ['"propose"']
+    set_ = dreamd("config", "set", "dream.ask", "all", "--config", file, "--json")
+    assert [one["value"] for one in set_.json["entries"]] == ['"all"']
     assert (set_.json["daemon"], real.stat().st_mode & 0o777) == ("no daemon runs", 0o600)
     assert dreamd("config", "set", "model.api_base", "http://me:pass@host/v1", "--config", file).out == (
         'model.api_base is "http://[redacted]@host/v1"\n'
     )
-    assert dreamd("config", "unset", "dream.mode", "--config", file).out == 'dream.mode is "auto"\n'
+    assert dreamd("config", "unset", "dream.ask", "--config", file).out == 'dream.ask is "own"\n'
     assert real.read_text() == "model:\n  api_base: http://me:pass@host/v1\n"

@@ -7,20 +7,19 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from state.stores.history.changes import Changes
 
 from daemon.config.paths import registry_path
 from daemon.config.registry import add, exclude
 from daemon.dream.agreements import propose_agreements
-from daemon.journal.lines import decide_changes, settle
+from daemon.dream.proposals import drop_stale, settle
 from daemon.workspace.adoption import init_global_workspace, init_workspace
 from daemon.workspace.stores import Store, utc_now
 from state.document.operations import Action
 from state.document.sections import SectionName
-from state.dream import Decision
-from state.stores.database.tables import Change
+from state.stores.database.tables import Proposal
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.workspace import Workspace
+from state.stores.history.proposals import Proposals
 from tests.support.committing import dreamt as dreamt_in
 from tests.support.working import working
 
@@ -54,15 +53,15 @@ def project(folder: Path, *lines: str, section: SectionName = SectionName.BOND) 
     return workspace
 
 
-def proposed(everywhere: Workspace) -> list[Change]:
+def proposed(everywhere: Workspace) -> list[Proposal]:
     with opened(everywhere) as store:
         propose_agreements(store, utc_now())
-        return Changes(store.connection).open()
+        return Proposals(store.connection).all()
 
 
-def decide(everywhere: Workspace, number: int, decision: Decision) -> None:
+def answer(everywhere: Workspace, *, accept: tuple[int, ...] = (), decline: tuple[int, ...] = ()) -> None:
     with opened(everywhere) as store:
-        decide_changes(store, {number: decision}, {})
+        settle(store, accept, decline)
 
 
 @pytest.fixture
@@ -76,24 +75,21 @@ def test_what_two_workspaces_say_waits_in_the_global_one_and_names_them(
     one = project(tmp_path / "one", TEA, SHORT)
     assert proposed(everywhere) == []
     two = project(tmp_path / "two", SHORTLY, "Ada lives in Berlin")
-    (change,) = proposed(everywhere)
-    assert (change.decision, change.is_agreement) == (Decision.WAITING, True)
-    operation = change.change.operation
+    (one_line,) = proposed(everywhere)
+    operation = one_line.operation
     assert (operation.action, operation.section, operation.text) == (Action.ADD, SectionName.BOND, SHORT)
-    said = {(piece.about, piece.text) for piece in change.change.evidence}
-    assert said == {(str(one.root), SHORT), (str(two.root), SHORTLY)}
-    assert change.change.figures == "2 of your workspaces say so"
+    assert one_line.why == f"2 of your workspaces say so: {one.root}, {two.root}"
     assert not everywhere.document.exists()
-    assert [again.number for again in proposed(everywhere)] == [change.number]
+    assert [again.number for again in proposed(everywhere)] == [one_line.number]
 
 
-def test_it_is_a_line_when_its_owner_approves_it_and_is_not_proposed_again(
+def test_it_is_a_line_when_its_owner_accepts_it_and_is_not_proposed_again(
     tmp_path: Path, everywhere: Workspace
 ) -> None:
     for name in ("one", "two"):
         project(tmp_path / name, SHORT)
-    (change,) = proposed(everywhere)
-    decide(everywhere, change.number, Decision.APPROVED)
+    (one,) = proposed(everywhere)
+    answer(everywhere, accept=(one.number,))
     text = everywhere.document.read_text(encoding="utf-8")
     assert SHORT in text.partition(SectionName.BOND.value)[2]
     project(tmp_path / "three", SHORTLY)
@@ -104,13 +100,15 @@ def test_it_is_a_line_when_its_owner_approves_it_and_is_not_proposed_again(
     assert proposed(everywhere) == []
 
 
-def test_what_nobody_decides_becomes_no_note_and_is_not_asked_again(tmp_path: Path, everywhere: Workspace) -> None:
+def test_what_nobody_answers_waits_on_and_what_is_declined_is_not_asked_again(
+    tmp_path: Path, everywhere: Workspace
+) -> None:
     for name in ("one", "two"):
         project(tmp_path / name, SHORT)
-    assert len(proposed(everywhere)) == 1
+    (one,) = proposed(everywhere)
     with opened(everywhere) as store:
-        assert settle(store, utc_now().replace(year=2100)) == 1
-        assert store.notes.count().notes == 0
+        assert drop_stale(store, utc_now().replace(year=2100)) == 0
+    answer(everywhere, decline=(one.number,))
     project(tmp_path / "three", SHORT)
     assert proposed(everywhere) == []
 
@@ -156,7 +154,7 @@ def test_only_the_global_workspace_is_proposed_to(tmp_path: Path, everywhere: Wo
     projects = [project(tmp_path / name, SHORT) for name in ("one", "two")]
     with opened(projects[0]) as store:
         assert propose_agreements(store, utc_now()) == 0
-        assert Changes(store.connection).open() == []
+        assert Proposals(store.connection).all() == []
 
 
 @pytest.mark.parametrize("what", ["document", "database", "root"])
@@ -170,8 +168,8 @@ def test_one_that_cannot_be_read_is_left_out(tmp_path: Path, everywhere: Workspa
         os.mkfifo(place)
     elif what == "database":
         place.write_bytes(b"no database " * 1_000)
-    (change,) = proposed(everywhere)
-    assert len(change.change.evidence) == 2
+    (one,) = proposed(everywhere)
+    assert one.why.startswith("2 of your workspaces")
     assert len(proposed(everywhere)) == 1
     (tmp_path / "one").rename(tmp_path / "elsewhere")  # what it says is not taken back by that
     assert len(proposed(everywhere)) == 1
@@ -187,10 +185,10 @@ def test_twenty_wait_at_most_and_the_others_come_when_some_are_decided(tmp_path:
     first = proposed(everywhere)
     assert len(first) == 20
     assert len(proposed(everywhere)) == 20
-    decide(everywhere, first[0].number, Decision.DECLINED)
-    later = {one.change.operation.text for one in proposed(everywhere)}
+    answer(everywhere, decline=(first[0].number,))
+    later = {one.operation.text for one in proposed(everywhere)}
     assert len(later) == 20
-    assert later > {one.change.operation.text for one in first[1:]}
+    assert later > {one.operation.text for one in first[1:]}
 
 
 def test_what_fails_while_they_are_written_costs_a_repetition(tmp_path: Path, everywhere: Workspace) -> None:
@@ -198,7 +196,7 @@ def test_what_fails_while_they_are_written_costs_a_repetition(tmp_path: Path, ev
         project(tmp_path / name, SHORT)
     with opened(everywhere) as store:
         full = "BEGIN SELECT RAISE(ABORT, 'full'); END"
-        store.connection.execute(f"CREATE TEMP TRIGGER fail BEFORE INSERT ON main.changes {full}")
+        store.connection.execute(f"CREATE TEMP TRIGGER fail BEFORE INSERT ON main.proposals {full}")
         with pytest.raises(sqlite3.Error, match="full"):
             propose_agreements(store, utc_now())
     assert len(proposed(everywhere)) == 1

@@ -10,7 +10,7 @@ import pytest
 
 from daemon.config.settings import load
 from daemon.dream.standing import SHOWN_CHARACTERS, Line, StandingLines, shown, standing_lines
-from daemon.journal.lines import change, open_changes
+from daemon.journal.lines import change
 from daemon.journal.restore import restore
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction, Wish
@@ -19,7 +19,7 @@ from state.crystals.supersession import Cause, Supersession
 from state.document.document import parse
 from state.document.operations import Why
 from state.document.sections import SectionName
-from state.dream import Decision, Dream
+from state.dream import Dream
 from state.errors import ConflictError, RejectedError
 from state.stores.disk.syscalls import System
 from state.trust import Trust
@@ -217,7 +217,7 @@ def test_a_save_in_the_same_moment_is_kept_beside_it_and_wins_where_both_changed
     assert f"{WALL} 📌" in document(store)
     assert not store.connection.execute("SELECT 1 FROM supersessions").fetchall()
     outcome = dreamt(store, "The kettle of house 9 was repaired")
-    assert (outcome.refused, outcome.changes) == ((), 0)
+    assert (outcome.refused, outcome.proposals) == ((), 0)
     assert {"Grace is her sister", "Ada drinks water", WALL, "The kettle of house 9 was repaired"} == set(
         texts(store)
     )
@@ -286,18 +286,13 @@ def test_a_line_whose_ground_is_superseded_says_by_what_and_since_when(store: St
     assert (found[PORT].superseded_by, found[PORT].superseded_at) == ("", None)
 
 
-def test_a_line_that_waits_to_be_changed_or_can_be_undone_says_which_change(store: Store) -> None:
+def test_a_line_says_which_proposal_would_change_it(store: Store) -> None:
     write(store, document(store).replace(PORT, f"{PORT} for now"))
     dreamt(store, "Grace plays chess")
     with revises({NEW_PORT: PORT, COCOA: TEA}):
         thinking = replace(store, config=load(None))
         dreamt(thinking, NEW_PORT, COCOA)  # of a line by hand its owner is asked
-    numbers = {one.decision: one.number for one, _ in open_changes(store)}
-    found = lines(store)
-    assert {text: line.waiting for text, line in found.items() if line.waiting} == {
-        f"{PORT} for now": numbers[Decision.WAITING]
-    }
-    assert {text: line.applied for text, line in found.items() if line.applied} == {COCOA: numbers[Decision.APPLIED]}
+    assert {text: line.proposed for text, line in lines(store).items() if line.proposed} == {f"{PORT} for now": 1}
 
 
 def test_no_secret_and_no_more_than_the_beginning_is_shown(store: Store) -> None:

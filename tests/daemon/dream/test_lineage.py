@@ -12,15 +12,16 @@ import pytest
 
 from daemon.api.operations.search import recall
 from daemon.config.settings import Config
+from daemon.dream.proposals import open_proposals, settle
 from daemon.dream.run import Mode, dream_now
 from daemon.dream.standing import Line, standing_lines
-from daemon.journal.lines import change, decide_changes, open_changes
+from daemon.journal.lines import change
 from daemon.journal.restore import restore
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import NOT_TRUE, LineAction, Wish
 from state.crystals.crystal import Origin
 from state.document.sections import SectionName
-from state.dream import Decision, Reason
+from state.dream import Reason
 from state.scratch import Note
 from state.search.ranking import Hit
 from tests.support.model_characters import inputs_of, lines_of
@@ -144,17 +145,18 @@ def test_a_rewording_inherits_evidence_trust_and_authorship(dreamer: Dreamer) ->
     assert dreamer.superseded() == set()
     dreamer.dream(FAST_NOTE, does=[revise(reworded, FAST, "15 s")])
     assert dreamer.line(FAST)
-    assert not [one for one, _ in open_changes(dreamer.store) if one.decision.value == "waiting"]
+    assert not open_proposals(dreamer.store)
 
 
 def test_what_the_owner_wrote_stays_theirs_when_it_is_reworded_or_moved(dreamer: Dreamer) -> None:
     dreamer.dream("Ada has a cat", does=[])
     done = change(dreamer.store, [Wish(LineAction.ADD, section=SectionName.BOND, text="Ada wants answers in Dutch.")])
     assert done
-    dreamer.dream(
-        "Ada has a dog", does=[{"op": "move", "lines": ["Ada wants answers in Dutch."], "section": CONTEXT}]
-    )
-    assert [one.change.figures for one, _ in open_changes(dreamer.store)]  # by hand: the owner is asked
+    moved = {"op": "move", "lines": ["Ada wants answers in Dutch."], "section": CONTEXT}
+    dreamer.dream("Ada has a dog", does=[moved | {"cites": ["dog"]}])
+    ((asked, _),) = open_proposals(dreamer.store)
+    settle(dreamer.store, [asked.number], ())
+    assert dreamer.line("Ada wants answers in Dutch.").id in dreamer.store.lineage.handwritten()
 
 
 @pytest.mark.parametrize("by_hand", [True, False])
@@ -168,10 +170,10 @@ def test_a_weighed_line_keeps_its_birth_and_its_author_and_a_restore_takes_the_w
         change(store, [Wish(LineAction.ADD, section=SectionName.BOND, text=text)])
     (before,) = store.lineage.current_lines()
     number, rests = store.lineage.last_version(), store.lineage.evidence().get(before.id)
-    weigh = {"op": "weigh", "lines": [text], "importance": 0.95, "until": "2199-04-02"}
+    weigh = {"op": "weigh", "lines": [text], "importance": 0.95, "until": "2199-04-02", "cites": ["dog"]}
     dreamer.dream("Ada has a dog", does=[weigh])
     if by_hand:  # the owner is asked
-        decide_changes(store, {one.number: Decision.APPROVED for one, _ in open_changes(store)}, {})
+        settle(store, [one.number for one, _ in open_proposals(store)], ())
     (now,) = store.lineage.current_lines()
     assert now == replace(before, id=now.id, importance=0.95, until="2199-04-02")
     assert store.lineage.evidence().get(now.id) == rests
@@ -281,9 +283,9 @@ def test_of_two_notes_of_one_second_the_one_that_came_later_stands_first(dreamer
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["a note that names it", "a model's revision"])
-@pytest.mark.parametrize("decision", [Decision.APPROVED, Decision.DECLINED])
+@pytest.mark.parametrize("accepts", [True, False])
 def test_what_contradicts_a_pinned_line_is_one_question_to_its_owner(
-    dreamer: Dreamer, decision: Decision, *, named: bool
+    dreamer: Dreamer, *, accepts: bool, named: bool
 ) -> None:
     store = dreamer.store
     dreamer.dream(SLOW_NOTE, does=[add(SLOW, "20 s")])
@@ -297,9 +299,9 @@ def test_what_contradicts_a_pinned_line_is_one_question_to_its_owner(
         dreamer.dream(FAST_NOTE, does=[revise(SLOW, FAST, "15 s")])
     assert [one.text for part in standing_lines(store, utc_now()).sections for one in part.lines if one.id] == [SLOW]
     assert store.notes.count().notes == 0
-    (asked,) = [one for one, _ in open_changes(store) if one.decision is Decision.WAITING]
-    decide_changes(store, {asked.number: decision}, {})
-    holds = dreamer.line(FAST if decision is Decision.APPROVED else SLOW)
+    ((asked, _),) = open_proposals(store)
+    settle(store, *(([asked.number], ()) if accepts else ((), [asked.number])))
+    holds = dreamer.line(FAST if accepts else SLOW)
     assert holds.pinned
     dreamer.dream("Ada has a cat called Miez", does=[])
     assert [one.text for part in standing_lines(store, utc_now()).sections for one in part.lines if one.id] == [

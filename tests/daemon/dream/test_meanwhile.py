@@ -19,17 +19,17 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-from state.stores.history.changes import Changes
 
 from daemon.config.settings import Config, ModelSection
 from daemon.dream import memory
-from daemon.dream import restore as restoring
 from daemon.dream.consolidation import new_input
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.notes import absorb_notes
-from daemon.journal.lines import change, decide_changes, open_changes
+from daemon.journal import restore as restoring
+from daemon.journal.lines import change
 from daemon.journal.restore import restore
+from daemon.journal.undo import latest_changes, undo
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, follow_clock, utc_now
@@ -37,11 +37,12 @@ from graphs.review import LineAction, Wish
 from state.crystals.crystal import Crystal, Origin
 from state.document.document import parse
 from state.document.sections import SectionName
-from state.dream import Decision, Reason
+from state.dream import Reason
 from state.errors import ConflictError, RejectedError
 from state.scratch import Note
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.memory import TakenIn
+from state.stores.history.proposals import Proposals
 from state.trust import Trust
 from tests.support import lived
 from tests.support.committing import added, opened, write
@@ -155,18 +156,13 @@ class Meanwhile(RuleBasedStateMachine):
 
     @rule()
     def take_back(self) -> None:
-        """The last change that applied is undone, as its owner can from the window: its old lines stand again."""
+        """The last change that can be is undone: its old lines stand again."""
         with opened(self.workspace) as store:
             self.tick()
-            applied = [
-                one for one, is_over in open_changes(store) if one.decision is Decision.APPLIED and not is_over
-            ]
-            for one in applied[-1:]:
-                settled = decide_changes(store, {one.number: Decision.UNDONE}, {})
-                assert settled.decided == {one.number: Decision.UNDONE}
-                assert {line.text for line in one.change.lines} <= texts_in(self.file()).keys() | self.deleted
-                self.said |= {line.text for line in one.change.lines}  # they are the owner's word by that
-                self.deleted.add(one.change.operation.text)
+            for one in [one for one in latest_changes(store, 9) if one.undoable][:1]:
+                assert undo(store, [one.name]).done == (one.name,)
+                assert {line.text for line in one.change.gone} <= texts_in(self.file()).keys()
+                self.deleted |= {line.text for line in one.change.come}
 
     # What others do meanwhile.
 
@@ -215,15 +211,13 @@ class Meanwhile(RuleBasedStateMachine):
         owners = lived.rows(self.workspace, "SELECT text FROM lines WHERE trust = 'owner'")
         assert {row["text"] for row in owners} <= self.said | self.deleted
         evicted = {row["text"] for row in lived.rows(self.workspace, "SELECT text FROM lines WHERE fate = 'evicted'")}
-        waiting = [one.change for one in Changes(store.connection).open() if one.decision is Decision.WAITING]
+        waiting = [one.operation for one in Proposals(store.connection).all()]
         pending = {one.text for one in store.notes.each_pending()}
         for text, gone in done.items():  # what a note was for is done, or it waits, or its owner undid it
-            if text not in {*pending, *evicted, *self.deleted, *(one.operation.text for one in waiting)}:
-                asked = {line.text for one in waiting for line in one.lines}
+            if text not in {*pending, *evicted, *self.deleted, *(one.text for one in waiting)}:
+                named = store.lineage.lines(name for one in waiting for name in one.lines)
+                asked = {line.text for line in named.values()}
                 assert not gone & (texts_in(file).keys() - asked) if gone else text in texts_in(file)
-        for one in Changes(store.connection).open():
-            if one.decision is Decision.APPLIED and one.change.operation.action in ("revise", "merge"):
-                assert one.change.operation.text in lived.remembered(self.workspace)
         for version in store.lineage.versions(3):
             self.check_record(store, version.number)
 
@@ -382,7 +376,6 @@ def test_what_its_owner_saves_meanwhile_stays_and_what_gives_way_comes_again(
         assert (done.pending, done.dream.notes) == (len(wait), len(notes) - len(wait))
         why = [one.figures for one in done.refused]
         assert why.count("its owner changed MEMORY.md there meanwhile") == len(wait)
-        assert {one.change.operation.text for one in Changes(store.connection).open()} <= stand
         owners = {line.text for line in store.lineage.current_lines() if line.trust is Trust.OWNER}
         assert owners == stand & {MINE, ZITHER, RIGA}
 

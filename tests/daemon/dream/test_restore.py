@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.config.settings import ApproveSection, Config, DreamSection
+from daemon.config.settings import Config, DreamSection
+from daemon.dream.proposals import open_proposals, settle
 from daemon.dream.run import Mode, dream_now
-from daemon.journal.lines import decide_changes, open_changes
 from daemon.journal.restore import restore
+from daemon.journal.undo import undo
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
-from state.dream import Decision, Reason
+from state.document.asking import Ask
+from state.dream import Reason
 from state.errors import NotFoundError, NothingToDoError
 from state.scratch import Note
 from state.stores.vectors.embedder import Unavailable
@@ -56,7 +59,7 @@ def test_a_version_is_restored_although_a_later_one_is_lost(tmp_path: Path) -> N
         assert all(note in text for note in NOTES)
 
 
-# What is about a person waits for its owner, the rest applies.
+# A dream of one of these asks its owner; one of several applies.
 SAID = (
     "Ada prefers tea in the morning",
     "The staging server listens on port 8080",
@@ -68,18 +71,16 @@ SAID = (
 
 DEEDS = st.one_of(
     st.tuples(st.just("dream"), st.sets(st.integers(0, len(SAID) - 1), min_size=1, max_size=3)),
-    st.tuples(st.sampled_from(("approve", "decline", "restore", "undo")), st.integers(0, 9)),
+    st.tuples(st.sampled_from(("accept", "decline", "restore", "undo", "undo a restore")), st.integers(0, 9)),
 )
 
 
 @contextmanager
 def opened() -> Iterator[Store]:
-    approve = ApproveSection.model_validate({"sections": {"The Bond": {"add": "ask"}}})
-    config = Config(dream=DreamSection(approve=approve))
     with tempfile.TemporaryDirectory() as folder:
         workspace = init_workspace(Path(folder))
         gone = Embedding.given(Unavailable("not here"))
-        with open_exclusive(workspace, config, "a test", embedding=gone) as store:
+        with open_exclusive(workspace, Config(), "a test", embedding=gone) as store:
             yield store
 
 
@@ -88,14 +89,17 @@ def do(store: Store, deed: str, what: Any) -> None:
     if deed == "dream":
         for note in sorted(what):
             store.notes.inbox.append(Note(SAID[note], utc_now(), 0.8))
+        asks = Config(dream=DreamSection(ask=Ask.ALL if len(what) == 1 else Ask.OWN))
         with suppress(NothingToDoError):
-            dream_now(store, Reason.MANUAL, Mode.AUTO)
-    elif deed in ("approve", "decline"):
-        waiting = [one.number for one, outdated in open_changes(store) if not outdated][: what % 3 + 1]
-        decision = Decision.APPROVED if deed == "approve" else Decision.DECLINED
-        decide_changes(store, dict.fromkeys(waiting, decision), {})
-    elif last:
-        restore(store, max(1, last - 1) if deed == "undo" else what % last + 1)
+            dream_now(replace(store, config=asks), Reason.MANUAL, Mode.AUTO)
+    elif deed in ("accept", "decline"):
+        waiting = [one.number for one, _ in open_proposals(store)][: what % 3 + 1]
+        settle(store, *((waiting, ()) if deed == "accept" else ((), waiting)))
+    elif deed == "undo":
+        with suppress(NotFoundError):  # it changed no line
+            undo(store, [str(what % last + 1)])
+    else:
+        restore(store, what % last + 1 if deed == "restore" else max(1, last - 1))
 
 
 def standing(store: Store) -> dict[str, object]:
@@ -103,7 +107,6 @@ def standing(store: Store) -> dict[str, object]:
     return {
         "document": store.workspace.document.read_text(encoding="utf-8"),
         "pending": [note.text for note in tuple(store.notes.each_pending())],
-        "changes": dict(read("SELECT number, decision FROM changes").fetchall()),
         "dreamt": {row["id"] for row in read("SELECT id FROM crystals WHERE dreamt_in IS NOT NULL")},
         "deleted": sorted(store.lineage.tombstones()),
     }

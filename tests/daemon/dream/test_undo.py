@@ -71,19 +71,16 @@ DEEDS: dict[str, Any] = {
     "wrong": lambda store: change(store, [wish(store, LineAction.WRONG, PORT, NEW_PORT)]),
     "pinned": lambda store: change(store, [wish(store, LineAction.PIN, WALL)]),
     "several": lambda store: change(store, [wish(store, LineAction.DELETE, TEA), wish(store, LineAction.PIN, WALL)]),
-    "restored": lambda store: (by_model(store), restore(store, 1)),
+    "restored": lambda store: restore(store, 1),
 }
 
 
 @pytest.mark.parametrize("deed", DEEDS)
 def test_a_version_of_any_cause_is_undone_and_lines_come_back_as_they_were(store: Store, deed: str) -> None:
-    before = {"restored": None}.get(deed, known(store))
     if deed == "restored":
         by_model(store)
-        before = known(store)
-        restore(store, 1)
-    else:
-        DEEDS[deed](store)
+    before = known(store)
+    DEEDS[deed](store)
     version = store.lineage.last_version()
     done = undo(store, [str(version)])
     assert (done.dream is not None, done.outdated) == (True, ())

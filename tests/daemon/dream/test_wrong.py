@@ -13,15 +13,16 @@ import pytest
 
 from daemon.api.operations.search import recall
 from daemon.config.settings import Config
+from daemon.dream.proposals import open_proposals, settle
 from daemon.dream.run import Mode, dream_now
 from daemon.dream.standing import Line, standing_lines
-from daemon.journal.lines import change, decide_changes, open_changes
+from daemon.journal.lines import change
 from daemon.journal.restore import restore
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import NOT_TRUE, LineAction, Wish
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.document.document import parse
-from state.dream import Decision, Reason
+from state.dream import Reason
 from state.errors import RejectedError
 from state.scratch import Note
 from state.trust import Trust
@@ -122,8 +123,8 @@ def test_no_dream_writes_it_again(tmp_path: Path, opened: Opened, action: LineAc
         standing = lines(store)
         assert not [line for line in standing if line.startswith(old)]
         assert not text or (standing[text].author, standing[text].trust) == ("owner", Trust.OWNER)
-        waiting = {one.number: Decision.APPROVED for one, _ in open_changes(store)}
-        assert {one.refusal.guard for one in decide_changes(store, waiting, {}).refused} <= {"human veto"}
+        done = settle(store, [one.number for one, _ in open_proposals(store)], ())
+        assert {one.guard for one in done.refused.values()} <= {"human veto"}
         assert not [line for line in lines(store) if line.startswith(old)]
 
 

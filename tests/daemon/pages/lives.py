@@ -5,13 +5,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from daemon.api.access import LocalAccess
-from daemon.config.settings import ApproveSection, Config, DreamSection, load
+from daemon.config.settings import Config, DreamSection, load
 from daemon.dream.run import Mode, dream_now
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin, Source
 from state.crystals.supersession import Cause, Supersession
+from state.document.asking import Ask
 from state.dream import Reason
 from state.scratch import Note
 from state.signals.curiosity import Cause as Asked
@@ -26,7 +27,7 @@ NOW = datetime.now(UTC)
 TEA, COFFEE = "Ada prefers tea in the morning", "Ada prefers coffee in the morning"
 SHORT, LONG = "Ada likes short answers of one line", "Ada likes short answers of three lines"
 PREFACE = "Written by hand, and above everything"
-ASKING = DreamSection(approve=ApproveSection.model_validate({"sections": {"The Bond": "ask"}}))
+ASKING = DreamSection(ask=Ask.ALL)
 HOSTILE = '<img src="https://a.test/x"> \u202e{{ 7 * 7 }}'
 TURNS = [
     Crystal(
@@ -44,8 +45,8 @@ def changed_by_a_model(folder: Path, rules: DreamSection) -> Path:
     workspace = init_workspace(folder)
     workspace.document.write_text(f"# Notes\n\n{PREFACE}\n", encoding="utf-8")
     with revises({COFFEE: TEA, LONG: SHORT}):
-        for notes in ((TEA, SHORT), (COFFEE, LONG)):
-            dreamt(workspace, *notes, rules=rules)
+        dreamt(workspace, TEA, SHORT, rules=DreamSection())
+        dreamt(workspace, COFFEE, LONG, rules=rules)
     return workspace.root
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Response, ViewportSize
 
-from daemon.config.settings import Config
-from daemon.journal.lines import open_changes
+from daemon.config.settings import Config, DreamSection
+from daemon.dream.proposals import open_proposals
+from daemon.journal.undo import latest_changes
 from daemon.workspace.stores import open_readonly
-from state.dream import Decision
 from tests.daemon.http.running import Running
 from tests.daemon.pages.browser import followed, looking, windowed
-from tests.daemon.pages.lives import ASKING, COFFEE, TEA, dreamt
+from tests.daemon.pages.lives import COFFEE, TEA, dreamt
 from tests.support.browser import Seen, assert_quiet, axe
 from tests.support.forgettable import lived
 from tests.support.revising import revises
@@ -57,13 +57,14 @@ class Place:
 
 
 def ordinary(folder: Path) -> Path:
-    """A workspace that has been through much, in which one change waits and one applied."""
+    """A workspace that has been through much, in which changes wait and others applied."""
     workspace = lived(folder, "the spare key of the cellar hangs behind the door")
     with revises({COFFEE: TEA, NEW_PORT: OLD_PORT}):
         for notes in (("The well of house 3 is dry",), (TEA, OLD_PORT), (COFFEE, NEW_PORT)):
-            dreamt(workspace, *notes, rules=ASKING)
+            dreamt(workspace, *notes, rules=DreamSection())
     with open_readonly(workspace, Config()) as store:
-        assert {change.decision for change, _ in open_changes(store)} == {Decision.WAITING, Decision.APPLIED}
+        assert open_proposals(store)
+        assert latest_changes(store, 1)[0].undoable
     return workspace.root
 
 

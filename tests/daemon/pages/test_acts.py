@@ -39,13 +39,13 @@ ACTS = [(page, act) for page in (*PAGES.values(), FEEL) for act in page.acts]
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace in which two changes of The Bond wait."""
+    """A workspace in which two changes wait."""
     return changed_by_a_model(tmp_path_factory.mktemp("built") / "memory", ASKING)
 
 
 @pytest.fixture(scope="module")
 def built_applied(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace in which two changes of The Bond have applied."""
+    """A workspace in which two changes have applied."""
     return changed_by_a_model(tmp_path_factory.mktemp("applied") / "memory", DreamSection())
 
 
@@ -87,7 +87,7 @@ def undone(browser: Browser, ask: Asking, done: Answer, path: str, headers: dict
 
 
 def numbers(browser: Browser, ask: Asking) -> list[int]:
-    return [one["number"] for one in browser.get(f"/w/{ask.name}/review.json").json["changes"]["changes"]]
+    return [one["number"] for one in browser.get(f"/w/{ask.name}/review.json").json["proposals"]["proposals"]]
 
 
 def bond(ask: Asking) -> set[str]:
@@ -121,53 +121,45 @@ def test_a_form_is_of_a_page_of_this_session_and_says_what_is_wrong(
     assert waits.document == before
 
 
-def test_all_are_one_version_a_rejection_is_opened_again_and_own_words_count(browser: Browser, waits: Asking) -> None:
+def test_proposals_are_accepted_as_one_version_or_declined(browser: Browser, waits: Asking) -> None:
     first, second = numbers(browser, waits)
-    done = act(browser, waits, "review/decide", verdict="decline", number=[first, second])
-    assert numbers(browser, waits) == []
-    undone(browser, waits, done, "review/decide")
-    assert numbers(browser, waits) == [first, second]
-    done = act(browser, waits, "review/decide", verdict="approve", number=[first, second])
-    assert "approved: version 3" in text_of(done)
-    assert bond(waits) == {COFFEE, LONG}
+    done = act(browser, waits, "review/answer", verdict="accept", number=[first, second])
+    assert "2 proposals accepted, as version 3" in text_of(done)
+    assert (bond(waits), numbers(browser, waits)) == ({COFFEE, LONG}, [])
     undone(browser, waits, done, "review/undo")
-    words = "Ada drinks what there is in the morning"
-    act(browser, waits, "review/decide", verdict="approve", number=numbers(browser, waits)[0], text=words)
-    assert words in waits.document
-    assert all(words not in about for _, about, _ in waits.ledger)
+    assert bond(waits) == {TEA, SHORT}
 
 
-def test_what_applied_is_undone_or_accepted(browser: Browser, applied: Asking) -> None:
-    first, second = numbers(browser, applied)
+def test_what_is_declined_is_not_written(browser: Browser, waits: Asking) -> None:
+    act(browser, waits, "review/answer", verdict="decline", number=numbers(browser, waits))
+    assert (bond(waits), numbers(browser, waits)) == ({TEA, SHORT}, [])
+
+
+def test_what_applied_is_taken_back_by_its_name(browser: Browser, applied: Asking) -> None:
     page = browser.get(f"/w/{applied.name}/review")
-    assert "Undo all 2" in text_of(page)
-    assert "Approve" not in text_of(page)
-    assert {form["verdict"] for form in fields_of(page, f"/w/{applied.name}/review/decide")} == {"undo", "accept"}
-    act(browser, applied, "review/decide", verdict="undo", number=first)
+    assert "Accept" not in text_of(page)
+    path = f"/w/{applied.name}/review/take_back"
+    assert {form["name"] for form in fields_of(page, path)} >= {"2.1", "2.2"}
+    done = act(browser, applied, "review/take_back", name="2.1")
     assert len(bond(applied) & {TEA, SHORT}) == len(bond(applied) & {COFFEE, LONG}) == 1
-    act(browser, applied, "review/decide", verdict="accept", number=second)
-    assert numbers(browser, applied) == []
+    undone(browser, applied, done, "review/undo")
+    assert bond(applied) == {COFFEE, LONG}
+    act(browser, applied, "review/take_back", name="2")
+    assert bond(applied) == {TEA, SHORT}
 
 
-def test_what_waits_is_shown_first_and_whole_and_what_applied_after_it_by_ten(
-    browser: Browser, waits: Asking
-) -> None:
+def test_what_waits_is_shown_by_eighty_before_the_latest_changes(browser: Browser, waits: Asking) -> None:
     with closing(sqlite3.connect(open_workspace(waits.root).state / "state.db")) as connection, connection:
-        connection.execute("UPDATE changes SET number = number + 1000")
         connection.executemany(
-            "INSERT INTO changes (number, dream, place, at, record, decision)"
-            " SELECT ?, dream, ?, at, record, ? FROM changes ORDER BY number LIMIT 1",
-            [(at, at + 100, "applied" if at <= 12 else "waiting") for at in range(1, 25)],
+            "INSERT INTO proposals SELECT ?, dream, at, operation, why FROM proposals WHERE number = 1",
+            [(at,) for at in range(11, 101)],
         )
-    every = numbers(browser, waits)
-    asked = every[:14]
-    assert every == [*range(13, 25), *asked[12:], *range(1, 13)]
-    first, later = (browser.get(f"/w/{waits.name}/review{start}") for start in ("", "?number=11"))
-    for page, rest in ((first, range(1, 11)), (later, range(11, 13))):
-        assert re.findall(r'id="change-(\d+)"', page.body.decode()) == [str(one) for one in (*asked, *rest)]
-    for told in ("Approve all 14", "Undo all 10", "2 more"):
-        assert told in text_of(first)
-    assert "10 earlier" in text_of(later)
+    first, later = (browser.get(f"/w/{waits.name}/review{start}") for start in ("", "?number=89"))
+    for page, every in ((first, [1, 2, *range(11, 89)]), (later, range(89, 101))):
+        assert re.findall(r'id="proposal-(\d+)"', page.body.decode()) == [str(one) for one in every]
+        assert 'id="change-1.1"' in page.body.decode()
+    assert "Accept all 80" in text_of(first)
+    assert "12 more wait" in text_of(first)
 
 
 @pytest.mark.parametrize(

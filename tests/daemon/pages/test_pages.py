@@ -52,10 +52,10 @@ FULL = {
     "review": [
         "[removed: tea ]",
         "[added: coffee ]",
-        "why it is here: dream.approve.sections.The Bond: ask",
-        "Approve all 2",
+        "why you are asked: dream.ask: all",
+        "Accept all 2",
     ],
-    "now": ["What waits", "2 changes to approve", "dopamine"],
+    "now": ["What waits", "2 changes to decide on", "dopamine"],
     "memory": [TEA, SHORT, PREFACE, "The Bond", "yours: dreams leave it alone", "a change waits"],
     "dreams": ["committed version 1", "2 added", "manual", "tokens"],
     "dream?version=1": [f"+- {TEA}", "The guards refused nothing.", "gather"],
@@ -276,13 +276,13 @@ def test_the_configuration_says_what_is_in_force_and_who_set_it_and_no_secret(
     file = tmp_path / "<b>mine.yaml"
     file.write_text("model: {api_base: 'http://me:hunter2hunter2@model.example/v1'}\n")
     before = served.house.config
-    served.house.config = load(file, {"HOME": "/nonexistent", "DREAMD_DREAM__MODE": "propose"})
+    served.house.config = load(file, {"HOME": "/nonexistent", "DREAMD_DREAM__ASK": "all"})
     try:
         page, replies = browser.get(f"/w/{name}/configuration"), browser.get(f"/w/{name}/configuration.json")
     finally:
         served.house.config = before
     text = text_of(page)
-    assert 'dream.mode "propose" "auto" DREAMD_DREAM__MODE auto: follow the approve rules; propose' in text
+    assert 'dream.ask "all" "own" DREAMD_DREAM__ASK own: changes of lines that you wrote' in text
     assert "<b>mine.yaml" in text
     assert "limits.usd_per_day 5.0 5.0 default" in text
     assert b"hunter2" not in page.body + replies.body

@@ -235,7 +235,7 @@ def test_text_and_lines_stay_one_and_every_change_can_be_taken_back(page: Page, 
     document, left_out = edited(working(text), [edit for one in page.changes for edit in one.edits])
     assert (left_out, render(document)) == ((), render(page.document))
     for change in reversed(list(page.changes)):
-        back = replace(change.undone, gone=tuple(one for one in map(page.stands, change.come) if one is not None))
+        back = replace(change.inverse, gone=tuple(one for one in map(page.stands, change.come) if one is not None))
         assert page.change(back) is not None
         assert rows(page) == in_text(page)
     assert rows(page) == before
@@ -270,7 +270,7 @@ def test_a_pinned_line_that_moves_or_comes_back_has_its_pin() -> None:
         done = page.change(Change(Why.MOVED, (tea,), come))
         assert done is not None
         assert rows(page) == in_text(page) == Counter((one.section, "tea.", True) for one in come)
-        page.change(done.undone)
+        page.change(done.inverse)
         assert rows(page) == in_text(page) == Counter([(BOND, "tea.", True)])
 
 
