@@ -1,4 +1,4 @@
-"""Pages: the window, where a person sees what is remembered and why, corrects it, and approves of it.
+"""Pages: the window, where a person sees what is remembered and why, corrects it, and answers what waits.
 
 A page is made of replies of operations (`daemon.api.operations`) and of nothing else: it has no way of its own to the
 data, and its `.json` are these replies. What a page changes, an operation changes; a row in the ledger says so.

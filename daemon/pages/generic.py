@@ -20,7 +20,7 @@ _FILLED_BY = {
     "gaps": "A search that finds nothing good leaves a question here, and so does a question in a note.",
     "skills": "A task that is asked for in several sessions shows here, once a pass over the memory has looked.",
     "mood": "Errors and thanks in transcripts raise the levels, and so does 'dreamd feel'.",
-    "acts": "A row for each thing that you do here: approve, edit, restore, forget.",
+    "acts": "A row for each thing that you do here: accept, edit, restore, forget.",
     "configuration": "Your own values go into ~/.config/dreamd/config.yaml; a variable of the daemon's environment"
     " overrides them. Secrets are never shown.",
     "doctor": "It looks at the configuration, the model, the files and every store, and mends a torn index; nothing"

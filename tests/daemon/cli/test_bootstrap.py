@@ -19,12 +19,16 @@ from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.session_start import session
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.bootstrap import EVERYWHERE_HEADING, HERE_HEADING, NOTES_HEADING, TRUNCATED, budget_for
+from state.document.operations import Action, Operation
+from state.document.sections import SectionName
+from state.dream import Proposed
 from state.reading import head, length_given
 from state.scratch import HEADER
 from state.secrets.policy import DEFAULT
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import KEPT, BootstrapReceipt, receipts
 from state.stores.history.leave_receipt import path_of
+from state.stores.history.proposals import Proposals
 from tests.support.running import ROOT, Caller, process
 from tests.support.transcript import Transcript
 
@@ -36,6 +40,7 @@ ROW = (
     ' "notes": 1, "left_out": 0, "more": false, "truncated": false}\n'
 )
 NOW = datetime(2026, 3, 12, 9, tzinfo=UTC)
+PROPOSED = Proposed(Operation(Action.ADD, SectionName.BOND, "Ada owns a heron"), "dream.ask: all")
 GLOBAL = (
     "# Working Memory State\n\n## The Bond\n\n- Ada prefers tea.\n- Ada reads.\n\n## Active Context\n\n- Elsewhere.\n"
 )
@@ -206,19 +211,16 @@ def test_a_person_is_told_of_one_thing_the_most_urgent(told: Transcript, here: P
         assert "1 day for" in attention(here, now + timedelta(days=1, hours=1))
         store.ledger.skip("d", "interval", "nothing new", now + timedelta(seconds=3))
         assert attention(here, now) == ""
-        record = "INSERT INTO changes (dream, place, at, record, decision) VALUES ('c', ?, '', '{}', 'waiting')"
-        store.connection.execute(record, (0,))
+        Proposals(store.connection).add("d", [PROPOSED], now)
         assert attention(here, now) == "[dreamd: 1 change waits for the owner: dreamd review]"
-        store.connection.execute(record, (1,))
+        Proposals(store.connection).add("d", [PROPOSED], now)
     assert attention(here, now + timedelta(days=9)) == "[dreamd: 2 changes wait for the owner: dreamd review]"
     told("$ dreamd bootstrap\n…\n[dreamd: 2 changes wait for the owner: dreamd review]")
 
 
 def test_what_waits_in_the_global_workspace_is_told_in_every_project(here: Path, everywhere: Workspace) -> None:
     with open_exclusive(everywhere, Config(), "test") as store:
-        store.connection.execute(
-            "INSERT INTO changes (dream, place, at, record, decision) VALUES ('c', 0, '', '{}', 'waiting')"
-        )
+        Proposals(store.connection).add("d", [PROPOSED], NOW)
     assert attention(here, NOW) == "[dreamd: 1 change waits for the owner: dreamd review --global]"
     assert attention(everywhere.root, NOW) == "[dreamd: 1 change waits for the owner: dreamd review]"
 

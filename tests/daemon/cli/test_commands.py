@@ -83,6 +83,8 @@ WRONG = """
 3 review                           | nothing waits for you
 1 review 2026                      | no proposal 2026 waits
 2 review 1 --accept --decline      | not allowed with
+2 changes 0                        | greater than or equal to 1
+2 undo x                           | 'x' names no change
 1 wrong Kim                        | no line of MEMORY.md has 'Kim'
 2 mood 1                           | arguments: 1
 2 ingest                           | name the files or folders
