@@ -156,7 +156,7 @@ def finds(store: Store, query: str) -> list[str]:
 
 def assert_sound(workspace: Workspace) -> None:
     """Assert that the workspace works and all other facts are still there."""
-    from daemon.journal.story import why
+    from daemon.journal.story import story_of_line
     from daemon.upkeep.examine import check_stores
     from daemon.workspace.checks import Level
 
@@ -172,7 +172,7 @@ def assert_sound(workspace: Workspace) -> None:
         for number in range(1, last + 1):
             assert parse(store.memory.text(number)).missing == ()
         for standing in store.lineage.current_lines():
-            assert why(store, standing.id)
+            assert story_of_line(store, standing.id)
         restore(store, 2)
         noted(store, "The fence of house 8 was painted")
         try:

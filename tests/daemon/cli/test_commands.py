@@ -15,7 +15,7 @@ import pytest
 from daemon.api.operations.crystals import Superseded, superseded_text
 from daemon.api.operations.signals import Mood, mood_text
 from daemon.api.shapes import duration
-from daemon.cli import COMMANDS, main, perform
+from daemon.cli import COMMANDS, OPERATIONS, main, perform
 from daemon.cli.terminal import show, show_notices, spinner
 from daemon.observability.failures import failure
 from daemon.observability.printable import safe, visible

@@ -60,7 +60,7 @@ def test_an_owner_who_searches_beside_another_process_asks_no_question(told: Tra
         ! notice: searched as it stands: …
     """)
     with open_readonly(open_workspace(here), Config()) as store:
-        assert Questions(store.connection).open(10) == []  # what its owner misses is no question of an agent
+        assert store.questions.open(10) == []  # what its owner misses is no question of an agent
 
 
 def test_transcripts_are_read_once_and_what_cannot_be_is_named(told: Transcript, tmp_path: Path) -> None:

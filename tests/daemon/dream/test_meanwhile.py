@@ -29,7 +29,8 @@ from daemon.ingest.notes import absorb_notes
 from daemon.journal import restore as restoring
 from daemon.journal.lines import change
 from daemon.journal.restore import restore
-from daemon.journal.undo import latest_changes, undo
+from daemon.journal.story import latest_entries
+from daemon.journal.undo import undo
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, follow_clock, utc_now
@@ -159,10 +160,10 @@ class Meanwhile(RuleBasedStateMachine):
         """The last change that can be is undone: its old lines stand again."""
         with opened(self.workspace) as store:
             self.tick()
-            for one in [one for one in latest_changes(store, 9) if one.undoable][:1]:
+            for one in [one for one in latest_entries(store, 9) if one.undoable][:1]:
                 assert undo(store, [one.name]).done == (one.name,)
-                assert {line.text for line in one.change.gone} <= texts_in(self.file()).keys()
-                self.deleted |= {line.text for line in one.change.come}
+                assert {line.text for line in one.old} <= texts_in(self.file()).keys()
+                self.deleted |= {line.text for line in one.new}
 
     # What others do meanwhile.
 

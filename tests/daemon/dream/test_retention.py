@@ -13,7 +13,7 @@ from daemon.dream.consolidation import consolidate
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, dream_now
 from daemon.journal.restore import restore
-from daemon.journal.story import why
+from daemon.journal.story import story_of_line
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.retention import sweep
 from daemon.workspace.stores import Store, utc_now
@@ -55,9 +55,9 @@ def test_after_years_of_sweeping_every_version_and_every_line_is_still_explained
         for table in KEPT:
             assert before[table] == connection.execute(f"SELECT * FROM {table}").fetchall(), table  # noqa: S608
         assert connection.execute("SELECT count(*) FROM feelings").fetchone()[0] == 0
-        line = why(store, "We decided that release 0")[0]
+        line = story_of_line(store, "We decided that release 0")[0]
         assert line.writing is not None
-        assert line.evidence
+        assert line.writing.evidence
         for version, text in committed.items():
             assert store.memory.text(version) == text
         restored = restore(store, 1)

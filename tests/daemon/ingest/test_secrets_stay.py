@@ -14,7 +14,7 @@ from daemon.dream.snapshot import snapshot
 from daemon.ingest.formats.conversation import Turn
 from daemon.ingest.seed import migrate
 from daemon.ingest.transcripts import absorb_transcripts, crystals_of, transcript_files
-from daemon.journal.story import why
+from daemon.journal.story import story_of_line
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs import talk
@@ -124,7 +124,7 @@ def test_an_answer_is_kept_without_and_stays_what_it_is(answer: str) -> None:
 def test_where_a_line_comes_from_is_told_without(tmp_path: Path) -> None:
     with opened(tmp_path, SecretsSection()) as store:
         read(store)
-        (story,) = why(store, "deploy token")
+        (story,) = story_of_line(store, "deploy token")
     assert story.text == f"The deploy token is {HIDDEN}, asked for by Ada"
 
 

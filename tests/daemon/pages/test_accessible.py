@@ -9,7 +9,7 @@ from playwright.sync_api import Response, ViewportSize
 
 from daemon.config.settings import Config, DreamSection
 from daemon.dream.proposals import open_proposals
-from daemon.journal.undo import latest_changes
+from daemon.journal.story import latest_entries
 from daemon.workspace.stores import open_readonly
 from tests.daemon.http.running import Running
 from tests.daemon.pages.browser import followed, looking, windowed
@@ -64,7 +64,7 @@ def ordinary(folder: Path) -> Path:
             dreamt(workspace, *notes, rules=DreamSection())
     with open_readonly(workspace, Config()) as store:
         assert open_proposals(store)
-        assert latest_changes(store, 1)[0].undoable
+        assert latest_entries(store, 1)[0].undoable
     return workspace.root
 
 

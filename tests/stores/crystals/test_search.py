@@ -122,8 +122,8 @@ def test_beneath_a_result_stands_only_what_tells_of_it_at_another_time(
 def test_a_value_that_came_back_is_told_with_the_time_at_which_it_did(crystals: Crystals) -> None:
     first, between = f"{CLUSTER}, gate north", f"{CLUSTER}, gate south"
     again = {"session": "wednesday", "created_at": NOW - timedelta(hours=1)}
-    crystals.upsert([_note(first, **TURNS[0]), _note(between, **TURNS[1]), _note(first, **TURNS[0] | again)])
-    hits = _searcher(crystals).search("canary cluster quartz gate south", NOW, everything=True).hits
+    crystals.learn([_note(first, **TURNS[0]), _note(between, **TURNS[1]), _note(first, **TURNS[0] | again)])
+    hits = search(_searched(crystals), "canary cluster quartz gate south", NOW, everything=True).hits
     told = [(hit.later.text, hit.later.created_at) for hit in hits if hit.later]
     assert told == [(first, NOW - timedelta(hours=1))]
 
@@ -133,10 +133,10 @@ def test_a_value_that_came_back_is_told_with_the_time_at_which_it_did(crystals: 
     [("🦆", "🦆 means green"), ("👍🏽?", "Said 👍"), ("C++", "In c++ or Go"), ("about C#", "In C# or Go")],
 )
 def test_pictures_and_names_with_signs_are_found(crystals: Crystals, query: str, found: str) -> None:
-    crystals.upsert(
+    crystals.learn(
         map(_note, ["🦊 means red", "🦆 means green", "Said 👍", "In C or Go", "In c++ or Go", "In C# or Go"])
     )
-    assert _texts(Searcher(crystals).search(query, NOW, everything=True))[0] == found
+    assert _texts(search(Searched(crystals), query, NOW, everything=True))[0] == found
 
 
 def test_what_only_asks_stands_apart_from_what_tells(crystals: Crystals) -> None:
